@@ -1,0 +1,17 @@
+.PHONY: demo test bench build lint
+
+demo: ## clone a real project here and on the file systems that this machine can mount
+	@scripts/demo
+
+test: ## everything that CI runs
+	@scripts/test
+
+bench: ## compare with cp, rsync, cpz, rmz, xcp; options: make bench ARGS='--fs xfs --runs 3'
+	@bench/run $(ARGS)
+
+build:
+	cargo build --release -p calve
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings

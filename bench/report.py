@@ -1,0 +1,131 @@
+"""The results as Markdown: what was run and where, a table per file system, what must be reached, and where Calve loses."""
+from statistics import median
+
+from commands import REFERENCES, TARGETS
+
+SECTIONS = {"clone": "Clone the tree", "snapshot": "Clone a btrfs subvolume", "remove": "Remove the tree"}
+LARGE_SPREAD = 0.10
+
+
+def mad(values):
+    middle = median(values)
+    return median(abs(value - middle) for value in values)
+
+
+def duration(seconds):
+    return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds:.3f} s"
+
+
+def markdown(results):
+    lines = ["# Calve's bench", "", *_where(results), ""]
+    for fs, volume in results["volumes"].items():
+        lines += [f"## {fs}", "", f"Mounted `{volume['mount_options']}`; a new image for every round.", ""]
+        for section in SECTIONS:
+            rows = [row for row in volume["rows"] if row["section"] == section]
+            if rows:
+                lines += [f"### {SECTIONS[section]} ({fs})", "", *_table(rows, _reference(fs, section)), "", *_notes(rows)]
+    lines += ["## Must reach", "", *_targets(results), "", "## Where Calve loses", "", *_losses(results), ""]
+    if results["warnings"]:
+        lines += ["## Warnings", "", *(f"- {warning}" for warning in results["warnings"]), ""]
+    return "\n".join(lines)
+
+
+def _where(results):
+    machine, tree = results["machine"], results["tree"]
+    yield (f"- Machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']} GiB; Linux {machine['kernel']}; "
+           f"loop images on {machine['images_on']}; load average {machine['load_before']} at the start")
+    yield (f"- Tree: {tree['kind']}, {tree['files']:,} files, {tree['directories']:,} directories, "
+           f"{tree['symlinks']:,} symlinks, {tree['bytes'] / 1e9:.2f} GB")
+    yield (f"- Rounds: {results['runs']}, after one that is not counted; all commands take turns within a round, in rotating "
+           "order; each run has a new destination; nothing is deleted between clones")
+    yield "- Caches: warm (the source is read just before each round); `sync` before each run, outside of the time"
+    yield "- Time: from `posix_spawn` to `wait4`, process start included; CPU from `wait4`"
+    yield "- Peak memory and open files: sampled every 5 ms in the round that is not counted; 0 where the command was too short"
+    for program, version in results["versions"].items():
+        yield f"- {program}: {version}"
+
+
+def _reference(fs, section):
+    return next((command.text for command in REFERENCES[fs] if command.section == section), None)
+
+
+def _table(rows, reference_text):
+    reference = next((median(row["seconds"]) for row in rows if row["text"] == reference_text and row["seconds"]), None)
+    yield "| command | median | min | max | MAD | ratio | user + sys CPU | peak memory | open files |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for row in sorted(rows, key=lambda row: median(row["seconds"]) if row["seconds"] else float("inf")):
+        seconds = row["seconds"]
+        if not seconds:
+            yield f"| `{row['text']}` | {row['problem']} | | | | | | | |"
+            continue
+        peaks = row["peaks"]
+        ratio = f"{median(seconds) / reference:.2f}" if reference else "-"
+        yield (f"| `{row['text']}` | {duration(median(seconds))} | {duration(min(seconds))} | {duration(max(seconds))} "
+               f"| {duration(mad(seconds))} | {ratio} "
+               f"| {duration(median(row['user_seconds']))} + {duration(median(row['system_seconds']))} "
+               f"| {peaks['memory_kib'] / 1024:.1f} MiB | {peaks['open_files']} |")
+    yield ""
+    yield f"Ratio: to `{reference_text}`."
+
+
+def _notes(rows):
+    notes = []
+    for row in rows:
+        if row.get("said"):
+            notes.append(f"- `{row['text']}` said: {row['said']}")
+        if row.get("not_kept"):
+            lost = ", ".join(f"{what} of {number:,}" for what, number in row["not_kept"].items())
+            notes.append(f"- `{row['text']}` did not keep: {lost} entries")
+        if row["problem"] and row["seconds"]:
+            notes.append(f"- `{row['text']}`: {row['problem']}")
+    return [*notes, ""] if notes else []
+
+
+def spread_warnings(fs, rows):
+    for row in rows:
+        if len(row["seconds"]) > 2 and median(row["seconds"]) > 0.1:
+            spread = mad(row["seconds"]) / median(row["seconds"])
+            if spread > LARGE_SPREAD:
+                yield f"{fs}, `{row['text']}`: large spread, MAD is {spread:.0%} of the median"
+
+
+def judged(results):
+    """(target, measured, reached) for each target; measured is None where a side was not run."""
+    for target in TARGETS:
+        rows = results["volumes"].get(target.fs, {}).get("rows", [])
+        value = _median_of(rows, target.command)
+        if value is not None and target.against is not None:
+            against = _median_of(rows, target.against)
+            value = value / against if against else None
+        yield target, value, value is not None and value <= target.limit
+
+
+def _median_of(rows, command):
+    seconds = next((row["seconds"] for row in rows if row["section"] == command.section and row["text"] == command.text), [])
+    return median(seconds) if seconds else None
+
+
+def _targets(results):
+    yield "| target | measured | |"
+    yield "|---|--:|---|"
+    for target, value, reached in judged(results):
+        if value is None:
+            yield f"| {target.text} | - | not measured |"
+        else:
+            shown = duration(value) if target.against is None else f"{value:.2f}"
+            yield f"| {target.text} | {shown} | {'reached' if reached else '**missed**'} |"
+
+
+def _losses(results):
+    """Every peer that is faster than the plain Calve command of its section, with Calve's ratio to it."""
+    losses, measured = [], False
+    for fs, volume in results["volumes"].items():
+        for section in SECTIONS:
+            rows = [row for row in volume["rows"] if row["section"] == section and row["seconds"]]
+            ours = [row for row in rows if row["text"] in ("calve cp SRC DST", "calve rm --wait TREE")]
+            measured = measured or bool(ours)
+            for row in rows if ours else []:
+                ratio = median(ours[0]["seconds"]) / median(row["seconds"])
+                if not row["text"].startswith("calve ") and ratio > 1:
+                    losses.append(f"- {fs}: `{ours[0]['text']}` takes {ratio:.2f} of the time of `{row['text']}`")
+    return losses or ["Nowhere in these measurements." if measured else "Calve was not measured."]

@@ -1,0 +1,258 @@
+//! What can go wrong, with the path, the operation and what to do next.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::options::Requirement;
+use crate::report::Refusal;
+
+/// Why an operation failed. Whatever the kind, nothing was published and the source was not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A system call failed.
+    #[error("{operation} `{}`: {source}", Shown(.path))]
+    Io {
+        /// What was being done, as a verb phrase ("read", "create directory").
+        operation: &'static str,
+        /// The path it was done to.
+        path: PathBuf,
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// The destination is there already, and replacing was not asked for.
+    #[error("`{}` already exists", Shown(.0))]
+    DestinationExists(PathBuf),
+    /// There is nothing at the path.
+    #[error("`{}` does not exist", Shown(.0))]
+    Missing(PathBuf),
+    /// The folder that the destination should be made in is not there.
+    #[error("the parent directory `{}` does not exist", Shown(.0))]
+    ParentMissing(PathBuf),
+    /// Source and destination are the same file.
+    #[error("`{}` and `{}` are the same", Shown(.src), Shown(.dst))]
+    Same {
+        /// As given.
+        src: PathBuf,
+        /// As given.
+        dst: PathBuf,
+    },
+    /// The destination lies inside the source: the clone would contain itself.
+    #[error("the destination `{}` is inside the source `{}`", Shown(.dst), Shown(.src))]
+    DestinationInsideSource {
+        /// As given.
+        src: PathBuf,
+        /// As given.
+        dst: PathBuf,
+    },
+    /// The source lies inside the destination that should be replaced.
+    #[error("the source `{}` is inside the destination `{}`", Shown(.src), Shown(.dst))]
+    SourceInsideDestination {
+        /// As given.
+        src: PathBuf,
+        /// As given.
+        dst: PathBuf,
+    },
+    /// A socket or another kind of file of which no copy can exist.
+    #[error("cannot clone `{}`: it is a {kind}", Shown(.path))]
+    NotClonable {
+        /// The source.
+        path: PathBuf,
+        /// "socket", or what it is.
+        kind: &'static str,
+    },
+    /// The data does not fit, found out before writing it.
+    #[error("`{}` needs {needed} {unit}, and only {available} are free", Shown(.path))]
+    NoRoom {
+        /// The destination.
+        path: PathBuf,
+        /// How much the source needs.
+        needed: u64,
+        /// How much there is.
+        available: u64,
+        /// "bytes" or "inodes".
+        unit: &'static str,
+    },
+    /// A requirement of the caller cannot be met here. Nothing was made.
+    #[error("{}", required(.requirement, .refused, .detail))]
+    RequirementRefused {
+        /// Which one.
+        requirement: Required,
+        /// Every strategy that declined, with its reason.
+        refused: Vec<Refusal>,
+        /// What stands in the way, when it is not a strategy's refusal.
+        detail: Option<String>,
+    },
+    /// Removing was refused, to protect something.
+    #[error("refusing to remove `{}`: {reason}", Shown(.path))]
+    Protected {
+        /// What should have been removed.
+        path: PathBuf,
+        /// Why it is not.
+        reason: String,
+    },
+    /// `--replace` needs a file system that can exchange two names in one step.
+    #[error("cannot replace `{}` in one step: this file system has no atomic exchange", Shown(.0))]
+    ReplaceUnsupported(PathBuf),
+    /// The clone differs from its source (asked for with verification).
+    #[error("the clone differs from `{}`: {first} ({count} differences)", Shown(.path))]
+    VerifyFailed {
+        /// The source.
+        path: PathBuf,
+        /// How many entries differ.
+        count: usize,
+        /// The first difference.
+        first: String,
+    },
+    /// An exclude pattern that cannot be understood.
+    #[error("the pattern `{pattern}` is not valid: {reason}")]
+    Pattern {
+        /// As given.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The staged tree was taken away or exchanged by somebody else while it was being made.
+    #[error("`{}` was moved or replaced by another process while the clone was being made", Shown(.0))]
+    StagingLost(PathBuf),
+    /// The caller cancelled. What had been made is gone.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What the caller insisted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Required {
+    /// One of the `--require` properties.
+    Property(Requirement),
+    /// One named strategy.
+    Strategy(crate::Strategy),
+}
+
+impl Error {
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, errno: Errno) -> Self {
+        Self::Io { operation, path: path.into(), source: errno.into() }
+    }
+
+    /// The operating system's error number, where one is behind this error.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Io { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_errno(&self, errno: Errno) -> bool {
+        self.errno() == Some(errno.raw_os_error())
+    }
+
+    /// What the user can do next, as one sentence without a full stop.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Io { source, operation, .. } => return io_hint(source, operation).map(str::to_owned),
+            Self::DestinationExists(_) => {
+                "name another destination, or pass `--replace` to swap it for the clone".into()
+            }
+            Self::Missing(_) => "check the spelling of the path".into(),
+            Self::ParentMissing(path) => format!("create it first: mkdir -p {}", Shown(path)),
+            Self::Same { .. } => "name another destination".into(),
+            Self::DestinationInsideSource { .. } => {
+                "clone to a place outside the source, for example beside it".into()
+            }
+            Self::SourceInsideDestination { .. } => {
+                "move the source out of the destination first".into()
+            }
+            Self::NotClonable { .. } => "clone a file, a directory, a symlink or a FIFO".into(),
+            Self::NoRoom { .. } => {
+                "free some space, or clone within one file system that can share data (`calve probe` tells)".into()
+            }
+            Self::RequirementRefused { .. } => {
+                "run `calve probe SRC DST` to see what would make it possible, or drop the requirement".into()
+            }
+            Self::Protected { .. } => return None,
+            Self::ReplaceUnsupported(_) => {
+                "remove the old tree first (`calve rm`), then clone".into()
+            }
+            Self::VerifyFailed { .. } => {
+                "nothing was published; if programs were writing to the source, try again while it is idle".into()
+            }
+            Self::Pattern { .. } => "patterns are globs such as `*.log`, `/build` or `**/cache/`".into(),
+            Self::StagingLost(_) => {
+                "run it again; keep other programs from cleaning the destination's parent directory".into()
+            }
+            Self::Interrupted => return None,
+        })
+    }
+}
+
+fn io_hint(source: &io::Error, operation: &str) -> Option<&'static str> {
+    Some(match Errno::from_io_error(source)? {
+        Errno::ACCESS | Errno::PERM if operation.starts_with("read") || operation.starts_with("open") => {
+            "it must be readable to be cloned: fix its mode, run as its owner, or leave it out with `--exclude`"
+        }
+        Errno::ACCESS | Errno::PERM => "check the owner and mode of the directory, or run as its owner",
+        Errno::NOSPC => "free space or inodes on that file system; what was staged has been removed",
+        Errno::DQUOT => "your disk quota is used up; what was staged has been removed",
+        Errno::ROFS => "that file system is mounted read-only",
+        Errno::MFILE | Errno::NFILE => "raise the limit of open files (ulimit -n), or lower `--threads`",
+        Errno::IO => "the device or file system reported a failure; look at the kernel's log (dmesg)",
+        Errno::NAMETOOLONG => "the destination's file system allows shorter names only",
+        Errno::INTR => "try again",
+        _ => return None,
+    })
+}
+
+fn required(requirement: &Required, refused: &[Refusal], detail: &Option<String>) -> String {
+    let mut text = match requirement {
+        Required::Property(property) => format!("`--require {property}` cannot be met"),
+        Required::Strategy(strategy) => format!("the strategy `{strategy}` cannot be used"),
+    };
+    if let Some(detail) = detail {
+        text.push_str(": ");
+        text.push_str(detail);
+    }
+    for refusal in refused {
+        text.push_str(&format!("\n  {}: {}", refusal.strategy, refusal.reason));
+    }
+    text
+}
+
+/// A path as it may be printed: control characters and undecodable bytes escaped, so that a hostile name cannot
+/// drive a terminal.
+pub struct Shown<P>(pub P);
+
+impl<P: AsRef<Path>> fmt::Display for Shown<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use std::os::unix::ffi::OsStrExt;
+        for chunk in self.0.as_ref().as_os_str().as_bytes().utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if c.is_control() {
+                    write!(f, "{}", c.escape_default())?;
+                } else {
+                    fmt::Write::write_char(f, c)?;
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn control_characters_and_undecodable_bytes_are_escaped() {
+        let path = Path::new(OsStr::from_bytes(b"a\x1b[31m\xff\nz"));
+        assert_eq!(Shown(path).to_string(), "a\\u{1b}[31m\\xff\\nz");
+    }
+}

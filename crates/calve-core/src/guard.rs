@@ -1,0 +1,66 @@
+//! What must not be moved away or deleted, however it is spelled.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::{Error, Shown};
+use crate::sys;
+use crate::tree::place::{Place, identity, is_inside};
+
+/// Refuses the root, mount points, trees with something mounted below, protected places and whatever contains one, and ancestors
+/// of the current directory. Goes by identity, not by spelling.
+pub(crate) fn check(place: &Place, protect: &[PathBuf]) -> Result<(), Error> {
+    let path = place.path();
+    let Some(stat) = place.stat()? else { return Err(Error::Missing(path.to_path_buf())) };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Ok(());
+    }
+    let refuse = |reason: String| Err(Error::Protected { path: path.to_path_buf(), reason });
+    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(place.parent(), place.name(), flags, Mode::empty())
+        .map_err(|errno| Error::io("open directory", path, errno))?;
+    let directory = directory.as_fd();
+    let root = identity(&stat);
+    if is_root(root) {
+        return refuse("it is the root of the file system".into());
+    }
+    let unknown = |errno| Error::io("find out what is mounted at", path, errno);
+    if sys::is_mount_point(directory).map_err(unknown)? {
+        return refuse("it is a mount point; unmount it first".into());
+    }
+    if let Some(mount) = sys::mounts_below(directory).map_err(unknown)?.first() {
+        return refuse(format!("`{}` is mounted below it; unmount it first", Shown(mount)));
+    }
+    if contains(Path::new("."), root)? {
+        return refuse("the current directory is inside it; change to another one first".into());
+    }
+    for protected in protect {
+        if contains(protected, root)? {
+            return refuse(format!("it is, or contains, the protected directory `{}`", Shown(protected)));
+        }
+    }
+    Ok(())
+}
+
+fn is_root(directory: (u64, u64)) -> bool {
+    rustix::fs::statat(CWD, c"/", AtFlags::empty()).is_ok_and(|stat| identity(&stat) == directory)
+}
+
+/// Whether the directory `inner` is `root` or inside it. What does not exist, or has been deleted, is in nothing.
+fn contains(inner: &Path, root: (u64, u64)) -> Result<bool, Error> {
+    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let failed = |errno| Error::io("open directory", inner, errno);
+    let open: Result<_, Errno> = rustix::fs::openat(CWD, inner, flags, Mode::empty());
+    let inner: BorrowedFd<'_> = match &open {
+        Ok(directory) => directory.as_fd(),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(false),
+        Err(errno) => return Err(failed(*errno)),
+    };
+    match is_inside(inner, root) {
+        Err(Errno::NOENT) => Ok(false),
+        other => other.map_err(failed),
+    }
+}

@@ -1,0 +1,192 @@
+//! What a caller can ask for.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::progress::{Cancel, Progress};
+
+/// One way to clone. In order of preference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// The file system's own snapshot (btrfs): one call, whatever the size.
+    Snapshot,
+    /// One `clonefile` call for the tree (APFS).
+    Clonefile,
+    /// Per file, extents shared (`FICLONE`).
+    Reflink,
+    /// Per file, bytes read and written. Always works.
+    Copy,
+    /// Per file, the same inode under a second name: **the trees are not independent**. Only when named.
+    Hardlink,
+    /// An OverlayFS mount. Only for callers that own the lifetime of the mount: see [`crate::mount_overlay`].
+    Overlay,
+}
+
+impl Strategy {
+    /// All of them, in order of preference.
+    pub const ALL: [Self; 6] =
+        [Self::Snapshot, Self::Clonefile, Self::Reflink, Self::Copy, Self::Hardlink, Self::Overlay];
+
+    /// The name used in receipts and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Snapshot => "snapshot",
+            Self::Clonefile => "clonefile",
+            Self::Reflink => "reflink",
+            Self::Copy => "copy",
+            Self::Hardlink => "hardlink",
+            Self::Overlay => "overlay",
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Strategy {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|strategy| strategy.name() == name)
+            .ok_or_else(|| format!("there is no strategy `{name}`"))
+    }
+}
+
+/// Which strategies may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// The fastest that this pair of places really offers.
+    #[default]
+    Fastest,
+    /// This one or none.
+    Only(Strategy),
+}
+
+/// A property without which the clone must not be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Requirement {
+    /// The cost does not grow with the tree.
+    Instant,
+    /// No file data is written by Calve itself.
+    Cow,
+    /// No entry changed while the clone was made.
+    Stable,
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Instant => "instant",
+            Self::Cow => "cow",
+            Self::Stable => "stable",
+        })
+    }
+}
+
+/// What to do about something that is at the destination already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Existing {
+    /// Fail, touching nothing.
+    #[default]
+    Refuse,
+    /// Exchange it atomically for the clone; the old one goes to the trash.
+    Replace,
+}
+
+/// How other file systems mounted below the source are treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mounts {
+    /// They are read like any other directory.
+    #[default]
+    Cross,
+    /// Their mount points become empty directories.
+    Stay,
+}
+
+/// When the clone has to be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// When the operating system writes it back.
+    #[default]
+    Cached,
+    /// Before it is published: it is absent or complete also after a power failure.
+    Synced,
+}
+
+/// Whether the clone is compared with its source before it is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verify {
+    /// No.
+    #[default]
+    No,
+    /// Types, contents, modes, owners, times, xattrs, link targets.
+    Contents,
+}
+
+/// How a clone is to be made. `CloneOptions::default()` is what most callers want.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct CloneOptions {
+    /// Which strategies may be used.
+    pub strategy: Choice,
+    /// Properties that must hold.
+    pub require: Vec<Requirement>,
+    /// Globs of entries to leave out, matched against paths relative to the source: without a `/` in any directory, with
+    /// a leading or inner `/` from the source's root, with a trailing `/` directories only.
+    pub exclude: Vec<String>,
+    /// What to do when the destination exists.
+    pub existing: Existing,
+    /// Mounts below the source.
+    pub mounts: Mounts,
+    /// When the clone has to be on the disk.
+    pub durability: Durability,
+    /// Compare before publishing.
+    pub verify: Verify,
+    /// Worker threads for per-file strategies; by default what was measured to be fastest.
+    pub threads: Option<NonZeroUsize>,
+    /// Places that [`Existing::Replace`] must not move away (the user's home directory, say).
+    pub protect: Vec<PathBuf>,
+    /// Counters that another thread may read while the clone is made.
+    pub progress: Arc<Progress>,
+    /// Ends the clone early; nothing is left behind.
+    pub cancel: Cancel,
+}
+
+impl CloneOptions {
+    pub(crate) fn requires(&self, requirement: Requirement) -> bool {
+        self.require.contains(&requirement)
+    }
+}
+
+/// How a tree is to be removed.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RemoveOptions {
+    /// Return at once, or when everything is gone.
+    pub wait: Wait,
+    /// Places that must not be removed, nor any directory that contains them (the user's home directory, say).
+    pub protect: Vec<PathBuf>,
+    /// Worker threads when deleting in the foreground.
+    pub threads: Option<NonZeroUsize>,
+    /// Counters that another thread may read.
+    pub progress: Arc<Progress>,
+    /// Stops deleting early. What is left is in the trash, or where it was.
+    pub cancel: Cancel,
+}
+
+/// Whether [`crate::remove_tree`] deletes before it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// The tree is renamed to the trash; [`crate::reap`] deletes it later.
+    #[default]
+    No,
+    /// Everything is gone on return.
+    Yes,
+}

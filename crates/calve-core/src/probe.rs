@@ -1,0 +1,202 @@
+//! What two places can really do, found by doing it between them. The source is only ever read.
+
+mod sample;
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::CloneOptions;
+use crate::error::{Error, Shown};
+use crate::options::Strategy;
+use crate::report::Refusal;
+use crate::source::Source;
+use crate::strategy::{IN_ORDER, Reason, Wish};
+use crate::sys;
+use crate::tree::metadata::Created;
+use crate::tree::place::Place;
+use crate::tree::staging::Staging;
+
+/// What was found out: all that the choice of a strategy may depend on.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) snapshot: Result<(), Reason>,
+    pub(crate) nested_subvolumes: usize,
+    pub(crate) clonefile: Result<(), Reason>,
+    pub(crate) reflink: Result<(), Reason>,
+    pub(crate) hardlink: Result<(), Reason>,
+    /// Files up to this size are cheaper to copy than to reflink.
+    pub(crate) copy_is_cheaper_up_to_bytes: u64,
+    /// The destination keeps small contents inside its metadata, where they cannot be shared.
+    pub(crate) may_inline: bool,
+    /// The destination's server copies by itself.
+    pub(crate) copies_on_server: bool,
+}
+
+impl Facts {
+    /// Before anything is known.
+    pub(crate) fn nothing() -> Self {
+        let untried = || Err(Reason::new("not tried"));
+        Self {
+            snapshot: untried(),
+            nested_subvolumes: 0,
+            clonefile: untried(),
+            reflink: untried(),
+            hardlink: untried(),
+            copy_is_cheaper_up_to_bytes: 0,
+            may_inline: false,
+            copies_on_server: false,
+        }
+    }
+
+    /// What the two places say of themselves, without making anything.
+    pub(crate) fn from_places(source: &Source, dst_parent: BorrowedFd<'_>) -> Self {
+        let mut facts = Self::nothing();
+        match snapshot(source, dst_parent) {
+            Ok(nested) => {
+                facts.snapshot = Ok(());
+                facts.nested_subvolumes = nested;
+            }
+            Err(reason) => facts.snapshot = Err(reason),
+        }
+        facts.clonefile = match sys::CLONE_DIRECTORY_REFUSED {
+            Some(why) => Err(Reason::new(why)),
+            None if source.single().is_some() => Err(Reason::new("the source is not a directory")),
+            None => Ok(()),
+        };
+        let device = rustix::fs::fstat(dst_parent).map(|stat| stat.st_dev);
+        facts.hardlink = match device {
+            Ok(device) if device == source.stat().st_dev => Ok(()),
+            _ => Err(Reason::new("source and destination are on different file systems")),
+        };
+        let magic = sys::magic(dst_parent).unwrap_or(0);
+        facts.may_inline = magic == sys::BTRFS_MAGIC;
+        facts.copies_on_server = sys::copies_on_the_server(magic);
+        facts.copy_is_cheaper_up_to_bytes = sys::copy_is_cheaper_up_to(magic);
+        facts
+    }
+
+    /// What only trying can tell, tried in the empty staged directory.
+    pub(crate) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<Created, Error> {
+        let failed = |errno| Error::io("create a file in", staging.parent_path(), errno);
+        let Some(root) = staging.root() else { return Err(failed(Errno::NOENT)) };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(root, PROBE_NAME, flags, Mode::from_raw_mode(0o777)).map_err(failed)?;
+        let stat = rustix::fs::fstat(&file).map_err(failed)?;
+        self.reflink = sample::try_reflink(source, root, file.as_fd());
+        rustix::fs::unlinkat(root, PROBE_NAME, AtFlags::empty()).map_err(failed)?;
+        Ok(Created { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777 })
+    }
+}
+
+const PROBE_NAME: &std::ffi::CStr = c".calve-probe";
+
+/// The number of nested subvolumes, or why a snapshot is out of the question. Whether the call is permitted, only the call tells.
+fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Reason> {
+    let src = source.directory();
+    if source.single().is_some() {
+        return Err(Reason::new("the source is not a directory"));
+    }
+    if sys::magic(src) != Ok(sys::BTRFS_MAGIC) {
+        return Err(Reason::new(format!("{} has no snapshots", sys::file_system_name(src)))
+            .with_remedy("keep the source in a btrfs subvolume"));
+    }
+    if !sys::is_subvolume(src, source.stat()).unwrap_or(false) {
+        return Err(Reason::new("the source is not a btrfs subvolume")
+            .with_remedy("make it one: `btrfs subvolume create`, then `calve cp` into it"));
+    }
+    if !sys::same_btrfs(src, dst_parent) {
+        return Err(Reason::new("source and destination are on different file systems")
+            .with_remedy("clone to a place on the source's file system"));
+    }
+    let mounts = sys::mounts_below(src)
+        .map_err(|errno| Reason::new(format!("cannot tell what is mounted below the source: {errno}")))?;
+    if let Some(first) = mounts.first() {
+        return Err(Reason::new(format!("`{}` is mounted below the source", Shown(first)))
+            .with_remedy("unmount it"));
+    }
+    let nested = sys::nested_subvolumes(src)
+        .map_err(|errno| Reason::new(format!("cannot list the subvolumes nested in it: {errno}")))?;
+    Ok(nested.len())
+}
+
+/// What a place is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceReport {
+    /// As given.
+    pub path: PathBuf,
+    /// "btrfs", "xfs", "ext4", …
+    pub file_system: String,
+    /// Device number, major and minor.
+    pub device: (u32, u32),
+}
+
+/// One strategy, and whether it can be used between the two places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Which one.
+    pub strategy: Strategy,
+    /// `None` when it is available.
+    pub refused: Option<Refusal>,
+}
+
+/// What a pair of places can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProbeReport {
+    /// Where from.
+    pub src: PlaceReport,
+    /// Where to.
+    pub dst: PlaceReport,
+    /// All strategies, in order of preference.
+    pub offers: Vec<Offer>,
+    /// What [`crate::clone_tree`] would use.
+    pub chosen: Strategy,
+    /// Files up to this size are copied under `reflink`, because that is cheaper.
+    pub copy_up_to_bytes: u64,
+}
+
+/// Finds out what cloning `src` to `dst` could use. Where `dst` is a directory, into it; otherwise beside it.
+///
+/// Makes one hidden file in a hidden directory there, and removes both.
+pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
+    let source = Source::open(src)?;
+    let inside = dst.join(".calve-probe");
+    let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
+    let target = if is_directory { inside.as_path() } else { dst };
+    let Some(place) = Place::open(target)? else { return Err(Error::io("open", dst, Errno::INVAL)) };
+    let mut facts = Facts::from_places(&source, place.parent());
+    let mut staging = Staging::reserve(&place)?;
+    staging.make_directory()?;
+    facts.try_in(&source, &staging)?;
+    drop(staging);
+
+    let wish = Wish::of(&CloneOptions::default());
+    let (chosen, _) = crate::strategy::choose(&facts, &wish, &[])?;
+    let offers = IN_ORDER.map(|method| Offer {
+        strategy: method.strategy(),
+        refused: method.accepts(&facts, &wish).err().map(|reason| reason.by(method.strategy())),
+    });
+    Ok(ProbeReport {
+        src: place_report(src, source.directory(), source.stat().st_dev as u64),
+        dst: place_report(dst, place.parent(), device_of(place.parent())),
+        offers: offers.into(),
+        chosen: chosen.strategy(),
+        copy_up_to_bytes: facts.copy_is_cheaper_up_to_bytes,
+    })
+}
+
+fn device_of(directory: BorrowedFd<'_>) -> u64 {
+    rustix::fs::fstat(directory).map_or(0, |stat| stat.st_dev as u64)
+}
+
+fn place_report(path: &Path, directory: BorrowedFd<'_>, device: u64) -> PlaceReport {
+    PlaceReport {
+        path: path.to_path_buf(),
+        file_system: sys::file_system_name(directory),
+        device: (rustix::fs::major(device as _), rustix::fs::minor(device as _)),
+    }
+}

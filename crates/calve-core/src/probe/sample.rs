@@ -1,0 +1,144 @@
+//! Trying a reflink with a file of the source: a few blocks of one that has contents.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::source::Source;
+use crate::strategy::Reason;
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::fill::open_source;
+use crate::tree::node::Node;
+
+/// Directories that are looked into for a file to try with.
+const MOST_DIRECTORIES: usize = 256;
+/// Files that are tried before a refusal that may concern one file only is taken for the answer.
+const MOST_FILES: usize = 8;
+
+/// Whether extents of the source's files can be shared with `target`, an empty file in the staged directory `root`.
+pub(super) fn try_reflink(
+    source: &Source,
+    root: BorrowedFd<'_>,
+    target: BorrowedFd<'_>,
+) -> Result<(), Reason> {
+    let mut refused = None;
+    let mut files = 0;
+    each_file(source, &mut |file| {
+        files += 1;
+        match reflink_part(file, target) {
+            Ok(()) => {
+                refused = None;
+                Search::Stop
+            }
+            // One file's own trouble: no-copy-on-write, a swap file, contents inside the inode.
+            Err(errno @ (Errno::INVAL | Errno::TXTBSY)) if files < MOST_FILES => {
+                refused = Some(errno);
+                Search::GoOn
+            }
+            Err(errno) => {
+                refused = Some(errno);
+                Search::Stop
+            }
+        }
+    });
+    match refused {
+        Some(errno) => Err(reason(errno, root)),
+        None if files > 0 => Ok(()),
+        None => try_own_files(source, root, target),
+    }
+}
+
+/// Without a file to try with, the destination's own ability decides, if the source is on the same device.
+fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Reason> {
+    let here = rustix::fs::fstat(root).map(|stat| stat.st_dev);
+    if here != Ok(source.stat().st_dev) {
+        return Err(Reason::new("the source has no file with contents to try it with, and is on another device"));
+    }
+    const NAME: &CStr = c".calve-probe-2";
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let tried = rustix::fs::openat(root, NAME, flags, Mode::RUSR | Mode::WUSR).and_then(|file| {
+        rustix::io::write(&file, &[1; 4096])?;
+        let tried = reflink_part(file.as_fd(), target);
+        rustix::fs::unlinkat(root, NAME, AtFlags::empty())?;
+        tried
+    });
+    tried.map_err(|errno| reason(errno, root))
+}
+
+/// All of a small file, the first blocks of a large one: sharing takes time in proportion to the extents.
+fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> {
+    const PART_BYTES: u64 = 64 * 1024;
+    let stat = rustix::fs::fstat(src)?;
+    let tried = match u64::try_from(stat.st_size).unwrap_or(0) > PART_BYTES {
+        true => sys::reflink_range(src, target, PART_BYTES),
+        false => sys::reflink(src, target),
+    };
+    match tried {
+        Err(Errno::INTR) => reflink_part(src, target),
+        other => other,
+    }
+}
+
+fn reason(errno: Errno, root: BorrowedFd<'_>) -> Reason {
+    let name = sys::file_system_name(root);
+    match errno {
+        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => {
+            Reason::new(format!("{name} cannot share extents between files"))
+                .with_remedy("keep both on btrfs, XFS, bcachefs or another file system with reflinks")
+        }
+        Errno::XDEV => Reason::new("source and destination are on different file systems")
+            .with_remedy("clone to a place on the source's file system"),
+        Errno::INVAL => Reason::new(format!("{name} refused to share the extents of the files that were tried")),
+        Errno::TXTBSY => Reason::new("the files that were tried are in use as swap"),
+        errno => Reason::new(format!("sharing extents failed: {}", std::io::Error::from(errno))),
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Search {
+    GoOn,
+    Stop,
+}
+
+/// Calls `look` with regular files of the source that have contents and can be opened, until it says stop.
+fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> Search) {
+    if let Some((name, kind)) = source.single() {
+        if kind == FileType::RegularFile && let Some(file) = open_file(source.directory(), name) {
+            look(file.as_fd());
+        }
+        return;
+    }
+    let mut directories = std::collections::VecDeque::from([Node::root()]);
+    let mut buffer = ListingBuffer::new();
+    for _ in 0..MOST_DIRECTORIES {
+        let Some(node) = directories.pop_front() else { return };
+        let Ok(directory) = node.open(source.directory(), OFlags::RDONLY) else { continue };
+        let Ok(mut listing) = Listing::new(directory.as_fd(), &mut buffer) else { continue };
+        while let Some(Ok(entry)) = listing.next() {
+            match entry.kind {
+                FileType::Directory if directories.len() < MOST_DIRECTORIES => {
+                    directories.push_back(Node::child(&Arc::clone(&node), entry.name));
+                }
+                FileType::RegularFile | FileType::Unknown => {
+                    if let Some(file) = open_file(directory.as_fd(), entry.name)
+                        && look(file.as_fd()) == Search::Stop
+                    {
+                        return;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn open_file(directory: BorrowedFd<'_>, name: &CStr) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = open_source(directory, name, flags).ok()?;
+    let stat = rustix::fs::fstat(&file).ok()?;
+    let usable = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size > 0;
+    usable.then_some(file)
+}

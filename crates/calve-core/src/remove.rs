@@ -1,0 +1,165 @@
+//! Removing: out of sight at once, deleted later.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::guard;
+use crate::options::{RemoveOptions, Wait};
+use crate::report::{RemoveReport, Warning};
+use crate::tree::delete::{Deletion, delete};
+use crate::tree::lock::{Lock, Purpose};
+use crate::tree::place::Place;
+use crate::tree::pool::thread_count;
+use crate::tree::sweep::{find, sweep};
+use crate::tree::trash::{self, GITIGNORE};
+use crate::{Cancel, Progress};
+
+/// Removes whatever is at `path`.
+///
+/// A directory is renamed to a hidden trash sibling, which takes the same time whatever its size; [`reap`] deletes it later.
+/// With [`Wait::Yes`] it is deleted before the call returns. Where the parent directory does not permit the rename, the tree
+/// is deleted in place. Symlinks are removed, never followed.
+///
+/// # Errors
+/// [`Error::Protected`] for the root, a mount point, a tree with mounts below, an ancestor of the current directory and whatever
+/// [`RemoveOptions::protect`] names.
+pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport, Error> {
+    let started = Instant::now();
+    let place = open(path)?;
+    guard::check(&place, &options.protect)?;
+    let mut report = RemoveReport {
+        path: path.to_path_buf(),
+        trashed: None,
+        deleted: 0,
+        warnings: Vec::new(),
+        elapsed: started.elapsed(),
+    };
+    let kind = place.stat()?.map(|stat| FileType::from_raw_mode(stat.st_mode));
+    if kind == Some(FileType::Directory) {
+        remove_directory(&place, options, &mut report)?;
+    } else {
+        remove_file(&place)?;
+        report.deleted = 1;
+    }
+    report.elapsed = started.elapsed();
+    Ok(report)
+}
+
+/// Whether [`remove_tree`] would refuse: the same checks, and nothing else.
+pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
+    guard::check(&open(path)?, &options.protect)
+}
+
+fn open(path: &Path) -> Result<Place, Error> {
+    let place = Place::open(path).map_err(|error| match error {
+        Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
+        other => other,
+    })?;
+    place.ok_or_else(|| {
+        let reason = "its name is `/`, `.` or `..`; name the directory itself".into();
+        Error::Protected { path: path.to_path_buf(), reason }
+    })
+}
+
+fn remove_file(place: &Place) -> Result<(), Error> {
+    use std::os::unix::ffi::OsStrExt;
+    if place.path().as_os_str().as_bytes().ends_with(b"/") {
+        return Err(Error::io("open directory", place.path(), Errno::NOTDIR));
+    }
+    rustix::fs::unlinkat(place.parent(), place.name(), AtFlags::empty())
+        .map_err(|errno| Error::io("remove", place.path(), errno))
+}
+
+fn remove_directory(
+    place: &Place,
+    options: &RemoveOptions,
+    report: &mut RemoveReport,
+) -> Result<(), Error> {
+    let deletion = Deletion {
+        threads: thread_count(options.threads),
+        progress: &options.progress,
+        cancel: &options.cancel,
+        last: None,
+    };
+    match trash::move_in(place.parent(), place.name(), place.parent_path()) {
+        Ok(trashed) if options.wait == Wait::No => report.trashed = Some(trashed),
+        Ok(trashed) => {
+            let name = std::ffi::CString::new(std::os::unix::ffi::OsStrExt::as_bytes(&*trashed.name));
+            let name = name.unwrap_or_default();
+            // A reaper that runs at this moment may have it already; then it is the reaper that deletes.
+            let Ok(Some(lock)) = Lock::take(place.parent(), &name) else {
+                report.trashed = Some(trashed);
+                return Ok(());
+            };
+            let path = place.parent_path().join(&trashed.name);
+            match delete(place.parent(), &name, &path, &Deletion { last: Some(GITIGNORE), ..deletion }) {
+                Ok(entries) => report.deleted = entries,
+                Err(error) => {
+                    lock.leave();
+                    return Err(error);
+                }
+            }
+            lock.remove(place.parent());
+        }
+        Err(error) if refused_rename(&error) => {
+            report.warnings.push(Warning {
+                code: "deleted_in_place",
+                path: Some(place.path().to_path_buf()),
+                message: "the parent directory does not permit a rename, so the tree was deleted in the foreground".into(),
+            });
+            report.deleted = delete(place.parent(), place.name(), place.path(), &deletion)?;
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// The errors of a rename that deleting in place may do without.
+fn refused_rename(error: &Error) -> bool {
+    [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOSPC, Errno::DQUOT].iter().any(|errno| error.is_errno(*errno))
+}
+
+/// What [`reap`] did.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct ReapReport {
+    /// How many entries were deleted.
+    pub deleted: u64,
+    /// What could not be deleted, and why: the first of them. It stays in the trash.
+    pub failure: Option<Error>,
+}
+
+/// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.
+///
+/// `background`: also gives this **process** the lowest priority. Only for a process that does nothing else.
+pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cancel) -> Result<ReapReport, Error> {
+    if background == Background::Yes {
+        crate::sys::lower_priority();
+    }
+    let deletion =
+        Deletion { threads: thread_count(None), progress: &Progress::default(), cancel, last: None };
+    let swept = sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
+    Ok(ReapReport { deleted: swept.deleted_entries, failure: swept.failure })
+}
+
+/// Whether [`reap`] may make its process one that is not felt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Background {
+    /// It stays as it is.
+    No,
+    /// It gets the lowest priority for processor and disk.
+    Yes,
+}
+
+/// Whether the directory `parent` holds trash that [`reap`] would look at.
+pub fn has_trash(parent: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, parent, flags, Mode::empty())
+        .and_then(|directory| find(directory.as_fd(), Purpose::Trash))
+        .is_ok_and(|found| !found.is_empty())
+}

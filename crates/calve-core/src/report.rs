@@ -1,0 +1,144 @@
+//! What was done: the plain data behind a receipt.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::options::Strategy;
+
+/// A strategy that declined, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which one.
+    pub strategy: Strategy,
+    /// Why, in a few words.
+    pub reason: String,
+    /// What would make it available, where something would.
+    pub remedy: Option<String>,
+}
+
+/// How many entries of each kind a clone has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Entries {
+    /// Directories, the root included.
+    pub directories: u64,
+    /// Regular files, each inode once.
+    pub files: u64,
+    /// Symbolic links.
+    pub symlinks: u64,
+    /// Named pipes.
+    pub fifos: u64,
+    /// Character and block devices.
+    pub devices: u64,
+    /// Further names of a file counted already.
+    pub hard_links: u64,
+}
+
+impl Entries {
+    /// All of them together.
+    pub fn total(&self) -> u64 {
+        self.directories + self.files + self.symlinks + self.fifos + self.devices + self.hard_links
+    }
+}
+
+/// What became of the contents of regular files, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bytes {
+    /// The sum of the files' sizes.
+    pub apparent: u64,
+    /// Shared with the source.
+    pub shared: u64,
+    /// Written by Calve.
+    pub written: u64,
+    /// Written by the kernel although a reflink was asked for: contents that the file system keeps inside its metadata.
+    pub inlined: u64,
+}
+
+/// Files that got another treatment than the strategy's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FellBack {
+    /// The treatment that was refused.
+    pub from: Strategy,
+    /// The one that was used.
+    pub to: Strategy,
+    /// The operating system's reason.
+    pub errno: i32,
+    /// How many files.
+    pub files: u64,
+    /// The first of them, relative to the source.
+    pub first_path: PathBuf,
+}
+
+/// An entry that is not in the clone, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Relative to the source.
+    pub path: PathBuf,
+    /// "socket", "excluded", and so on.
+    pub reason: &'static str,
+}
+
+/// Something the user should know that is not an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// A stable word for programs.
+    pub code: &'static str,
+    /// The first path concerned.
+    pub path: Option<PathBuf>,
+    /// For people.
+    pub message: String,
+}
+
+/// A tree that waits to be deleted: see [`crate::reap`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trashed {
+    /// The directory whose trash it is.
+    pub parent: PathBuf,
+    /// Its name there.
+    pub name: std::ffi::OsString,
+}
+
+/// The report of one clone.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct CloneReport {
+    /// As given.
+    pub src: PathBuf,
+    /// As given.
+    pub dst: PathBuf,
+    /// The strategy that was used.
+    pub strategy: Strategy,
+    /// The better ones, and why they were not used.
+    pub refused: Vec<Refusal>,
+    /// `None` when the strategy did not walk the tree.
+    pub entries: Option<Entries>,
+    /// `None` when the strategy did not walk the tree.
+    pub bytes: Option<Bytes>,
+    /// Files that got another treatment.
+    pub fell_back: Vec<FellBack>,
+    /// Entries that are not in the clone.
+    pub skipped: Vec<Skipped>,
+    /// Entries of the source that changed while they were cloned, relative to the source.
+    pub changed: Vec<PathBuf>,
+    /// What else should be known.
+    pub warnings: Vec<Warning>,
+    /// What `--replace` moved away.
+    pub trashed: Option<Trashed>,
+    /// From the call to its return.
+    pub elapsed: Duration,
+}
+
+/// The report of one removal.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct RemoveReport {
+    /// As given.
+    pub path: PathBuf,
+    /// Where the tree waits for [`crate::reap`]; `None` when it is gone.
+    pub trashed: Option<Trashed>,
+    /// How many entries were deleted before returning.
+    pub deleted: u64,
+    /// What else should be known.
+    pub warnings: Vec<Warning>,
+    /// From the call to its return.
+    pub elapsed: Duration,
+}

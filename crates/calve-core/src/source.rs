@@ -1,0 +1,108 @@
+//! What is to be cloned: opened once, and from then on only reached through that descriptor.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::sys;
+use crate::tree::place::{Place, identity};
+
+/// An open source.
+pub(crate) struct Source {
+    path: PathBuf,
+    stat: Stat,
+    opened: Opened,
+}
+
+enum Opened {
+    Directory(OwnedFd),
+    /// Anything else: a name in its directory.
+    Entry(Place),
+}
+
+impl Source {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        // `link/` means the directory behind the link, as everywhere in Unix.
+        let follow = ends_with_slash(path);
+        let place = if follow { None } else { Place::open(path).map_err(missing(path))? };
+        let stat = match &place {
+            Some(place) => place.stat()?.ok_or_else(|| Error::Missing(path.to_path_buf()))?,
+            None => rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(|errno| match errno {
+                Errno::NOENT => Error::Missing(path.to_path_buf()),
+                _ => Error::io("open", path, errno),
+            })?,
+        };
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let opened = match (kind, place) {
+            (FileType::Socket, _) => return Err(Error::NotClonable { path: path.to_path_buf(), kind: "socket" }),
+            (FileType::Directory, place) => Opened::Directory(open_directory(path, place.as_ref(), &stat)?),
+            (_, Some(place)) => Opened::Entry(place),
+            (_, None) => return Err(Error::io("open directory", path, Errno::NOTDIR)),
+        };
+        Ok(Self { path: path.to_path_buf(), stat, opened })
+    }
+
+    /// As given by the caller.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn stat(&self) -> &Stat {
+        &self.stat
+    }
+
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        identity(&self.stat)
+    }
+
+    /// The source itself when it is a directory, else the directory it is in.
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
+        match &self.opened {
+            Opened::Directory(directory) => directory.as_fd(),
+            Opened::Entry(place) => place.parent(),
+        }
+    }
+
+    /// The name in [`Self::directory`], when it is not a directory.
+    pub(crate) fn single(&self) -> Option<(&CStr, FileType)> {
+        match &self.opened {
+            Opened::Directory(_) => None,
+            Opened::Entry(place) => Some((place.name(), FileType::from_raw_mode(self.stat.st_mode))),
+        }
+    }
+}
+
+fn open_directory(path: &Path, place: Option<&Place>, stat: &Stat) -> Result<OwnedFd, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open = |flags| match place {
+        Some(place) => rustix::fs::openat(place.parent(), place.name(), flags | OFlags::NOFOLLOW, Mode::empty()),
+        None => rustix::fs::openat(CWD, path, flags, Mode::empty()),
+    };
+    let opened = match open(flags | sys::NO_ATIME) {
+        Err(Errno::PERM) => open(flags),
+        other => other,
+    };
+    let directory = opened.map_err(|errno| Error::io("open directory", path, errno))?;
+    let now = rustix::fs::fstat(&directory).map_err(|errno| Error::io("stat", path, errno))?;
+    if identity(&now) != identity(stat) {
+        return Err(Error::io("open directory", path, Errno::NOENT));
+    }
+    Ok(directory)
+}
+
+/// A source whose parent is missing is itself what is missing.
+fn missing(path: &Path) -> impl FnOnce(Error) -> Error {
+    move |error| match error {
+        Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
+        other => other,
+    }
+}
+
+fn ends_with_slash(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    path.as_os_str().as_bytes().ends_with(b"/")
+}

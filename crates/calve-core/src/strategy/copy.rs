@@ -1,0 +1,72 @@
+//! `copy`: every file made on its own, its bytes read and written. Always works; what the others are checked against.
+
+use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use crate::options::Strategy;
+use crate::probe::Facts;
+use crate::tree::contents::Contents;
+use crate::tree::contents::size;
+use crate::tree::fill::{Files, Fill, Paths, Scope, fill};
+use crate::tree::room;
+
+pub(super) struct Copy;
+
+impl Method for Copy {
+    fn strategy(&self) -> Strategy {
+        Strategy::Copy
+    }
+
+    fn accepts(&self, _: &Facts, _: &Wish) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
+        check_room(job)?;
+        // Elsewhere the call shares extents where it can, which would not be what this strategy says of itself.
+        let contents = if job.facts.copies_on_server { Contents::CopyOnServer } else { Contents::Copy };
+        per_file(job, Files::Clone(contents), false)
+    }
+}
+
+fn check_room(job: &Job<'_, '_>) -> Result<(), crate::Error> {
+    let (source, parent) = (job.source, job.staging.parent());
+    if source.single().is_some() {
+        let stat = source.stat();
+        let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+        return room::check_bytes(size(stat).min(allocated), parent, job.dst_path);
+    }
+    room::check(source.directory(), parent, source.path(), job.dst_path, job.exclude, &job.options.cancel)
+}
+
+/// The per-file strategies differ only in how contents are made.
+pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files, strict: bool) -> Result<Outcome, Failure> {
+    let Some(dst_root) = job.staging.root() else {
+        return Err(Failure::Refused(Reason::new("no staged directory")));
+    };
+    let scope = match job.source.single() {
+        Some((name, kind)) => Scope::Single(name.to_owned(), kind),
+        None => Scope::Tree,
+    };
+    let tally = fill(
+        &Fill {
+            src_root: job.source.directory(),
+            dst_root,
+            src_path: job.source.path(),
+            paths: match scope {
+                Scope::Tree => Paths::Below,
+                Scope::Single(..) => Paths::Same,
+            },
+            dst_path: job.dst_path,
+            files,
+            strict,
+            exclude: job.exclude,
+            mounts: job.options.mounts,
+            created: job.created,
+            threads: job.threads,
+            notes: job.notes,
+            progress: &job.options.progress,
+            cancel: &job.options.cancel,
+        },
+        scope,
+    )?;
+    Ok(Outcome { entries: Some(tally.entries), bytes: Some(tally.bytes), sealed: false })
+}

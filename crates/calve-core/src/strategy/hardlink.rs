@@ -1,0 +1,28 @@
+//! `hardlink`: every file is the source's own inode under a second name. **The trees are not independent**: a write in place on
+//! either side shows on the other. Only when named.
+
+use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use crate::options::Strategy;
+use crate::probe::Facts;
+use crate::tree::fill::Files;
+
+pub(super) struct Hardlink;
+
+impl Method for Hardlink {
+    fn strategy(&self) -> Strategy {
+        Strategy::Hardlink
+    }
+
+    fn accepts(&self, facts: &Facts, _: &Wish) -> Result<(), Reason> {
+        facts.hardlink.clone()
+    }
+
+    fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
+        job.notes.warn(
+            "not_independent",
+            None,
+            "hard links: source and clone are the same files, so a write in place on either side changes both".into(),
+        );
+        super::copy::per_file(job, Files::Hardlink, false)
+    }
+}

@@ -1,0 +1,253 @@
+//! The ways to clone, in order of preference, and the choice between them.
+
+mod clonefile;
+mod copy;
+mod hardlink;
+mod overlay;
+mod reflink;
+mod snapshot;
+
+pub use overlay::{OverlayMount, OverlayOptions, mount_overlay};
+
+use crate::error::{Error, Required};
+use crate::options::{Choice, Requirement, Strategy};
+use crate::probe::Facts;
+use crate::report::{Bytes, Entries, Refusal};
+use crate::source::Source;
+use crate::tree::exclude::Exclude;
+use crate::tree::metadata::Created;
+use crate::tree::notes::Notes;
+use crate::tree::staging::Staging;
+use crate::{CloneOptions, Mounts};
+
+/// One way to clone. A new one is a file with an implementation and a line in [`IN_ORDER`].
+pub(crate) trait Method: Sync {
+    fn strategy(&self) -> Strategy;
+
+    /// Whether it can do what is wished, going by what the probe found. Pure: no system calls.
+    fn accepts(&self, facts: &Facts, wish: &Wish) -> Result<(), Reason>;
+
+    /// Makes the clone under the staging name. The metadata of the root is set later, unless [`Outcome::sealed`] says
+    /// that it is complete.
+    fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure>;
+}
+
+/// The table of contents: the fastest first.
+pub(crate) const IN_ORDER: [&dyn Method; 6] = [
+    &snapshot::Snapshot,
+    &clonefile::Clonefile,
+    &reflink::Reflink,
+    &copy::Copy,
+    &hardlink::Hardlink,
+    &overlay::Overlay,
+];
+
+/// Why a strategy declines, and what would change that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reason {
+    pub(crate) why: String,
+    pub(crate) remedy: Option<String>,
+}
+
+impl Reason {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), remedy: None }
+    }
+
+    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    pub(crate) fn by(self, strategy: Strategy) -> Refusal {
+        Refusal { strategy, reason: self.why, remedy: self.remedy }
+    }
+}
+
+/// What the caller wants, as far as it decides about strategies.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) choice: Choice,
+    pub(crate) require: Vec<Requirement>,
+    pub(crate) excludes: bool,
+    pub(crate) mounts: Mounts,
+}
+
+impl Wish {
+    pub(crate) fn of(options: &CloneOptions) -> Self {
+        Self {
+            choice: options.strategy,
+            require: options.require.clone(),
+            excludes: !options.exclude.is_empty(),
+            mounts: options.mounts,
+        }
+    }
+
+    pub(crate) fn requires(&self, requirement: Requirement) -> bool {
+        self.require.contains(&requirement)
+    }
+
+    fn names(&self, strategy: Strategy) -> bool {
+        self.choice == Choice::Only(strategy)
+    }
+}
+
+/// Everything that a strategy works with.
+pub(crate) struct Job<'a, 'p> {
+    pub(crate) source: &'a Source,
+    pub(crate) dst_path: &'a std::path::Path,
+    pub(crate) staging: &'a mut Staging<'p>,
+    pub(crate) options: &'a CloneOptions,
+    pub(crate) exclude: &'a Exclude,
+    pub(crate) facts: &'a Facts,
+    pub(crate) notes: &'a Notes,
+    pub(crate) created: Created,
+    pub(crate) threads: usize,
+}
+
+/// What was made.
+pub(crate) struct Outcome {
+    pub(crate) entries: Option<Entries>,
+    pub(crate) bytes: Option<Bytes>,
+    /// The root has its final metadata.
+    pub(crate) sealed: bool,
+}
+
+/// Why nothing was made.
+pub(crate) enum Failure {
+    /// It declines after all; the next one may be tried. Nothing of it is left.
+    Refused(Reason),
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The fastest method that accepts, and the refusals of those before it. `refused_already`: those that were tried.
+pub(crate) fn choose(
+    facts: &Facts,
+    wish: &Wish,
+    refused_already: &[Refusal],
+) -> Result<(&'static dyn Method, Vec<Refusal>), Error> {
+    let mut refused = Vec::new();
+    for method in IN_ORDER {
+        let strategy = method.strategy();
+        if let Some(known) = refused_already.iter().find(|refusal| refusal.strategy == strategy) {
+            refused.push(known.clone());
+            continue;
+        }
+        match consider(method, facts, wish) {
+            Ok(()) => return Ok((method, refused)),
+            Err(None) => {}
+            Err(Some(reason)) => refused.push(reason.by(strategy)),
+        }
+    }
+    let requirement = match (wish.choice, wish.require.first()) {
+        (Choice::Only(strategy), _) => Required::Strategy(strategy),
+        (Choice::Fastest, Some(requirement)) => Required::Property(*requirement),
+        // `copy` accepts everything, unless it is kept out by a requirement.
+        (Choice::Fastest, None) => Required::Strategy(Strategy::Copy),
+    };
+    Err(Error::RequirementRefused { requirement, refused, detail: None })
+}
+
+/// `Err(None)`: it is not in question at all.
+fn consider(method: &dyn Method, facts: &Facts, wish: &Wish) -> Result<(), Option<Reason>> {
+    let strategy = method.strategy();
+    if matches!(wish.choice, Choice::Only(named) if named != strategy) {
+        return Err(None);
+    }
+    let only_when_named = matches!(strategy, Strategy::Hardlink | Strategy::Overlay);
+    if only_when_named && !wish.names(strategy) {
+        return Err(None);
+    }
+    for requirement in &wish.require {
+        if !satisfies(strategy, *requirement) {
+            return Err(Some(Reason::new(match requirement {
+                Requirement::Instant => "its cost grows with the tree",
+                Requirement::Cow => "it does not share file data copy-on-write",
+                Requirement::Stable => "it cannot tell whether the source changes",
+            })));
+        }
+    }
+    method.accepts(facts, wish).map_err(Some)
+}
+
+/// What a strategy promises. `stable` is checked by the per-file strategies while they work.
+fn satisfies(strategy: Strategy, requirement: Requirement) -> bool {
+    use Strategy::{Clonefile, Copy, Overlay, Reflink, Snapshot};
+    match requirement {
+        Requirement::Instant => matches!(strategy, Snapshot | Overlay),
+        Requirement::Cow => matches!(strategy, Snapshot | Clonefile | Reflink),
+        Requirement::Stable => matches!(strategy, Snapshot | Reflink | Copy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::Facts;
+
+    fn wish(choice: Choice, require: &[Requirement]) -> Wish {
+        Wish { choice, require: require.to_vec(), excludes: false, mounts: Mounts::Cross }
+    }
+
+    fn no() -> Result<(), Reason> {
+        Err(Reason::new("no"))
+    }
+
+    fn facts(snapshot: bool, reflink: bool) -> Facts {
+        let offer = |works: bool| if works { Ok(()) } else { no() };
+        Facts { snapshot: offer(snapshot), reflink: offer(reflink), ..Facts::nothing() }
+    }
+
+    fn chosen(facts: &Facts, wish: &Wish) -> Result<Strategy, Vec<Strategy>> {
+        match choose(facts, wish, &[]) {
+            Ok((method, _)) => Ok(method.strategy()),
+            Err(Error::RequirementRefused { refused, .. }) => {
+                Err(refused.into_iter().map(|refusal| refusal.strategy).collect())
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn the_first_that_works_is_taken_and_those_before_it_say_why_not() {
+        let any = wish(Choice::Fastest, &[]);
+        assert_eq!(chosen(&facts(true, true), &any), Ok(Strategy::Snapshot));
+        assert_eq!(chosen(&facts(false, true), &any), Ok(Strategy::Reflink));
+        let (method, refused) = choose(&facts(false, false), &any, &[]).unwrap();
+        assert_eq!(method.strategy(), Strategy::Copy);
+        let names: Vec<_> = refused.iter().map(|refusal| refusal.strategy).collect();
+        assert_eq!(names, [Strategy::Snapshot, Strategy::Clonefile, Strategy::Reflink]);
+        assert!(refused.iter().all(|refusal| !refusal.reason.is_empty()));
+    }
+
+    #[test]
+    fn requirements_are_never_traded_for_something_that_works() {
+        let cow = wish(Choice::Fastest, &[Requirement::Cow]);
+        assert!(chosen(&facts(false, false), &cow).is_err());
+        let instant = wish(Choice::Fastest, &[Requirement::Instant]);
+        assert!(chosen(&facts(false, true), &instant).is_err());
+        assert_eq!(chosen(&facts(true, true), &instant), Ok(Strategy::Snapshot));
+    }
+
+    #[test]
+    fn hardlink_and_overlay_are_taken_only_when_named() {
+        let everything = Facts { hardlink: Ok(()), ..facts(false, false) };
+        assert_eq!(chosen(&everything, &wish(Choice::Fastest, &[])), Ok(Strategy::Copy));
+        let named = wish(Choice::Only(Strategy::Hardlink), &[]);
+        assert_eq!(chosen(&everything, &named), Ok(Strategy::Hardlink));
+        let overlay = wish(Choice::Only(Strategy::Overlay), &[]);
+        assert_eq!(chosen(&everything, &overlay), Err(vec![Strategy::Overlay]));
+    }
+
+    #[test]
+    fn a_named_strategy_that_refuses_is_not_replaced() {
+        let named = wish(Choice::Only(Strategy::Reflink), &[]);
+        assert_eq!(chosen(&facts(true, false), &named), Err(vec![Strategy::Reflink]));
+    }
+}

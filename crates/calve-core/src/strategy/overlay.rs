@@ -1,0 +1,213 @@
+//! `overlay`: an OverlayFS mount, the source below and a fresh directory for changes above. The cost does not grow with the
+//! tree, but the clone lives only as long as the mount, so somebody has to own it: only callers of the library can ask for it.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use crate::error::Error;
+use crate::options::Strategy;
+use crate::probe::Facts;
+use crate::source::Source;
+use crate::sys::{self, XattrTarget};
+use crate::tree::delete::{Deletion, delete};
+use crate::tree::lock::{Lock, Purpose};
+use crate::tree::metadata::{Created, Keeper, Target};
+use crate::tree::notes::Notes;
+use crate::tree::place::Place;
+use crate::tree::pool::thread_count;
+use crate::{Cancel, Progress};
+
+pub(super) struct Overlay;
+
+impl Method for Overlay {
+    fn strategy(&self) -> Strategy {
+        Strategy::Overlay
+    }
+
+    fn accepts(&self, _: &Facts, _: &Wish) -> Result<(), Reason> {
+        Err(Reason::new("a mount needs an owner for its lifetime; only callers of the library can ask for one"))
+    }
+
+    fn run(&self, _: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
+        Err(Failure::Refused(Reason::new("use mount_overlay")))
+    }
+}
+
+/// How an overlay is to be mounted.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct OverlayOptions {
+    /// Where the changes are kept, on a file system that can be an upper layer; by default a hidden sibling of the mount point.
+    /// Where it shares extents with the source, the first write to a file costs no copy of it.
+    pub state: Option<PathBuf>,
+    /// Whether the kernel syncs the changes to the disk. Without, a crash of the machine loses them, and writing is faster.
+    pub durability: crate::Durability,
+}
+
+/// A mounted overlay. Dropping it unmounts and deletes all changes.
+///
+/// Should the process be killed, the mount stays until its mount namespace ends: callers that may be killed should own a
+/// namespace (unshare(2)) as well.
+#[derive(Debug)]
+pub struct OverlayMount {
+    mount_point: PathBuf,
+    parent: OwnedFd,
+    name: CString,
+    state: Option<State>,
+}
+
+/// The hidden directory with the changes.
+struct State {
+    parent: OwnedFd,
+    path: PathBuf,
+    lock: Lock,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Mounts a working copy of the directory `src` at `dst`, which must not exist. Needs root, or a user namespace in which the
+/// caller is root.
+///
+/// `src` must not change while it is mounted (overlayfs.rst: "the behaviour of the overlay is undefined").
+pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result<OverlayMount, Error> {
+    let source = Source::open(src)?;
+    if source.single().is_some() {
+        return Err(Error::io("mount an overlay of", src, Errno::NOTDIR));
+    }
+    let Some(place) = Place::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
+    let state_parent = options.state.as_deref().unwrap_or(place.parent_path());
+    let state = State::make(state_parent, &source)?;
+    match rustix::fs::mkdirat(place.parent(), place.name(), Mode::RWXU) {
+        Ok(()) => {}
+        Err(errno) => {
+            state.delete()?;
+            return Err(match errno {
+                Errno::EXIST => Error::DestinationExists(dst.to_path_buf()),
+                _ => Error::io("create directory", dst, errno),
+            });
+        }
+    }
+    let volatile = options.durability == crate::Durability::Cached;
+    let mounted = state.open().and_then(|[upper, work]| {
+        let target = open(place.parent(), place.name())?;
+        sys::mount_overlay(source.directory(), upper.as_fd(), work.as_fd(), target.as_fd(), volatile)
+    });
+    if let Err(errno) = mounted {
+        let _ = rustix::fs::unlinkat(place.parent(), place.name(), AtFlags::REMOVEDIR);
+        state.delete()?;
+        return Err(Error::io("mount an overlay at", dst, errno));
+    }
+    let parent = rustix::io::fcntl_dupfd_cloexec(place.parent(), 3)
+        .map_err(|errno| Error::io("open directory", place.parent_path(), errno))?;
+    Ok(OverlayMount {
+        mount_point: dst.to_path_buf(),
+        parent,
+        name: place.name().to_owned(),
+        state: Some(state),
+    })
+}
+
+impl OverlayMount {
+    /// Where the working copy is.
+    pub fn path(&self) -> &Path {
+        &self.mount_point
+    }
+
+    /// The directory that holds what was changed.
+    pub fn upper(&self) -> Option<PathBuf> {
+        self.state.as_ref().map(|state| state.path.join("upper"))
+    }
+
+    /// Unmounts, and deletes the mount point and all changes.
+    pub fn unmount(mut self) -> Result<(), Error> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<(), Error> {
+        let Some(state) = self.state.take() else { return Ok(()) };
+        let path = &self.mount_point;
+        sys::detach_mount(self.parent.as_fd(), &self.name).map_err(|errno| Error::io("unmount", path, errno))?;
+        rustix::fs::unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR)
+            .map_err(|errno| Error::io("remove directory", path, errno))?;
+        state.delete()
+    }
+}
+
+impl Drop for OverlayMount {
+    fn drop(&mut self) {
+        let _ = self.take_down();
+    }
+}
+
+impl State {
+    /// `upper` and `work` under a hidden name. The upper directory gets the source's metadata: it is what the root of the
+    /// mounted tree shows.
+    fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
+        let failed = |errno| Error::io("create a directory for changes in", parent, errno);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(rustix::fs::CWD, parent, flags, Mode::empty()).map_err(failed)?;
+        let lock = Lock::reserve(directory.as_fd(), Purpose::Overlay).map_err(failed)?;
+        let path = parent.join(lock.name().to_string_lossy().as_ref());
+        let state = Self { parent: directory, path, lock };
+        match state.fill(source) {
+            Ok(()) => Ok(state),
+            Err(error) => {
+                state.delete()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&self, source: &Source) -> Result<(), Error> {
+        let failed = |errno| Error::io("create a directory for changes in", &self.path, errno);
+        rustix::fs::mkdirat(&self.parent, self.lock.name(), Mode::RWXU).map_err(failed)?;
+        let root = open(self.parent.as_fd(), self.lock.name()).map_err(failed)?;
+        for name in [c"upper", c"work"] {
+            rustix::fs::mkdirat(&root, name, Mode::RWXU).map_err(failed)?;
+        }
+        let upper = open(root.as_fd(), c"upper").map_err(failed)?;
+        let now = rustix::fs::fstat(&upper).map_err(failed)?;
+        let notes = Notes::default();
+        let created = Created { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
+        let mut keeper = Keeper::new(created, &notes);
+        let src = XattrTarget::Open(source.directory());
+        keeper
+            .load_xattrs(src)
+            .and_then(|_| {
+                let target = Target::Open(upper.as_fd());
+                keeper.keep(src, target, source.stat(), Some(now.st_mode & 0o7777), &PathBuf::new)
+            })
+            .map_err(|fault| Error::io(fault.operation, &self.path, fault.errno))
+    }
+
+    fn open(&self) -> sys::Result<[OwnedFd; 2]> {
+        let root = open(self.parent.as_fd(), self.lock.name())?;
+        Ok([open(root.as_fd(), c"upper")?, open(root.as_fd(), c"work")?])
+    }
+
+    fn delete(self) -> Result<(), Error> {
+        let deletion = Deletion {
+            threads: thread_count(None),
+            progress: &Progress::default(),
+            cancel: &Cancel::default(),
+            last: None,
+        };
+        delete(self.parent.as_fd(), self.lock.name(), &self.path, &deletion)?;
+        self.lock.remove(self.parent.as_fd());
+        Ok(())
+    }
+}
+
+fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> sys::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty())
+}

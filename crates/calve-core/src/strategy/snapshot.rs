@@ -1,0 +1,122 @@
+//! `snapshot`: the source is a btrfs subvolume. One call for it, and one for each subvolume nested in it.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use crate::error::Error;
+use crate::options::{Requirement, Strategy};
+use crate::probe::Facts;
+use crate::sys;
+use crate::tree::delete::split;
+use crate::tree::metadata::times;
+
+pub(super) struct Snapshot;
+
+impl Method for Snapshot {
+    fn strategy(&self) -> Strategy {
+        Strategy::Snapshot
+    }
+
+    fn accepts(&self, facts: &Facts, wish: &Wish) -> Result<(), Reason> {
+        facts.snapshot.clone()?;
+        if wish.excludes {
+            return Err(Reason::new("entries are excluded, and a snapshot has everything"));
+        }
+        if facts.nested_subvolumes > 0 && wish.requires(Requirement::Stable) {
+            return Err(Reason::new("nested subvolumes are snapshotted one after the other"));
+        }
+        if facts.nested_subvolumes > 0 && wish.mounts == crate::Mounts::Stay {
+            return Err(Reason::new("a nested subvolume is another file system"));
+        }
+        Ok(())
+    }
+
+    fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
+        let staging = &mut *job.staging;
+        let name = staging.name().to_owned();
+        match sys::snapshot(job.source.directory(), staging.parent(), &name) {
+            Ok(()) => {}
+            Err(errno) => return Err(refusal(errno).map_or_else(|| failed(job, errno).into(), Failure::Refused)),
+        }
+        staging.adopt_directory()?;
+        let nested = match staging.root() {
+            Some(root) => nested(job.source.directory(), root),
+            None => Ok(0),
+        };
+        let nested = nested.map_err(|(path, errno)| {
+            Error::io("snapshot the nested subvolume", job.source.path().join(path), errno)
+        })?;
+        if nested > 0 {
+            job.notes.warn(
+                "nested_subvolumes",
+                None,
+                format!("{nested} nested subvolumes were snapshotted one after the other, not at one moment"),
+            );
+        }
+        Ok(Outcome { entries: None, bytes: None, sealed: true })
+    }
+}
+
+/// The reasons for which a snapshot declines; anything else is a failure.
+fn refusal(errno: Errno) -> Option<Reason> {
+    Some(match errno {
+        Errno::PERM | Errno::ACCESS => {
+            Reason::new("only the owner of a subvolume (or root) may snapshot it").with_remedy("run as its owner")
+        }
+        Errno::XDEV => Reason::new("source and destination are on different file systems"),
+        Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL => {
+            Reason::new("the kernel refused it: the source is no subvolume after all")
+        }
+        // A swap file is active in the subvolume.
+        Errno::TXTBSY => Reason::new("a swap file is active in the subvolume"),
+        _ => return None,
+    })
+}
+
+fn failed(job: &Job<'_, '_>, errno: Errno) -> Error {
+    Error::io("snapshot", job.source.path(), errno)
+}
+
+/// A snapshot has an empty directory where a subvolume was nested. Replaces each by a snapshot of that subvolume.
+fn nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<usize, (PathBuf, Errno)> {
+    let mut count = 0;
+    let listed = sys::nested_subvolumes(src).map_err(|errno| (PathBuf::new(), errno))?;
+    for path in listed {
+        let shown = || PathBuf::from(path.to_string_lossy().into_owned());
+        count += one(src, dst, &path).map_err(|errno| (shown(), errno))?;
+        let below = below(src, dst, &path).map_err(|errno| (shown(), errno))?;
+        count += nested(below.0.as_fd(), below.1.as_fd()).map_err(|(inner, errno)| (shown().join(inner), errno))?;
+    }
+    Ok(count)
+}
+
+fn one(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<usize> {
+    let (above, name) = split(path);
+    let from = open_below(src, above.iter().chain([&name]))?;
+    let parent = open_below(dst, above.iter())?;
+    let before = rustix::fs::fstat(&parent)?;
+    rustix::fs::unlinkat(&parent, &*name, AtFlags::REMOVEDIR)?;
+    sys::snapshot(from.as_fd(), parent.as_fd(), &name)?;
+    rustix::fs::futimens(&parent, &times(&before))?;
+    Ok(1)
+}
+
+fn below(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<(OwnedFd, OwnedFd)> {
+    let (above, name) = split(path);
+    let all = || above.iter().chain([&name]);
+    Ok((open_below(src, all())?, open_below(dst, all())?))
+}
+
+fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut current = rustix::fs::openat(root, c".", flags, Mode::empty())?;
+    for name in names {
+        current = rustix::fs::openat(&current, name.as_c_str(), flags, Mode::empty())?;
+    }
+    Ok(current)
+}

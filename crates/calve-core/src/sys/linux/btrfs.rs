@@ -1,0 +1,174 @@
+//! btrfs subvolumes and snapshots (ioctls of linux/btrfs.h).
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::fs::Stat;
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
+
+use super::{BTRFS_MAGIC, Result, magic};
+
+/// The inode number of every subvolume's root directory (BTRFS_FIRST_FREE_OBJECTID).
+const SUBVOLUME_INODE: u64 = 256;
+const NAME_BYTES_V2: usize = 4040;
+
+/// `struct btrfs_ioctl_vol_args_v2`.
+#[repr(C)]
+struct VolumeArgs {
+    fd: i64,
+    transid: u64,
+    flags: u64,
+    unused: [u64; 4],
+    name: [u8; NAME_BYTES_V2],
+}
+
+impl VolumeArgs {
+    fn named(fd: i64, name: &CStr) -> Result<Self> {
+        let bytes = name.to_bytes();
+        if bytes.len() > 255 {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let mut args = Self { fd, transid: 0, flags: 0, unused: [0; 4], name: [0; NAME_BYTES_V2] };
+        args.name[..bytes.len()].copy_from_slice(bytes);
+        Ok(args)
+    }
+}
+
+/// `struct btrfs_ioctl_get_subvol_rootref_args`.
+#[repr(C)]
+struct RootRefs {
+    min_treeid: u64,
+    refs: [RootRef; 255],
+    count: u8,
+    align: [u8; 7],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RootRef {
+    treeid: u64,
+    dirid: u64,
+}
+
+/// `struct btrfs_ioctl_ino_lookup_user_args`.
+#[repr(C)]
+struct InodeLookup {
+    dirid: u64,
+    treeid: u64,
+    name: [u8; 256],
+    path: [u8; 4080 - 256],
+}
+
+const MAGIC: u8 = 0x94;
+const SNAP_CREATE_V2: Opcode = opcode::write::<VolumeArgs>(MAGIC, 23);
+const SNAP_DESTROY_V2: Opcode = opcode::write::<VolumeArgs>(MAGIC, 63);
+const GET_SUBVOL_ROOTREF: Opcode = opcode::read_write::<RootRefs>(MAGIC, 61);
+const INO_LOOKUP_USER: Opcode = opcode::read_write::<InodeLookup>(MAGIC, 62);
+
+/// `struct btrfs_ioctl_fs_info_args`, as far as its first fields go.
+#[repr(C)]
+struct FsInfo {
+    max_id: u64,
+    num_devices: u64,
+    fsid: [u8; 16],
+    rest: [u8; 1024 - 32],
+}
+
+const FS_INFO: Opcode = opcode::read::<FsInfo>(MAGIC, 31);
+
+const _: () = {
+    assert!(size_of::<FsInfo>() == 1024);
+    assert!(size_of::<VolumeArgs>() == 4096);
+    assert!(size_of::<RootRefs>() == 4096);
+    assert!(size_of::<InodeLookup>() == 4096);
+};
+
+/// Whether an open directory is the root of a btrfs subvolume.
+pub(crate) fn is_subvolume(directory: BorrowedFd<'_>, stat: &Stat) -> Result<bool> {
+    Ok(stat.st_ino == SUBVOLUME_INODE && magic(directory)? == BTRFS_MAGIC)
+}
+
+/// Whether two open directories are on one btrfs. Device numbers do not tell: every subvolume has its own.
+pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
+    matches!((fsid(a), fsid(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+fn fsid(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
+    if magic(directory)? != BTRFS_MAGIC {
+        return Err(Errno::NOTTY);
+    }
+    let mut info = FsInfo { max_id: 0, num_devices: 0, fsid: [0; 16], rest: [0; 1024 - 32] };
+    // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_fs_info_args` of 1,024 bytes (size checked above), which the
+    // kernel reads and fills.
+    unsafe { ioctl(directory, Updater::<FS_INFO, FsInfo>::new(&mut info)) }?;
+    Ok(info.fsid)
+}
+
+/// Makes `name` in `parent` a writable snapshot of the subvolume `src`.
+pub(crate) fn snapshot(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    let args = VolumeArgs::named(i64::from(src.as_raw_fd()), name)?;
+    // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_vol_args_v2`, whose layout `VolumeArgs` has (size checked
+    // above); the kernel only reads it.
+    unsafe { ioctl(parent, Setter::<SNAP_CREATE_V2, VolumeArgs>::new(args)) }
+}
+
+/// Deletes the subvolume `name` in `parent`: one call, whatever the size.
+pub(crate) fn delete_subvolume(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    let args = VolumeArgs::named(0, name)?;
+    // SAFETY: as in `snapshot`.
+    unsafe { ioctl(parent, Setter::<SNAP_DESTROY_V2, VolumeArgs>::new(args)) }
+}
+
+/// The paths, relative to the subvolume `root`, of the subvolumes directly below it.
+///
+/// Needs no privilege (Linux 4.18). A child in a directory that the caller may not search is an error: it must not be
+/// overlooked.
+pub(crate) fn nested_subvolumes(root: BorrowedFd<'_>) -> Result<Vec<CString>> {
+    let mut paths = Vec::new();
+    let mut from = 0;
+    loop {
+        let mut refs = RootRefs {
+            min_treeid: from,
+            refs: [RootRef { treeid: 0, dirid: 0 }; 255],
+            count: 0,
+            align: [0; 7],
+        };
+        // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_get_subvol_rootref_args`, whose layout `RootRefs` has
+        // (size checked above); the kernel reads and writes it.
+        let result = unsafe { ioctl(root, Updater::<GET_SUBVOL_ROOTREF, RootRefs>::new(&mut refs)) };
+        // EOVERFLOW: there are more; `min_treeid` then says where to go on.
+        let more = match result {
+            Ok(()) => false,
+            Err(Errno::OVERFLOW) => true,
+            Err(error) => return Err(error),
+        };
+        for found in &refs.refs[..usize::from(refs.count)] {
+            paths.push(path_of(root, *found)?);
+        }
+        if !more {
+            return Ok(paths);
+        }
+        from = refs.min_treeid;
+    }
+}
+
+fn path_of(root: BorrowedFd<'_>, found: RootRef) -> Result<CString> {
+    let mut lookup = InodeLookup {
+        dirid: found.dirid,
+        treeid: found.treeid,
+        name: [0; 256],
+        path: [0; 4080 - 256],
+    };
+    // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_ino_lookup_user_args`, whose layout `InodeLookup` has (size
+    // checked above); the kernel reads and writes it.
+    unsafe { ioctl(root, Updater::<INO_LOOKUP_USER, InodeLookup>::new(&mut lookup)) }?;
+    // `path` is the directory with a slash at its end, or empty.
+    let mut path = until_nul(&lookup.path).to_vec();
+    path.extend_from_slice(until_nul(&lookup.name));
+    CString::new(path).map_err(|_| Errno::INVAL)
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
+}

@@ -1,0 +1,271 @@
+//! Linux: system calls that have no portable shape.
+
+mod btrfs;
+mod identity;
+mod mounts;
+mod overlay;
+mod xattr;
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, Stat};
+use rustix::io::Errno;
+use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+
+pub(crate) use btrfs::{delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot};
+pub(crate) use identity::{boot_identity, machine_identity};
+pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below, real_path};
+pub(crate) use overlay::{detach_mount, mount_overlay};
+pub(crate) use xattr::{XattrTarget, list_xattrs};
+
+pub(crate) type Result<T> = rustix::io::Result<T>;
+
+/// Opens a directory as a place to name things in: no read permission needed.
+pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
+
+/// Leaves access times alone, where the caller is permitted to.
+pub(crate) const NO_ATIME: OFlags = OFlags::NOATIME;
+
+/// Shares all of `src`'s extents with the empty file `dst` (`FICLONE`, ioctl_ficlone(2)).
+pub(crate) fn reflink(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::ioctl_ficlone(dst, src)
+}
+
+/// `struct file_clone_range`.
+#[repr(C)]
+struct CloneRange {
+    src_fd: i64,
+    src_offset: u64,
+    src_length: u64,
+    dest_offset: u64,
+}
+
+/// Shares the first `bytes`, whole blocks, of `src` with the empty file `dst` (`FICLONERANGE`).
+pub(crate) fn reflink_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: u64) -> Result<()> {
+    const FICLONERANGE: Opcode = opcode::write::<CloneRange>(0x94, 13);
+    let src_fd = i64::from(src.as_raw_fd());
+    let range = CloneRange { src_fd, src_offset: 0, src_length: bytes, dest_offset: 0 };
+    // SAFETY: the opcode takes a pointer to `struct file_clone_range`, whose layout `CloneRange` has; it is only read.
+    unsafe { ioctl(dst, Setter::<FICLONERANGE, CloneRange>::new(range)) }
+}
+
+/// Clones a whole directory in one call. Not a thing that Linux has.
+pub(crate) fn clone_directory(
+    _src: BorrowedFd<'_>,
+    _parent: BorrowedFd<'_>,
+    _name: &CStr,
+) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
+/// Why [`clone_directory`] cannot be used here at all; `None` where it may be tried.
+pub(crate) const CLONE_DIRECTORY_REFUSED: Option<&str> = Some("only macOS has clonefile");
+
+/// Gives the empty file or directory `dst` the no-copy-on-write attribute of `src`. Says whether `src` has it.
+///
+/// On btrfs extents can only be shared between files that agree in it, and it can only be set on an empty file.
+pub(crate) fn copy_nocow(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<bool> {
+    let wanted = rustix::fs::ioctl_getflags(src)? & IFlags::NOCOW;
+    let present = rustix::fs::ioctl_getflags(dst)?;
+    if wanted != present & IFlags::NOCOW {
+        rustix::fs::ioctl_setflags(dst, (present - IFlags::NOCOW) | wanted)?;
+    }
+    Ok(!wanted.is_empty())
+}
+
+/// Gives the calling thread a descriptor table of its own, with only the standard streams and `keep` in it.
+///
+/// System calls then need no atomic reference count per descriptor, and opening needs no shared lock. Must be called on a
+/// thread that this library started, before it opens anything; descriptors must not be handed to or from it afterwards.
+pub(crate) fn private_descriptors(keep: &[BorrowedFd<'_>]) {
+    const CLOSE_RANGE_UNSHARE: u32 = 1 << 1;
+    let mut kept: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd().cast_unsigned()).collect();
+    kept.sort_unstable();
+    let mut first = 3u32;
+    for stop in kept.into_iter().chain([u32::MAX]) {
+        if stop > first {
+            let last = if stop == u32::MAX { stop } else { stop - 1 };
+            // SAFETY: the call closes descriptors in a table that it first makes private to this thread
+            // (CLOSE_RANGE_UNSHARE); this thread owns none of them but `keep`, which the ranges leave out, and the
+            // table that every other thread uses is not touched. On a failure nothing has changed.
+            if unsafe { close_range(first, last, CLOSE_RANGE_UNSHARE) } != 0 {
+                return;
+            }
+        }
+        first = stop.saturating_add(1);
+    }
+}
+
+unsafe extern "C" {
+    /// close_range(2), Linux 5.9, glibc 2.34 and musl 1.2.4 (through `syscall` so that older libcs will do).
+    fn syscall(number: std::ffi::c_long, ...) -> std::ffi::c_long;
+}
+
+/// # Safety
+/// The descriptors in the range must not be used by this thread afterwards.
+unsafe fn close_range(first: u32, last: u32, flags: u32) -> std::ffi::c_long {
+    // The number is the same on every architecture: it was added after the tables were unified.
+    const CLOSE_RANGE: std::ffi::c_long = 436;
+    // SAFETY: three integer arguments, as the system call takes them; the rest is the caller's promise.
+    unsafe { syscall(CLOSE_RANGE, first, last, flags) }
+}
+
+/// One entry of a directory.
+pub(crate) struct Entry<'a> {
+    pub(crate) name: &'a CStr,
+    /// [`FileType::Unknown`] where the file system does not say.
+    pub(crate) kind: FileType,
+}
+
+/// Room for directory entries: about 1,000 of them per system call.
+pub(crate) struct ListingBuffer(Vec<u8>);
+
+impl ListingBuffer {
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(32 * 1024))
+    }
+
+    /// A stand-in while the real one is lent out.
+    pub(crate) fn empty() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// The entries of an open directory, without `.` and `..`.
+pub(crate) struct Listing<'a>(RawDir<'a, BorrowedFd<'a>>);
+
+impl<'a> Listing<'a> {
+    pub(crate) fn new(directory: BorrowedFd<'a>, buffer: &'a mut ListingBuffer) -> Result<Self> {
+        Ok(Self(RawDir::new(directory, buffer.0.spare_capacity_mut())))
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Result<Entry<'_>>> {
+        loop {
+            // A second borrow for the dots: the loan of a returned entry must not outlive the iteration.
+            match self.0.next()? {
+                Err(error) => return Some(Err(error)),
+                Ok(entry) => {
+                    let name = entry.file_name();
+                    if is_dot(name) {
+                        continue;
+                    }
+                    // The name lives in the caller's buffer, which is not refilled before the next call.
+                    let kind = entry.file_type();
+                    let name: *const CStr = name;
+                    // SAFETY: `name` points into the buffer borrowed for 'a; it is only overwritten by the next call
+                    // of `next`, which needs `&mut self` and so ends the returned loan.
+                    let name = unsafe { &*name };
+                    return Some(Ok(Entry { name, kind }));
+                }
+            }
+        }
+    }
+
+    /// Whether the next call asks the kernel for more: a good moment to share work.
+    pub(crate) fn at_refill(&self) -> bool {
+        self.0.is_buffer_empty()
+    }
+}
+
+fn is_dot(name: &CStr) -> bool {
+    matches!(name.to_bytes(), b"." | b"..")
+}
+
+/// Opens the directory `name` in `parent`, refusing links and anything mounted there (EXDEV).
+///
+/// `RESOLVE_NO_XDEV` (openat2(2), Linux 5.6) also sees bind mounts, which share the device number of what is around them.
+pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+    use rustix::fs::ResolveFlags;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    match rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve) {
+        Err(Errno::NOSYS | Errno::PERM) => {
+            // A kernel before 5.6, or a container that filters the call: compare mount ids instead.
+            let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+            if mounts::mount_id(fd.as_fd())? != mounts::mount_id(parent)? {
+                return Err(Errno::XDEV);
+            }
+            Ok(fd)
+        }
+        // A rename ran at the same time; the name itself is a single component, so trying again is enough.
+        Err(Errno::AGAIN) => open_directory_same_mount(parent, name),
+        other => other,
+    }
+}
+
+/// Whether the kernel keeps these contents inside the inode's metadata, where they cannot be shared. Told by a size on disk
+/// that is not whole blocks: btrfs counts inline extents in bytes.
+pub(crate) fn is_inline(stat: &Stat) -> bool {
+    stat.st_size > 0 && stat.st_blocks % 8 != 0
+}
+
+/// Below which size reading and writing a file is cheaper than sharing its extents, by the file system's magic number.
+///
+/// Measured on node_modules trees (docs/strategies.md says how): on XFS a reflink takes a transaction on the source and
+/// one on the copy, and a page of data is copied faster.
+pub(crate) fn copy_is_cheaper_up_to(magic: u64) -> u64 {
+    match magic {
+        XFS_MAGIC => 16 * 1024,
+        _ => 0,
+    }
+}
+
+pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
+const XFS_MAGIC: u64 = 0x5846_5342;
+
+/// File systems whose server copies for us when asked with copy_file_range(2): the bytes do not travel.
+pub(crate) fn copies_on_the_server(magic: u64) -> bool {
+    const NFS: u64 = 0x6969;
+    const CIFS: u64 = 0xff53_4d42;
+    const SMB2: u64 = 0xfe53_4d42;
+    const CEPH: u64 = 0x00c3_6400;
+    matches!(magic, NFS | CIFS | SMB2 | CEPH)
+}
+
+/// copy_file_range(2) from the one file offset to the other.
+pub(crate) fn copy_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: usize) -> Result<usize> {
+    rustix::fs::copy_file_range(src, None, dst, None, bytes)
+}
+
+/// The magic number of the file system of an open file (statfs(2)).
+pub(crate) fn magic(fd: BorrowedFd<'_>) -> Result<u64> {
+    // The field's type differs between architectures; the numbers are 32 bits wide.
+    Ok(rustix::fs::fstatfs(fd)?.f_type as u64 & 0xffff_ffff)
+}
+
+/// Makes the calling process one that is not felt: lowest CPU share, and no disk time while others want it.
+pub(crate) fn lower_priority() {
+    let _ = rustix::process::setpriority_process(None, 19);
+    const IOPRIO_SET: std::ffi::c_long = IOPRIO_SET_NUMBER;
+    const WHO_PROCESS: std::ffi::c_int = 1;
+    const CLASS_IDLE: std::ffi::c_int = 3 << 13;
+    // SAFETY: three integer arguments; it changes the scheduling of the calling thread only, and a failure is harmless.
+    unsafe { syscall(IOPRIO_SET, WHO_PROCESS, 0 as std::ffi::c_int, CLASS_IDLE) };
+}
+
+#[cfg(target_arch = "x86_64")]
+const IOPRIO_SET_NUMBER: std::ffi::c_long = 251;
+#[cfg(not(target_arch = "x86_64"))]
+const IOPRIO_SET_NUMBER: std::ffi::c_long = 30;
+
+/// 64 random bits, for names that nobody can guess or collide with.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0u8; 8];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+        Ok(8) => u64::from_ne_bytes(bytes),
+        // Uniqueness is checked by whoever uses the name; this only makes collisions rare.
+        _ => {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+            (now.tv_nsec as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (std::process::id() as u64) << 32
+        }
+    }
+}
+
+/// Gives the owner every permission on the directory `name`, not following links.
+pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    // fchmod refuses descriptors opened with O_PATH; their entry in /proc is the same file.
+    rustix::fs::chmod(format!("/proc/thread-self/fd/{}", fd.as_raw_fd()), Mode::RWXU)
+}

@@ -1,0 +1,144 @@
+//! What is mounted where, as this process sees it.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags};
+use rustix::io::Errno;
+
+use super::Result;
+
+/// The id of the mount that an open file was reached through (statx(2), Linux 5.8); the device number on older kernels.
+pub(super) fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {
+    let flags = StatxFlags::MNT_ID;
+    match rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, flags) {
+        Ok(stat) if stat.stx_mask & flags.bits() != 0 => Ok(stat.stx_mnt_id),
+        Ok(_) | Err(Errno::NOSYS) => Ok(rustix::fs::fstat(fd)?.st_dev),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether something is mounted exactly here.
+pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
+    let stat = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
+    if stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
+        return Ok(stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+    }
+    let parent = rustix::fs::openat(directory, c"..", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(mount_id(parent.as_fd())? != mount_id(directory)?)
+}
+
+/// The path of an open directory, free of links.
+pub(crate) fn real_path(directory: BorrowedFd<'_>) -> Result<PathBuf> {
+    let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    let target = rustix::fs::readlinkat(CWD, link, Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
+
+/// The mount points below an open directory, not counting itself. From /proc/self/mountinfo (proc(5)).
+pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
+    let root = real_path(directory)?;
+    let mut below: Vec<PathBuf> = mount_lines()?
+        .into_iter()
+        .map(|line| line.point)
+        .filter(|point| point != &root && point.starts_with(&root))
+        .collect();
+    below.sort();
+    Ok(below)
+}
+
+/// The name of the file system that an open directory is on, as in /proc/self/mountinfo ("ext4"), else its magic number.
+pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
+    by_longest_prefix(directory).unwrap_or_else(|| match super::magic(directory) {
+        Ok(magic) => format!("magic {magic:#x}"),
+        Err(_) => "unknown".into(),
+    })
+}
+
+fn by_longest_prefix(directory: BorrowedFd<'_>) -> Option<String> {
+    let id = mount_id(directory).ok()?;
+    let lines = mount_lines().ok()?;
+    if let Some(line) = lines.iter().find(|line| line.id == id) {
+        return Some(line.file_system.clone());
+    }
+    let path = real_path(directory).ok()?;
+    lines
+        .into_iter()
+        .filter(|line| path.starts_with(&line.point))
+        .max_by_key(|line| line.point.as_os_str().len())
+        .map(|line| line.file_system)
+}
+
+struct MountLine {
+    id: u64,
+    point: PathBuf,
+    file_system: String,
+}
+
+fn mount_lines() -> Result<Vec<MountLine>> {
+    let fd = rustix::fs::openat(
+        CWD,
+        c"/proc/self/mountinfo",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let mut text = Vec::new();
+    let mut chunk = vec![0u8; 64 * 1024];
+    loop {
+        match rustix::io::read(&fd, &mut chunk)? {
+            0 => break,
+            length => text.extend_from_slice(&chunk[..length]),
+        }
+    }
+    Ok(text.split(|&byte| byte == b'\n').filter_map(parse_line).collect())
+}
+
+/// `36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/root rw`; blanks are octal escapes.
+fn parse_line(line: &[u8]) -> Option<MountLine> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let point = unescape(fields.nth(3)?);
+    let file_system = fields.skip_while(|field| *field != b"-").nth(1)?;
+    Some(MountLine { id, point, file_system: String::from_utf8_lossy(file_system).into_owned() })
+}
+
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, tail @ ..] = rest {
+        if let ([b'\\', digits @ ..], Some(octal)) = (rest, rest.get(1..4)) {
+            let code = std::str::from_utf8(octal).ok().and_then(|text| u8::from_str_radix(text, 8).ok());
+            if let Some(code) = code {
+                bytes.push(code);
+                rest = &digits[3..];
+                continue;
+            }
+        }
+        bytes.push(*first);
+        rest = tail;
+    }
+    Path::new(&OsString::from_vec(bytes)).to_path_buf()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mountinfo_line_is_understood() {
+        let line = parse_line(b"36 35 98:0 / /mnt/a\\040b rw shared:1 master:2 - ext4 /dev/root rw").unwrap();
+        assert_eq!((line.id, line.file_system.as_str()), (36, "ext4"));
+        assert_eq!(line.point, Path::new("/mnt/a b"));
+    }
+
+    #[test]
+    fn the_root_is_a_mount_point_and_a_new_directory_is_not() {
+        let root = rustix::fs::open(c"/", OFlags::PATH, Mode::empty()).unwrap();
+        assert!(is_mount_point(root.as_fd()).unwrap());
+        let directory = tempfile::tempdir().unwrap();
+        let fd = rustix::fs::open(directory.path(), OFlags::PATH, Mode::empty()).unwrap();
+        assert!(!is_mount_point(fd.as_fd()).unwrap());
+    }
+}

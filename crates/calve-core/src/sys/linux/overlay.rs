@@ -1,0 +1,76 @@
+//! Mounting OverlayFS through the file-descriptor-based mount interface (fsopen(2), Linux 5.2).
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
+    fsconfig_set_fd, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+};
+
+use super::Result;
+
+/// Mounts `lower` with a writable `upper` over the directory `target`, visible in this mount namespace only as far as the
+/// target's propagation goes. `volatile`: no sync to the upper file system, ever.
+pub(crate) fn mount_overlay(
+    lower: BorrowedFd<'_>,
+    upper: BorrowedFd<'_>,
+    work: BorrowedFd<'_>,
+    target: BorrowedFd<'_>,
+    volatile: bool,
+) -> Result<()> {
+    let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let context = context.as_fd();
+    layer(context, c"lowerdir+", c"lowerdir", lower)?;
+    layer(context, c"upperdir", c"upperdir", upper)?;
+    layer(context, c"workdir", c"workdir", work)?;
+    if volatile {
+        fsconfig_set_flag(context, c"volatile")?;
+    }
+    if !in_initial_user_namespace() {
+        // trusted.* attributes cannot be written there; without this option the mount would work, but not whiteouts.
+        fsconfig_set_flag(context, c"userxattr")?;
+    }
+    fsconfig_create(context)?;
+    let mount = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount.as_fd(), c"", target, c"", flags)
+}
+
+/// Linux 6.13 takes layers as descriptors; before, by a path without characters that the option parser would interpret.
+fn layer(
+    context: BorrowedFd<'_>,
+    key: &std::ffi::CStr,
+    old_key: &std::ffi::CStr,
+    directory: BorrowedFd<'_>,
+) -> Result<()> {
+    match fsconfig_set_fd(context, key, directory) {
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::BADF) => {
+            let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
+            fsconfig_set_string(context, old_key, path)
+        }
+        other => other,
+    }
+}
+
+/// Takes the mount at `name` in `parent` away; what still uses it keeps it until done.
+pub(crate) fn detach_mount(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> Result<()> {
+    let mut path = format!("/proc/self/fd/{}/", parent.as_raw_fd()).into_bytes();
+    path.extend_from_slice(name.to_bytes());
+    unmount(&path[..], UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+}
+
+fn in_initial_user_namespace() -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let Ok(map) = rustix::fs::openat(CWD, c"/proc/self/uid_map", flags, Mode::empty()) else {
+        return true;
+    };
+    let mut text = [0u8; 64];
+    let length = rustix::io::read(&map, &mut text).unwrap_or(0);
+    let fields: Vec<&[u8]> = text[..length]
+        .split(u8::is_ascii_whitespace)
+        .filter(|field| !field.is_empty())
+        .collect();
+    fields == [&b"0"[..], b"0", b"4294967295"]
+}

@@ -1,0 +1,80 @@
+//! Extended attributes of open files, and of names that cannot be opened (symlinks, FIFOs, devices).
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+
+use super::Result;
+
+/// What the attributes belong to.
+#[derive(Clone, Copy)]
+pub(crate) enum XattrTarget<'a> {
+    Open(BorrowedFd<'a>),
+    /// A name in a directory, not followed. Goes through /proc, as there is no `*at` call before Linux 6.13.
+    Named(BorrowedFd<'a>, &'a CStr),
+}
+
+fn proc_path(directory: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
+    let mut path = format!("/proc/self/fd/{}/", directory.as_raw_fd()).into_bytes();
+    // A thread with a descriptor table of its own is not `self` to /proc.
+    let thread = b"/proc/thread-self/fd/";
+    path.splice(..b"/proc/self/fd/".len(), thread.iter().copied());
+    path.extend_from_slice(name.to_bytes());
+    CString::new(path).map_err(|_| Errno::INVAL)
+}
+
+/// The attributes' names, one after the other, each with a NUL. Empty where the file system has none.
+pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+    if buffer.len() < 256 {
+        buffer.resize(256, 0);
+    }
+    let path = match target {
+        XattrTarget::Open(_) => None,
+        XattrTarget::Named(directory, name) => Some(proc_path(directory, name)?),
+    };
+    loop {
+        let listed = match (target, &path) {
+            (XattrTarget::Open(fd), _) => rustix::fs::flistxattr(fd, &mut buffer[..]),
+            (_, Some(path)) => rustix::fs::llistxattr(path, &mut buffer[..]),
+            (_, None) => Err(Errno::INVAL),
+        };
+        match listed {
+            Ok(length) => return Ok(&buffer[..length]),
+            Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(&[]),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl XattrTarget<'_> {
+    /// The value of one attribute.
+    pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {
+        if buffer.len() < 1024 {
+            buffer.resize(1024, 0);
+        }
+        loop {
+            let read = match self {
+                Self::Open(fd) => rustix::fs::fgetxattr(fd, name, &mut buffer[..]),
+                Self::Named(directory, file) => {
+                    rustix::fs::lgetxattr(&proc_path(directory, file)?, name, &mut buffer[..])
+                }
+            };
+            match read {
+                Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
+                other => return other,
+            }
+        }
+    }
+
+    pub(crate) fn write(self, name: &CStr, value: &[u8]) -> Result<()> {
+        match self {
+            Self::Open(fd) => rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty()),
+            Self::Named(directory, file) => {
+                rustix::fs::lsetxattr(&proc_path(directory, file)?, name, value, XattrFlags::empty())
+            }
+        }
+    }
+}

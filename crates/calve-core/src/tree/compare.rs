@@ -1,0 +1,234 @@
+//! Comparing a clone with its source before it is published (`--verify`).
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::node::Node;
+use super::pool::Pool;
+use crate::error::Error;
+use crate::progress::Cancel;
+use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
+
+/// What is compared, and what is known not to be equal.
+pub(crate) struct Comparison<'a> {
+    pub(crate) src: BorrowedFd<'a>,
+    pub(crate) dst: BorrowedFd<'a>,
+    pub(crate) src_path: &'a Path,
+    pub(crate) threads: usize,
+    pub(crate) cancel: &'a Cancel,
+    /// Entries that were left out, relative to the source.
+    pub(crate) skipped: &'a [PathBuf],
+    /// False when the receipt says that owners could not be kept.
+    pub(crate) owners: bool,
+    /// False when the receipt says that extended attributes could not be kept.
+    pub(crate) xattrs: bool,
+}
+
+/// Compares everything below the two roots. The roots' own metadata is set when the clone is published.
+pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
+    let pool = Pool::new(comparison.threads, comparison.cancel.clone());
+    let differences = Mutex::new(Vec::new());
+    pool.run(Node::root(), |pool| {
+        let worker = Worker { comparison, pool, differences: &differences };
+        while let Some(node) = pool.next() {
+            if let Err(error) = worker.directory(&node) {
+                pool.fail(error);
+            }
+        }
+    })?;
+    verdict(comparison, differences.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Compares one entry that is not a directory.
+pub(crate) fn compare_entry(comparison: &Comparison<'_>, name: &CStr) -> Result<(), Error> {
+    let pool = Pool::new(1, comparison.cancel.clone());
+    let differences = Mutex::new(Vec::new());
+    Worker { comparison, pool: &pool, differences: &differences }.entry(
+        &Node::root(),
+        comparison.src,
+        comparison.dst,
+        name,
+    )?;
+    verdict(comparison, differences.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn verdict(comparison: &Comparison<'_>, mut differences: Vec<(PathBuf, &'static str)>) -> Result<(), Error> {
+    differences.sort();
+    match differences.first() {
+        None => Ok(()),
+        Some((path, what)) => Err(Error::VerifyFailed {
+            path: comparison.src_path.to_path_buf(),
+            count: differences.len(),
+            first: format!("`{}`: {what}", crate::error::Shown(path)),
+        }),
+    }
+}
+
+struct Worker<'a> {
+    comparison: &'a Comparison<'a>,
+    pool: &'a Pool<Arc<Node>>,
+    differences: &'a Mutex<Vec<(PathBuf, &'static str)>>,
+}
+
+impl Worker<'_> {
+    fn directory(&self, node: &Arc<Node>) -> Result<(), Error> {
+        let failed = |errno| Error::io("compare", self.comparison.src_path.join(node.path()), errno);
+        let src = node.open(self.comparison.src, OFlags::RDONLY | sys::NO_ATIME);
+        let src = src.or_else(|_| node.open(self.comparison.src, OFlags::RDONLY)).map_err(failed)?;
+        let dst = node.open(self.comparison.dst, OFlags::RDONLY).map_err(failed)?;
+        let mut names = names(src.as_fd()).map_err(failed)?;
+        for (name, kind) in self::names(dst.as_fd()).map_err(failed)? {
+            match names.remove(&name) {
+                None => self.differs(node, &name, "only in the clone"),
+                Some(_) => {
+                    self.entry(node, src.as_fd(), dst.as_fd(), &name)?;
+                    if kind == FileType::Directory {
+                        let child = Node::child(node, &name);
+                        if !self.is_skipped(&child.path()) {
+                            self.pool.give(child);
+                        }
+                    }
+                }
+            }
+            if self.pool.stopped() {
+                return Ok(());
+            }
+        }
+        for (name, _) in names {
+            if !self.is_skipped(&node.path_of(&name)) {
+                self.differs(node, &name, "not in the clone");
+            }
+        }
+        Ok(())
+    }
+
+    fn is_skipped(&self, path: &Path) -> bool {
+        self.comparison.skipped.binary_search_by(|skipped| skipped.as_path().cmp(path)).is_ok()
+    }
+
+    fn entry(
+        &self,
+        node: &Arc<Node>,
+        src: BorrowedFd<'_>,
+        dst: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> Result<(), Error> {
+        let failed = |errno| Error::io("compare", self.comparison.src_path.join(node.path_of(name)), errno);
+        let a = rustix::fs::statat(src, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        let b = rustix::fs::statat(dst, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if let Some(what) = self.stat_difference(&a, &b) {
+            self.differs(node, name, what);
+            return Ok(());
+        }
+        if self.comparison.xattrs && !same_xattrs(src, dst, name).map_err(failed)? {
+            self.differs(node, name, "extended attributes differ");
+        }
+        let same = match FileType::from_raw_mode(a.st_mode) {
+            FileType::RegularFile => same_contents(src, dst, name),
+            FileType::Symlink => rustix::fs::readlinkat(src, name, Vec::new())
+                .and_then(|target| Ok(target == rustix::fs::readlinkat(dst, name, Vec::new())?)),
+            FileType::CharacterDevice | FileType::BlockDevice => Ok(a.st_rdev == b.st_rdev),
+            _ => Ok(true),
+        };
+        if !same.map_err(failed)? {
+            self.differs(node, name, "contents differ");
+        }
+        Ok(())
+    }
+
+    fn stat_difference(&self, a: &Stat, b: &Stat) -> Option<&'static str> {
+        let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
+        let is_symlink = kind(a) == FileType::Symlink;
+        let set_id = if self.comparison.owners { 0 } else { 0o6000 };
+        if kind(a) != kind(b) {
+            return Some("another kind of file");
+        }
+        if kind(a) == FileType::RegularFile && a.st_size != b.st_size {
+            return Some("size differs");
+        }
+        if !is_symlink && (a.st_mode & 0o7777) & !set_id != (b.st_mode & 0o7777) & !set_id {
+            return Some("mode differs");
+        }
+        if self.comparison.owners && (a.st_uid, a.st_gid) != (b.st_uid, b.st_gid) {
+            return Some("owner differs");
+        }
+        if (a.st_mtime, a.st_mtime_nsec) != (b.st_mtime, b.st_mtime_nsec) {
+            return Some("modification time differs");
+        }
+        None
+    }
+
+    fn differs(&self, node: &Arc<Node>, name: &CStr, what: &'static str) {
+        let mut list = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        list.push((node.path_of(name), what));
+    }
+}
+
+fn names(directory: BorrowedFd<'_>) -> sys::Result<BTreeMap<CString, FileType>> {
+    let mut buffer = ListingBuffer::new();
+    let mut listing = Listing::new(directory, &mut buffer)?;
+    let mut names = BTreeMap::new();
+    while let Some(entry) = listing.next() {
+        let entry = entry?;
+        let kind = match entry.kind {
+            FileType::Unknown => {
+                let stat = rustix::fs::statat(directory, entry.name, AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(stat.st_mode)
+            }
+            kind => kind,
+        };
+        names.insert(entry.name.to_owned(), kind);
+    }
+    Ok(names)
+}
+
+fn same_contents(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let a = super::fill::open_source(src, name, flags)?;
+    let b = rustix::fs::openat(dst, name, flags, Mode::empty())?;
+    let (mut left, mut right) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    loop {
+        let length = read_full(a.as_fd(), &mut left)?;
+        if read_full(b.as_fd(), &mut right)? != length || left[..length] != right[..length] {
+            return Ok(false);
+        }
+        if length == 0 {
+            return Ok(true);
+        }
+    }
+}
+
+fn read_full(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> sys::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match rustix::io::read(fd, &mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(length) => filled += length,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(filled)
+}
+
+fn same_xattrs(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
+    let read = |directory| -> sys::Result<BTreeMap<CString, Vec<u8>>> {
+        let target = XattrTarget::Named(directory, name);
+        let mut list = Vec::new();
+        let mut value = Vec::new();
+        let mut all = BTreeMap::new();
+        for name in sys::list_xattrs(target, &mut list)?.split_inclusive(|&byte| byte == 0) {
+            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+            let length = target.read(name, &mut value)?;
+            all.insert(name.to_owned(), value[..length].to_vec());
+        }
+        Ok(all)
+    };
+    Ok(read(src)? == read(dst)?)
+}

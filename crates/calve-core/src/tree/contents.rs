@@ -1,0 +1,243 @@
+//! Moving the bytes of one file: by sharing extents, or by reading and writing.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{SeekFrom, Stat};
+use rustix::io::Errno;
+
+use super::metadata::Fault;
+use crate::progress::Cancel;
+use crate::sys;
+
+/// What became of a file's bytes.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Moved {
+    pub(crate) shared: u64,
+    pub(crate) written: u64,
+    pub(crate) inlined: u64,
+    /// The source ended earlier than its size said.
+    pub(crate) short: bool,
+}
+
+/// How contents are to be moved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Contents {
+    /// Share extents. Files up to a size are read and written instead, where that is cheaper. `may_inline`: the file system
+    /// keeps small contents inside its metadata, where they cannot be shared.
+    Reflink { copy_up_to_bytes: u64, may_inline: bool },
+    /// Read and write.
+    Copy,
+    /// Ask the file system to copy, which for a network file system means its server.
+    CopyOnServer,
+}
+
+/// Why extents of one file could not be shared.
+pub(crate) enum Reflinked {
+    Done(Moved),
+    /// One of the reasons that permit copying this file's bytes.
+    Refused(Errno),
+}
+
+/// Larger files are moved in pieces of this size. Smaller ones take one read and one write.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+pub(crate) struct Mover<'a> {
+    buffer: Vec<u8>,
+    cancel: &'a Cancel,
+    /// Whether the source's file system has been asked to write back everything.
+    flushed: &'a AtomicBool,
+}
+
+impl<'a> Mover<'a> {
+    pub(crate) fn new(cancel: &'a Cancel, flushed: &'a AtomicBool) -> Self {
+        Self { buffer: Vec::new(), cancel, flushed }
+    }
+
+    /// Shares the extents of `src` with the empty file `dst`.
+    pub(crate) fn reflink(
+        &self,
+        src: BorrowedFd<'_>,
+        dst: BorrowedFd<'_>,
+        stat: &Stat,
+        may_inline: bool,
+    ) -> Result<Reflinked, Fault> {
+        let started = Instant::now();
+        let mut result = retry(|| sys::reflink(src, dst));
+        if result == Err(Errno::INVAL) && sys::copy_nocow(src, dst).unwrap_or(false) {
+            // btrfs shares only between files that agree in being copy-on-write or not.
+            result = retry(|| sys::reflink(src, dst));
+        }
+        self.flush_when_slow(src, started.elapsed());
+        match result {
+            Ok(()) if may_inline && sys::is_inline(stat) => {
+                Ok(Reflinked::Done(Moved { inlined: size(stat), ..Moved::default() }))
+            }
+            Ok(()) => Ok(Reflinked::Done(Moved { shared: size(stat), ..Moved::default() })),
+            Err(errno) if permits_copy(errno, dst, size(stat)) => Ok(Reflinked::Refused(errno)),
+            Err(errno) => Err(Fault::dst("share extents with")(errno)),
+        }
+    }
+
+    /// A reflink first writes the source's dirty pages, file by file. The first slow one shows that there are such pages; all
+    /// of them are then written in one go, which takes far fewer trips to the disk.
+    fn flush_when_slow(&self, src: BorrowedFd<'_>, took: Duration) {
+        const SLOW: Duration = Duration::from_millis(2);
+        if took > SLOW && !self.flushed.swap(true, Ordering::Relaxed) {
+            // A failure shows again, with a name, when the file concerned is cloned.
+            let _ = rustix::fs::syncfs(src);
+        }
+    }
+
+    /// Reads `src` and writes `dst`, holes left out.
+    pub(crate) fn copy(
+        &mut self,
+        src: BorrowedFd<'_>,
+        dst: BorrowedFd<'_>,
+        stat: &Stat,
+        on_server: bool,
+    ) -> Result<Moved, Fault> {
+        let size = size(stat);
+        if self.buffer.is_empty() {
+            self.buffer.resize(BUFFER_BYTES, 0);
+        }
+        let has_holes = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512) < size;
+        if has_holes && let Some(moved) = self.copy_around_holes(src, dst, size)? {
+            return Ok(moved);
+        }
+        if on_server && let Some(moved) = self.copy_on_server(src, dst, size)? {
+            return Ok(moved);
+        }
+        // Files of /proc and the like say that they are empty, and are not.
+        let limit = if size == 0 { u64::MAX } else { size };
+        let mut written = 0;
+        while written < limit {
+            let wanted = usize::try_from(limit - written).unwrap_or(usize::MAX).min(self.buffer.len());
+            let length = retry(|| rustix::io::read(src, &mut self.buffer[..wanted])).map_err(Fault::src("read"))?;
+            if length == 0 {
+                break;
+            }
+            write_all(dst, &self.buffer[..length])?;
+            written += length as u64;
+            self.stop_if_cancelled()?;
+        }
+        Ok(Moved { written, short: written < size, ..Moved::default() })
+    }
+
+    /// `None` where the file system cannot tell data from holes.
+    fn copy_around_holes(
+        &mut self,
+        src: BorrowedFd<'_>,
+        dst: BorrowedFd<'_>,
+        size: u64,
+    ) -> Result<Option<Moved>, Fault> {
+        let mut moved = Moved::default();
+        let mut position = 0;
+        let mut end = 0;
+        while position < size {
+            let data = match rustix::fs::seek(src, SeekFrom::Data(position)) {
+                Ok(data) => data,
+                Err(Errno::NXIO) => break,
+                Err(Errno::INVAL | Errno::OPNOTSUPP) if position == 0 => return Ok(None),
+                Err(errno) => return Err(Fault::src("find data in")(errno)),
+            };
+            let hole = rustix::fs::seek(src, SeekFrom::Hole(data)).map_err(Fault::src("find holes in"))?;
+            position = data;
+            let stop = hole.min(size);
+            while position < stop {
+                let wanted = usize::try_from(stop - position).unwrap_or(usize::MAX).min(self.buffer.len());
+                let piece = &mut self.buffer[..wanted];
+                let length = retry(|| rustix::io::pread(src, &mut *piece, position)).map_err(Fault::src("read"))?;
+                if length == 0 {
+                    moved.short = true;
+                    return Ok(Some(moved));
+                }
+                write_all_at(dst, &self.buffer[..length], position)?;
+                position += length as u64;
+                end = position;
+                moved.written += length as u64;
+                self.stop_if_cancelled()?;
+            }
+        }
+        if end < size {
+            rustix::fs::ftruncate(dst, size).map_err(Fault::dst("set the size of"))?;
+        }
+        Ok(Some(moved))
+    }
+
+    /// `None` where it is refused before anything was copied.
+    fn copy_on_server(
+        &self,
+        src: BorrowedFd<'_>,
+        dst: BorrowedFd<'_>,
+        size: u64,
+    ) -> Result<Option<Moved>, Fault> {
+        const PIECE: u64 = 1 << 30;
+        let mut written = 0;
+        while written < size {
+            let wanted = usize::try_from((size - written).min(PIECE)).unwrap_or(usize::MAX);
+            match sys::copy_range(src, dst, wanted) {
+                Ok(0) => break,
+                Ok(length) => written += length as u64,
+                Err(Errno::INTR) => {}
+                Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) if written == 0 => return Ok(None),
+                Err(errno) => return Err(Fault::dst("copy on the server to")(errno)),
+            }
+            self.stop_if_cancelled()?;
+        }
+        Ok(Some(Moved { written, short: written < size, ..Moved::default() }))
+    }
+
+    fn stop_if_cancelled(&self) -> Result<(), Fault> {
+        match self.cancel.is_cancelled() {
+            true => Err(Fault::src("read")(Errno::CANCELED)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The refusals of a reflink after which the bytes of this file may be copied. Everything else is a failure.
+///
+/// EINVAL and ETXTBSY concern one file (a no-copy-on-write mismatch, a swap file). ENOSPC may come from a single full allocation
+/// group of XFS; it permits copying only while the file system as a whole has room.
+fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
+    const MARGIN_BYTES: u64 = 16 << 20;
+    match errno {
+        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS | Errno::XDEV | Errno::INVAL | Errno::TXTBSY => true,
+        Errno::NOSPC => rustix::fs::fstatvfs(dst.as_fd()).is_ok_and(|room| {
+            room.f_bavail.saturating_mul(room.f_frsize) > size.saturating_add(MARGIN_BYTES)
+        }),
+        _ => false,
+    }
+}
+
+pub(crate) fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+fn write_all(dst: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Fault> {
+    while !bytes.is_empty() {
+        let length = retry(|| rustix::io::write(dst, bytes)).map_err(Fault::dst("write"))?;
+        bytes = &bytes[length..];
+    }
+    Ok(())
+}
+
+fn write_all_at(dst: BorrowedFd<'_>, mut bytes: &[u8], mut position: u64) -> Result<(), Fault> {
+    while !bytes.is_empty() {
+        let length = retry(|| rustix::io::pwrite(dst, bytes, position)).map_err(Fault::dst("write"))?;
+        bytes = &bytes[length..];
+        position += length as u64;
+    }
+    Ok(())
+}
+
+fn retry<T>(mut call: impl FnMut() -> sys::Result<T>) -> sys::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}

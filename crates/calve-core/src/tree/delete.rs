@@ -1,0 +1,400 @@
+//! Deleting a tree in parallel. Never leaves the mount it starts on, never follows a link.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::names::Names;
+use super::node::Node;
+use super::pool::{Pool, open_directories_per_worker};
+use crate::error::Error;
+use crate::progress::{Cancel, Progress};
+use crate::sys::{self, Listing, ListingBuffer};
+
+/// How to delete.
+pub(crate) struct Deletion<'a> {
+    pub(crate) threads: usize,
+    pub(crate) progress: &'a Progress,
+    pub(crate) cancel: &'a Cancel,
+    /// A file in the root that is deleted last: the trash's `.gitignore`, which hides the rest.
+    pub(crate) last: Option<&'a CStr>,
+}
+
+/// Deletes `name` in `parent`, whatever it is, and says how many entries went. What cannot be deleted is left, and the first
+/// reason is returned when everything else is gone. `path` is for messages.
+pub(crate) fn delete(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    path: &Path,
+    deletion: &Deletion<'_>,
+) -> Result<u64, Error> {
+    let failed = |operation, errno| Error::io(operation, path, errno);
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) => return Ok(1),
+        Err(Errno::NOENT) => return Ok(0),
+        // EPERM is what POSIX and some file systems say for a directory.
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(errno) => return Err(failed("remove", errno)),
+    }
+    let root = match open_for_deletion(parent, name) {
+        Ok(root) => root,
+        // What unlink refused with EPERM was no directory: an immutable file, somebody else's in a sticky directory.
+        Err(Errno::NOTDIR | Errno::LOOP) => return Err(failed("remove", Errno::PERM)),
+        Err(Errno::XDEV) => return Err(failed("remove", Errno::BUSY)),
+        Err(errno) => return Err(failed("open directory", errno)),
+    };
+    let on_btrfs = sys::magic(root.as_fd()) == Ok(sys::BTRFS_MAGIC);
+    let Some(root) = keep_unless_subvolume(on_btrfs, parent, name, root) else { return Ok(1) };
+    let shared = Shared { deletion, root: root.as_fd(), path, on_btrfs, failure: Mutex::default() };
+    let pool = Pool::new(deletion.threads, deletion.cancel.clone());
+    let first = Batch { of: Doomed::root(), names: None };
+    let counts = pool.run(first, |pool| {
+        sys::private_descriptors(&[root.as_fd()]);
+        let mut worker =
+            Worker { shared: &shared, pool, listing: ListingBuffer::new(), frames: Vec::new(), deleted: 0 };
+        while let Some(batch) = pool.next() {
+            worker.run(batch);
+        }
+        worker.deleted
+    })?;
+    let deleted: u64 = counts.iter().sum();
+    if let Some(last) = deletion.last {
+        let _ = rustix::fs::unlinkat(&root, last, AtFlags::empty());
+    }
+    let failure = shared.failure;
+    drop(root);
+    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).map_err(|errno| failed("remove directory", errno))?;
+    Ok(deleted + 1)
+}
+
+struct Shared<'a> {
+    deletion: &'a Deletion<'a>,
+    root: BorrowedFd<'a>,
+    path: &'a Path,
+    on_btrfs: bool,
+    failure: Mutex<Option<Error>>,
+}
+
+/// A directory that goes when everything in it is gone, whoever is last.
+struct Doomed {
+    node: Arc<Node>,
+    parent: Option<Arc<Doomed>>,
+    /// Its own worker, batches given to others, and directories below that others still work in.
+    holders: AtomicUsize,
+}
+
+impl Doomed {
+    fn root() -> Arc<Self> {
+        Arc::new(Self { node: Node::root(), parent: None, holders: AtomicUsize::new(1) })
+    }
+}
+
+/// Some directories in one directory. `names: None` stands for everything in it.
+struct Batch {
+    of: Arc<Doomed>,
+    names: Option<Names>,
+}
+
+/// A directory whose entries are being deleted; the frame below it on the stack is its parent.
+struct Frame {
+    doomed: Arc<Doomed>,
+    directory: Option<OwnedFd>,
+    names: Names,
+}
+
+struct Worker<'p, 'a> {
+    shared: &'p Shared<'a>,
+    pool: &'p Pool<Batch>,
+    listing: ListingBuffer,
+    frames: Vec<Frame>,
+    deleted: u64,
+}
+
+impl Worker<'_, '_> {
+    fn run(&mut self, batch: Batch) {
+        match batch.names {
+            Some(names) => self.frames.push(Frame { doomed: batch.of, directory: None, names }),
+            None => match batch.of.node.open(self.shared.root, OFlags::RDONLY) {
+                Ok(directory) => self.empty(batch.of, directory),
+                Err(errno) => self.note("open directory", &batch.of.node, None, errno),
+            },
+        }
+        let mut name = Vec::new();
+        while let Some(mut top) = self.frames.pop() {
+            if self.pool.stopped() {
+                self.frames.clear();
+                return;
+            }
+            if top.names.take(&mut name).is_none() {
+                self.done(top);
+                continue;
+            }
+            let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            if let Some(directory) = self.open_child(&mut top, child) {
+                let doomed = Arc::new(Doomed {
+                    node: Node::child(&top.doomed.node, child),
+                    parent: Some(Arc::clone(&top.doomed)),
+                    holders: AtomicUsize::new(1),
+                });
+                self.frames.push(top);
+                self.empty(doomed, directory);
+            } else {
+                self.frames.push(top);
+            }
+            self.stay_within_limit();
+            if self.pool.hungry() {
+                self.share();
+            }
+        }
+    }
+
+    fn open_child(&mut self, top: &mut Frame, name: &CStr) -> Option<OwnedFd> {
+        if top.directory.is_none() {
+            match top.doomed.node.open(self.shared.root, OFlags::RDONLY) {
+                Ok(directory) => top.directory = Some(directory),
+                Err(errno) => {
+                    self.note("open directory", &top.doomed.node, None, errno);
+                    return None;
+                }
+            }
+        }
+        let parent = top.directory.as_ref()?.as_fd();
+        match open_for_deletion(parent, name) {
+            Ok(directory) => {
+                let kept = keep_unless_subvolume(self.shared.on_btrfs, parent, name, directory);
+                self.deleted += u64::from(kept.is_none());
+                kept
+            }
+            Err(Errno::NOENT) => None,
+            Err(Errno::XDEV) => {
+                self.note("leave alone what is mounted at", &top.doomed.node, Some(name), Errno::BUSY);
+                None
+            }
+            // It has become a link or a file since it was listed.
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+                    Ok(()) => self.deleted += 1,
+                    Err(errno) => self.note("remove", &top.doomed.node, Some(name), errno),
+                }
+                None
+            }
+            Err(errno) => {
+                self.note("open directory", &top.doomed.node, Some(name), errno);
+                None
+            }
+        }
+    }
+
+    /// Deletes everything in a directory but the directories, which go onto the stack.
+    fn empty(&mut self, doomed: Arc<Doomed>, directory: OwnedFd) {
+        let before = self.deleted;
+        let mut names = Names::default();
+        let mut buffer = std::mem::replace(&mut self.listing, ListingBuffer::empty());
+        let keep = self.shared.deletion.last.filter(|_| doomed.parent.is_none());
+        // A directory may be read-only, and its owner may still want it gone.
+        let mut opened_up = false;
+        match Listing::new(directory.as_fd(), &mut buffer) {
+            Err(errno) => self.note("read directory", &doomed.node, None, errno),
+            Ok(mut listing) => loop {
+                let entry = match listing.next() {
+                    None => break,
+                    Some(Ok(entry)) => entry,
+                    Some(Err(errno)) => {
+                        self.note("read directory", &doomed.node, None, errno);
+                        break;
+                    }
+                };
+                if self.pool.stopped() {
+                    break;
+                }
+                if keep == Some(entry.name) {
+                    continue;
+                }
+                if entry.kind == FileType::Directory {
+                    names.push(entry.kind, entry.name);
+                    continue;
+                }
+                let mut result = rustix::fs::unlinkat(&directory, entry.name, AtFlags::empty());
+                if result == Err(Errno::ACCESS) && !opened_up {
+                    opened_up = true;
+                    let _ = rustix::fs::fchmod(&directory, Mode::RWXU);
+                    result = rustix::fs::unlinkat(&directory, entry.name, AtFlags::empty());
+                }
+                match result {
+                    Ok(()) => self.deleted += 1,
+                    Err(Errno::NOENT) => {}
+                    Err(Errno::ISDIR) => names.push(FileType::Directory, entry.name),
+                    // Where types are not listed, EPERM may stand for a directory.
+                    Err(Errno::PERM) if entry.kind == FileType::Unknown => {
+                        names.push(FileType::Directory, entry.name);
+                    }
+                    Err(errno) => self.note("remove", &doomed.node, Some(entry.name), errno),
+                }
+            },
+        }
+        self.listing = buffer;
+        self.shared.deletion.progress.add(self.deleted - before, 0);
+        self.frames.push(Frame { doomed, directory: Some(directory), names });
+    }
+
+    /// All names of a frame are done. The last holder removes the directory.
+    fn done(&mut self, frame: Frame) {
+        let Some(parent) = frame.doomed.parent.clone() else { return };
+        let local = self.frames.last().is_some_and(|below| Arc::ptr_eq(&below.doomed, &parent));
+        // Only holders add holders: alone, this worker stays alone.
+        if local && frame.doomed.holders.load(Ordering::Acquire) == 1 {
+            let below = self.frames.last_mut();
+            if let (Some(below), Some((_, name))) = (below, frame.doomed.node.parent()) {
+                let removed = match &below.directory {
+                    Some(directory) => remove_directory(directory.as_fd(), name),
+                    None => below.doomed.node.open(self.shared.root, OFlags::RDONLY).and_then(|directory| {
+                        let removed = remove_directory(directory.as_fd(), name);
+                        below.directory = Some(directory);
+                        removed
+                    }),
+                };
+                self.removed(&frame.doomed, removed);
+            }
+            return;
+        }
+        if local {
+            // Others still work in it. They answer to the parent, which must wait for them.
+            parent.holders.fetch_add(1, Ordering::AcqRel);
+        }
+        drop(frame.directory);
+        self.release(frame.doomed);
+    }
+
+    /// Lets go of a directory that several workers hold; the last one removes it and goes on with its parent.
+    fn release(&mut self, doomed: Arc<Doomed>) {
+        let mut doomed = doomed;
+        while doomed.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let (Some(parent), Some((above, name))) = (doomed.parent.clone(), doomed.node.parent()) else { return };
+            let removed = above
+                .open(self.shared.root, OFlags::RDONLY)
+                .and_then(|directory| remove_directory(directory.as_fd(), name));
+            self.removed(&doomed, removed);
+            doomed = parent;
+        }
+    }
+
+    fn removed(&mut self, doomed: &Doomed, result: sys::Result<()>) {
+        match result {
+            Ok(()) => self.deleted += 1,
+            Err(Errno::NOENT) => {}
+            Err(errno) => self.note("remove directory", &doomed.node, None, errno),
+        }
+    }
+
+    fn share(&mut self) {
+        let Some(lowest) = self.frames.iter_mut().find(|frame| !frame.names.is_empty()) else { return };
+        let names = lowest.names.split();
+        lowest.doomed.holders.fetch_add(1, Ordering::AcqRel);
+        let of = Arc::clone(&lowest.doomed);
+        self.pool.give(Batch { of, names: Some(names) });
+    }
+
+    fn stay_within_limit(&mut self) {
+        let limit = open_directories_per_worker(self.shared.deletion.threads, 1);
+        let open = self.frames.iter().filter(|frame| frame.directory.is_some()).count();
+        let mut beyond = open.saturating_sub(limit);
+        for frame in &mut self.frames {
+            if beyond == 0 {
+                break;
+            }
+            beyond -= usize::from(frame.directory.take().is_some());
+        }
+    }
+
+    /// Keeps the first failure. That a directory is not empty follows from an earlier one.
+    fn note(&self, operation: &'static str, node: &Node, name: Option<&CStr>, errno: Errno) {
+        let mut failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_some() {
+            return;
+        }
+        let mut path = self.shared.path.join(node.path());
+        if let Some(name) = name {
+            path.push(OsStr::from_bytes(name.to_bytes()));
+        }
+        *failure = Some(Error::io(operation, path, errno));
+    }
+}
+
+/// Opens a directory whose contents are to go. One that its owner made unreadable is made readable first.
+fn open_for_deletion(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<OwnedFd> {
+    match sys::open_directory_same_mount(parent, name) {
+        Err(Errno::ACCESS) => {
+            sys::make_accessible(parent, name)?;
+            sys::open_directory_same_mount(parent, name)
+        }
+        other => other,
+    }
+}
+
+fn remove_directory(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<()> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
+        Err(Errno::ACCESS) => {
+            rustix::fs::fchmod(parent, Mode::RWXU)?;
+            rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+        }
+        other => other,
+    }
+}
+
+/// Deletes a btrfs subvolume, and those nested in it, by calls whose cost does not grow with it. Gives the directory back when
+/// it is none, or the caller may not (root, or the mount option user_subvol_rm_allowed): then it is emptied like any other.
+fn keep_unless_subvolume(
+    on_btrfs: bool,
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    directory: OwnedFd,
+) -> Option<OwnedFd> {
+    let is_subvolume = on_btrfs
+        && rustix::fs::fstat(&directory)
+            .and_then(|stat| sys::is_subvolume(directory.as_fd(), &stat))
+            .unwrap_or(false);
+    if is_subvolume && destroy_subvolume(parent, name, directory.as_fd()).is_ok() {
+        return None;
+    }
+    Some(directory)
+}
+
+fn destroy_subvolume(parent: BorrowedFd<'_>, name: &CStr, directory: BorrowedFd<'_>) -> sys::Result<()> {
+    match sys::delete_subvolume(parent, name) {
+        Err(Errno::NOTEMPTY) => {}
+        other => return other,
+    }
+    for nested in sys::nested_subvolumes(directory)? {
+        let (above, last) = split(&nested);
+        let mut current = rustix::io::dup(directory)?;
+        for component in above {
+            current = sys::open_directory_same_mount(current.as_fd(), &component)?;
+        }
+        let inner = sys::open_directory_same_mount(current.as_fd(), &last)?;
+        destroy_subvolume(current.as_fd(), &last, inner.as_fd())?;
+    }
+    sys::delete_subvolume(parent, name)
+}
+
+/// The directories above a path's last name, and that name.
+pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
+    let mut names: Vec<CString> = path
+        .to_bytes()
+        .split(|&byte| byte == b'/')
+        .filter(|name| !name.is_empty())
+        .map(|name| CString::new(name).unwrap_or_default())
+        .collect();
+    let last = names.pop().unwrap_or_default();
+    (names, last)
+}

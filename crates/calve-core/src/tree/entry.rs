@@ -1,0 +1,312 @@
+//! Making one entry of the clone: a regular file, a symlink, a FIFO, a device, or an empty directory to be filled later.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::contents::{Contents, Moved, Reflinked, size};
+use super::fill::{At, Files, Worker, open_source};
+use super::links::Claim;
+use super::metadata::{Target, same_version};
+use super::names::Names;
+use crate::error::{Error, Required};
+use crate::options::{Requirement, Strategy};
+use crate::sys::XattrTarget;
+
+/// Whether an entry was what the directory said it was.
+enum Made {
+    Yes,
+    /// It has become something else since the directory was read.
+    OtherKind,
+    /// It is gone.
+    Gone,
+}
+
+/// How often an entry may turn into something else before it is left out.
+const PATIENCE: usize = 8;
+
+impl Worker<'_> {
+    /// Makes the entry `name`. A directory is made empty and added to `below`.
+    pub(super) fn entry(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        kind: FileType,
+        below: &mut Names,
+    ) -> Result<(), Error> {
+        let mut kind = kind;
+        for attempt in 0..PATIENCE {
+            if kind == FileType::Unknown {
+                kind = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(Errno::NOENT) => break,
+                    Err(errno) => return Err(self.src_error("stat", &at.node.path_of(name), errno)),
+                };
+            }
+            if attempt == 0 && self.excluded(at, name, kind == FileType::Directory) {
+                return Ok(());
+            }
+            let made = match kind {
+                FileType::Directory => self.empty_directory(at, name, below),
+                FileType::RegularFile => self.regular_file(at, name),
+                FileType::Symlink => self.symlink(at, name),
+                FileType::Socket => {
+                    self.fill.notes.skipped(at.node.path_of(name), "socket");
+                    Ok(Made::Yes)
+                }
+                _ => self.special_file(at, name),
+            }?;
+            match made {
+                Made::Yes if attempt == 0 => return Ok(()),
+                Made::Yes => {
+                    self.fill.notes.changed(at.node.path_of(name));
+                    return Ok(());
+                }
+                Made::OtherKind => kind = FileType::Unknown,
+                Made::Gone => break,
+            }
+        }
+        self.fill.notes.changed(at.node.path_of(name));
+        Ok(())
+    }
+
+    fn empty_directory(&self, at: At<'_>, name: &CStr, below: &mut Names) -> Result<Made, Error> {
+        match rustix::fs::mkdirat(at.dst, name, Mode::RWXU) {
+            Ok(()) => {
+                below.push(FileType::Directory, name);
+                Ok(Made::Yes)
+            }
+            Err(errno) => self.create_failed(at, name, "create directory", errno),
+        }
+    }
+
+    fn regular_file(&mut self, at: At<'_>, name: &CStr) -> Result<Made, Error> {
+        // NONBLOCK: should it have become a FIFO, opening must not wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let src = match open_source(at.src, name, flags) {
+            Ok(src) => src,
+            Err(Errno::NOENT) => return Ok(Made::Gone),
+            // A symlink, a socket, a device without a driver.
+            Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(Made::OtherKind),
+            Err(errno) => return Err(self.src_error("open", &at.node.path_of(name), errno)),
+        };
+        let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error("stat", &at.node.path_of(name), e))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(Made::OtherKind);
+        }
+        if let Files::Hardlink = self.fill.files {
+            return self.link_to_source(at, name, src.as_fd(), &stat);
+        }
+        if stat.st_nlink < 2 {
+            return self.contents_and_metadata(at, name, src.as_fd(), &stat, |_| ());
+        }
+        match self.shared.links.claim(&stat, at.node, name) {
+            Claim::LinkTo(directory, first) => {
+                let other;
+                let first_directory = if std::sync::Arc::ptr_eq(&directory, at.node) {
+                    at.dst
+                } else {
+                    other = directory
+                        .open(self.fill.dst_root, crate::sys::PATH_ONLY)
+                        .map_err(|errno| self.dst_error("open directory", &directory.path(), errno))?;
+                    other.as_fd()
+                };
+                match rustix::fs::linkat(first_directory, &*first, at.dst, name, AtFlags::empty()) {
+                    Ok(()) => {
+                        self.tally.entries.hard_links += 1;
+                        Ok(Made::Yes)
+                    }
+                    // The inode is full (ext4: 65,000 names), or the file system has no links: a file of its own.
+                    Err(errno @ (Errno::MLINK | Errno::PERM | Errno::OPNOTSUPP)) => {
+                        self.fill.notes.not_kept("hard_link_not_kept", "hard link", errno, || at.node.path_of(name));
+                        self.contents_and_metadata(at, name, src.as_fd(), &stat, |_| ())
+                    }
+                    Err(errno) => self.create_failed(at, name, "create link", errno),
+                }
+            }
+            Claim::First(index) => {
+                let links = &self.shared.links;
+                let mut exists = false;
+                let made = self.contents_and_metadata(at, name, src.as_fd(), &stat, |_| {
+                    exists = true;
+                    links.created(index);
+                });
+                if !exists {
+                    links.abandoned(index);
+                }
+                made
+            }
+        }
+    }
+
+    /// Makes an independent file. `created` is called as soon as it exists.
+    fn contents_and_metadata(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        src: BorrowedFd<'_>,
+        stat: &Stat,
+        created: impl FnOnce(&OwnedFd),
+    ) -> Result<Made, Error> {
+        let path = || at.node.path_of(name);
+        self.keeper.load_xattrs(XattrTarget::Open(src)).map_err(|fault| self.fault(&path(), fault))?;
+        let mode = self.keeper.creation_mode(stat);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dst = match rustix::fs::openat(at.dst, name, flags, mode) {
+            Ok(dst) => dst,
+            Err(errno) => return self.create_failed(at, name, "create", errno),
+        };
+        created(&dst);
+        let moved = self.contents(at, name, src, dst.as_fd(), stat)?;
+        let now = self.keeper.mode_after_umask(mode);
+        self.keeper
+            .keep(XattrTarget::Open(src), Target::Open(dst.as_fd()), stat, Some(now), &path)
+            .map_err(|fault| self.fault(&path(), fault))?;
+        let after = rustix::fs::fstat(src).map_err(|errno| self.src_error("stat", &path(), errno))?;
+        if moved.short || !same_version(stat, &after) {
+            self.fill.notes.changed(path());
+        }
+        self.tally.entries.files += 1;
+        self.tally.bytes.apparent += size(stat);
+        self.tally.bytes.shared += moved.shared;
+        self.tally.bytes.written += moved.written;
+        self.tally.bytes.inlined += moved.inlined;
+        Ok(Made::Yes)
+    }
+
+    fn contents(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        src: BorrowedFd<'_>,
+        dst: BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> Result<Moved, Error> {
+        let path = || at.node.path_of(name);
+        let on_server = match self.fill.files {
+            Files::Clone(Contents::Reflink { copy_up_to_bytes, may_inline }) if size(stat) > copy_up_to_bytes => {
+                match self.mover.reflink(src, dst, stat, may_inline).map_err(|fault| self.fault(&path(), fault))? {
+                    Reflinked::Done(moved) => return Ok(moved),
+                    Reflinked::Refused(errno) if self.fill.strict => {
+                        let detail = format!(
+                            "`{}` cannot share its extents: {}",
+                            crate::error::Shown(path()),
+                            std::io::Error::from(errno)
+                        );
+                        return Err(Error::RequirementRefused {
+                            requirement: Required::Property(Requirement::Cow),
+                            refused: Vec::new(),
+                            detail: Some(detail),
+                        });
+                    }
+                    Reflinked::Refused(errno) => {
+                        self.fill.notes.fell_back(Strategy::Reflink, Strategy::Copy, errno, path);
+                        false
+                    }
+                }
+            }
+            Files::Clone(Contents::CopyOnServer) => true,
+            _ => false,
+        };
+        self.mover.copy(src, dst, stat, on_server).map_err(|fault| self.fault(&path(), fault))
+    }
+
+    /// The `hardlink` strategy: a second name for the source's own inode.
+    fn link_to_source(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        src: BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> Result<Made, Error> {
+        match rustix::fs::linkat(at.src, name, at.dst, name, AtFlags::empty()) {
+            Ok(()) => {}
+            Err(errno @ Errno::MLINK) => {
+                let path = || at.node.path_of(name);
+                self.fill.notes.fell_back(self.fill.files.strategy(), Strategy::Copy, errno, path);
+                return self.contents_and_metadata(at, name, src, stat, |_| ());
+            }
+            Err(Errno::NOENT) => return Ok(Made::Gone),
+            Err(errno) => return self.create_failed(at, name, "link", errno),
+        }
+        self.tally.entries.files += 1;
+        self.tally.bytes.apparent += size(stat);
+        self.tally.bytes.shared += size(stat);
+        Ok(Made::Yes)
+    }
+
+    fn symlink(&mut self, at: At<'_>, name: &CStr) -> Result<Made, Error> {
+        let path = || at.node.path_of(name);
+        let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(Made::Gone),
+            Err(errno) => return Err(self.src_error("stat", &path(), errno)),
+        };
+        let target = match rustix::fs::readlinkat(at.src, name, Vec::new()) {
+            Ok(target) => target,
+            Err(Errno::NOENT) => return Ok(Made::Gone),
+            Err(Errno::INVAL) => return Ok(Made::OtherKind),
+            Err(errno) => return Err(self.src_error("read link", &path(), errno)),
+        };
+        self.keeper.load_xattrs(XattrTarget::Named(at.src, name)).map_err(|fault| self.fault(&path(), fault))?;
+        if let Err(errno) = rustix::fs::symlinkat(&*target, at.dst, name) {
+            return self.create_failed(at, name, "create symlink", errno);
+        }
+        self.named_metadata(at, name, &stat, None)?;
+        self.tally.entries.symlinks += 1;
+        Ok(Made::Yes)
+    }
+
+    /// FIFOs and, for the privileged, device nodes.
+    fn special_file(&mut self, at: At<'_>, name: &CStr) -> Result<Made, Error> {
+        let path = || at.node.path_of(name);
+        let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(Made::Gone),
+            Err(errno) => return Err(self.src_error("stat", &path(), errno)),
+        };
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if !matches!(kind, FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice) {
+            return Ok(Made::OtherKind);
+        }
+        self.keeper.load_xattrs(XattrTarget::Named(at.src, name)).map_err(|fault| self.fault(&path(), fault))?;
+        let mode = Mode::RUSR | Mode::WUSR;
+        match rustix::fs::mknodat(at.dst, name, kind, mode, stat.st_rdev) {
+            Ok(()) => {}
+            Err(Errno::PERM) if kind != FileType::Fifo => {
+                self.fill.notes.skipped(path(), "device node: creating one needs privilege");
+                return Ok(Made::Yes);
+            }
+            Err(errno) => return self.create_failed(at, name, "create special file", errno),
+        }
+        self.named_metadata(at, name, &stat, Some(self.keeper.mode_after_umask(mode)))?;
+        match kind {
+            FileType::Fifo => self.tally.entries.fifos += 1,
+            _ => self.tally.entries.devices += 1,
+        }
+        Ok(Made::Yes)
+    }
+
+    /// Metadata of an entry that is not opened. The copy is in a staged tree that nobody else can enter.
+    fn named_metadata(&mut self, at: At<'_>, name: &CStr, stat: &Stat, mode: Option<u32>) -> Result<(), Error> {
+        let path = || at.node.path_of(name);
+        let (src, dst) = (XattrTarget::Named(at.src, name), Target::Named(at.dst, name));
+        self.keeper.keep(src, dst, stat, mode, &path).map_err(|fault| self.fault(&path(), fault))
+    }
+
+    /// EEXIST: the directory listed a name twice, because it was being changed. The first one stays.
+    fn create_failed(
+        &self,
+        at: At<'_>,
+        name: &CStr,
+        operation: &'static str,
+        errno: Errno,
+    ) -> Result<Made, Error> {
+        match errno {
+            Errno::EXIST => Ok(Made::Gone),
+            _ => Err(self.dst_error(operation, &at.node.path_of(name), errno)),
+        }
+    }
+}

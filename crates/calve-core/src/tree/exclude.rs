@@ -1,0 +1,82 @@
+//! Which entries are left out.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::error::Error;
+
+/// Patterns in the manner of gitignore: without a slash they match a name in any directory, with one a path from the root; a
+/// trailing slash matches directories only.
+pub(crate) struct Exclude {
+    anything: GlobSet,
+    directories: GlobSet,
+    empty: bool,
+}
+
+impl Exclude {
+    pub(crate) fn new(patterns: &[String]) -> Result<Self, Error> {
+        let mut anything = GlobSetBuilder::new();
+        let mut directories = GlobSetBuilder::new();
+        for pattern in patterns {
+            let invalid = |reason: String| Error::Pattern { pattern: pattern.clone(), reason };
+            let (body, set) = match pattern.strip_suffix('/') {
+                Some(body) => (body, &mut directories),
+                None => (pattern.as_str(), &mut anything),
+            };
+            let glob = match body.strip_prefix('/') {
+                Some(anchored) => anchored.to_owned(),
+                None if body.contains('/') => body.to_owned(),
+                None => format!("**/{body}"),
+            };
+            if body.trim_matches('/').is_empty() {
+                return Err(invalid("it names nothing".into()));
+            }
+            let glob = GlobBuilder::new(&glob)
+                .literal_separator(true)
+                .build()
+                .map_err(|error| invalid(error.kind().to_string()))?;
+            set.add(glob);
+        }
+        let build = |set: GlobSetBuilder| {
+            set.build().map_err(|error| Error::Pattern { pattern: String::new(), reason: error.to_string() })
+        };
+        Ok(Self { anything: build(anything)?, directories: build(directories)?, empty: patterns.is_empty() })
+    }
+
+    /// True when nothing is left out: callers then need not know paths.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.empty
+    }
+
+    pub(crate) fn matches(&self, path: &Path, is_directory: bool) -> bool {
+        self.anything.is_match(path) || is_directory && self.directories.is_match(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_gitignore_does() {
+        let exclude = |pattern: &str| Exclude::new(&[pattern.to_owned()]).unwrap();
+        let cases = [
+            ("*.log", "a/b.log", false, true),
+            ("*.log", "a.logs", false, false),
+            ("/build", "build", true, true),
+            ("/build", "a/build", true, false),
+            ("a/*.c", "a/x.c", false, true),
+            ("a/*.c", "a/b/x.c", false, false),
+            ("cache/", "x/cache", true, true),
+            ("cache/", "x/cache", false, false),
+            ("**/tmp/x", "a/b/tmp/x", false, true),
+        ];
+        for (pattern, path, is_directory, expected) in cases {
+            let matched = exclude(pattern).matches(Path::new(path), is_directory);
+            assert_eq!(matched, expected, "{pattern} on {path}");
+        }
+        assert!(Exclude::new(&["[".into()]).is_err());
+        assert!(Exclude::new(&["/".into()]).is_err());
+    }
+}

@@ -1,0 +1,544 @@
+//! Filling an empty staged tree from a source: the per-file engine, shared by `reflink`, `copy` and `hardlink`.
+//!
+//! A task is a directory. A worker reads it once, makes every entry in it, gives the copy its final metadata, and only then goes
+//! into the directories below, so nothing has to be visited twice and no directory has to stay open for its children. Tasks
+//! hold names, not descriptors: a descriptor is private to its worker, and can be opened again from the root.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::contents::{Contents, Mover};
+use super::exclude::Exclude;
+use super::links::Links;
+use super::metadata::{Created, Fault, Keeper, Side, Target, same_version, times};
+use super::names::Names;
+use super::node::Node;
+use super::notes::Notes;
+use super::pool::{Pool, open_directories_per_worker};
+use crate::error::Error;
+use crate::options::{Mounts, Strategy};
+use crate::progress::{Cancel, Progress};
+use crate::report::{Bytes, Entries};
+use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
+
+/// How the regular files of a tree are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Files {
+    Clone(Contents),
+    Hardlink,
+}
+
+/// One filling: what all workers know.
+pub(crate) struct Fill<'a> {
+    pub(crate) src_root: BorrowedFd<'a>,
+    pub(crate) dst_root: BorrowedFd<'a>,
+    /// For messages.
+    pub(crate) src_path: &'a Path,
+    /// For messages.
+    pub(crate) dst_path: &'a Path,
+    pub(crate) paths: Paths,
+    pub(crate) files: Files,
+    /// The caller insists on shared extents: a file that cannot be shared ends the run.
+    pub(crate) strict: bool,
+    pub(crate) exclude: &'a Exclude,
+    pub(crate) mounts: Mounts,
+    pub(crate) created: Created,
+    pub(crate) threads: usize,
+    pub(crate) notes: &'a Notes,
+    pub(crate) progress: &'a Progress,
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// What was made.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Tally {
+    pub(crate) entries: Entries,
+    pub(crate) bytes: Bytes,
+}
+
+/// What the workers share while they run.
+pub(super) struct Shared {
+    pub(super) links: Links,
+    pub(super) flushed: AtomicBool,
+    /// Directories whose final mode would keep their owner out: it is set when everything below is done.
+    locked: Mutex<Vec<(Arc<Node>, u32)>>,
+}
+
+enum Task {
+    /// Directories that are in `parent` and have been made in its copy.
+    Directories { parent: Arc<Node>, names: Names },
+    /// One entry of the root, and nothing else.
+    Single { name: CString, kind: FileType },
+    /// Some entries of one very large directory.
+    Entries { large: Arc<Large>, names: Names },
+}
+
+/// A directory whose entries are made by several workers; the last one finishes it.
+struct Large {
+    node: Arc<Node>,
+    stat: Stat,
+    unfinished: AtomicUsize,
+}
+
+/// A directory of the source and its copy.
+pub(super) struct Pair {
+    pub(super) src: OwnedFd,
+    pub(super) dst: OwnedFd,
+}
+
+/// A directory that is being filled.
+#[derive(Clone, Copy)]
+pub(super) struct At<'d> {
+    pub(super) node: &'d Arc<Node>,
+    pub(super) src: BorrowedFd<'d>,
+    pub(super) dst: BorrowedFd<'d>,
+}
+
+/// Directories below a finished one that are still to be done.
+struct Pending {
+    node: Arc<Node>,
+    /// `None` when closed to stay within the limit of descriptors; opened again when needed.
+    pair: Option<Pair>,
+    names: Names,
+}
+
+/// What the two paths for messages name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Paths {
+    /// The roots; entries are below them.
+    Below,
+    /// The one entry itself.
+    Same,
+}
+
+/// What is to be made in the destination's root.
+pub(crate) enum Scope {
+    /// Everything that is in the source's root.
+    Tree,
+    /// The entry of that name, which is not a directory.
+    Single(CString, FileType),
+}
+
+/// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
+pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
+    let shared = Shared {
+        links: Links::default(),
+        flushed: AtomicBool::new(false),
+        locked: Mutex::default(),
+    };
+    let pool = Pool::new(fill.threads, fill.cancel.clone());
+    let first = match scope {
+        Scope::Single(name, kind) => Task::Single { name, kind },
+        Scope::Tree => {
+            // An empty name stands for the root itself.
+            let mut root = Names::default();
+            root.push(FileType::Directory, c"");
+            Task::Directories { parent: Node::root(), names: root }
+        }
+    };
+    let tallies = pool.run(first, |pool| {
+        sys::private_descriptors(&[fill.src_root, fill.dst_root]);
+        let mut worker = Worker::new(fill, &shared, pool);
+        while let Some(task) = pool.next() {
+            if let Err(error) = worker.run(task) {
+                pool.fail(error);
+            }
+        }
+        worker.tally
+    })?;
+    let locked = shared.locked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    lock_directories(fill, locked)?;
+    Ok(tallies.into_iter().fold(Tally::default(), Tally::plus))
+}
+
+/// Sets the modes that were held back, deepest first.
+fn lock_directories(fill: &Fill<'_>, mut locked: Vec<(Arc<Node>, u32)>) -> Result<(), Error> {
+    locked.sort_by_key(|(node, _)| std::cmp::Reverse(node.path().components().count()));
+    for (node, mode) in locked {
+        node.open(fill.dst_root, OFlags::RDONLY)
+            .and_then(|directory| rustix::fs::fchmod(directory, Mode::from_raw_mode(mode)))
+            .map_err(|errno| Error::io("set the mode of", fill.dst_path.join(node.path()), errno))?;
+    }
+    Ok(())
+}
+
+pub(super) struct Worker<'f> {
+    pub(super) fill: &'f Fill<'f>,
+    pub(super) shared: &'f Shared,
+    pool: &'f Pool<Task>,
+    pub(super) keeper: Keeper<'f>,
+    pub(super) mover: Mover<'f>,
+    pub(super) tally: Tally,
+    listing: ListingBuffer,
+    pending: Vec<Pending>,
+    open_limit: usize,
+}
+
+const OWNER_MAY_SEARCH: u32 = 0o100;
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+impl<'f> Worker<'f> {
+    fn new(fill: &'f Fill<'f>, shared: &'f Shared, pool: &'f Pool<Task>) -> Self {
+        Self {
+            fill,
+            shared,
+            pool,
+            keeper: Keeper::new(fill.created, fill.notes),
+            mover: Mover::new(fill.cancel, &shared.flushed),
+            tally: Tally::default(),
+            listing: ListingBuffer::new(),
+            pending: Vec::new(),
+            open_limit: open_directories_per_worker(fill.threads, 2),
+        }
+    }
+
+    fn run(&mut self, task: Task) -> Result<(), Error> {
+        match task {
+            Task::Directories { parent, names } => {
+                self.pending.push(Pending { node: parent, pair: None, names });
+            }
+            Task::Entries { large, names } => self.some_entries(&large, names)?,
+            Task::Single { name, kind } => {
+                let node = Node::root();
+                let at = At { node: &node, src: self.fill.src_root, dst: self.fill.dst_root };
+                self.entry(at, &name, kind, &mut Names::default())?;
+            }
+        }
+        let result = self.descend();
+        self.pending.clear();
+        result
+    }
+
+    /// Takes one directory after the other, the deepest first, until nothing of its own is left.
+    fn descend(&mut self) -> Result<(), Error> {
+        let mut name = Vec::new();
+        while let Some(mut top) = self.pending.pop() {
+            if self.pool.stopped() {
+                return Ok(());
+            }
+            if top.names.take(&mut name).is_none() {
+                continue;
+            }
+            let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            let opened = self.open_child(&mut top, child)?;
+            if !top.names.is_empty() {
+                self.pending.push(top);
+            }
+            if let Some((node, pair, stat)) = opened {
+                self.directory(node, pair, stat)?;
+            }
+            self.stay_within_limit();
+            if self.pool.hungry() {
+                self.share();
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a directory and its copy. `None` when it is gone, and its copy with it.
+    fn open_child(
+        &self,
+        parent: &mut Pending,
+        name: &CStr,
+    ) -> Result<Option<(Arc<Node>, Pair, Stat)>, Error> {
+        if name.is_empty() {
+            let pair = self.open_pair(&parent.node)?;
+            let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error("stat", Path::new(""), e))?;
+            return Ok(Some((Arc::clone(&parent.node), pair, stat)));
+        }
+        if parent.pair.is_none() {
+            parent.pair = Some(self.open_pair(&parent.node)?);
+        }
+        let Some(pair) = &parent.pair else { return Ok(None) };
+        let src = match open_source(pair.src.as_fd(), name, DIRECTORY) {
+            Ok(src) => src,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                self.directory_gone(&parent.node, pair, name)?;
+                return Ok(None);
+            }
+            Err(errno) => return Err(self.src_error("open directory", &parent.node.path_of(name), errno)),
+        };
+        let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error("stat", &parent.node.path_of(name), e))?;
+        let dst = rustix::fs::openat(&pair.dst, name, DIRECTORY, Mode::empty())
+            .map_err(|e| self.dst_error("open directory", &parent.node.path_of(name), e))?;
+        Ok(Some((Node::child(&parent.node, name), Pair { src, dst }, stat)))
+    }
+
+    /// A directory vanished, or became something else, after its copy was made: the copy goes too.
+    fn directory_gone(&self, parent: &Arc<Node>, pair: &Pair, name: &CStr) -> Result<(), Error> {
+        let path = parent.path_of(name);
+        let dst = &pair.dst;
+        let sealed = parent.sealed.get();
+        let removed = sealed
+            .map_or(Ok(()), |_| rustix::fs::fchmod(dst, Mode::RWXU))
+            .and_then(|()| rustix::fs::unlinkat(dst, name, AtFlags::REMOVEDIR));
+        removed.map_err(|errno| self.dst_error("remove directory", &path, errno))?;
+        if let Some((times, mode)) = sealed {
+            rustix::fs::fchmod(dst, *mode)
+                .and_then(|()| rustix::fs::futimens(dst, times))
+                .map_err(|errno| self.dst_error("set the times of", &parent.path(), errno))?;
+        }
+        self.fill.notes.changed(path);
+        Ok(())
+    }
+
+    /// Makes every entry of one directory, then finishes its copy.
+    fn directory(&mut self, node: Arc<Node>, pair: Pair, stat: Stat) -> Result<(), Error> {
+        let before = (self.tally.entries.total(), self.tally.bytes.apparent);
+        self.tally.entries.directories += 1;
+        let at = At { node: &node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
+        let mut below = Names::default();
+        let mut large: Option<Arc<Large>> = None;
+        if self.is_other_file_system(&stat)? {
+            self.fill.notes.skipped(node.path(), "another file system is mounted here");
+        } else {
+            // The buffer is lent to the listing; entries are made while it is read.
+            let mut buffer = std::mem::replace(&mut self.listing, ListingBuffer::empty());
+            let result = self.entries(at, &stat, &mut buffer, &mut below, &mut large);
+            self.listing = buffer;
+            result?;
+        }
+        match large {
+            None => self.finish(at, &stat)?,
+            Some(large) => self.leave(&large, at)?,
+        }
+        self.fill.progress.add(
+            self.tally.entries.total() - before.0,
+            self.tally.bytes.apparent - before.1,
+        );
+        if !below.is_empty() {
+            self.pending.push(Pending { node, pair: Some(pair), names: below });
+        }
+        Ok(())
+    }
+
+    fn entries(
+        &mut self,
+        at: At<'_>,
+        stat: &Stat,
+        buffer: &mut ListingBuffer,
+        below: &mut Names,
+        large: &mut Option<Arc<Large>>,
+    ) -> Result<(), Error> {
+        let failed = |worker: &Self, errno| worker.src_error("read directory", &at.node.path(), errno);
+        let mut listing = Listing::new(at.src, buffer).map_err(|errno| failed(self, errno))?;
+        let mut batches = 0;
+        loop {
+            let refill = listing.at_refill();
+            let Some(entry) = listing.next() else { return Ok(()) };
+            let entry = entry.map_err(|errno| failed(self, errno))?;
+            if self.pool.stopped() {
+                return Ok(());
+            }
+            batches += usize::from(refill);
+            if batches > 1 && refill && self.pool.hungry() {
+                // This directory is large, and another worker has nothing to do: it gets this batch.
+                let mut names = Names::default();
+                names.push(entry.kind, entry.name);
+                while !listing.at_refill() {
+                    let Some(entry) = listing.next() else { break };
+                    let entry = entry.map_err(|errno| failed(self, errno))?;
+                    names.push(entry.kind, entry.name);
+                }
+                let shared = large.get_or_insert_with(|| {
+                    let node = Arc::clone(at.node);
+                    Arc::new(Large { node, stat: *stat, unfinished: AtomicUsize::new(1) })
+                });
+                shared.unfinished.fetch_add(1, Ordering::Relaxed);
+                self.pool.give(Task::Entries { large: Arc::clone(shared), names });
+                continue;
+            }
+            self.entry(at, entry.name, entry.kind, below)?;
+        }
+    }
+
+    /// The part of a large directory that was given to this worker.
+    fn some_entries(&mut self, large: &Arc<Large>, mut names: Names) -> Result<(), Error> {
+        let before = (self.tally.entries.total(), self.tally.bytes.apparent);
+        let pair = self.open_pair(&large.node)?;
+        let at = At { node: &large.node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
+        let mut below = Names::default();
+        let mut name = Vec::new();
+        while let Some(kind) = names.take(&mut name) {
+            if self.pool.stopped() {
+                return Ok(());
+            }
+            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            self.entry(at, name, kind, &mut below)?;
+        }
+        self.leave(large, at)?;
+        self.fill.progress.add(
+            self.tally.entries.total() - before.0,
+            self.tally.bytes.apparent - before.1,
+        );
+        if !below.is_empty() {
+            let node = Arc::clone(&large.node);
+            self.pending.push(Pending { node, pair: Some(pair), names: below });
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, large: &Large, at: At<'_>) -> Result<(), Error> {
+        match large.unfinished.fetch_sub(1, Ordering::AcqRel) {
+            1 => self.finish(at, &large.stat),
+            _ => Ok(()),
+        }
+    }
+
+    /// All entries are made: the copy gets its metadata. Nothing in it will change its times again.
+    fn finish(&mut self, at: At<'_>, stat: &Stat) -> Result<(), Error> {
+        let path = || at.node.path();
+        if at.node.parent().is_some() {
+            let fault = |fault| self.fill.error(&path(), fault);
+            self.keeper.load_xattrs(XattrTarget::Open(at.src)).map_err(fault)?;
+            let mut staged = *stat;
+            // Directories below are still to be opened through this one.
+            let locked = stat.st_mode & OWNER_MAY_SEARCH == 0;
+            staged.st_mode |= OWNER_MAY_SEARCH;
+            // Fails where there are no such attributes; then there is nothing to keep.
+            let _ = sys::copy_nocow(at.src, at.dst);
+            self.keeper
+                .keep(XattrTarget::Open(at.src), Target::Open(at.dst), &staged, Some(0o700), &path)
+                .map_err(fault)?;
+            if locked {
+                let mut list = self.shared.locked.lock().unwrap_or_else(PoisonError::into_inner);
+                list.push((Arc::clone(at.node), stat.st_mode & 0o7777));
+            }
+            let _ = at.node.sealed.set((times(stat), Mode::from_raw_mode(staged.st_mode)));
+        }
+        let now = rustix::fs::fstat(at.src).map_err(|errno| self.src_error("stat", &path(), errno))?;
+        if !same_version(stat, &now) {
+            self.fill.notes.changed(path());
+        }
+        Ok(())
+    }
+
+    /// With `--one-file-system`: whether something else is mounted at this directory. Told by the device, as cp does.
+    fn is_other_file_system(&self, stat: &Stat) -> Result<bool, Error> {
+        if self.fill.mounts == Mounts::Cross {
+            return Ok(false);
+        }
+        let root = rustix::fs::fstat(self.fill.src_root)
+            .map_err(|errno| self.src_error("stat", Path::new(""), errno))?;
+        Ok(root.st_dev != stat.st_dev)
+    }
+
+    fn open_pair(&self, node: &Node) -> Result<Pair, Error> {
+        let flags = OFlags::RDONLY;
+        let src = node
+            .open(self.fill.src_root, flags)
+            .map_err(|errno| self.src_error("open directory", &node.path(), errno))?;
+        let dst = node
+            .open(self.fill.dst_root, flags)
+            .map_err(|errno| self.dst_error("open directory", &node.path(), errno))?;
+        Ok(Pair { src, dst })
+    }
+
+    /// Gives half of the directories nearest to the root to a worker that has none.
+    fn share(&mut self) {
+        let Some(lowest) = self.pending.first_mut() else { return };
+        let names = lowest.names.split();
+        let parent = Arc::clone(&lowest.node);
+        if lowest.names.is_empty() {
+            self.pending.remove(0);
+        }
+        self.pool.give(Task::Directories { parent, names });
+    }
+
+    /// Closes the directories nearest to the root, which will be needed last.
+    fn stay_within_limit(&mut self) {
+        let open = self.pending.iter().filter(|pending| pending.pair.is_some()).count();
+        let mut beyond = open.saturating_sub(self.open_limit);
+        for pending in &mut self.pending {
+            if beyond == 0 {
+                break;
+            }
+            beyond -= usize::from(pending.pair.take().is_some());
+        }
+    }
+
+    pub(super) fn src_error(&self, operation: &'static str, path: &Path, errno: Errno) -> Error {
+        Error::io(operation, self.fill.shown(self.fill.src_path, path), errno)
+    }
+
+    pub(super) fn dst_error(&self, operation: &'static str, path: &Path, errno: Errno) -> Error {
+        Error::io(operation, self.fill.shown(self.fill.dst_path, path), errno)
+    }
+
+    pub(super) fn fault(&self, path: &Path, fault: Fault) -> Error {
+        self.fill.error(path, fault)
+    }
+
+    pub(super) fn excluded(&self, at: At<'_>, name: &CStr, is_directory: bool) -> bool {
+        if self.fill.exclude.is_empty() {
+            return false;
+        }
+        let path = at.node.path_of(name);
+        let excluded = self.fill.exclude.matches(&path, is_directory);
+        if excluded {
+            self.fill.notes.skipped(path, "excluded");
+        }
+        excluded
+    }
+}
+
+impl Fill<'_> {
+    fn error(&self, path: &Path, fault: Fault) -> Error {
+        match (fault.errno, fault.side) {
+            (Errno::CANCELED, _) => Error::Interrupted,
+            (errno, Side::Src) => Error::io(fault.operation, self.shown(self.src_path, path), errno),
+            (errno, Side::Dst) => Error::io(fault.operation, self.shown(self.dst_path, path), errno),
+        }
+    }
+
+    fn shown(&self, root: &Path, path: &Path) -> PathBuf {
+        match self.paths {
+            // `join` would put a slash at the end for the root itself.
+            Paths::Below if !path.as_os_str().is_empty() => root.join(path),
+            _ => root.to_path_buf(),
+        }
+    }
+}
+
+/// Opens for reading, leaving the access time alone where that is permitted (to owners and the privileged).
+pub(crate) fn open_source(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> sys::Result<OwnedFd> {
+    match rustix::fs::openat(directory, name, flags | sys::NO_ATIME, Mode::empty()) {
+        Err(Errno::PERM) => rustix::fs::openat(directory, name, flags, Mode::empty()),
+        other => other,
+    }
+}
+
+impl Tally {
+    fn plus(mut self, other: Self) -> Self {
+        let (a, b) = (&mut self.entries, &other.entries);
+        a.directories += b.directories;
+        a.files += b.files;
+        a.symlinks += b.symlinks;
+        a.fifos += b.fifos;
+        a.devices += b.devices;
+        a.hard_links += b.hard_links;
+        let (a, b) = (&mut self.bytes, &other.bytes);
+        a.apparent += b.apparent;
+        a.shared += b.shared;
+        a.written += b.written;
+        a.inlined += b.inlined;
+        self
+    }
+}
+
+/// Which strategy a way of making files belongs to.
+impl Files {
+    pub(super) fn strategy(self) -> Strategy {
+        match self {
+            Self::Clone(Contents::Reflink { .. }) => Strategy::Reflink,
+            Self::Clone(Contents::Copy | Contents::CopyOnServer) => Strategy::Copy,
+            Self::Hardlink => Strategy::Hardlink,
+        }
+    }
+}

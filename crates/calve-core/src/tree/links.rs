@@ -1,0 +1,117 @@
+//! Hard links inside the tree: the first name of an inode is cloned, every further one is linked to it.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::Stat;
+
+use super::node::Node;
+
+/// The inodes with several names that were met so far.
+///
+/// A tree whose every file has a name elsewhere (a pnpm store) puts every file in here, so a record is kept small: a hash
+/// entry of 16 bytes and a record of 16 more, beside the name.
+#[derive(Default)]
+pub(crate) struct Links {
+    known: Mutex<Known>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct Known {
+    /// One map per device; nearly always one.
+    devices: Vec<(u64, HashMap<u64, u32>)>,
+    records: Vec<Record>,
+    names: Vec<u8>,
+}
+
+struct Record {
+    directory: Option<Arc<Node>>,
+    name_at: u32,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Creating,
+    Created,
+    Abandoned,
+}
+
+pub(crate) enum Claim {
+    /// This is the first name: create the file, then call [`Links::created`] or [`Links::abandoned`].
+    First(u32),
+    /// Link to this entry of that directory of the clone.
+    LinkTo(Arc<Node>, CString),
+}
+
+impl Links {
+    /// Claims an inode for a name, waiting while another worker is creating its first one.
+    pub(crate) fn claim(&self, stat: &Stat, directory: &Arc<Node>, name: &CStr) -> Claim {
+        let mut known = self.lock();
+        let device = stat.st_dev as u64;
+        loop {
+            let place = match known.devices.iter().position(|(number, _)| *number == device) {
+                Some(place) => place,
+                None => {
+                    known.devices.push((device, HashMap::new()));
+                    known.devices.len() - 1
+                }
+            };
+            let Some(&index) = known.devices[place].1.get(&stat.st_ino) else {
+                let index = known.add(directory, name);
+                known.devices[place].1.insert(stat.st_ino, index);
+                return Claim::First(index);
+            };
+            let record = &known.records[index as usize];
+            match (record.state, &record.directory) {
+                (State::Created, Some(first)) => {
+                    let first = Arc::clone(first);
+                    let name = known.name(record.name_at).to_owned();
+                    return Claim::LinkTo(first, name);
+                }
+                (State::Creating, _) => {
+                    known = self.ready.wait(known).unwrap_or_else(PoisonError::into_inner);
+                }
+                (State::Abandoned | State::Created, _) => {
+                    known.devices[place].1.remove(&stat.st_ino);
+                }
+            }
+        }
+    }
+
+    /// The file of a first name exists.
+    pub(crate) fn created(&self, index: u32) {
+        self.settle(index, State::Created);
+    }
+
+    /// The file of a first name could not be made after all; the next name is the first.
+    pub(crate) fn abandoned(&self, index: u32) {
+        self.settle(index, State::Abandoned);
+    }
+
+    fn settle(&self, index: u32, state: State) {
+        self.lock().records[index as usize].state = state;
+        self.ready.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn add(&mut self, directory: &Arc<Node>, name: &CStr) -> u32 {
+        // Four gigabytes of names, or four thousand million records, are beyond what one tree can hold in memory.
+        let name_at = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.names.extend_from_slice(name.to_bytes_with_nul());
+        let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
+        self.records.push(Record { directory: Some(Arc::clone(directory)), name_at, state: State::Creating });
+        index
+    }
+
+    fn name(&self, at: u32) -> &CStr {
+        CStr::from_bytes_until_nul(&self.names[at as usize..]).unwrap_or_default()
+    }
+}

@@ -1,0 +1,181 @@
+//! Hidden names beside a destination, and the locks that say whether their maker is alive.
+//!
+//! A name is `.calve-<purpose>-<uid>-<machine>-<boot>-<random>`; its lock is an empty directory of the same name with `.lock`
+//! behind it, under flock(2). A directory, because git shows empty files in its status and empty directories not.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::place::identity;
+use crate::sys;
+
+/// What a hidden sibling is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A clone that is being made.
+    Staging,
+    /// A tree that waits to be deleted.
+    Trash,
+    /// The upper and work directories of an overlay mount.
+    Overlay,
+}
+
+impl Purpose {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Staging => "staging",
+            Self::Trash => "trash",
+            Self::Overlay => "overlay",
+        }
+    }
+}
+
+const PREFIX: &str = ".calve-";
+const LOCK_SUFFIX: &str = ".lock";
+
+/// A hidden name that was found in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) purpose: Purpose,
+    /// Without the lock's suffix.
+    pub(crate) name: CString,
+}
+
+/// Understands a name, if it is one that this user made on this machine.
+///
+/// The same boot counts as the same machine: containers on one kernel have names of their own and share its locks.
+pub(crate) fn recognise(name: &CStr) -> Option<Found> {
+    let text = name.to_str().ok()?;
+    let text = text.strip_suffix(LOCK_SUFFIX).unwrap_or(text);
+    let mut fields = text.strip_prefix(PREFIX)?.split('-');
+    let word = fields.next()?;
+    let purpose = [Purpose::Staging, Purpose::Trash, Purpose::Overlay]
+        .into_iter()
+        .find(|purpose| purpose.word() == word)?;
+    let user: u32 = fields.next()?.parse().ok()?;
+    let (machine, boot, random) = (fields.next()?, fields.next()?, fields.next()?);
+    let here = machine == sys::machine_identity() || boot == sys::boot_identity();
+    let mine = user == rustix::process::geteuid().as_raw();
+    let whole = random.len() == RANDOM_DIGITS && fields.next().is_none();
+    (here && mine && whole).then(|| Found { purpose, name: CString::new(text).unwrap_or_default() })
+}
+
+const RANDOM_DIGITS: usize = 16;
+
+fn new_name(purpose: Purpose) -> CString {
+    let random = sys::random();
+    let user = rustix::process::geteuid().as_raw();
+    let (machine, boot) = (sys::machine_identity(), sys::boot_identity());
+    let name = format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word());
+    CString::new(name).unwrap_or_default()
+}
+
+fn lock_name(name: &CStr) -> CString {
+    let mut bytes = name.to_bytes().to_vec();
+    bytes.extend_from_slice(LOCK_SUFFIX.as_bytes());
+    CString::new(bytes).unwrap_or_default()
+}
+
+/// A held lock on a hidden name.
+pub(crate) struct Lock {
+    directory: OwnedFd,
+    name: CString,
+    identity: (u64, u64),
+}
+
+impl Lock {
+    /// Reserves a new hidden name in `parent`. The lock is held before anything of that name exists.
+    pub(crate) fn reserve(parent: BorrowedFd<'_>, purpose: Purpose) -> sys::Result<Self> {
+        loop {
+            let name = new_name(purpose);
+            match rustix::fs::mkdirat(parent, &*lock_name(&name), Mode::RWXU) {
+                Ok(()) => {}
+                Err(Errno::EXIST) => continue,
+                Err(errno) => return Err(errno),
+            }
+            // A sweeper may have seen the new lock before it was held, and taken it away: then another name.
+            match Self::take(parent, &name) {
+                Ok(Some(lock)) => return Ok(lock),
+                Ok(None) | Err(Errno::NOENT) => {}
+                Err(errno) => {
+                    let _ = rustix::fs::unlinkat(parent, &*lock_name(&name), AtFlags::REMOVEDIR);
+                    return Err(errno);
+                }
+            }
+        }
+    }
+
+    /// Takes the lock of a name that was found. `None` when its maker, or another sweeper, holds it.
+    pub(crate) fn take(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(parent, &*lock_name(name), flags, Mode::empty())?;
+        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(errno) => return Err(errno),
+        }
+        let identity = identity(&rustix::fs::fstat(&directory)?);
+        let lock = Self { directory, name: name.to_owned(), identity };
+        Ok(lock.is_held(parent).then_some(lock))
+    }
+
+    /// As [`Self::take`], for a name whose lock may have been lost.
+    pub(crate) fn take_or_make(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<Self>> {
+        match rustix::fs::mkdirat(parent, &*lock_name(name), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => Self::take(parent, name),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The name that the lock protects.
+    pub(crate) fn name(&self) -> &CStr {
+        &self.name
+    }
+
+    /// Whether the lock is still the one that others would look at.
+    pub(crate) fn is_held(&self, parent: BorrowedFd<'_>) -> bool {
+        rustix::fs::statat(parent, &*lock_name(&self.name), AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| identity(&stat) == self.identity)
+    }
+
+    /// Takes the lock away, when what it protected is no more.
+    pub(crate) fn remove(self, parent: BorrowedFd<'_>) {
+        if self.is_held(parent) {
+            let _ = rustix::fs::unlinkat(parent, &*lock_name(&self.name), AtFlags::REMOVEDIR);
+        }
+    }
+
+    /// Lets go of the lock and leaves it in place, for whoever comes to clean up.
+    pub(crate) fn leave(self) {
+        let _ = rustix::fs::flock(self.directory.as_fd(), FlockOperation::Unlock);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_user_and_machine_are_recognised() {
+        let name = new_name(Purpose::Trash);
+        let found = recognise(&name).unwrap();
+        assert_eq!((found.purpose, &found.name), (Purpose::Trash, &name));
+        assert_eq!(recognise(&lock_name(&name)), Some(found));
+
+        let text = name.to_str().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let foreign_user = text.replacen(&format!("-{user}-"), &format!("-{}-", user + 1), 1);
+        let foreign_machine = text
+            .replace(sys::machine_identity(), "00000000")
+            .replace(sys::boot_identity(), "00000000");
+        let other_boot = text.replace(sys::boot_identity(), "00000000");
+        let unlike = [foreign_user, foreign_machine, format!("{text}0"), format!("{text}-x"), ".calve-x".into()];
+        for name in unlike {
+            assert_eq!(recognise(&CString::new(name.clone()).unwrap()), None, "{name}");
+        }
+        assert!(recognise(&CString::new(other_boot).unwrap()).is_some());
+    }
+}

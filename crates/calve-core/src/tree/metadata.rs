@@ -1,0 +1,283 @@
+//! Keeping everything about an entry but its contents: owner, extended attributes (ACLs and capabilities among them), mode,
+//! times. In that order: a change of owner clears capabilities and set-ID bits, and everything changes times.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid};
+use rustix::io::Errno;
+
+use super::notes::Notes;
+use crate::sys::{self, XattrTarget};
+
+/// A failure, before it has a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fault {
+    pub(crate) operation: &'static str,
+    pub(crate) side: Side,
+    pub(crate) errno: Errno,
+}
+
+/// Which of the two trees a failure is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Src,
+    Dst,
+}
+
+impl Fault {
+    pub(crate) fn src(operation: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self { operation, side: Side::Src, errno }
+    }
+
+    pub(crate) fn dst(operation: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| Self { operation, side: Side::Dst, errno }
+    }
+}
+
+/// What a file that this process creates in the destination gets, found by creating one.
+///
+/// Knowing it saves a change of owner and mode per file, and needs no look at the umask, which belongs to the process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Created {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// The permission bits that the umask lets through.
+    pub(crate) mask: u32,
+}
+
+/// The new entry.
+#[derive(Clone, Copy)]
+pub(crate) enum Target<'a> {
+    Open(BorrowedFd<'a>),
+    Named(BorrowedFd<'a>, &'a CStr),
+}
+
+impl<'a> Target<'a> {
+    fn xattrs(self) -> XattrTarget<'a> {
+        match self {
+            Self::Open(fd) => XattrTarget::Open(fd),
+            Self::Named(directory, name) => XattrTarget::Named(directory, name),
+        }
+    }
+
+    fn chown(self, uid: Option<Uid>, gid: Option<Gid>) -> sys::Result<()> {
+        match self {
+            Self::Open(fd) => rustix::fs::fchown(fd, uid, gid),
+            Self::Named(directory, name) => {
+                rustix::fs::chownat(directory, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
+            }
+        }
+    }
+
+    fn set_times(self, times: &Timestamps) -> sys::Result<()> {
+        match self {
+            Self::Open(fd) => rustix::fs::futimens(fd, times),
+            Self::Named(directory, name) => {
+                rustix::fs::utimensat(directory, name, times, AtFlags::SYMLINK_NOFOLLOW)
+            }
+        }
+    }
+}
+
+/// Copies metadata; one per worker, so that its buffers need no lock.
+pub(crate) struct Keeper<'a> {
+    created: Created,
+    notes: &'a Notes,
+    names: Vec<u8>,
+    names_length: usize,
+    value: Vec<u8>,
+    /// Owners that were refused already: not asked for again, file by file.
+    refused: Vec<(u32, u32, Errno)>,
+}
+
+pub(crate) const PERMISSIONS: u32 = 0o777;
+const SET_ID: u32 = 0o6000;
+const ALL_MODE_BITS: u32 = 0o7777;
+
+impl<'a> Keeper<'a> {
+    pub(crate) fn new(created: Created, notes: &'a Notes) -> Self {
+        Self {
+            created,
+            notes,
+            names: Vec::new(),
+            names_length: 0,
+            value: Vec::new(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// Reads which extended attributes the source has, for the next [`Self::keep`]. Says whether there are any.
+    pub(crate) fn load_xattrs(&mut self, src: XattrTarget<'_>) -> Result<bool, Fault> {
+        let listed = sys::list_xattrs(src, &mut self.names).map(<[u8]>::len);
+        self.names_length = match (listed, src) {
+            (Ok(length), _) => length,
+            // Without /proc, or when the name has just gone.
+            (Err(Errno::NOENT), XattrTarget::Named(..)) => 0,
+            (Err(errno), _) => return Err(Fault::src("read extended attributes of")(errno)),
+        };
+        Ok(self.names_length > 0)
+    }
+
+    /// The mode to create a file with: the final one where nothing has to be done to the file before it gets it.
+    pub(crate) fn creation_mode(&self, stat: &Stat) -> Mode {
+        let owned = (stat.st_uid, stat.st_gid) == (self.created.uid, self.created.gid);
+        if owned && self.names_length == 0 {
+            Mode::from_raw_mode(stat.st_mode & PERMISSIONS)
+        } else {
+            Mode::RUSR | Mode::WUSR
+        }
+    }
+
+    /// Gives `dst`, which belongs to `created` and has the permissions `mode_now`, everything that `src` has.
+    /// `load_xattrs(src)` must have been called. `mode_now` is `None` for what has no mode of its own (symlinks).
+    pub(crate) fn keep(
+        &mut self,
+        src: XattrTarget<'_>,
+        dst: Target<'_>,
+        stat: &Stat,
+        mode_now: Option<u32>,
+        path: &dyn Fn() -> PathBuf,
+    ) -> Result<(), Fault> {
+        let owner = (self.created.uid, self.created.gid);
+        self.keep_from(src, dst, stat, owner, mode_now, path)?;
+        dst.set_times(&times(stat)).map_err(Fault::dst("set the times of"))
+    }
+
+    /// [`Self::keep`] without the times, for an entry with another owner than newly created ones.
+    pub(crate) fn keep_from(
+        &mut self,
+        src: XattrTarget<'_>,
+        dst: Target<'_>,
+        stat: &Stat,
+        owner_now: (u32, u32),
+        mode_now: Option<u32>,
+        path: &dyn Fn() -> PathBuf,
+    ) -> Result<(), Fault> {
+        let owner_kept = self.keep_owner(dst, stat, owner_now, path)?;
+        if self.names_length > 0 {
+            self.keep_xattrs(src, dst.xattrs(), path)?;
+        }
+        let Some(mode_now) = mode_now else { return Ok(()) };
+        let mut mode = stat.st_mode & ALL_MODE_BITS;
+        if !owner_kept && mode & SET_ID != 0 {
+            mode &= !SET_ID;
+            self.notes.not_kept("set_id_dropped", "set-user-ID or set-group-ID bits", Errno::PERM, path);
+        }
+        if mode != mode_now || self.names_length > 0 {
+            self.set_mode(dst, mode)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn set_mode(&self, dst: Target<'_>, mode: u32) -> Result<(), Fault> {
+        let mode = Mode::from_raw_mode(mode);
+        match dst {
+            Target::Open(fd) => rustix::fs::fchmod(fd, mode),
+            Target::Named(directory, name) => rustix::fs::chmodat(directory, name, mode, AtFlags::empty()),
+        }
+        .map_err(Fault::dst("set the mode of"))
+    }
+
+    /// The permissions that a file created with `mode` has.
+    pub(crate) fn mode_after_umask(&self, mode: Mode) -> u32 {
+        mode.bits() & self.created.mask
+    }
+
+    fn keep_owner(
+        &mut self,
+        dst: Target<'_>,
+        stat: &Stat,
+        now: (u32, u32),
+        path: &dyn Fn() -> PathBuf,
+    ) -> Result<bool, Fault> {
+        let wanted = (stat.st_uid, stat.st_gid);
+        if wanted == now {
+            return Ok(true);
+        }
+        let known = self.refused.iter().find(|(uid, gid, _)| (*uid, *gid) == wanted).map(|known| known.2);
+        let refused = match known {
+            Some(errno) => Err(errno),
+            None => {
+                let uid = (wanted.0 != now.0).then(|| Uid::from_raw(wanted.0));
+                let gid = (wanted.1 != now.1).then(|| Gid::from_raw(wanted.1));
+                match dst.chown(uid, gid) {
+                    // The owner may be out of reach where the group is not.
+                    Err(Errno::PERM | Errno::INVAL) if uid.is_some() && gid.is_some() => {
+                        let _ = dst.chown(None, gid);
+                        Err(Errno::PERM)
+                    }
+                    other => other,
+                }
+            }
+        };
+        match refused {
+            Ok(()) => Ok(true),
+            // INVAL: an id without a mapping in this user namespace. NOTSUPP: a file system without owners.
+            Err(errno @ (Errno::PERM | Errno::INVAL | Errno::NOTSUP)) => {
+                if known.is_none() && self.refused.len() < 64 && wanted.1 == now.1 {
+                    self.refused.push((wanted.0, wanted.1, errno));
+                }
+                self.notes.not_kept("owner_not_kept", "owner or group", errno, path);
+                Ok(false)
+            }
+            Err(errno) => Err(Fault::dst("change the owner of")(errno)),
+        }
+    }
+
+    fn keep_xattrs(
+        &mut self,
+        src: XattrTarget<'_>,
+        dst: XattrTarget<'_>,
+        path: &dyn Fn() -> PathBuf,
+    ) -> Result<(), Fault> {
+        let mut rest = &self.names[..self.names_length];
+        while let Ok(name) = CStr::from_bytes_until_nul(rest) {
+            rest = &rest[name.to_bytes_with_nul().len()..];
+            let length = match src.read(name, &mut self.value) {
+                Ok(length) => length,
+                // It has just been removed, or is listed but not for this reader.
+                Err(Errno::NODATA) => continue,
+                Err(errno) => return Err(Fault::src("read extended attributes of")(errno)),
+            };
+            match dst.write(name, &self.value[..length]) {
+                Ok(()) => {}
+                Err(errno) if may_be_lost(errno, dst) => {
+                    let what = format!("extended attribute {}", name.to_string_lossy());
+                    self.notes.not_kept("xattr_not_kept", &what, errno, path);
+                }
+                Err(errno) => return Err(Fault::dst("set extended attributes of")(errno)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The refusals of an attribute that are reported instead of failing: the caller lacks the privilege, or the file system lacks
+/// the attribute or the room for one this long (ENOSPC although it has free blocks; anything else is a full disk).
+fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
+    const SOME_ROOM_BYTES: u64 = 1 << 20;
+    match errno {
+        Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::TOOBIG | Errno::RANGE | Errno::INVAL => true,
+        Errno::NOSPC => {
+            let (XattrTarget::Open(fd) | XattrTarget::Named(fd, _)) = dst;
+            rustix::fs::fstatvfs(fd.as_fd())
+                .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) > SOME_ROOM_BYTES)
+        }
+        _ => false,
+    }
+}
+
+pub(crate) fn times(stat: &Stat) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: stat.st_atime as _, tv_nsec: stat.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: stat.st_mtime as _, tv_nsec: stat.st_mtime_nsec as _ },
+    }
+}
+
+/// Whether an entry was written to between two looks at it.
+pub(crate) fn same_version(before: &Stat, after: &Stat) -> bool {
+    (before.st_mtime, before.st_mtime_nsec, before.st_ctime, before.st_ctime_nsec, before.st_size)
+        == (after.st_mtime, after.st_mtime_nsec, after.st_ctime, after.st_ctime_nsec, after.st_size)
+}

@@ -1,0 +1,20 @@
+//! Walking, filling, comparing and deleting trees, and the hidden siblings in which that happens.
+
+pub(crate) mod compare;
+pub(crate) mod contents;
+pub(crate) mod delete;
+mod entry;
+pub(crate) mod exclude;
+pub(crate) mod fill;
+mod links;
+pub(crate) mod lock;
+pub(crate) mod metadata;
+mod names;
+pub(crate) mod node;
+pub(crate) mod notes;
+pub(crate) mod place;
+pub(crate) mod pool;
+pub(crate) mod room;
+pub(crate) mod staging;
+pub(crate) mod sweep;
+pub(crate) mod trash;

@@ -1,0 +1,114 @@
+//! A compact list of entry names: one allocation, in which a million names take little more than their own bytes.
+
+use std::ffi::CStr;
+
+use rustix::fs::FileType;
+
+/// Names with their types, taken from the front.
+#[derive(Default)]
+pub(crate) struct Names {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Names {
+    pub(crate) fn push(&mut self, kind: FileType, name: &CStr) {
+        self.bytes.push(code(kind));
+        self.bytes.extend_from_slice(name.to_bytes_with_nul());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start >= self.bytes.len()
+    }
+
+    /// Takes the first one, copying its name into `name` (a buffer to be used again).
+    pub(crate) fn take(&mut self, name: &mut Vec<u8>) -> Option<FileType> {
+        let kind = kind(*self.bytes.get(self.start)?);
+        let rest = CStr::from_bytes_until_nul(&self.bytes[self.start + 1..]).ok()?;
+        name.clear();
+        name.extend_from_slice(rest.to_bytes_with_nul());
+        self.start += 1 + name.len();
+        Some(kind)
+    }
+
+    /// Gives the second half away.
+    pub(crate) fn split(&mut self) -> Self {
+        let remaining = &self.bytes[self.start..];
+        let middle = remaining.len() / 2;
+        // The next name's end at or after the middle.
+        let cut = remaining[middle..]
+            .iter()
+            .position(|&byte| byte == 0)
+            .map_or(remaining.len(), |end| middle + end + 1);
+        let given = remaining[cut..].to_vec();
+        self.bytes.truncate(self.start + cut);
+        if given.is_empty() {
+            // One name, or one long one at the end: all of it.
+            return std::mem::take(self);
+        }
+        Self { bytes: given, start: 0 }
+    }
+}
+
+// The type's code is never zero, so that names can be told apart by their NULs alone.
+fn code(kind: FileType) -> u8 {
+    match kind {
+        FileType::Directory => 1,
+        FileType::RegularFile => 2,
+        FileType::Symlink => 3,
+        FileType::Fifo => 4,
+        FileType::Socket => 5,
+        FileType::CharacterDevice => 6,
+        FileType::BlockDevice => 7,
+        FileType::Unknown => 8,
+    }
+}
+
+fn kind(code: u8) -> FileType {
+    match code {
+        1 => FileType::Directory,
+        2 => FileType::RegularFile,
+        3 => FileType::Symlink,
+        4 => FileType::Fifo,
+        5 => FileType::Socket,
+        6 => FileType::CharacterDevice,
+        7 => FileType::BlockDevice,
+        _ => FileType::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(mut names: Names) -> Vec<String> {
+        let mut buffer = Vec::new();
+        let mut all = Vec::new();
+        while names.take(&mut buffer).is_some() {
+            all.push(CStr::from_bytes_with_nul(&buffer).unwrap().to_str().unwrap().to_owned());
+        }
+        all
+    }
+
+    #[test]
+    fn splitting_at_any_time_loses_and_repeats_nothing() {
+        for count in 0..20usize {
+            for taken in 0..=count {
+                let mut names = Names::default();
+                let mut expected: Vec<String> = (0..count).map(|i| "n".repeat(i * i % 7 + 1) + &i.to_string()).collect();
+                for name in &expected {
+                    names.push(FileType::RegularFile, &std::ffi::CString::new(name.as_str()).unwrap());
+                }
+                let mut buffer = Vec::new();
+                for _ in 0..taken {
+                    names.take(&mut buffer);
+                }
+                expected.drain(..taken);
+                let given = names.split();
+                let mut both = drain(names);
+                both.extend(drain(given));
+                assert_eq!(both, expected, "{count} names, {taken} taken");
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What a walk has to tell afterwards: collected by all workers, with each kind counted and its first path kept.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use crate::options::Strategy;
+use crate::report::{FellBack, Skipped, Warning};
+
+/// A list longer than this is cut, and says so: a receipt must not grow with the tree.
+const MOST: usize = 10_000;
+
+#[derive(Default)]
+pub(crate) struct Notes(Mutex<Collected>);
+
+#[derive(Default)]
+struct Collected {
+    fell_back: Vec<FellBack>,
+    skipped: Vec<Skipped>,
+    skipped_beyond: u64,
+    changed: Vec<PathBuf>,
+    changed_beyond: u64,
+    not_kept: Vec<NotKept>,
+    warnings: Vec<Warning>,
+}
+
+struct NotKept {
+    code: &'static str,
+    what: String,
+    errno: Errno,
+    entries: u64,
+    first: PathBuf,
+}
+
+/// All of it, for the report.
+pub(crate) struct Told {
+    pub(crate) fell_back: Vec<FellBack>,
+    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) changed: Vec<PathBuf>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Notes {
+    /// One file was treated otherwise than asked for.
+    pub(crate) fn fell_back(&self, from: Strategy, to: Strategy, errno: Errno, path: impl FnOnce() -> PathBuf) {
+        let errno = errno.raw_os_error();
+        let mut notes = self.lock();
+        match notes.fell_back.iter_mut().find(|known| (known.from, known.to, known.errno) == (from, to, errno)) {
+            Some(known) => known.files += 1,
+            None => notes.fell_back.push(FellBack { from, to, errno, files: 1, first_path: path() }),
+        }
+    }
+
+    /// One entry is not in the clone.
+    pub(crate) fn skipped(&self, path: PathBuf, reason: &'static str) {
+        let mut notes = self.lock();
+        if notes.skipped.len() < MOST {
+            notes.skipped.push(Skipped { path, reason });
+        } else {
+            notes.skipped_beyond += 1;
+        }
+    }
+
+    /// One entry was not the same before and after.
+    pub(crate) fn changed(&self, path: PathBuf) {
+        let mut notes = self.lock();
+        if notes.changed.len() < MOST {
+            notes.changed.push(path);
+        } else {
+            notes.changed_beyond += 1;
+        }
+    }
+
+    /// One entry's attribute could not be kept.
+    pub(crate) fn not_kept(
+        &self,
+        code: &'static str,
+        what: &str,
+        errno: Errno,
+        path: impl FnOnce() -> PathBuf,
+    ) {
+        let mut notes = self.lock();
+        let same = |known: &&mut NotKept| known.code == code && known.what == what && known.errno == errno;
+        match notes.not_kept.iter_mut().find(same) {
+            Some(known) => known.entries += 1,
+            None => {
+                let what = what.to_owned();
+                notes.not_kept.push(NotKept { code, what, errno, entries: 1, first: path() });
+            }
+        }
+    }
+
+    pub(crate) fn warn(&self, code: &'static str, path: Option<PathBuf>, message: String) {
+        self.lock().warnings.push(Warning { code, path, message });
+    }
+
+    pub(crate) fn tell(self) -> Told {
+        let mut collected = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut warnings = collected.warnings;
+        for lost in collected.not_kept {
+            let entries = if lost.entries == 1 { "one entry".into() } else { format!("{} entries", lost.entries) };
+            let reason = std::io::Error::from(lost.errno);
+            warnings.push(Warning {
+                code: lost.code,
+                path: Some(lost.first),
+                message: format!("{} not kept on {entries}: {reason}", lost.what),
+            });
+        }
+        for (list, beyond) in [("skipped", collected.skipped_beyond), ("changed", collected.changed_beyond)] {
+            if beyond > 0 {
+                let message = format!("`{list}` lists the first {MOST} entries; there are {beyond} more");
+                warnings.push(Warning { code: "list_truncated", path: None, message });
+            }
+        }
+        // Workers report in any order; readers and tests want one.
+        collected.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+        collected.changed.sort();
+        collected.changed.dedup();
+        Told {
+            fell_back: collected.fell_back,
+            skipped: collected.skipped,
+            changed: collected.changed,
+            warnings,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Collected> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,117 @@
+//! A path taken apart into an open parent directory and a name in it, so that everything after is relative to a descriptor.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::Error;
+
+/// A name in an open directory. The name itself is never followed; the path above it is resolved once, as usual.
+pub(crate) struct Place {
+    parent: OwnedFd,
+    parent_path: PathBuf,
+    name: CString,
+    path: PathBuf,
+}
+
+impl Place {
+    /// Opens the parent of `path`. `None` when the path ends in no name: `/`, `.`, `..`.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
+        let Some(Component::Normal(name)) = last_component(path) else { return Ok(None) };
+        let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent_path = above.unwrap_or(Path::new(".")).to_path_buf();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = |flags| rustix::fs::openat(CWD, &parent_path, flags, Mode::empty());
+        let parent = match open(flags) {
+            // Searching is enough to reach what is inside.
+            Err(Errno::ACCESS) => open(flags | crate::sys::PATH_ONLY),
+            other => other,
+        };
+        let parent = parent.map_err(|errno| match errno {
+            Errno::NOENT => Error::ParentMissing(parent_path.clone()),
+            _ => Error::io("open directory", &parent_path, errno),
+        })?;
+        let name = CString::new(name.as_bytes()).map_err(|_| Error::io("open", path, Errno::INVAL))?;
+        Ok(Some(Self { parent, parent_path, name, path: path.to_path_buf() }))
+    }
+
+    pub(crate) fn parent(&self) -> BorrowedFd<'_> {
+        self.parent.as_fd()
+    }
+
+    pub(crate) fn parent_path(&self) -> &Path {
+        &self.parent_path
+    }
+
+    pub(crate) fn name(&self) -> &CStr {
+        &self.name
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is there, not following a link. `None` when nothing is.
+    pub(crate) fn stat(&self) -> Result<Option<Stat>, Error> {
+        match rustix::fs::statat(&self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(Error::io("stat", &self.path, errno)),
+        }
+    }
+}
+
+/// `Path::file_name` and its kin ignore a `.` at the end, which must not be mistaken for the name before it.
+fn last_component(path: &Path) -> Option<Component<'_>> {
+    let bytes = path.as_os_str().as_bytes();
+    let trimmed = bytes.trim_ascii_end_slashes();
+    if trimmed == b"." || trimmed.ends_with(b"/.") {
+        return None;
+    }
+    path.components().next_back()
+}
+
+trait TrimSlashes {
+    fn trim_ascii_end_slashes(&self) -> &[u8];
+}
+
+impl TrimSlashes for [u8] {
+    fn trim_ascii_end_slashes(&self) -> &[u8] {
+        let end = self.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+        &self[..end]
+    }
+}
+
+/// Device and inode: the identity of what is open or named.
+pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino as u64)
+}
+
+/// Whether `directory` is the directory `root`, or lies anywhere inside it. Follows `..` up, so that links and bind mounts in
+/// the path that was given do not matter.
+pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: (u64, u64)) -> Result<bool, Errno> {
+    let mut last = None;
+    let mut current: Option<OwnedFd> = None;
+    loop {
+        let at = current.as_ref().map_or(directory, |fd| fd.as_fd());
+        let here = identity(&rustix::fs::fstat(at)?);
+        if here == root {
+            return Ok(true);
+        }
+        if last == Some(here) {
+            return Ok(false);
+        }
+        last = Some(here);
+        let flags = crate::sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        current = Some(match rustix::fs::openat(at, c"..", flags, Mode::empty()) {
+            Ok(above) => above,
+            // Above here nothing can be seen, so nothing there can be the root, which was opened by its path.
+            Err(Errno::ACCESS) => return Ok(false),
+            Err(errno) => return Err(errno),
+        });
+    }
+}

@@ -1,0 +1,157 @@
+//! Worker threads that share work: each keeps its own, and gives some away when another has none.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::error::Error;
+use crate::progress::Cancel;
+
+/// What the workers have in common.
+pub(crate) struct Pool<T> {
+    state: Mutex<State<T>>,
+    wake: Condvar,
+    /// Workers that wait for work nobody has offered yet. Read without the lock, once per directory.
+    hungry: AtomicUsize,
+    stopped: AtomicBool,
+    threads: usize,
+    cancel: Cancel,
+}
+
+struct State<T> {
+    queue: VecDeque<T>,
+    waiting: usize,
+    error: Option<Error>,
+}
+
+impl<T: Send> Pool<T> {
+    pub(crate) fn new(threads: usize, cancel: Cancel) -> Self {
+        Self {
+            state: Mutex::new(State { queue: VecDeque::new(), waiting: 0, error: None }),
+            wake: Condvar::new(),
+            hungry: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            threads,
+            cancel,
+        }
+    }
+
+    /// Runs `worker` on every thread until all work is done, and returns what the workers return, or the first error.
+    pub(crate) fn run<R: Send>(
+        &self,
+        first: T,
+        worker: impl Fn(&Self) -> R + Sync,
+    ) -> Result<Vec<R>, Error> {
+        self.give(first);
+        let results = std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..self.threads)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let _guard = StopOnPanic(self);
+                        worker(self)
+                    })
+                })
+                .collect();
+            handles
+                .into_iter()
+                .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        if self.cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        match self.lock().error.take() {
+            Some(error) => Err(error),
+            None => Ok(results),
+        }
+    }
+
+    /// The next piece of shared work; waits for it. `None` when everything is done or the run has stopped.
+    pub(crate) fn next(&self) -> Option<T> {
+        let mut state = self.lock();
+        loop {
+            if self.stopped() {
+                // A cancelled run is noticed by whoever works; those who wait have to be told.
+                self.stop();
+                return None;
+            }
+            if let Some(task) = state.queue.pop_front() {
+                return Some(task);
+            }
+            state.waiting += 1;
+            if state.waiting == self.threads {
+                self.stop();
+                return None;
+            }
+            self.hungry.fetch_add(1, Ordering::Relaxed);
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if self.stopped() {
+                return None;
+            }
+            state.waiting -= 1;
+        }
+    }
+
+    /// Whether another worker waits for work.
+    pub(crate) fn hungry(&self) -> bool {
+        self.hungry.load(Ordering::Relaxed) > 0
+    }
+
+    /// Offers work to the others.
+    pub(crate) fn give(&self, task: T) {
+        let mut state = self.lock();
+        state.queue.push_back(task);
+        let fed = self.hungry.load(Ordering::Relaxed).saturating_sub(1);
+        self.hungry.store(fed, Ordering::Relaxed);
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Whether to stop working: another worker failed, or the caller cancelled.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
+    }
+
+    /// Ends the run with an error. The first one is kept.
+    pub(crate) fn fail(&self, error: Error) {
+        self.lock().error.get_or_insert(error);
+        self.stop();
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.wake.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A worker that panics must not leave the others waiting for it.
+struct StopOnPanic<'a, T: Send>(&'a Pool<T>);
+
+impl<T: Send> Drop for StopOnPanic<'_, T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _state = self.0.lock();
+            self.0.stop();
+        }
+    }
+}
+
+/// How many workers, unless the caller says. More than eight only fight over the file system's locks.
+pub(crate) fn thread_count(wanted: Option<NonZeroUsize>) -> usize {
+    let default = || std::thread::available_parallelism().map_or(2, NonZeroUsize::get).clamp(1, 8);
+    wanted.map_or_else(default, NonZeroUsize::get).min(64)
+}
+
+/// How many directories each worker may keep open: 256 descriptors for all of them together, less some for files.
+pub(crate) fn open_directories_per_worker(threads: usize, descriptors_per_directory: usize) -> usize {
+    const DESCRIPTORS: usize = 256;
+    const RESERVED: usize = 32;
+    const PER_WORKER: usize = 6;
+    let share = (DESCRIPTORS - RESERVED) / threads;
+    (share.saturating_sub(PER_WORKER) / descriptors_per_directory).max(1)
+}

@@ -1,0 +1,257 @@
+//! Making a tree under a hidden name beside its destination, and publishing it by one rename.
+//!
+//! The promise: whatever happens to this process, the destination is absent (or as it was) or complete. What a killed process
+//! leaves is a hidden name whose lock is free, which the next run in that place sweeps.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::delete::{Deletion, delete};
+use super::lock::{Lock, Purpose};
+use super::place::{Place, identity};
+use super::pool::thread_count;
+use super::trash;
+use crate::error::Error;
+use crate::options::Existing;
+use crate::progress::{Cancel, Progress};
+use crate::report::Trashed;
+use crate::sys;
+
+/// A hidden name that is reserved beside `place`, and whatever has been made under it.
+pub(crate) struct Staging<'p> {
+    place: &'p Place,
+    /// `None` once published.
+    lock: Option<Lock>,
+    /// The staged directory, when one has been made.
+    root: Option<OwnedFd>,
+    /// What is to be published lies in the staged directory under this name, instead of being that directory.
+    inside: Option<CString>,
+}
+
+impl<'p> Staging<'p> {
+    /// Reserves a name. Nothing but its lock is made yet.
+    pub(crate) fn reserve(place: &'p Place) -> Result<Self, Error> {
+        let lock = Lock::reserve(place.parent(), Purpose::Staging)
+            .map_err(|errno| Error::io("create a staging directory in", place.parent_path(), errno))?;
+        Ok(Self { place, lock: Some(lock), root: None, inside: None })
+    }
+
+    pub(crate) fn parent(&self) -> BorrowedFd<'_> {
+        self.place.parent()
+    }
+
+    pub(crate) fn parent_path(&self) -> &Path {
+        self.place.parent_path()
+    }
+
+    pub(crate) fn name(&self) -> &CStr {
+        self.lock.as_ref().map_or(c"", Lock::name)
+    }
+
+    /// Makes the staged directory: only its owner can enter, and nothing that its parent bequeaths (default ACLs, the
+    /// set-group-ID bit) is in it.
+    pub(crate) fn make_directory(&mut self) -> Result<(), Error> {
+        let failed = |errno| Error::io("create a staging directory in", self.place.parent_path(), errno);
+        rustix::fs::mkdirat(self.parent(), self.name(), Mode::RWXU).map_err(failed)?;
+        let root = self.open_root().map_err(failed)?;
+        for inherited in [c"system.posix_acl_default", c"system.posix_acl_access"] {
+            // Fails where there is none.
+            let _ = rustix::fs::fremovexattr(&root, inherited);
+        }
+        rustix::fs::fchmod(&root, Mode::RWXU).map_err(failed)?;
+        self.root = Some(root);
+        Ok(())
+    }
+
+    /// Takes note of a directory that a strategy has made under the reserved name by itself.
+    pub(crate) fn adopt_directory(&mut self) -> Result<(), Error> {
+        let root = self
+            .open_root()
+            .map_err(|errno| Error::io("open the staged tree in", self.place.parent_path(), errno))?;
+        self.root = Some(root);
+        Ok(())
+    }
+
+    fn open_root(&self) -> sys::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(self.parent(), self.name(), flags, Mode::empty())
+    }
+
+    /// The staged directory.
+    pub(crate) fn root(&self) -> Option<BorrowedFd<'_>> {
+        self.root.as_ref().map(|root| root.as_fd())
+    }
+
+    /// From now on it is the entry `name` of the staged directory that will be published (a file, for which moving to another
+    /// directory needs no permission on itself).
+    pub(crate) fn publish_inside(&mut self, name: CString) {
+        self.inside = Some(name);
+    }
+
+    /// Gives the staged tree its name. With [`Existing::Replace`] what was there is exchanged for it in the same step, and goes
+    /// to the trash.
+    pub(crate) fn publish(mut self, existing: Existing) -> Result<Option<Trashed>, Error> {
+        let parent = self.place.parent();
+        let lost = || Error::StagingLost(self.place.parent_path().to_path_buf());
+        let Some(lock) = self.lock.take() else { return Err(lost()) };
+        let name = lock.name().to_owned();
+        // From here on `abandon` needs the lock again.
+        let guard = Unpublished { staging: &self, lock: Some(lock) };
+        let root = self.root.as_ref().ok_or_else(lost)?;
+        let (from, from_name): (BorrowedFd<'_>, &CStr) = match &self.inside {
+            Some(inside) => (root.as_fd(), inside),
+            None => (parent, &name),
+        };
+        let held = guard.lock.as_ref().is_some_and(|lock| lock.is_held(parent));
+        if !held || !names(parent, &name, root.as_fd()) {
+            return Err(lost());
+        }
+        let replaced = self.rename(from, from_name, existing)?;
+        let trashed = self.settle(guard, replaced)?;
+        Ok(trashed)
+    }
+
+    /// Says whether something was exchanged.
+    fn rename(&self, from: BorrowedFd<'_>, name: &CStr, existing: Existing) -> Result<bool, Error> {
+        let (parent, dst) = (self.place.parent(), self.place.name());
+        let failed = |errno| Error::io("rename the finished clone to", self.place.path(), errno);
+        let exists = || Error::DestinationExists(self.place.path().to_path_buf());
+        // A destination that comes and goes between the two calls is met again in the next round.
+        for _ in 0..16 {
+            match rustix::fs::renameat_with(from, name, parent, dst, RenameFlags::NOREPLACE) {
+                Ok(()) => return Ok(false),
+                Err(Errno::EXIST) if existing == Existing::Refuse => return Err(exists()),
+                Err(Errno::EXIST) => {}
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    return self.rename_without_flags(from, name, existing);
+                }
+                Err(errno) => return Err(failed(errno)),
+            }
+            match rustix::fs::renameat_with(from, name, parent, dst, RenameFlags::EXCHANGE) {
+                Ok(()) => return Ok(true),
+                Err(Errno::NOENT) => {}
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    return Err(Error::ReplaceUnsupported(self.place.path().to_path_buf()));
+                }
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        Err(exists())
+    }
+
+    /// For file systems without the rename flags (NFS, some FUSE ones). A directory can be renamed only over an empty
+    /// directory, so nothing can be lost; anything else gets its name by a link, which never replaces.
+    fn rename_without_flags(&self, from: BorrowedFd<'_>, name: &CStr, existing: Existing) -> Result<bool, Error> {
+        let (parent, dst) = (self.place.parent(), self.place.name());
+        let path = self.place.path();
+        let failed = |errno| Error::io("rename the finished clone to", path, errno);
+        if self.place.stat()?.is_some() {
+            return Err(match existing {
+                Existing::Refuse => Error::DestinationExists(path.to_path_buf()),
+                Existing::Replace => Error::ReplaceUnsupported(path.to_path_buf()),
+            });
+        }
+        if self.inside.is_none() {
+            return match rustix::fs::renameat(from, name, parent, dst) {
+                Ok(()) => Ok(false),
+                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {
+                    Err(Error::DestinationExists(path.to_path_buf()))
+                }
+                Err(errno) => Err(failed(errno)),
+            };
+        }
+        match rustix::fs::linkat(from, name, parent, dst, AtFlags::empty()) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Err(Error::DestinationExists(path.to_path_buf())),
+            Err(errno) => return Err(failed(errno)),
+        }
+        rustix::fs::unlinkat(from, name, AtFlags::empty()).map_err(failed)?;
+        Ok(false)
+    }
+
+    /// After the rename: what is left under the hidden name goes.
+    fn settle(&self, mut guard: Unpublished<'_, '_>, replaced: bool) -> Result<Option<Trashed>, Error> {
+        let parent = self.place.parent();
+        let Some(lock) = guard.lock.take() else { return Ok(None) };
+        if !replaced {
+            if self.inside.is_some() {
+                let _ = rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR);
+            }
+            lock.remove(parent);
+            return Ok(None);
+        }
+        if self.inside.is_some() {
+            // The old entry is now in the staged directory.
+            let deleted = remove_now(parent, lock.name(), self.place.path());
+            lock.remove(parent);
+            return deleted.map(|()| None);
+        }
+        let trashed = trash::move_in(parent, lock.name(), self.place.parent_path());
+        match trashed {
+            Ok(trashed) => {
+                lock.remove(parent);
+                Ok(Some(trashed))
+            }
+            // It stays under the hidden name, and is swept by the next run.
+            Err(error) => {
+                lock.leave();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Whether `name` in `parent` is still the directory that is open as `root`.
+fn names(parent: BorrowedFd<'_>, name: &CStr, root: BorrowedFd<'_>) -> bool {
+    let named = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    let open = rustix::fs::fstat(root);
+    matches!((named, open), (Ok(a), Ok(b)) if identity(&a) == identity(&b)
+        && FileType::from_raw_mode(a.st_mode) == FileType::Directory)
+}
+
+/// Deletes a hidden name in the foreground, whatever the caller's wish to stop: nothing is to be left behind.
+fn remove_now(parent: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), Error> {
+    let deletion = Deletion {
+        threads: thread_count(None),
+        progress: &Progress::default(),
+        cancel: &Cancel::default(),
+        last: None,
+    };
+    delete(parent, name, path, &deletion).map(|_| ())
+}
+
+fn abandon(place: &Place, lock: Lock) {
+    let staged = place.parent_path().join(std::ffi::OsStr::new(&*lock.name().to_string_lossy()));
+    match remove_now(place.parent(), lock.name(), &staged) {
+        Ok(()) => lock.remove(place.parent()),
+        // The next run in this place tries again.
+        Err(_) => lock.leave(),
+    }
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        if let Some(lock) = self.lock.take() {
+            self.root = None;
+            abandon(self.place, lock);
+        }
+    }
+}
+
+/// Cleans up when publishing fails half way.
+struct Unpublished<'s, 'p> {
+    staging: &'s Staging<'p>,
+    lock: Option<Lock>,
+}
+
+impl Drop for Unpublished<'_, '_> {
+    fn drop(&mut self) {
+        if let Some(lock) = self.lock.take() {
+            abandon(self.staging.place, lock);
+        }
+    }
+}

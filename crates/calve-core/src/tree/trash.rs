@@ -1,0 +1,58 @@
+//! Moving a tree out of sight in one step. Deleting it is the reaper's work.
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::lock::{Lock, Purpose};
+use crate::error::Error;
+use crate::report::Trashed;
+use crate::sys;
+
+/// Hides the trash from `git status`; deleted last.
+pub(crate) const GITIGNORE: &CStr = c".gitignore";
+
+/// Renames `name` in `parent` to a trash name beside it. Fails where the parent cannot be written to.
+pub(crate) fn move_in(parent: BorrowedFd<'_>, name: &CStr, parent_path: &Path) -> Result<Trashed, Error> {
+    let path = || parent_path.join(OsStr::from_bytes(name.to_bytes()));
+    let failed = |errno| Error::io("move to the trash", path(), errno);
+    let lock = Lock::reserve(parent, Purpose::Trash).map_err(failed)?;
+    match rename(parent, name, lock.name()) {
+        Ok(()) => {}
+        Err(errno) => {
+            lock.remove(parent);
+            return Err(failed(errno));
+        }
+    }
+    hide_from_git(parent, lock.name());
+    let name = OsStr::from_bytes(lock.name().to_bytes()).to_owned();
+    lock.leave();
+    Ok(Trashed { parent: parent_path.to_path_buf(), name })
+}
+
+fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> {
+    match rustix::fs::renameat_with(parent, name, parent, trash, RenameFlags::NOREPLACE) {
+        // The trash's name is random and its lock is held: nothing is there to be replaced.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => rustix::fs::renameat(parent, name, parent, trash),
+        other => other,
+    }
+}
+
+/// git must not list the trash as untracked files. Best effort: a tree that cannot be written to shows until it is deleted.
+fn hide_from_git(parent: BorrowedFd<'_>, trash: &CStr) {
+    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(root) = rustix::fs::openat(parent, trash, directory, Mode::empty()) else { return };
+    let _ = rustix::fs::fchmod(&root, Mode::RWXU);
+    // A repository inside a repository is listed whatever its ignore files say.
+    let _ = rustix::fs::renameat(&root, c".git", &root, c".git.calve-trash");
+    // The old file is unlinked, never written to: it may have another name in a tree that stays.
+    let _ = rustix::fs::unlinkat(&root, GITIGNORE, AtFlags::empty());
+    let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::openat(&root, GITIGNORE, create, Mode::RUSR | Mode::WUSR) {
+        let _ = rustix::io::write(&file, b"*\n");
+    }
+}

@@ -1,0 +1,37 @@
+//! Where the program under test was built.
+
+use std::env;
+use std::path::PathBuf;
+
+/// The `calve` program of the same build profile as the running test.
+///
+/// Cargo sets `CARGO_BIN_EXE_calve` for the tests of the program's own crate only; other crates' tests find it here. It
+/// is not built by asking for it. The environment variable `CALVE_BINARY` names another one.
+///
+/// # Panics
+/// If the program has not been built.
+pub fn calve_binary() -> PathBuf {
+    let binary = match env::var_os("CALVE_BINARY") {
+        Some(named) => PathBuf::from(named),
+        None => beside_this_test(),
+    };
+    assert!(
+        binary.is_file(),
+        "`{}` does not exist: run `cargo build -p calve` (with the same profile and target directory) first",
+        binary.display()
+    );
+    binary
+}
+
+/// Tests are in `target/<profile>/deps`, doctests and examples at other depths, programs in `target/<profile>`.
+fn beside_this_test() -> PathBuf {
+    let test = match env::current_exe() {
+        Ok(path) => path,
+        Err(error) => panic!("the path of the running test is unknown: {error}"),
+    };
+    let profile = test
+        .ancestors()
+        .find(|dir| dir.join("deps").is_dir())
+        .unwrap_or_else(|| panic!("`{}` is not in a cargo target directory", test.display()));
+    profile.join("calve")
+}

@@ -1,0 +1,62 @@
+//! One open directory that moves through a tree.
+//!
+//! It holds a single descriptor whatever the depth, and never names a path longer than one component, so a tree far
+//! beyond PATH_MAX and the limit on open files can be walked.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::{Errno, Result};
+
+use crate::must::must;
+
+pub(crate) struct Cursor {
+    here: OwnedFd,
+    /// Device and inode of each directory above, to notice when `..` leads elsewhere than we came from.
+    above: Vec<(u64, u64)>,
+}
+
+impl Cursor {
+    pub(crate) fn open(root: &Path) -> Self {
+        Self { here: must(open_directory(CWD, root.as_os_str()), "open the directory", root), above: Vec::new() }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.here.as_fd()
+    }
+
+    pub(crate) fn enter(&mut self, name: &OsStr) -> Result<()> {
+        let below = open_directory(&self.here, name)?;
+        self.above.push(identity(&self.here)?);
+        self.here = below;
+        Ok(())
+    }
+
+    pub(crate) fn leave(&mut self) -> Result<()> {
+        let expected = self.above.pop();
+        let above = open_directory(&self.here, OsStr::new(".."))?;
+        assert_eq!(Some(identity(&above)?), expected, "a directory was moved during the walk");
+        self.here = above;
+        Ok(())
+    }
+}
+
+fn identity(dir: &OwnedFd) -> Result<(u64, u64)> {
+    rustix::fs::fstat(dir).map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+fn open_directory(at: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
+    open_unnoticed(at.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY)
+}
+
+/// Opens without following a link and, where that is permitted, without touching the access time.
+pub(crate) fn open_unnoticed(at: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Result<OwnedFd> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(at, name, flags | OFlags::NOATIME, Mode::empty()) {
+        // Only the owner and root may ask for it.
+        Err(Errno::PERM) => rustix::fs::openat(at, name, flags, Mode::empty()),
+        other => other,
+    }
+}

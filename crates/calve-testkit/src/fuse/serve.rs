@@ -1,0 +1,338 @@
+//! The kernel's requests, answered from memory.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+
+use super::FuseOptions;
+use super::memory::{Listing, Maker, Memory, Node, Result, resize, touch};
+
+/// Nothing is cached by the kernel: hard links and renames then need no care.
+const TTL: Duration = Duration::ZERO;
+
+/// Holes take memory here, so a huge sparse file must not be tried.
+const LARGEST_BYTES: u64 = 256 << 20;
+
+pub(super) struct Server {
+    memory: Mutex<Memory>,
+    options: FuseOptions,
+    last_handle: AtomicU64,
+    /// Of the directories that are open.
+    listings: Mutex<HashMap<u64, Listing>>,
+}
+
+impl Server {
+    pub(super) fn new(options: FuseOptions) -> Self {
+        Self { memory: Mutex::new(Memory::new()), options, last_handle: AtomicU64::new(1), listings: Mutex::default() }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_unreadable(&self, node: &Node) -> bool {
+        self.options.unreadable_name.as_deref() == Some(node.name.as_os_str())
+    }
+
+    fn make(&self, request: &Request, place: (INodeNo, &OsStr), mode: u32, umask: u32, rdev: u32) -> Result<FileAttr> {
+        let maker = Maker { uid: request.uid(), gid: request.gid(), mode: mode & !umask, rdev };
+        Ok(self.memory().create(place.0, place.1, kind(mode)?, maker)?.attr)
+    }
+}
+
+/// The file type bits of st_mode, from inode(7).
+fn kind(mode: u32) -> Result<FileType> {
+    match mode & 0o170_000 {
+        0o100_000 | 0 => Ok(FileType::RegularFile),
+        0o040_000 => Ok(FileType::Directory),
+        0o120_000 => Ok(FileType::Symlink),
+        0o010_000 => Ok(FileType::NamedPipe),
+        0o140_000 => Ok(FileType::Socket),
+        0o020_000 => Ok(FileType::CharDevice),
+        0o060_000 => Ok(FileType::BlockDevice),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn moment(time: TimeOrNow) -> SystemTime {
+    match time {
+        TimeOrNow::SpecificTime(time) => repaired(time),
+        TimeOrNow::Now => SystemTime::now(),
+    }
+}
+
+/// fuser 0.18 reads a time before 1970, -s seconds plus n nanoseconds, as -s seconds minus n nanoseconds.
+fn repaired(time: SystemTime) -> SystemTime {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(_) => time,
+        Err(before) => time + 2 * Duration::from_nanos(before.duration().subsec_nanos().into()),
+    }
+}
+
+fn reply_entry(reply: ReplyEntry, made: Result<FileAttr>) {
+    match made {
+        Ok(attr) => reply.entry(&TTL, &attr, Generation(0)),
+        Err(error) => reply.error(error),
+    }
+}
+
+fn reply_empty(reply: ReplyEmpty, done: Result<()>) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+impl Filesystem for Server {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        reply_entry(reply, self.memory().lookup(parent, name).map(|node| node.attr));
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.memory().node(ino) {
+            Ok(node) => reply.attr(&TTL, &node.attr),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mut memory = self.memory();
+        let node = match memory.node_mut(ino) {
+            Ok(node) => node,
+            Err(error) => return reply.error(error),
+        };
+        if let Some(size) = size {
+            if size > LARGEST_BYTES {
+                return reply.error(Errno::EFBIG);
+            }
+            resize(node, size as usize);
+            touch(node);
+        }
+        let attr = &mut node.attr;
+        attr.perm = mode.map_or(attr.perm, |mode| (mode & 0o7777) as u16);
+        attr.uid = uid.unwrap_or(attr.uid);
+        attr.gid = gid.unwrap_or(attr.gid);
+        attr.atime = atime.map_or(attr.atime, moment);
+        attr.mtime = mtime.map_or(attr.mtime, moment);
+        attr.ctime = SystemTime::now();
+        reply.attr(&TTL, attr);
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.memory().node(ino) {
+            Ok(node) => reply.data(&node.data),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        reply_entry(reply, self.make(request, (parent, name), mode, umask, rdev));
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        // The kernel leaves the type bits out here.
+        reply_entry(reply, self.make(request, (parent, name), mode | 0o040_000, umask, 0));
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        match self.make(request, (parent, name), mode, umask, 0) {
+            Ok(attr) => reply.created(&TTL, &attr, Generation(0), FileHandle(0), FopenFlags::empty()),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let maker = Maker { uid: request.uid(), gid: request.gid(), mode: 0o777, rdev: 0 };
+        let mut memory = self.memory();
+        let made = memory.create(parent, name, FileType::Symlink, maker).map(|node| {
+            node.data = target.as_os_str().as_bytes().to_vec();
+            node.attr.size = node.data.len() as u64;
+            node.attr
+        });
+        reply_entry(reply, made);
+    }
+
+    fn link(&self, _: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        reply_entry(reply, self.memory().link(ino, parent, name));
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        reply_empty(reply, self.memory().unlink(parent, name));
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        reply_empty(reply, self.memory().rmdir(parent, name));
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        to: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        if !flags.is_empty() {
+            return reply.error(Errno::EINVAL);
+        }
+        reply_empty(reply, self.memory().rename(parent, name, to, new_name));
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.memory().node(ino) {
+            // Not through the page cache, which would answer reads of what was just written.
+            Ok(node) if self.is_unreadable(node) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
+            Ok(_) => reply.opened(FileHandle(0), FopenFlags::empty()),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let memory = self.memory();
+        match memory.node(ino) {
+            Ok(node) if self.is_unreadable(node) => reply.error(Errno::EIO),
+            Ok(node) => {
+                let from = node.data.len().min(offset as usize);
+                let to = node.data.len().min(from + size as usize);
+                reply.data(&node.data[from..to]);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        if offset + data.len() as u64 > LARGEST_BYTES {
+            return reply.error(Errno::EFBIG);
+        }
+        let mut memory = self.memory();
+        match memory.node_mut(ino) {
+            Ok(node) => {
+                let (from, to) = (offset as usize, offset as usize + data.len());
+                if node.data.len() < to {
+                    resize(node, to);
+                }
+                node.data[from..to].copy_from_slice(data);
+                touch(node);
+                reply.written(data.len() as u32);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let handle = self.last_handle.fetch_add(1, Ordering::Relaxed);
+        reply.opened(FileHandle(handle), FopenFlags::empty());
+    }
+
+    fn readdir(&self, _: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        // A listing is made once and then read on, so that entries removed meanwhile do not hide others.
+        if offset == 0 {
+            match self.memory().list(ino) {
+                Ok(listing) => listings.insert(handle.0, listing),
+                Err(error) => return reply.error(error),
+            };
+        }
+        let listing = listings.get(&handle.0).map_or(&[][..], Vec::as_slice);
+        for (index, (name, number, kind)) in listing.iter().enumerate().skip(offset as usize) {
+            if reply.add(INodeNo(*number), index as u64 + 1, *kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle.0);
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        // A gibibyte of blocks and a million inodes, always free.
+        reply.statfs(1 << 18, 1 << 18, 1 << 18, 1 << 20, 1 << 20, 4096, 255, 4096);
+    }
+
+    fn setxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: &[u8], _: i32, _: u32, reply: ReplyEmpty) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+
+    fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+
+    fn listxattr(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyXattr) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+
+    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+}

@@ -1,0 +1,46 @@
+//! What Calve's tests stand on: real file systems, trees worth cloning, and an oracle that shares no code with the engine.
+//!
+//! Everything here panics with the path and the reason instead of returning errors: a test that cannot be set up has
+//! failed. What the machine cannot offer (not root, no `rsync`) is skipped with a line on stderr, and fails when the
+//! environment variable `CI` is set, so that no test passes by skipping where it counts.
+//!
+//! ```no_run
+//! use calve_testkit::{FileSystem, Volume, assert_same, everything, fingerprint};
+//!
+//! let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+//! let (src, dst) = (volume.path().join("src"), volume.path().join("dst"));
+//! everything(&src);
+//! let before = fingerprint(&src);
+//! // ... clone `src` to `dst` ...
+//! assert_same(&src, &dst);
+//! before.assert_unchanged(&src);
+//! ```
+#![cfg(target_os = "linux")]
+
+mod binary;
+mod cursor;
+mod fuse;
+mod inject;
+mod mounts;
+mod must;
+mod oracle;
+mod prng;
+mod skip;
+mod tree;
+mod user;
+mod volume;
+
+pub use binary::calve_binary;
+pub use fuse::{FuseOptions, FuseVolume};
+pub use inject::{Fault, Injection, Outcome, each_nth, run_injected};
+pub use mounts::BindMount;
+pub use oracle::{
+    Aspect, Compare, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences,
+};
+pub use prng::SplitMix64;
+pub use skip::{is_root, require_program, require_root, skip};
+pub use tree::{
+    Capability, Everything, Shape, Tree, deep, everything, for_each_seed, node_modules_like, random, remove_deep, wide,
+};
+pub use user::Unprivileged;
+pub use volume::{FileSystem, Volume, VolumeBuilder};

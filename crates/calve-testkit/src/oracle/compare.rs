@@ -1,0 +1,272 @@
+//! Two records, entry by entry.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Result;
+
+use super::content::fill;
+use super::record::{Record, Xattrs};
+use crate::cursor::{Cursor, open_unnoticed};
+
+/// What a comparison can be told to leave out. Names and kinds are always compared.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u32)]
+pub enum Aspect {
+    /// Bytes and sizes of files.
+    Contents,
+    /// Permission bits with set-user-ID, set-group-ID and sticky.
+    Modes,
+    /// User and group ids.
+    Owners,
+    /// Modification times in nanoseconds, of everything, directories and symlinks too.
+    Times,
+    /// Modification times of symlinks only.
+    SymlinkTimes,
+    /// Extended attributes with ACLs and capabilities.
+    Xattrs,
+    /// That a sparse file is about as sparse in the second tree.
+    Holes,
+    /// Which names are the same file.
+    HardLinks,
+    /// Device numbers.
+    Devices,
+    /// Where symlinks point.
+    Targets,
+    /// That sockets are there; without it they may be missing from either tree.
+    Sockets,
+    /// Everything about the two roots themselves.
+    Root,
+}
+
+/// Which aspects are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Compare {
+    left_out: u32,
+}
+
+impl Compare {
+    /// All of them.
+    pub fn everything() -> Self {
+        Self { left_out: 0 }
+    }
+
+    /// All of them but `aspect`, and those left out before.
+    pub fn without(self, aspect: Aspect) -> Self {
+        Self { left_out: self.left_out | 1 << aspect as u32 }
+    }
+
+    fn wants(self, aspect: Aspect) -> bool {
+        self.left_out & 1 << aspect as u32 == 0
+    }
+}
+
+/// Fails with up to twenty differences if the tree `b` is not the same as `a` in every aspect.
+#[track_caller]
+pub fn assert_same(a: impl AsRef<Path>, b: impl AsRef<Path>) {
+    assert_same_except(a, b, &[]);
+}
+
+/// [`assert_same`] in all but the given aspects.
+#[track_caller]
+pub fn assert_same_except(a: impl AsRef<Path>, b: impl AsRef<Path>, left_out: &[Aspect]) {
+    let what = left_out.iter().fold(Compare::everything(), |what, aspect| what.without(*aspect));
+    let (a, b) = (a.as_ref(), b.as_ref());
+    let found = differences(a, b, what);
+    let shown = found.iter().take(20).map(|line| format!("\n  {line}")).collect::<String>();
+    let more = if found.len() > 20 { format!("\n  … and {} more", found.len() - 20) } else { String::new() };
+    assert!(found.is_empty(), "`{}` and `{}` differ:{shown}{more}", a.display(), b.display());
+}
+
+/// How the tree `b` differs from `a`, one line for each difference; empty if they are the same.
+///
+/// # Panics
+/// If one of them is not a directory, or changes while it is read.
+pub fn differences(a: &Path, b: &Path, what: Compare) -> Vec<String> {
+    let (a, b) = (Record::read(a), Record::read(b));
+    let ignored = (!what.wants(Aspect::Sockets)).then_some(FileType::Socket);
+    let pairs = a.pair_with(&b, ignored);
+    let missing = pairs.first_only.iter().map(|index| format!("`{}`: missing", a.shown(*index)));
+    let added = pairs.second_only.iter().map(|index| format!("`{}`: should not be there", b.shown(*index)));
+    let mut comparison = Comparison { a: &a, b: &b, what, found: missing.chain(added).collect() };
+    for (of_a, of_b) in &pairs.both {
+        comparison.entries(*of_a, *of_b);
+    }
+    if what.wants(Aspect::HardLinks) {
+        comparison.hard_links(&pairs.both);
+    }
+    comparison.found
+}
+
+struct Comparison<'a> {
+    a: &'a Record,
+    b: &'a Record,
+    what: Compare,
+    found: Vec<String>,
+}
+
+impl Comparison<'_> {
+    fn entries(&mut self, of_a: usize, of_b: usize) {
+        let (a, b) = (&self.a.entries[of_a], &self.b.entries[of_b]);
+        if of_a == 0 && !self.what.wants(Aspect::Root) {
+            return;
+        }
+        if a.kind != b.kind {
+            return self.report(of_a, format!("is a {:?} and became a {:?}", a.kind, b.kind));
+        }
+        if self.what.wants(Aspect::Contents) {
+            self.contents(of_a, of_b);
+        }
+        // The mode of a symlink is the same for all on Linux.
+        if self.what.wants(Aspect::Modes) && a.mode != b.mode && a.kind != FileType::Symlink {
+            self.report(of_a, format!("mode {:04o} became {:04o}", a.mode, b.mode));
+        }
+        if self.what.wants(Aspect::Owners) && a.owner != b.owner {
+            self.report(of_a, format!("owner {}:{} became {}:{}", a.owner.0, a.owner.1, b.owner.0, b.owner.1));
+        }
+        let timed = a.kind != FileType::Symlink || self.what.wants(Aspect::SymlinkTimes);
+        if self.what.wants(Aspect::Times) && timed && a.mtime != b.mtime {
+            self.report(of_a, format!("mtime {}.{:09} became {}.{:09}", a.mtime.0, a.mtime.1, b.mtime.0, b.mtime.1));
+        }
+        if self.what.wants(Aspect::Devices) && a.device != b.device {
+            self.report(of_a, format!("device {:?} became {:?}", a.device, b.device));
+        }
+        if self.what.wants(Aspect::Targets) && a.target != b.target {
+            self.report(of_a, format!("target {:?} became {:?}", a.target, b.target));
+        }
+        if self.what.wants(Aspect::Holes) {
+            self.holes(of_a, of_b);
+        }
+        if self.what.wants(Aspect::Xattrs) {
+            self.xattrs(of_a, of_b);
+        }
+    }
+
+    fn contents(&mut self, of_a: usize, of_b: usize) {
+        let (a, b) = (&self.a.entries[of_a], &self.b.entries[of_b]);
+        match (&a.content, &b.content) {
+            (Err(error), _) => self.report(of_a, format!("cannot be read in the first tree: {error}")),
+            (_, Err(error)) => self.report(of_a, format!("cannot be read in the second tree: {error}")),
+            _ if a.size_bytes != b.size_bytes => {
+                self.report(of_a, format!("size {} became {}", a.size_bytes, b.size_bytes));
+            }
+            (Ok(left), Ok(right)) if left != right => {
+                let place = match first_difference(self.a, of_a, self.b, of_b) {
+                    Ok(Some(at)) => format!("first at byte {at}"),
+                    Ok(None) => "but not when read again".to_owned(),
+                    Err(error) => error.to_string(),
+                };
+                self.report(of_a, format!("contents differ, {place}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// The maps of holes cannot be the same on two file systems, but the space taken has to be about the same.
+    fn holes(&mut self, of_a: usize, of_b: usize) {
+        const SLACK: u64 = 64 * 1024;
+        let (a, b) = (&self.a.entries[of_a], &self.b.entries[of_b]);
+        let is_sparse = a.allocated_bytes + SLACK < a.size_bytes;
+        let most = a.allocated_bytes + a.allocated_bytes / 10 + SLACK;
+        if !is_sparse || b.allocated_bytes <= most {
+            return;
+        }
+        // A file system may reserve more than it needs until the data is on the disk.
+        let settled = settled_bytes(self.b, of_b).unwrap_or(b.allocated_bytes);
+        if settled > most {
+            self.report(of_a, format!("{} bytes allocated became {settled}", a.allocated_bytes));
+        }
+    }
+
+    fn xattrs(&mut self, of_a: usize, of_b: usize) {
+        match (&self.a.entries[of_a].xattrs, &self.b.entries[of_b].xattrs) {
+            (Ok(left), Ok(right)) => {
+                for name in left.keys().chain(right.keys().filter(|name| !left.contains_key(*name))) {
+                    if left.get(name) != right.get(name) {
+                        self.report(
+                            of_a,
+                            format!("xattr {name:?} {} became {}", shown(left, name), shown(right, name)),
+                        );
+                    }
+                }
+            }
+            (left, right) => {
+                let error = left.as_ref().err().or(right.as_ref().err());
+                self.report(of_a, format!("xattrs cannot be read: {error:?}"));
+            }
+        }
+    }
+
+    /// Each name is called after the first name of its file; these have to be the same names in both trees.
+    fn hard_links(&mut self, pairs: &[(usize, usize)]) {
+        let (mut first_in_a, mut first_in_b) = (HashMap::new(), HashMap::new());
+        for (of_a, of_b) in pairs {
+            let (a, b) = (&self.a.entries[*of_a], &self.b.entries[*of_b]);
+            if a.kind == FileType::Directory || a.kind != b.kind {
+                continue;
+            }
+            let in_a = *first_in_a.entry(a.inode).or_insert(*of_a);
+            let in_b = *first_in_b.entry(b.inode).or_insert(*of_a);
+            if in_a != in_b {
+                let (in_a, in_b) = (self.partner(*of_a, in_a), self.partner(*of_a, in_b));
+                self.report(*of_a, format!("{in_a}, became {in_b}"));
+            }
+        }
+    }
+
+    fn partner(&self, of_a: usize, first: usize) -> String {
+        if of_a == first {
+            "not a link to an earlier name".to_owned()
+        } else {
+            format!("a hard link to `{}`", self.a.shown(first))
+        }
+    }
+
+    fn report(&mut self, of_a: usize, what: String) {
+        self.found.push(format!("`{}`: {what}", self.a.shown(of_a)));
+    }
+}
+
+fn shown(xattrs: &Xattrs, name: &OsString) -> String {
+    match xattrs.get(name) {
+        None => "(none)".to_owned(),
+        Some(value) if value.len() <= 64 => format!("\"{}\"", value.escape_ascii()),
+        Some(value) => format!("\"{}…\" ({} bytes)", value[..64].escape_ascii(), value.len()),
+    }
+}
+
+fn first_difference(a: &Record, of_a: usize, b: &Record, of_b: usize) -> Result<Option<u64>> {
+    const STEP: usize = 256 * 1024;
+    let (file_a, file_b) = (open(a, of_a)?, open(b, of_b)?);
+    let (mut left, mut right) = (vec![0; STEP], vec![0; STEP]);
+    let mut at = 0;
+    loop {
+        let (read_a, read_b) = (fill(&file_a, &mut left, at)?, fill(&file_b, &mut right, at)?);
+        let common = read_a.min(read_b);
+        if left[..common] != right[..common] {
+            return Ok(left.iter().zip(&right).position(|(x, y)| x != y).map(|index| at + index as u64));
+        }
+        if read_a != read_b || common == 0 {
+            return Ok((read_a != read_b).then_some(at + common as u64));
+        }
+        at += common as u64;
+    }
+}
+
+fn settled_bytes(record: &Record, index: usize) -> Result<u64> {
+    rustix::fs::fsync(open(record, index)?)?;
+    Ok(rustix::fs::fstat(open(record, index)?)?.st_blocks as u64 * 512)
+}
+
+fn open(record: &Record, index: usize) -> Result<OwnedFd> {
+    let mut names = record.names_to(index);
+    let file: &OsStr = names.pop().unwrap_or(OsStr::new("."));
+    let mut cursor = Cursor::open(&record.root);
+    for name in names {
+        cursor.enter(name)?;
+    }
+    open_unnoticed(cursor.fd(), file, OFlags::RDONLY)
+}

@@ -1,0 +1,227 @@
+//! Everything that can be seen of a tree, read once, in a fixed order.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Dir, FileType, OFlags};
+use rustix::io::{Errno, Result};
+
+use super::content::{Digest, digest};
+use crate::cursor::{Cursor, open_unnoticed};
+use crate::must::must;
+
+pub(crate) type Xattrs = BTreeMap<OsString, Vec<u8>>;
+
+/// XATTR_LIST_MAX and XATTR_SIZE_MAX of linux/limits.h.
+const XATTR_MAX: usize = 64 * 1024;
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Entry {
+    /// The index of the directory it is in; the root is its own.
+    pub(crate) parent: usize,
+    pub(crate) name: OsString,
+    pub(crate) kind: FileType,
+    pub(crate) mode: u32,
+    pub(crate) owner: (u32, u32),
+    pub(crate) mtime: (i64, u32),
+    pub(crate) ctime: (i64, u32),
+    pub(crate) inode: (u64, u64),
+    pub(crate) links: u64,
+    pub(crate) device: (u32, u32),
+    pub(crate) size_bytes: u64,
+    pub(crate) allocated_bytes: u64,
+    pub(crate) target: OsString,
+    pub(crate) xattrs: std::result::Result<Xattrs, Errno>,
+    /// Of files: what is in them. Of directories: whether they could be listed.
+    pub(crate) content: std::result::Result<Digest, Errno>,
+}
+
+/// The entries of a tree, each directory before what is in it, names in byte order. The root comes first.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) root: PathBuf,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Record {
+    /// # Panics
+    /// If `root` is not a directory. What cannot be read below it is recorded as such.
+    pub(crate) fn read(root: &Path) -> Self {
+        let mut cursor = Cursor::open(root);
+        let mut entries = vec![must(describe(cursor.fd(), OsStr::new("."), 0), "examine", root)];
+        let mut levels = vec![(0, must(names(cursor.fd()), "list", root).into_iter())];
+        while let Some((parent, waiting)) = levels.last_mut() {
+            let parent = *parent;
+            let Some(name) = waiting.next() else {
+                levels.pop();
+                if !levels.is_empty() {
+                    must(cursor.leave(), "walk back up in", root);
+                }
+                continue;
+            };
+            let mut entry = must(describe(cursor.fd(), &name, parent), "examine", Path::new(&name));
+            let index = entries.len();
+            if entry.kind == FileType::Directory {
+                match cursor.enter(&name) {
+                    Ok(()) => levels.push((index, must(names(cursor.fd()), "list", Path::new(&name)).into_iter())),
+                    Err(error) => entry.content = Err(error),
+                }
+            }
+            entries.push(entry);
+        }
+        Self { root: root.to_path_buf(), entries }
+    }
+
+    /// The names that lead from the root to an entry.
+    pub(crate) fn names_to(&self, mut index: usize) -> Vec<&OsStr> {
+        let mut names = Vec::new();
+        while index != 0 {
+            names.push(self.entries[index].name.as_os_str());
+            index = self.entries[index].parent;
+        }
+        names.reverse();
+        names
+    }
+
+    /// For messages: very long paths lose their middle.
+    pub(crate) fn shown(&self, index: usize) -> String {
+        let path: PathBuf =
+            std::iter::once(OsStr::new(".")).chain(self.names_to(index)).skip(usize::from(index != 0)).collect();
+        let text = path.as_os_str().as_bytes().escape_ascii().to_string();
+        if text.len() <= 200 { text } else { format!("{} … {}", &text[..100], &text[text.len() - 90..]) }
+    }
+
+    /// Entries of the same path here and in `other`, those of each kind of `ignored` left out. Of a directory that is
+    /// in one only, what is below it is not listed.
+    pub(crate) fn pair_with(&self, other: &Self, ignored: Option<FileType>) -> Pairs {
+        let counts = |entry: &Entry| Some(entry.kind) != ignored;
+        let below_root = other.entries.iter().enumerate().skip(1);
+        let places: HashMap<_, _> =
+            below_root.map(|(index, entry)| ((entry.parent, entry.name.as_os_str()), index)).collect();
+        let mut counterpart = HashMap::from([(0, 0)]);
+        let mut seen = vec![false; other.entries.len()];
+        seen[0] = true;
+        let mut pairs = Pairs { both: vec![(0, 0)], first_only: Vec::new(), second_only: Vec::new() };
+        for (index, entry) in self.entries.iter().enumerate().skip(1).filter(|(_, entry)| counts(entry)) {
+            let Some(parent) = counterpart.get(&entry.parent) else {
+                continue;
+            };
+            if let Some(&found) = places.get(&(*parent, entry.name.as_os_str())) {
+                seen[found] = true;
+                counterpart.insert(index, found);
+                pairs.both.push((index, found));
+            } else {
+                pairs.first_only.push(index);
+            }
+        }
+        let unseen = other
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(index, entry)| !seen[*index] && seen[entry.parent] && counts(entry));
+        pairs.second_only.extend(unseen.map(|(index, _)| index));
+        pairs
+    }
+}
+
+/// Indices of the entries of two records.
+pub(crate) struct Pairs {
+    pub(crate) both: Vec<(usize, usize)>,
+    pub(crate) first_only: Vec<usize>,
+    pub(crate) second_only: Vec<usize>,
+}
+
+fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Entry> {
+    let handle = open_path(dir, name)?;
+    let stat = rustix::fs::fstat(&handle)?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let target = match kind {
+        FileType::Symlink => OsString::from_vec(rustix::fs::readlinkat(&handle, "", Vec::new())?.into_bytes()),
+        _ => OsString::new(),
+    };
+    let content = match kind {
+        FileType::RegularFile => digest(dir, name),
+        _ => Ok(Digest::default()),
+    };
+    // Xattrs of what cannot be opened (links, FIFOs, devices) are reached through its O_PATH descriptor; this needs
+    // /proc, and does not follow a link, which is what the descriptor refers to already.
+    let xattrs = xattrs(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())));
+    let device = match kind {
+        FileType::BlockDevice | FileType::CharacterDevice => {
+            (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev))
+        }
+        _ => (0, 0),
+    };
+    // Directories count their own entries in sizes and blocks, each file system in its way.
+    let is_file = kind == FileType::RegularFile;
+    Ok(Entry {
+        parent,
+        name: name.to_owned(),
+        kind,
+        mode: stat.st_mode & 0o7777,
+        owner: (stat.st_uid, stat.st_gid),
+        mtime: (stat.st_mtime, nanoseconds(stat.st_mtime_nsec)),
+        ctime: (stat.st_ctime, nanoseconds(stat.st_ctime_nsec)),
+        inode: (stat.st_dev, stat.st_ino),
+        links: widened(stat.st_nlink),
+        device,
+        size_bytes: if is_file { stat.st_size as u64 } else { 0 },
+        allocated_bytes: if is_file { stat.st_blocks as u64 * 512 } else { 0 },
+        target,
+        xattrs,
+        content,
+    })
+}
+
+/// The field's type differs between architectures; its value is below 10^9 on all.
+fn nanoseconds(field: impl TryInto<u32>) -> u32 {
+    field.try_into().unwrap_or(u32::MAX)
+}
+
+/// So does this one's.
+fn widened(field: impl Into<u64>) -> u64 {
+    field.into()
+}
+
+fn open_path(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(dir, name, flags, rustix::fs::Mode::empty())
+}
+
+fn names(dir: BorrowedFd<'_>) -> Result<Vec<OsString>> {
+    // `Dir` takes its descriptor's position, so it gets one of its own.
+    let own = open_unnoticed(dir, OsStr::new("."), OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut names = Vec::new();
+    for entry in Dir::new(own)? {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(OsString::from_vec(name));
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn xattrs(handle: &Path) -> std::result::Result<Xattrs, Errno> {
+    let mut list = [0; XATTR_MAX];
+    let len = match rustix::fs::listxattr(handle, &mut list[..]) {
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Xattrs::new()),
+        other => other?,
+    };
+    let mut value = [0; XATTR_MAX];
+    let mut found = Xattrs::new();
+    for name in list[..len].split(|byte| *byte == 0).filter(|name| !name.is_empty() && !is_derived(name)) {
+        let name = OsStr::from_bytes(name);
+        let len = rustix::fs::getxattr(handle, name, &mut value[..])?;
+        found.insert(name.to_owned(), value[..len].to_vec());
+    }
+    Ok(found)
+}
+
+/// XFS shows root each ACL a second time, in a format of its own; SELinux labels follow a policy about places.
+fn is_derived(name: &[u8]) -> bool {
+    name.starts_with(b"trusted.SGI_ACL_") || name == b"security.selinux"
+}

@@ -1,0 +1,75 @@
+//! The one rule for what a machine cannot offer: a skip on a laptop, a failure in CI.
+
+use std::env;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use fs_err as fs;
+
+use crate::must::must;
+
+/// Says on stderr that the running test is skipped and why; panics when the environment variable `CI` is set.
+///
+/// A harness swallows what a passing test prints, so the line is also appended to the file that the environment variable
+/// `CALVE_SKIP_LOG` names.
+///
+/// Test harnesses name each test's thread after the test, so the line names the test.
+#[track_caller]
+pub fn skip(reason: &str) {
+    let current = thread::current();
+    let name = current.name().unwrap_or("unnamed test");
+    assert!(!in_ci(), "must not be skipped in CI: {name}: {reason}");
+    let line = format!("skipped: {name}: {reason}\n");
+    #[expect(clippy::print_stderr, reason = "a skipped test must be seen in the log")]
+    {
+        eprint!("{line}");
+    }
+    if let Some(log) = env::var_os("CALVE_SKIP_LOG") {
+        append(Path::new(&log), &line);
+    }
+}
+
+/// Tests of several processes append at once, so a line is one write.
+fn append(log: &Path, line: &str) {
+    let mut file = must(fs::OpenOptions::new().append(true).create(true).open(log), "open", log);
+    must(file.write_all(line.as_bytes()), "append to", log);
+}
+
+/// Whether the tests run as root, which mounts, foreign owners and device nodes need.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// `true` for root; otherwise skips, saying that `what` needs root.
+#[track_caller]
+pub fn require_root(what: &str) -> bool {
+    if !is_root() {
+        skip(&format!("{what} needs root"));
+        return false;
+    }
+    true
+}
+
+/// `true` if `program` is installed; otherwise skips.
+#[track_caller]
+pub fn require_program(program: &str) -> bool {
+    if find_program(program).is_none() {
+        skip(&format!("the program `{program}` is not installed"));
+        return false;
+    }
+    true
+}
+
+/// Where `program` is: on the PATH or in the system directories, which the PATH of a user often lacks.
+pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from))
+        .map(|dir| dir.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+fn in_ci() -> bool {
+    env::var_os("CI").is_some_and(|value| !value.is_empty())
+}

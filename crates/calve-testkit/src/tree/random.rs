@@ -1,0 +1,149 @@
+//! Trees made by chance, and made again from their seed.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use rustix::fs::XattrFlags;
+
+use super::Tree;
+use crate::prng::SplitMix64;
+
+/// Runs `property` with the seeds 0 … `count`-1, and names the seed when it fails. With the environment variable
+/// `CALVE_SEED` set it runs with that seed only.
+pub fn for_each_seed(count: u64, mut property: impl FnMut(u64)) {
+    let seeds = match env::var("CALVE_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().unwrap_or_else(|_| panic!("CALVE_SEED is not a number: {seed}"));
+            seed..seed + 1
+        }
+        Err(_) => 0..count,
+    };
+    for seed in seeds {
+        let _reported = Reported { seed };
+        property(seed);
+    }
+}
+
+struct Reported {
+    seed: u64,
+}
+
+impl Drop for Reported {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "without the seed the failure cannot be repeated")]
+            {
+                eprintln!("failed with seed {seed}: repeat with CALVE_SEED={seed}", seed = self.seed);
+            }
+        }
+    }
+}
+
+/// Builds a tree of about `entries` entries that depends on nothing but `seed` (and on whether xattrs are supported):
+/// all kinds of things that a user can make, with odd names, modes and times. Use it in [`for_each_seed`].
+pub fn random(dir: impl AsRef<Path>, seed: u64, entries: u64) {
+    let mut builder = Builder {
+        tree: Tree::new(dir.as_ref()),
+        random: SplitMix64::new(seed),
+        directories: vec![PathBuf::new()],
+        files: Vec::new(),
+        made: 0,
+    };
+    while builder.made < entries {
+        builder.step();
+    }
+    builder.finish();
+}
+
+struct Builder {
+    tree: Tree,
+    random: SplitMix64,
+    directories: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+    made: u64,
+}
+
+impl Builder {
+    fn step(&mut self) {
+        let path = self.new_path();
+        let root = self.tree.path().to_path_buf();
+        let tree = Tree::new(&root);
+        self.made += 1;
+        match self.random.below(100) {
+            0..20 => {
+                tree.dir(&path);
+                self.directories.push(path);
+            }
+            20..65 => {
+                let size = self.size();
+                let bytes = self.random.bytes(size);
+                tree.file(&path, bytes);
+                self.files.push(path);
+            }
+            65..73 => {
+                let bytes = self.random.bytes(5000);
+                let (size, at) = (self.random.below(1 << 22) + 8192, self.random.below(1 << 20));
+                tree.sparse(&path, size, &[(at, &bytes)]);
+                self.files.push(path);
+            }
+            73..85 => {
+                let target = self.new_path();
+                tree.symlink(&path, target);
+            }
+            85..95 if !self.files.is_empty() => {
+                let existing = self.random.pick(&self.files).clone();
+                tree.hard_link(&path, existing);
+            }
+            _ => {
+                tree.fifo(&path);
+            }
+        }
+    }
+
+    /// A path that is not there, in a directory that is.
+    fn new_path(&mut self) -> PathBuf {
+        let dir = self.random.pick(&self.directories).clone();
+        let number = self.random.next_u64();
+        dir.join(self.name(number))
+    }
+
+    fn name(&mut self, number: u64) -> OsString {
+        const LETTERS: &[u8] = b"aZ09 .-_'\"\\\n\t*?$\x01\x7f\x80\xc3\xff\xe9";
+        let len = *self.random.pick(&[1, 2, 5, 10, 100, 230]);
+        let mut name: Vec<u8> = (0..len).map(|_| *self.random.pick(LETTERS)).collect();
+        // Unique, and never `.` or `..`.
+        name.extend_from_slice(format!("{:x}", number >> 32).as_bytes());
+        OsString::from_vec(name)
+    }
+
+    fn size(&mut self) -> usize {
+        let limit = *self.random.pick(&[1, 2, 100, 4095, 4097, 16_384, 70_000, 300_000]);
+        self.random.below(limit) as usize
+    }
+
+    /// Attributes at the end, deepest first, so that none is changed by what comes after it.
+    fn finish(mut self) {
+        for path in std::mem::take(&mut self.files) {
+            self.attribute(&path, 0o400);
+        }
+        for path in std::mem::take(&mut self.directories).into_iter().rev() {
+            self.attribute(&path, 0o500);
+        }
+    }
+
+    fn attribute(&mut self, path: &Path, least_mode: u32) {
+        let at = self.tree.path().join(path);
+        if self.random.below(4) == 0 {
+            let len = self.random.below(200) as usize;
+            let value = self.random.bytes(len);
+            // Where the file system has none, the tree goes without.
+            let _ = rustix::fs::lsetxattr(&at, OsStr::new("user.random"), &value, XattrFlags::empty());
+        }
+        let mode = least_mode | (self.random.next_u64() & 0o7777) as u32;
+        let (seconds, nanoseconds) = (self.random.below(4_000_000_000) as i64, self.random.below(1_000_000_000) as u32);
+        Tree::new(self.tree.path()).mode(path, mode).mtime(path, seconds, nanoseconds);
+    }
+}

@@ -1,0 +1,32 @@
+//! Commands run as somebody who owns nothing.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+/// A second user without any privilege: no capability, no supplementary group, no account.
+#[derive(Debug)]
+pub struct Unprivileged;
+
+impl Unprivileged {
+    /// The user id. Not 65534, which the kernel also shows for ids that a user namespace does not map.
+    pub const UID: u32 = 12345;
+    /// The group id.
+    pub const GID: u32 = 12345;
+
+    /// A command that runs `program` as this user. Only root can become another user: see
+    /// [`require_root`](crate::require_root).
+    ///
+    /// The program and all directories above it must be reachable by others, as those of a build below a private home
+    /// directory are not: then copy the program to a [`Volume`](crate::Volume) first.
+    pub fn command(program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("setpriv");
+        command
+            .arg(format!("--reuid={}", Self::UID))
+            .arg(format!("--regid={}", Self::GID))
+            .args(["--clear-groups", "--inh-caps=-all", "--"])
+            .arg(program)
+            // Root's home would be read for configuration, and refused.
+            .env("HOME", "/nonexistent");
+        command
+    }
+}

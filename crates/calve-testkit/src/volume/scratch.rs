@@ -1,0 +1,134 @@
+//! The directory that holds one test file system, and the sweeping of those whose makers died.
+//!
+//! Its name, `calve-test-<pid>-<start time>-<number>-<what>`, tells whether its maker still lives: the start time (in
+//! clock ticks since boot) tells a process from a later one that was given the same id.
+
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, process};
+
+use fs_err as fs;
+
+use crate::mounts::{abandon, mount_points, mounted_below, unmount};
+use crate::must::must;
+
+const PREFIX: &str = "calve-test-";
+const IMAGE: &str = "image";
+const MOUNT_POINT: &str = "mnt";
+
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    dir: PathBuf,
+    mount_point: PathBuf,
+}
+
+impl Scratch {
+    pub(crate) fn new(what: &str) -> Self {
+        static SWEEP: Once = Once::new();
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        SWEEP.call_once(|| sweep(&home()));
+        let pid = process::id();
+        let start =
+            start_time(pid).unwrap_or_else(|| panic!("`/proc/{pid}/stat` does not tell when this process began"));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = home().join(format!("{PREFIX}{pid}-{start}-{number}-{what}"));
+        let mount_point = dir.join(MOUNT_POINT);
+        must(fs::create_dir_all(&mount_point), "create", &mount_point);
+        Self { dir, mount_point }
+    }
+
+    pub(crate) fn image(&self) -> PathBuf {
+        self.dir.join(IMAGE)
+    }
+
+    pub(crate) fn mount_point(&self) -> &Path {
+        &self.mount_point
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Whatever a panicking test left mounted inside goes first.
+        for point in mounted_below(&self.dir) {
+            unmount(&point);
+        }
+        remove(&self.dir);
+    }
+}
+
+/// The temporary directory by its real name, which is the one in the mount table.
+fn home() -> PathBuf {
+    let temporary = env::temp_dir();
+    must(fs::canonicalize(&temporary), "resolve", &temporary)
+}
+
+/// Removes what killed processes left in `home`.
+fn sweep(home: &Path) {
+    let mut points = mount_points();
+    points.reverse();
+    for point in points {
+        if point
+            .strip_prefix(home)
+            .is_ok_and(|rest| rest.iter().next().is_some_and(|name| is_orphaned(&name.to_string_lossy())))
+        {
+            abandon(&point);
+        }
+    }
+    let Ok(entries) = fs::read_dir(home) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if is_orphaned(&entry.file_name().to_string_lossy()) {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Removes the three things that a scratch directory consists of, and nothing else: never a recursive removal, which
+/// would enter what is still mounted.
+fn remove(dir: &Path) {
+    let _ = rustix::fs::rmdir(dir.join(MOUNT_POINT));
+    let _ = rustix::fs::unlink(dir.join(IMAGE));
+    let _ = rustix::fs::rmdir(dir);
+}
+
+fn is_orphaned(name: &str) -> bool {
+    maker(name).is_some_and(|(pid, start)| start_time(pid) != Some(start))
+}
+
+fn maker(name: &str) -> Option<(u32, u64)> {
+    let mut fields = name.strip_prefix(PREFIX)?.split('-');
+    let pid = fields.next()?.parse().ok()?;
+    let start = fields.next()?.parse().ok()?;
+    Some((pid, start))
+}
+
+/// Field 22 of /proc/<pid>/stat (proc(5)), counted from behind the program's name, which may contain anything. `None` if
+/// the process is gone, or is a zombie: a killed process that served FUSE to itself can stay one until its mount goes.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_names_of_dead_makers_are_orphaned() {
+        let pid = process::id();
+        let start = start_time(pid).unwrap();
+        assert!(!is_orphaned(&format!("{PREFIX}{pid}-{start}-0-ext4")));
+        assert!(is_orphaned(&format!("{PREFIX}{pid}-{}-0-ext4", start + 1)), "the id was given to a later process");
+        assert!(is_orphaned(&format!("{PREFIX}{}-{start}-0-ext4", u32::MAX)));
+        assert!(!is_orphaned("calve-test-notes"));
+        assert!(!is_orphaned("somebody-elses-1-2-3"));
+    }
+}

@@ -1,0 +1,170 @@
+//! The command line: what can be asked, and what `--help` says of it.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use calve_core::{Requirement, Strategy};
+use clap::{Args, Parser, Subcommand};
+
+/// Instant, isolated, writable working copies, by the fastest method the machine really offers
+#[derive(Debug, Parser)]
+#[command(name = "calve", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement was refused (nothing made), 130 interrupted.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Cp(CpArguments),
+    Rm(RmArguments),
+    Probe(ProbeArguments),
+    /// Delete the trash of the directory given as standard input
+    #[command(name = "__reap", hide = true)]
+    Reap,
+}
+
+/// Clone files and directories
+///
+/// SRC and the clone are independent: a write to one never shows in the other. The clone appears under its name only
+/// when it is complete; names, modes, times, extended attributes, ACLs, links and holes are kept, and owners when
+/// privileged. One line on stderr says which strategy was used, and why no faster one.
+///
+/// DST is treated as cp treats it: an existing directory is copied into, unless -T is given. Unlike with cp, an existing
+/// target is an error (see --replace), nothing is merged, and a directory DST with SRC's own name and without a slash at
+/// its end is the target itself, so that running a command twice does not nest `node_modules/node_modules`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve cp node_modules ../feature/node_modules
+  calve cp --require cow data /mnt/scratch/data    fail rather than copy bytes
+  calve cp -n big copy                             say what would be done
+
+Strategies, the fastest first:
+  snapshot   SRC is a btrfs subvolume: one call, whatever the size
+  clonefile  one call for the tree (APFS)
+  reflink    per file, extents shared (btrfs, XFS, bcachefs); small files are copied where that is cheaper
+  copy       per file, bytes read and written
+  hardlink   per file, the same inode: THE TREES ARE NOT INDEPENDENT; only when named")]
+pub(crate) struct CpArguments {
+    /// What to clone, then where to
+    #[arg(value_name = "SRC... DST", num_args = 2.., required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// DST is the target itself, never a directory to copy into
+    #[arg(short = 'T', long)]
+    pub(crate) no_target_directory: bool,
+    /// Say what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the receipt as JSON on stdout (schema calve.clone/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Fail (exit code 3) unless this holds: instant, cow, stable
+    ///
+    /// instant: the cost does not grow with the tree. cow: no file data is written by calve. stable: no entry changed
+    /// while it was cloned. May be given several times.
+    #[arg(long, value_name = "PROPERTY", value_parser = requirement)]
+    pub(crate) require: Vec<Requirement>,
+    /// Use this strategy or none: snapshot, clonefile, reflink, copy, hardlink
+    #[arg(long, value_name = "NAME", value_parser = strategy)]
+    pub(crate) strategy: Option<Strategy>,
+    /// Leave out entries that match; as in .gitignore (may be given several times)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
+    /// Exchange an existing target for the clone in one step; the old one goes to the trash
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Leave other file systems below SRC out: their mount points become empty directories
+    #[arg(short = 'x', long)]
+    pub(crate) one_file_system: bool,
+    /// Number of worker threads [default: as many as processors, at most 8]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Write everything to the disk before the clone gets its name
+    #[arg(long)]
+    pub(crate) sync: bool,
+    /// Compare contents and metadata with SRC before the clone gets its name
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Accepted for the habit of cp; what they ask for is always done
+    #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', alias = "recursive", short_aliases = ['p'], action = clap::ArgAction::Count, hide_short_help = true)]
+    pub(crate) as_cp: u8,
+}
+
+/// Remove files and directories at once
+///
+/// A directory is renamed to a hidden sibling, whatever its size, and deleted by a background process of low priority.
+/// Symlinks are removed, not followed. The root, mount points, trees with mounts below, your home directory and ancestors
+/// of the current directory are refused.
+#[derive(Debug, Args)]
+pub(crate) struct RmArguments {
+    /// What to remove
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Say what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print what was done as JSON on stdout (schema calve.remove/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Delete in the foreground, and return when everything is gone
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Accepted for the habit of rm -rf: directories are always removed; with -f a missing PATH is no error
+    #[arg(short = 'f', long)]
+    pub(crate) force: bool,
+    /// Accepted for the habit of rm -r
+    #[arg(short = 'r', short_alias = 'R', alias = "recursive", action = clap::ArgAction::Count, hide_short_help = true)]
+    pub(crate) as_rm: u8,
+}
+
+/// Show what a place, or a pair of places, can do
+///
+/// With one PATH: cloning from it and into it. With two: cloning the first to the second. Each strategy is available, or
+/// refused with the reason and what would make it available. Found out by trying, in a hidden directory that is removed
+/// again; the source is only read.
+#[derive(Debug, Args)]
+pub(crate) struct ProbeArguments {
+    /// The place to clone from
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) src: PathBuf,
+    /// The place to clone to [default: the first]
+    #[arg(value_name = "DST")]
+    pub(crate) dst: Option<PathBuf>,
+    /// Print the answer as JSON on stdout (schema calve.probe/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn requirement(name: &str) -> Result<Requirement, String> {
+    match name {
+        "instant" => Ok(Requirement::Instant),
+        "cow" => Ok(Requirement::Cow),
+        "stable" => Ok(Requirement::Stable),
+        _ => Err("the properties are instant, cow and stable".into()),
+    }
+}
+
+fn strategy(name: &str) -> Result<Strategy, String> {
+    match name.parse::<Strategy>()? {
+        Strategy::Overlay => Err("an overlay is a mount that somebody has to own; only callers of the library can ask for one".into()),
+        strategy => Ok(strategy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,87 @@
+//! `calve cp`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use calve_core::{
+    Cancel, Choice, CloneOptions, CloneReport, Durability, Existing, Mounts, Progress, Verify, clone_tree, has_trash, plan,
+};
+use serde_json::Value;
+
+use super::{protected, reap};
+use crate::cli::CpArguments;
+use crate::failure::{Failure, INTERRUPTED};
+use crate::progress_bar::Watch;
+use crate::{destination, output, receipt};
+
+pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let targets = destination::targets(&arguments.paths, arguments.no_target_directory)?;
+    let options = options(arguments, cancel);
+    let several = targets.len() > 1;
+    let mut receipts = Vec::new();
+    let mut worst = 0;
+    for (src, dst) in &targets {
+        match one(src, dst, arguments, &options) {
+            Ok(receipt) => receipts.push(receipt),
+            Err(failure) if several && failure.code() != INTERRUPTED => {
+                // As cp does: the others are still cloned.
+                failure.report();
+                worst = worst.max(failure.code());
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if arguments.json {
+        match receipts.first() {
+            Some(receipt) if !several => output::json(receipt)?,
+            _ => output::json(&receipt::clones(&receipts))?,
+        }
+    }
+    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+}
+
+fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) -> Result<Value, Failure> {
+    if arguments.dry_run {
+        let plan = plan(src, dst, options)?;
+        if !arguments.quiet {
+            output::say(&receipt::plan_sentence(src, dst, &plan));
+        }
+        return Ok(receipt::plan(src, dst, &plan));
+    }
+    let watch = Watch::start("cloned", &options.progress, arguments.quiet);
+    let report = clone_tree(src, dst, options);
+    drop(watch);
+    let report = report?;
+    delete_trash(&report);
+    if !arguments.quiet {
+        output::say(&receipt::sentence(&report));
+        for line in receipt::attention(&report) {
+            output::say(&line);
+        }
+    }
+    Ok(receipt::clone(&report))
+}
+
+/// What was replaced, or what a reaper that was killed has left.
+fn delete_trash(report: &CloneReport) {
+    let parent = report.dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if report.trashed.is_some() || has_trash(parent) {
+        reap::start(parent);
+    }
+}
+
+fn options(arguments: &CpArguments, cancel: &Cancel) -> CloneOptions {
+    let mut options = CloneOptions::default();
+    options.strategy = arguments.strategy.map_or(Choice::Fastest, Choice::Only);
+    options.require.clone_from(&arguments.require);
+    options.exclude.clone_from(&arguments.exclude);
+    options.existing = if arguments.replace { Existing::Replace } else { Existing::Refuse };
+    options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    options.durability = if arguments.sync { Durability::Synced } else { Durability::Cached };
+    options.verify = if arguments.verify { Verify::Contents } else { Verify::No };
+    options.threads = arguments.threads;
+    options.protect = protected();
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    options
+}

@@ -1,0 +1,13 @@
+//! One file per command: from its arguments to plain options of the library, and from its report to what is printed.
+
+pub(crate) mod cp;
+pub(crate) mod probe;
+pub(crate) mod reap;
+pub(crate) mod rm;
+
+use std::path::PathBuf;
+
+/// Places that are never removed or replaced: the user's home directory.
+fn protected() -> Vec<PathBuf> {
+    std::env::home_dir().into_iter().filter(|home| home.is_absolute()).collect()
+}

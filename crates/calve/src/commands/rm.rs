@@ -1,0 +1,75 @@
+//! `calve rm`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use calve_core::{Cancel, Error, Progress, RemoveOptions, RemoveReport, Shown, Wait, remove_tree};
+use serde_json::{Value, json};
+
+use super::{protected, reap};
+use crate::cli::RmArguments;
+use crate::failure::{Failure, INTERRUPTED};
+use crate::output::{count, duration};
+use crate::progress_bar::Watch;
+use crate::{output, receipt};
+
+pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = RemoveOptions::default();
+    options.wait = if arguments.wait { Wait::Yes } else { Wait::No };
+    options.protect = protected();
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    let mut removed = Vec::new();
+    let mut worst = 0;
+    for path in &arguments.paths {
+        match one(path, arguments, &options) {
+            Ok(report) => removed.extend(report),
+            // As rm does: the others are still removed.
+            Err(failure) if failure.code() != INTERRUPTED => {
+                failure.report();
+                worst = worst.max(failure.code());
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if arguments.json {
+        output::json(&json!({ "schema": "calve.remove/1", "removed": removed }))?;
+    }
+    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+}
+
+fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<Option<Value>, Failure> {
+    if arguments.dry_run {
+        calve_core::check_removable(path, options)?;
+        if !arguments.quiet {
+            output::say(&format!("would remove `{}`", Shown(path)));
+        }
+        return Ok(None);
+    }
+    let watch = Watch::start("deleted", &options.progress, arguments.quiet);
+    let removed = remove_tree(path, options);
+    drop(watch);
+    let report = match removed {
+        Err(Error::Missing(_)) if arguments.force => return Ok(None),
+        other => other?,
+    };
+    if let Some(trashed) = &report.trashed {
+        reap::start(&trashed.parent);
+    }
+    if !arguments.quiet {
+        output::say(&sentence(&report));
+        for warning in &report.warnings {
+            output::say(&format!("warning: {}", warning.message));
+        }
+    }
+    Ok(Some(receipt::remove(&report)))
+}
+
+fn sentence(report: &RemoveReport) -> String {
+    let took = duration(report.elapsed);
+    let path = Shown(&report.path);
+    match &report.trashed {
+        Some(_) => format!("removed `{path}` in {took}; its files are being deleted in the background"),
+        None => format!("removed `{path}`: {} entries deleted in {took}", count(report.deleted)),
+    }
+}

@@ -1,0 +1,113 @@
+//! Which target `calve cp SRC... DST` means, following GNU cp with the differences that `--help` names.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// The target of each source, in order.
+pub(crate) fn targets(paths: &[PathBuf], exactly: bool) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+    let Some((dst, sources)) = paths.split_last() else {
+        return Err(Failure::Usage("nothing to clone".into()));
+    };
+    if exactly && sources.len() > 1 {
+        return Err(Failure::Usage("-T takes one source and one destination".into()));
+    }
+    let is_directory = fs_err::metadata(dst).is_ok_and(|metadata| metadata.is_dir());
+    if sources.len() > 1 && !is_directory {
+        let dst = calve_core::Shown(dst);
+        return Err(Failure::Usage(format!("with several sources, `{dst}` must be an existing directory")));
+    }
+    sources.iter().map(|src| Ok((src.clone(), target(src, dst, exactly, is_directory, sources.len())?))).collect()
+}
+
+fn target(src: &Path, dst: &Path, exactly: bool, is_directory: bool, sources: usize) -> Result<PathBuf, Failure> {
+    if exactly || !is_directory {
+        // A slash after a name that is not there says that it is to be a directory; only a directory can become one.
+        let src_is_directory = fs_err::metadata(src).is_ok_and(|metadata| metadata.is_dir());
+        if ends_with_slash(dst) && !is_directory && !src_is_directory {
+            let dst = calve_core::Shown(dst);
+            return Err(Failure::Usage(format!("`{dst}` is not a directory")));
+        }
+        return Ok(without_slashes(dst));
+    }
+    let name = name(src)?;
+    let is_itself = sources == 1 && !ends_with_slash(dst) && last(dst) == Some(&name);
+    Ok(if is_itself { dst.to_path_buf() } else { dst.join(name) })
+}
+
+/// The last name of a path; for `.` and `..` that of the directory they stand for.
+fn name(src: &Path) -> Result<std::ffi::OsString, Failure> {
+    if let Some(name) = last(src) {
+        return Ok(name.to_owned());
+    }
+    let real = fs_err::canonicalize(src)?;
+    match last(&real) {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(Failure::Usage("`/` has no name; name the target with -T".into())),
+    }
+}
+
+fn last(path: &Path) -> Option<&OsStr> {
+    let trimmed = without_slashes_bytes(path);
+    if trimmed == b"." || trimmed.ends_with(b"/.") {
+        return None;
+    }
+    match path.components().next_back() {
+        Some(Component::Normal(name)) => Some(name),
+        _ => None,
+    }
+}
+
+fn ends_with_slash(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+fn without_slashes(path: &Path) -> PathBuf {
+    let trimmed = without_slashes_bytes(path);
+    PathBuf::from(OsStr::from_bytes(if trimmed.is_empty() { b"/" } else { trimmed }))
+}
+
+fn without_slashes_bytes(path: &Path) -> &[u8] {
+    let bytes = path.as_os_str().as_bytes();
+    let end = bytes.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    &bytes[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `dst` as seen from a folder that holds the directories `src` and `there` (with a directory `src` in it).
+    fn one(src: &str, dst: &str, exactly: bool) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for directory in ["src", "there/src"] {
+            fs_err::create_dir_all(folder.path().join(directory)).unwrap();
+        }
+        fs_err::write(folder.path().join("file"), "x").unwrap();
+        let join = |name: &str| PathBuf::from(format!("{}/{name}", folder.path().display()));
+        let found = targets(&[join(src), join(dst)], exactly).ok()?;
+        let path = found[0].1.strip_prefix(folder.path()).unwrap().to_path_buf();
+        Some(path.to_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn the_destination_is_understood_as_cp_does_with_the_stated_differences() {
+        let cases = [
+            ("src", "new", false, Some("new")),
+            ("src", "new/", false, Some("new")),
+            ("file", "new/", false, None),
+            ("src", "there", false, Some("there/src")),
+            ("src/", "there/", false, Some("there/src")),
+            ("src", "there/src", false, Some("there/src")),
+            ("src", "there/src/", false, Some("there/src/src")),
+            ("src", "there", true, Some("there")),
+            ("src/.", "there", false, Some("there/src")),
+            ("file", "file", false, Some("file")),
+        ];
+        for (src, dst, exactly, expected) in cases {
+            assert_eq!(one(src, dst, exactly).as_deref(), expected, "{src} {dst} {exactly}");
+        }
+    }
+}

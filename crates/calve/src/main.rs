@@ -1,0 +1,35 @@
+//! The `calve` program.
+
+mod cli;
+mod commands;
+mod destination;
+mod failure;
+mod interrupt;
+mod output;
+mod progress_bar;
+mod receipt;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Arguments, Command};
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let cancel = match interrupt::listen() {
+        Ok(cancel) => cancel,
+        Err(error) => return Failure::from(error).report(),
+    };
+    let result = match arguments.command {
+        Command::Cp(arguments) => commands::cp::run(&arguments, &cancel),
+        Command::Rm(arguments) => commands::rm::run(&arguments, &cancel),
+        Command::Probe(arguments) => commands::probe::run(&arguments),
+        Command::Reap => commands::reap::run(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

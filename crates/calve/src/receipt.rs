@@ -1,0 +1,229 @@
+//! Receipts: the JSON shapes, versioned, and the one line for people.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use calve_core::{Bytes, CloneReport, Entries, Plan, ProbeReport, Refusal, RemoveReport, Shown, Strategy, Warning};
+use serde_json::{Value, json};
+
+use crate::output::{count, duration, size};
+
+/// A path as text, or `{"bytes_base64": …}` when it is none.
+pub(crate) fn path(path: &Path) -> Value {
+    match path.to_str() {
+        Some(text) => text.into(),
+        None => json!({ "bytes_base64": STANDARD.encode(path.as_os_str().as_bytes()) }),
+    }
+}
+
+/// `calve.clone/1`.
+pub(crate) fn clone(report: &CloneReport) -> Value {
+    json!({
+        "schema": "calve.clone/1",
+        "src": path(&report.src),
+        "dst": path(&report.dst),
+        "strategy": report.strategy.name(),
+        "refused": refusals(&report.refused),
+        "entries": report.entries.as_ref().map(entries),
+        "bytes": report.bytes.as_ref().map(bytes),
+        "fell_back": report.fell_back.iter().map(|fell| json!({
+            "from": fell.from.name(),
+            "to": fell.to.name(),
+            "errno": errno_name(fell.errno),
+            "files": fell.files,
+            "first_path": path(&fell.first_path),
+        })).collect::<Vec<_>>(),
+        "skipped": report.skipped.iter().map(|skipped| json!({
+            "path": path(&skipped.path),
+            "reason": skipped.reason,
+        })).collect::<Vec<_>>(),
+        "changed": report.changed.iter().map(|changed| path(changed)).collect::<Vec<_>>(),
+        "warnings": warnings(&report.warnings),
+        "elapsed_ms": milliseconds(report.elapsed),
+    })
+}
+
+/// `calve.clones/1`.
+pub(crate) fn clones(reports: &[Value]) -> Value {
+    json!({ "schema": "calve.clones/1", "clones": reports })
+}
+
+/// `calve.plan/1`: a dry run of one clone.
+pub(crate) fn plan(src: &Path, dst: &Path, plan: &Plan) -> Value {
+    json!({
+        "schema": "calve.plan/1",
+        "src": path(src),
+        "dst": path(dst),
+        "strategy": plan.strategy.name(),
+        "refused": refusals(&plan.refused),
+    })
+}
+
+/// `calve.remove/1`.
+pub(crate) fn remove(report: &RemoveReport) -> Value {
+    json!({
+        "path": path(&report.path),
+        "trash": report.trashed.as_ref().map(|trashed| path(&trashed.parent.join(&trashed.name))),
+        "deleted_entries": report.deleted,
+        "warnings": warnings(&report.warnings),
+        "elapsed_ms": milliseconds(report.elapsed),
+    })
+}
+
+/// `calve.probe/1`.
+pub(crate) fn probe(report: &ProbeReport) -> Value {
+    let place = |place: &calve_core::PlaceReport| {
+        json!({
+            "path": path(&place.path),
+            "file_system": place.file_system,
+            "device": format!("{}:{}", place.device.0, place.device.1),
+        })
+    };
+    json!({
+        "schema": "calve.probe/1",
+        "src": place(&report.src),
+        "dst": place(&report.dst),
+        "chosen": report.chosen.name(),
+        "copy_up_to_bytes": report.copy_up_to_bytes,
+        "strategies": report.offers.iter().map(|offer| json!({
+            "strategy": offer.strategy.name(),
+            "available": offer.refused.is_none(),
+            "reason": offer.refused.as_ref().map(|refused| &refused.reason),
+            "remedy": offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref()),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn refusals(refused: &[Refusal]) -> Vec<Value> {
+    refused.iter().map(|refusal| json!({ "strategy": refusal.strategy.name(), "reason": refusal.reason })).collect()
+}
+
+fn entries(entries: &Entries) -> Value {
+    json!({
+        "directories": entries.directories,
+        "files": entries.files,
+        "symlinks": entries.symlinks,
+        "fifos": entries.fifos,
+        "devices": entries.devices,
+        "hard_links": entries.hard_links,
+    })
+}
+
+fn bytes(bytes: &Bytes) -> Value {
+    json!({
+        "apparent": bytes.apparent,
+        "shared": bytes.shared,
+        "written": bytes.written,
+        "inlined": bytes.inlined,
+    })
+}
+
+fn warnings(warnings: &[Warning]) -> Vec<Value> {
+    warnings
+        .iter()
+        .map(|warning| match &warning.path {
+            Some(first) => json!({ "code": warning.code, "path": path(first), "message": warning.message }),
+            None => json!({ "code": warning.code, "message": warning.message }),
+        })
+        .collect()
+}
+
+/// The symbolic name of an error number that permits falling back, else the number.
+fn errno_name(errno: i32) -> Value {
+    use rustix::io::Errno;
+    let names = [
+        (Errno::OPNOTSUPP, "EOPNOTSUPP"),
+        (Errno::NOTTY, "ENOTTY"),
+        (Errno::NOSYS, "ENOSYS"),
+        (Errno::XDEV, "EXDEV"),
+        (Errno::INVAL, "EINVAL"),
+        (Errno::TXTBSY, "ETXTBSY"),
+        (Errno::NOSPC, "ENOSPC"),
+        (Errno::MLINK, "EMLINK"),
+    ];
+    let known = names.iter().find(|(number, _)| number.raw_os_error() == errno);
+    known.map_or_else(|| errno.into(), |(_, name)| (*name).into())
+}
+
+fn milliseconds(elapsed: std::time::Duration) -> f64 {
+    (elapsed.as_secs_f64() * 1_000_000.0).round() / 1000.0
+}
+
+/// The receipt in one line, and what needs attention in a few more.
+pub(crate) fn sentence(report: &CloneReport) -> String {
+    let mut line = format!("cloned `{}` to `{}` by {}", Shown(&report.src), Shown(&report.dst), report.strategy);
+    if let Some(entries) = &report.entries {
+        line.push_str(&format!(": {}", files(entries)));
+    }
+    if let Some(bytes) = &report.bytes {
+        for (amount, what) in
+            [(bytes.shared, "shared"), (bytes.written, "written"), (bytes.inlined, "inlined by the file system")]
+        {
+            if amount > 0 {
+                line.push_str(&format!(", {} {what}", size(amount)));
+            }
+        }
+    } else {
+        line.push_str(": everything shared, nothing written");
+    }
+    line.push_str(&format!(", in {}", duration(report.elapsed)));
+    line.push_str(&because(&report.refused));
+    line
+}
+
+/// The lines that follow the receipt when something needs attention.
+pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    for fell in &report.fell_back {
+        lines.push(format!(
+            "warning: {} files were made by {} instead of {}: {} (first: `{}`)",
+            count(fell.files),
+            fell.to,
+            fell.from,
+            std::io::Error::from_raw_os_error(fell.errno),
+            Shown(&fell.first_path)
+        ));
+    }
+    let unwanted: Vec<_> = report.skipped.iter().filter(|skipped| skipped.reason != "excluded").collect();
+    if let Some(first) = unwanted.first() {
+        let more = unwanted.len() - 1;
+        let others = if more == 0 { String::new() } else { format!(" and {} more", count(more as u64)) };
+        lines.push(format!("warning: left out `{}` ({}){others}", Shown(&first.path), first.reason));
+    }
+    if let Some(first) = report.changed.first() {
+        lines.push(format!(
+            "warning: {} entries of the source changed meanwhile (first: `{}`)",
+            count(report.changed.len() as u64),
+            Shown(first)
+        ));
+    }
+    for warning in &report.warnings {
+        let place = warning.path.as_ref().map(|path| format!(" (first: `{}`)", Shown(path))).unwrap_or_default();
+        lines.push(format!("warning: {}{place}", warning.message));
+    }
+    lines
+}
+
+/// What a dry run says.
+pub(crate) fn plan_sentence(src: &Path, dst: &Path, plan: &Plan) -> String {
+    let because = because(&plan.refused);
+    format!("would clone `{}` to `{}` by {}{because}", Shown(src), Shown(dst), plan.strategy)
+}
+
+fn files(entries: &Entries) -> String {
+    let total = entries.total();
+    let noun = if total == 1 { "entry" } else { "entries" };
+    format!("{} {noun}", count(total))
+}
+
+/// " (no snapshot: …; no reflink: …)". A strategy of another system is nobody's concern here.
+fn because(refused: &[Refusal]) -> String {
+    let reasons: Vec<String> = refused
+        .iter()
+        .filter(|refusal| cfg!(target_vendor = "apple") || refusal.strategy != Strategy::Clonefile)
+        .map(|refusal| format!("no {}: {}", refusal.strategy, refusal.reason))
+        .collect();
+    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
+}
