@@ -40,7 +40,7 @@ def _where(results):
            "order; each run has a new destination; nothing is deleted between clones")
     yield "- Caches: warm (the source is read just before each round); `sync` before each run, outside of the time"
     yield "- Time: from `posix_spawn` to `wait4`, process start included; CPU from `wait4`"
-    yield "- Peak memory and open files: sampled every 5 ms in the round that is not counted; 0 where the command was too short"
+    yield "- Peak memory and open files: sampled every 5 ms in the round that is not counted; `-` where the command was too short"
     for program, version in results["versions"].items():
         yield f"- {program}: {version}"
 
@@ -58,14 +58,19 @@ def _table(rows, reference_text):
         if not seconds:
             yield f"| `{row['text']}` | {row['problem']} | | | | | | | |"
             continue
-        peaks = row["peaks"]
         ratio = f"{median(seconds) / reference:.2f}" if reference else "-"
         yield (f"| `{row['text']}` | {duration(median(seconds))} | {duration(min(seconds))} | {duration(max(seconds))} "
                f"| {duration(mad(seconds))} | {ratio} "
                f"| {duration(median(row['user_seconds']))} + {duration(median(row['system_seconds']))} "
-               f"| {peaks['memory_kib'] / 1024:.1f} MiB | {peaks['open_files']} |")
+               f"| {_peaks(row['peaks'])} |")
     yield ""
     yield f"Ratio: to `{reference_text}`."
+
+
+def _peaks(peaks):
+    if peaks["samples"] < 3:
+        return "- | -"
+    return f"{peaks['memory_kib'] / 1024:.1f} MiB | {peaks['open_files']}"
 
 
 def _notes(rows):

@@ -172,7 +172,7 @@ fn finish(
     }
     let io = |operation| move |errno| Error::io(operation, place.path(), errno);
     if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
-        rustix::fs::syncfs(root).map_err(io("sync"))?;
+        crate::sys::sync_file_system(root).map_err(io("sync"))?;
     }
     match source.single() {
         Some((name, _)) => staging.publish_inside(name.to_owned()),
@@ -180,14 +180,14 @@ fn finish(
         None => {}
     }
     if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
-        rustix::fs::fsync(root).map_err(io("sync"))?;
+        crate::sys::sync_file(root).map_err(io("sync"))?;
     }
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
     let trashed = staging.publish(options.existing)?;
     if options.durability == Durability::Synced {
-        rustix::fs::fsync(place.parent()).map_err(io("sync the directory of"))?;
+        crate::sys::sync_file(place.parent()).map_err(io("sync the directory of"))?;
     }
     told.warnings.extend(sealing.tell().warnings);
     Ok(CloneReport {
@@ -227,6 +227,7 @@ fn verify(source: &Source, staging: &Staging<'_>, told: &Told, options: &CloneOp
         skipped: &skipped,
         owners: !lost("owner_not_kept"),
         xattrs: !lost("xattr_not_kept"),
+        links: !lost("hard_link_not_kept") && !lost("not_independent"),
     };
     match source.single() {
         Some((name, _)) => compare_entry(&comparison, name),

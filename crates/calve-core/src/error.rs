@@ -109,7 +109,7 @@ pub enum Error {
         first: String,
     },
     /// An exclude pattern that cannot be understood.
-    #[error("the pattern `{pattern}` is not valid: {reason}")]
+    #[error("the pattern `{}` is not valid: {reason}", Shown(.pattern))]
     Pattern {
         /// As given.
         pattern: String,
@@ -201,6 +201,7 @@ fn io_hint(source: &io::Error, operation: &str) -> Option<&'static str> {
         Errno::MFILE | Errno::NFILE => "raise the limit of open files (ulimit -n), or lower `--threads`",
         Errno::IO => "the device or file system reported a failure; look at the kernel's log (dmesg)",
         Errno::NAMETOOLONG => "the destination's file system allows shorter names only",
+        Errno::NOTDIR => "a file, or a link to nothing, is where the path needs a directory; check the path",
         Errno::INTR => "try again",
         _ => return None,
     })

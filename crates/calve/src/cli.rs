@@ -35,6 +35,7 @@ pub(crate) enum Command {
 /// target is an error (see --replace), nothing is merged, and a directory DST with SRC's own name and without a slash at
 /// its end is the target itself, so that running a command twice does not nest `node_modules/node_modules`.
 #[derive(Debug, Args)]
+#[command(override_usage = "calve cp [OPTIONS] <SRC>... <DST>")]
 #[command(after_help = "\
 Examples:
   calve cp node_modules ../feature/node_modules
@@ -49,7 +50,7 @@ Strategies, the fastest first:
   hardlink   per file, the same inode: THE TREES ARE NOT INDEPENDENT; only when named")]
 pub(crate) struct CpArguments {
     /// What to clone, then where to
-    #[arg(value_name = "SRC... DST", num_args = 2.., required = true)]
+    #[arg(value_names = ["SRC", "DST"], num_args = 2.., required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// DST is the target itself, never a directory to copy into
     #[arg(short = 'T', long)]
@@ -91,7 +92,7 @@ pub(crate) struct CpArguments {
     #[arg(long)]
     pub(crate) verify: bool,
     /// Accepted for the habit of cp; what they ask for is always done
-    #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', alias = "recursive", short_aliases = ['p'], action = clap::ArgAction::Count, hide_short_help = true)]
+    #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', aliases = ["recursive", "archive"], short_aliases = ['p'], action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) as_cp: u8,
 }
 

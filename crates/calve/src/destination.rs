@@ -32,22 +32,13 @@ fn target(src: &Path, dst: &Path, exactly: bool, is_directory: bool, sources: us
         }
         return Ok(without_slashes(dst));
     }
-    let name = name(src)?;
-    let is_itself = sources == 1 && !ends_with_slash(dst) && last(dst) == Some(&name);
+    // `src/.` stands for what is in it: cp merges that into the directory, and here nothing is ever merged.
+    let Some(name) = last(src) else { return Ok(without_slashes(dst)) };
+    let is_itself = sources == 1 && !ends_with_slash(dst) && last(dst) == Some(name);
     Ok(if is_itself { dst.to_path_buf() } else { dst.join(name) })
 }
 
-/// The last name of a path; for `.` and `..` that of the directory they stand for.
-fn name(src: &Path) -> Result<std::ffi::OsString, Failure> {
-    if let Some(name) = last(src) {
-        return Ok(name.to_owned());
-    }
-    let real = fs_err::canonicalize(src)?;
-    match last(&real) {
-        Some(name) => Ok(name.to_owned()),
-        None => Err(Failure::Usage("`/` has no name; name the target with -T".into())),
-    }
-}
+/// The last name of a path; `.` and `..` are none.
 
 fn last(path: &Path) -> Option<&OsStr> {
     let trimmed = without_slashes_bytes(path);
@@ -103,7 +94,8 @@ mod tests {
             ("src", "there/src", false, Some("there/src")),
             ("src", "there/src/", false, Some("there/src/src")),
             ("src", "there", true, Some("there")),
-            ("src/.", "there", false, Some("there/src")),
+            ("src/.", "there", false, Some("there")),
+            ("src/.", "new", false, Some("new")),
             ("file", "file", false, Some("file")),
         ];
         for (src, dst, exactly, expected) in cases {

@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     /// The command line makes no sense.
     Usage(String),
     Io(io::Error),
+    /// The result could not be printed. What was asked for was done.
+    Output(io::Error),
     /// Some of several operands failed, each reported when it did; the worst code among them.
     Reported(u8),
 }
@@ -41,7 +43,7 @@ impl Failure {
             Self::Core(Error::Interrupted) => INTERRUPTED,
             Self::Core(Error::RequirementRefused { .. }) => REFUSED,
             Self::Core(Error::Pattern { .. }) | Self::Usage(_) => USAGE,
-            Self::Core(_) | Self::Io(_) => FAILED,
+            Self::Core(_) | Self::Io(_) | Self::Output(_) => FAILED,
             Self::Reported(code) => *code,
         }
     }
@@ -52,6 +54,10 @@ impl Failure {
             Self::Core(error) => output::error(&error.to_string(), error.hint().as_deref()),
             Self::Usage(text) => output::error(text, Some("see `calve --help`")),
             Self::Io(error) => output::error(&error.to_string(), None),
+            Self::Output(error) => {
+                let hint = "only the report is lost: what was asked for was done";
+                output::error(&format!("write the report to stdout: {error}"), Some(hint));
+            }
             Self::Reported(_) => {}
         }
         ExitCode::from(self.code())

@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
+use crate::failure::Failure;
+
 /// One line, or a few, for people.
 pub(crate) fn say(text: &str) {
     // Nobody is left to tell when stderr is gone.
@@ -24,10 +26,10 @@ fn coloured() -> bool {
 }
 
 /// One JSON document on stdout.
-pub(crate) fn json(document: &impl Serialize) -> io::Result<()> {
+pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut stdout, document)?;
-    writeln!(stdout)
+    serde_json::to_writer_pretty(&mut stdout, document).map_err(|error| Failure::Output(error.into()))?;
+    writeln!(stdout).map_err(Failure::Output)
 }
 
 /// 1234567 as "1,234,567".

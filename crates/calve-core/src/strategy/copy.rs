@@ -61,6 +61,7 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files, strict: bool) -> Res
             exclude: job.exclude,
             mounts: job.options.mounts,
             created: job.created,
+            keeps_nocow: job.facts.may_inline,
             threads: job.threads,
             notes: job.notes,
             progress: &job.options.progress,

@@ -1,6 +1,6 @@
 //! Comparing a clone with its source before it is published (`--verify`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::node::Node;
+use super::place::identity;
 use super::pool::Pool;
 use crate::error::Error;
 use crate::progress::Cancel;
@@ -28,14 +29,17 @@ pub(crate) struct Comparison<'a> {
     pub(crate) owners: bool,
     /// False when the receipt says that extended attributes could not be kept.
     pub(crate) xattrs: bool,
+    /// False when the receipt says that hard links could not be kept, or all files are hard links to the source.
+    pub(crate) links: bool,
 }
 
 /// Compares everything below the two roots. The roots' own metadata is set when the clone is published.
 pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
     let pool = Pool::new(comparison.threads, comparison.cancel.clone());
     let differences = Mutex::new(Vec::new());
+    let twins = Mutex::default();
     pool.run(Node::root(), |pool| {
-        let worker = Worker { comparison, pool, differences: &differences };
+        let worker = Worker { comparison, pool, differences: &differences, twins: &twins };
         while let Some(node) = pool.next() {
             if let Err(error) = worker.directory(&node) {
                 pool.fail(error);
@@ -49,7 +53,8 @@ pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
 pub(crate) fn compare_entry(comparison: &Comparison<'_>, name: &CStr) -> Result<(), Error> {
     let pool = Pool::new(1, comparison.cancel.clone());
     let differences = Mutex::new(Vec::new());
-    Worker { comparison, pool: &pool, differences: &differences }.entry(
+    let twins = Mutex::default();
+    Worker { comparison, pool: &pool, differences: &differences, twins: &twins }.entry(
         &Node::root(),
         comparison.src,
         comparison.dst,
@@ -74,7 +79,11 @@ struct Worker<'a> {
     comparison: &'a Comparison<'a>,
     pool: &'a Pool<Arc<Node>>,
     differences: &'a Mutex<Vec<(PathBuf, &'static str)>>,
+    /// Which inode of the clone belongs to an inode of the source that has several names.
+    twins: &'a Mutex<HashMap<Identity, Identity>>,
 }
+
+type Identity = (u64, u64);
 
 impl Worker<'_> {
     fn directory(&self, node: &Arc<Node>) -> Result<(), Error> {
@@ -126,6 +135,9 @@ impl Worker<'_> {
             self.differs(node, name, what);
             return Ok(());
         }
+        if self.comparison.links && !self.linked_alike(&a, &b) {
+            self.differs(node, name, "hard links differ");
+        }
         if self.comparison.xattrs && !same_xattrs(src, dst, name).map_err(failed)? {
             self.differs(node, name, "extended attributes differ");
         }
@@ -140,6 +152,15 @@ impl Worker<'_> {
             self.differs(node, name, "contents differ");
         }
         Ok(())
+    }
+
+    /// Names of one inode in the source must be names of one inode in the clone.
+    fn linked_alike(&self, a: &Stat, b: &Stat) -> bool {
+        if a.st_nlink < 2 || FileType::from_raw_mode(a.st_mode) == FileType::Directory {
+            return true;
+        }
+        let mut twins = self.twins.lock().unwrap_or_else(PoisonError::into_inner);
+        *twins.entry(identity(a)).or_insert_with(|| identity(b)) == identity(b)
     }
 
     fn stat_difference(&self, a: &Stat, b: &Stat) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{SeekFrom, Stat};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::metadata::Fault;
@@ -86,7 +86,7 @@ impl<'a> Mover<'a> {
         const SLOW: Duration = Duration::from_millis(2);
         if took > SLOW && !self.flushed.swap(true, Ordering::Relaxed) {
             // A failure shows again, with a name, when the file concerned is cloned.
-            let _ = rustix::fs::syncfs(src);
+            let _ = sys::sync_file_system(src);
         }
     }
 
@@ -136,13 +136,13 @@ impl<'a> Mover<'a> {
         let mut position = 0;
         let mut end = 0;
         while position < size {
-            let data = match rustix::fs::seek(src, SeekFrom::Data(position)) {
+            let data = match sys::seek_data(src, position) {
                 Ok(data) => data,
                 Err(Errno::NXIO) => break,
                 Err(Errno::INVAL | Errno::OPNOTSUPP) if position == 0 => return Ok(None),
                 Err(errno) => return Err(Fault::src("find data in")(errno)),
             };
-            let hole = rustix::fs::seek(src, SeekFrom::Hole(data)).map_err(Fault::src("find holes in"))?;
+            let hole = sys::seek_hole(src, data).map_err(Fault::src("find holes in"))?;
             position = data;
             let stop = hole.min(size);
             while position < stop {

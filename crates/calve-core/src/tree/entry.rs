@@ -1,9 +1,10 @@
 //! Making one entry of the clone: a regular file, a symlink, a FIFO, a device, or an empty directory to be filled later.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::contents::{Contents, Moved, Reflinked, size};
@@ -11,9 +12,10 @@ use super::fill::{At, Files, Worker, open_source};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
 use super::names::Names;
+use super::node::Node;
 use crate::error::{Error, Required};
 use crate::options::{Requirement, Strategy};
-use crate::sys::XattrTarget;
+use crate::sys::{self, XattrTarget};
 
 /// Whether an entry was what the directory said it was.
 enum Made {
@@ -99,46 +101,64 @@ impl Worker<'_> {
         if let Files::Hardlink = self.fill.files {
             return self.link_to_source(at, name, src.as_fd(), &stat);
         }
+        self.once_per_inode(at, name, &stat, |worker, created| {
+            worker.contents_and_metadata(at, name, src.as_fd(), &stat, created)
+        })
+    }
+
+    /// Makes the first name of an inode, and links every further one to it.
+    fn once_per_inode(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        stat: &Stat,
+        make: impl FnOnce(&mut Self, &mut dyn FnMut()) -> Result<Made, Error>,
+    ) -> Result<Made, Error> {
         if stat.st_nlink < 2 {
-            return self.contents_and_metadata(at, name, src.as_fd(), &stat, |_| ());
+            return make(self, &mut || ());
         }
-        match self.shared.links.claim(&stat, at.node, name) {
-            Claim::LinkTo(directory, first) => {
-                let other;
-                let first_directory = if std::sync::Arc::ptr_eq(&directory, at.node) {
-                    at.dst
-                } else {
-                    other = directory
-                        .open(self.fill.dst_root, crate::sys::PATH_ONLY)
-                        .map_err(|errno| self.dst_error("open directory", &directory.path(), errno))?;
-                    other.as_fd()
-                };
-                match rustix::fs::linkat(first_directory, &*first, at.dst, name, AtFlags::empty()) {
-                    Ok(()) => {
-                        self.tally.entries.hard_links += 1;
-                        Ok(Made::Yes)
-                    }
-                    // The inode is full (ext4: 65,000 names), or the file system has no links: a file of its own.
-                    Err(errno @ (Errno::MLINK | Errno::PERM | Errno::OPNOTSUPP)) => {
-                        self.fill.notes.not_kept("hard_link_not_kept", "hard link", errno, || at.node.path_of(name));
-                        self.contents_and_metadata(at, name, src.as_fd(), &stat, |_| ())
-                    }
-                    Err(errno) => self.create_failed(at, name, "create link", errno),
-                }
-            }
+        let shared = self.shared;
+        match shared.links.claim(stat, at.node, name) {
             Claim::First(index) => {
-                let links = &self.shared.links;
                 let mut exists = false;
-                let made = self.contents_and_metadata(at, name, src.as_fd(), &stat, |_| {
+                let made = make(self, &mut || {
                     exists = true;
-                    links.created(index);
+                    shared.links.created(index);
                 });
                 if !exists {
-                    links.abandoned(index);
+                    shared.links.abandoned(index);
                 }
                 made
             }
+            Claim::LinkTo(directory, first) => match self.link(at, name, &directory, &first)? {
+                Ok(()) => {
+                    self.tally.entries.hard_links += 1;
+                    Ok(Made::Yes)
+                }
+                // The inode is full (ext4: 65,000 names), or the file system has no links: an entry of its own.
+                Err(errno @ (Errno::MLINK | Errno::PERM | Errno::OPNOTSUPP)) => {
+                    self.fill.notes.not_kept("hard_link_not_kept", "hard link", errno, || at.node.path_of(name));
+                    make(self, &mut || ())
+                }
+                Err(errno) => self.create_failed(at, name, "create link", errno),
+            },
         }
+    }
+
+    fn link(
+        &self,
+        at: At<'_>,
+        name: &CStr,
+        directory: &Arc<Node>,
+        first: &CStr,
+    ) -> Result<crate::sys::Result<()>, Error> {
+        if Arc::ptr_eq(directory, at.node) {
+            return Ok(rustix::fs::linkat(at.dst, first, at.dst, name, AtFlags::empty()));
+        }
+        let other = directory
+            .open(self.fill.dst_root, crate::sys::PATH_ONLY)
+            .map_err(|errno| self.dst_error("open directory", &directory.path(), errno))?;
+        Ok(rustix::fs::linkat(&other, first, at.dst, name, AtFlags::empty()))
     }
 
     /// Makes an independent file. `created` is called as soon as it exists.
@@ -148,7 +168,7 @@ impl Worker<'_> {
         name: &CStr,
         src: BorrowedFd<'_>,
         stat: &Stat,
-        created: impl FnOnce(&OwnedFd),
+        created: &mut dyn FnMut(),
     ) -> Result<Made, Error> {
         let path = || at.node.path_of(name);
         self.keeper.load_xattrs(XattrTarget::Open(src)).map_err(|fault| self.fault(&path(), fault))?;
@@ -158,7 +178,7 @@ impl Worker<'_> {
             Ok(dst) => dst,
             Err(errno) => return self.create_failed(at, name, "create", errno),
         };
-        created(&dst);
+        created();
         let moved = self.contents(at, name, src, dst.as_fd(), stat)?;
         let now = self.keeper.mode_after_umask(mode);
         self.keeper
@@ -210,6 +230,10 @@ impl Worker<'_> {
             Files::Clone(Contents::CopyOnServer) => true,
             _ => false,
         };
+        if self.fill.keeps_nocow {
+            // Only possible while the file is empty. Fails where there is no such attribute.
+            let _ = crate::sys::copy_nocow(src, dst);
+        }
         self.mover.copy(src, dst, stat, on_server).map_err(|fault| self.fault(&path(), fault))
     }
 
@@ -226,10 +250,19 @@ impl Worker<'_> {
             Err(errno @ Errno::MLINK) => {
                 let path = || at.node.path_of(name);
                 self.fill.notes.fell_back(self.fill.files.strategy(), Strategy::Copy, errno, path);
-                return self.contents_and_metadata(at, name, src, stat, |_| ());
+                return self.contents_and_metadata(at, name, src, stat, &mut || ());
             }
             Err(Errno::NOENT) => return Ok(Made::Gone),
             Err(errno) => return self.create_failed(at, name, "link", errno),
+        }
+        if stat.st_nlink > 1 {
+            match self.shared.links.claim(stat, at.node, name) {
+                Claim::First(index) => self.shared.links.created(index),
+                Claim::LinkTo(..) => {
+                    self.tally.entries.hard_links += 1;
+                    return Ok(Made::Yes);
+                }
+            }
         }
         self.tally.entries.files += 1;
         self.tally.bytes.apparent += size(stat);
@@ -250,13 +283,16 @@ impl Worker<'_> {
             Err(Errno::INVAL) => return Ok(Made::OtherKind),
             Err(errno) => return Err(self.src_error("read link", &path(), errno)),
         };
-        self.keeper.load_xattrs(XattrTarget::Named(at.src, name)).map_err(|fault| self.fault(&path(), fault))?;
-        if let Err(errno) = rustix::fs::symlinkat(&*target, at.dst, name) {
-            return self.create_failed(at, name, "create symlink", errno);
-        }
-        self.named_metadata(at, name, &stat, None)?;
-        self.tally.entries.symlinks += 1;
-        Ok(Made::Yes)
+        self.once_per_inode(at, name, &stat, |worker, created| {
+            worker.load_named_xattrs(at, name)?;
+            if let Err(errno) = rustix::fs::symlinkat(&*target, at.dst, name) {
+                return worker.create_failed(at, name, "create symlink", errno);
+            }
+            created();
+            worker.named_metadata(at, name, &stat, None)?;
+            worker.tally.entries.symlinks += 1;
+            Ok(Made::Yes)
+        })
     }
 
     /// FIFOs and, for the privileged, device nodes.
@@ -271,26 +307,34 @@ impl Worker<'_> {
         if !matches!(kind, FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice) {
             return Ok(Made::OtherKind);
         }
-        self.keeper.load_xattrs(XattrTarget::Named(at.src, name)).map_err(|fault| self.fault(&path(), fault))?;
-        let mode = Mode::RUSR | Mode::WUSR;
-        match rustix::fs::mknodat(at.dst, name, kind, mode, stat.st_rdev) {
-            Ok(()) => {}
-            Err(Errno::PERM) if kind != FileType::Fifo => {
-                self.fill.notes.skipped(path(), "device node: creating one needs privilege");
-                return Ok(Made::Yes);
+        self.once_per_inode(at, name, &stat, |worker, created| {
+            worker.load_named_xattrs(at, name)?;
+            let mode = Mode::RUSR | Mode::WUSR;
+            match sys::make_node(at.dst, name, kind, mode, stat.st_rdev) {
+                Ok(()) => created(),
+                Err(Errno::PERM) if kind != FileType::Fifo => {
+                    worker.fill.notes.skipped(path(), "device node: creating one needs privilege");
+                    return Ok(Made::Yes);
+                }
+                Err(errno) => return worker.create_failed(at, name, "create special file", errno),
             }
-            Err(errno) => return self.create_failed(at, name, "create special file", errno),
-        }
-        self.named_metadata(at, name, &stat, Some(self.keeper.mode_after_umask(mode)))?;
-        match kind {
-            FileType::Fifo => self.tally.entries.fifos += 1,
-            _ => self.tally.entries.devices += 1,
-        }
-        Ok(Made::Yes)
+            let now = worker.keeper.mode_after_umask(mode);
+            worker.named_metadata(at, name, &stat, Some(now))?;
+            match kind {
+                FileType::Fifo => worker.tally.entries.fifos += 1,
+                _ => worker.tally.entries.devices += 1,
+            }
+            Ok(Made::Yes)
+        })
+    }
+
+    fn load_named_xattrs(&mut self, at: At<'_>, name: &CStr) -> Result<(), Error> {
+        let loaded = self.keeper.load_xattrs(XattrTarget::Named(at.src, name));
+        loaded.map(|_| ()).map_err(|fault| self.fault(&at.node.path_of(name), fault))
     }
 
     /// Metadata of an entry that is not opened. The copy is in a staged tree that nobody else can enter.
-    fn named_metadata(&mut self, at: At<'_>, name: &CStr, stat: &Stat, mode: Option<u32>) -> Result<(), Error> {
+    fn named_metadata(&mut self, at: At<'_>, name: &CStr, stat: &Stat, mode: Option<RawMode>) -> Result<(), Error> {
         let path = || at.node.path_of(name);
         let (src, dst) = (XattrTarget::Named(at.src, name), Target::Named(at.dst, name));
         self.keeper.keep(src, dst, stat, mode, &path).map_err(|fault| self.fault(&path(), fault))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::contents::{Contents, Mover};
@@ -20,6 +20,7 @@ use super::metadata::{Created, Fault, Keeper, Side, Target, same_version, times}
 use super::names::Names;
 use super::node::Node;
 use super::notes::Notes;
+use super::place::identity;
 use super::pool::{Pool, open_directories_per_worker};
 use crate::error::Error;
 use crate::options::{Mounts, Strategy};
@@ -49,6 +50,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) exclude: &'a Exclude,
     pub(crate) mounts: Mounts,
     pub(crate) created: Created,
+    /// The destination knows files without copy-on-write (btrfs).
+    pub(crate) keeps_nocow: bool,
     pub(crate) threads: usize,
     pub(crate) notes: &'a Notes,
     pub(crate) progress: &'a Progress,
@@ -66,8 +69,10 @@ pub(crate) struct Tally {
 pub(super) struct Shared {
     pub(super) links: Links,
     pub(super) flushed: AtomicBool,
+    /// The staged root: should the walk meet it, the destination is inside the source.
+    staged: (u64, u64),
     /// Directories whose final mode would keep their owner out: it is set when everything below is done.
-    locked: Mutex<Vec<(Arc<Node>, u32)>>,
+    locked: Mutex<Vec<(Arc<Node>, RawMode)>>,
 }
 
 enum Task {
@@ -127,9 +132,12 @@ pub(crate) enum Scope {
 
 /// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
 pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
+    let staged = rustix::fs::fstat(fill.dst_root)
+        .map_err(|errno| Error::io("stat the staged tree of", fill.dst_path, errno))?;
     let shared = Shared {
         links: Links::default(),
         flushed: AtomicBool::new(false),
+        staged: identity(&staged),
         locked: Mutex::default(),
     };
     let pool = Pool::new(fill.threads, fill.cancel.clone());
@@ -158,7 +166,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
 }
 
 /// Sets the modes that were held back, deepest first.
-fn lock_directories(fill: &Fill<'_>, mut locked: Vec<(Arc<Node>, u32)>) -> Result<(), Error> {
+fn lock_directories(fill: &Fill<'_>, mut locked: Vec<(Arc<Node>, RawMode)>) -> Result<(), Error> {
     locked.sort_by_key(|(node, _)| std::cmp::Reverse(node.path().components().count()));
     for (node, mode) in locked {
         node.open(fill.dst_root, OFlags::RDONLY)
@@ -180,7 +188,7 @@ pub(super) struct Worker<'f> {
     open_limit: usize,
 }
 
-const OWNER_MAY_SEARCH: u32 = 0o100;
+const OWNER_MAY_SEARCH: RawMode = 0o100;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl<'f> Worker<'f> {
@@ -290,6 +298,11 @@ impl<'f> Worker<'f> {
 
     /// Makes every entry of one directory, then finishes its copy.
     fn directory(&mut self, node: Arc<Node>, pair: Pair, stat: Stat) -> Result<(), Error> {
+        if identity(&stat) == self.shared.staged {
+            // By way of a bind mount; every other way was seen before anything was made.
+            let (src, dst) = (self.fill.src_path.to_path_buf(), self.fill.dst_path.to_path_buf());
+            return Err(Error::DestinationInsideSource { src, dst });
+        }
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         self.tally.entries.directories += 1;
         let at = At { node: &node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, Gid, Mode, RawMode, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
 use super::notes::Notes;
@@ -44,7 +44,7 @@ pub(crate) struct Created {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     /// The permission bits that the umask lets through.
-    pub(crate) mask: u32,
+    pub(crate) mask: RawMode,
 }
 
 /// The new entry.
@@ -92,9 +92,9 @@ pub(crate) struct Keeper<'a> {
     refused: Vec<(u32, u32, Errno)>,
 }
 
-pub(crate) const PERMISSIONS: u32 = 0o777;
-const SET_ID: u32 = 0o6000;
-const ALL_MODE_BITS: u32 = 0o7777;
+pub(crate) const PERMISSIONS: RawMode = 0o777;
+const SET_ID: RawMode = 0o6000;
+const ALL_MODE_BITS: RawMode = 0o7777;
 
 impl<'a> Keeper<'a> {
     pub(crate) fn new(created: Created, notes: &'a Notes) -> Self {
@@ -137,7 +137,7 @@ impl<'a> Keeper<'a> {
         src: XattrTarget<'_>,
         dst: Target<'_>,
         stat: &Stat,
-        mode_now: Option<u32>,
+        mode_now: Option<RawMode>,
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
         let owner = (self.created.uid, self.created.gid);
@@ -152,7 +152,7 @@ impl<'a> Keeper<'a> {
         dst: Target<'_>,
         stat: &Stat,
         owner_now: (u32, u32),
-        mode_now: Option<u32>,
+        mode_now: Option<RawMode>,
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
         let owner_kept = self.keep_owner(dst, stat, owner_now, path)?;
@@ -171,7 +171,7 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    pub(crate) fn set_mode(&self, dst: Target<'_>, mode: u32) -> Result<(), Fault> {
+    pub(crate) fn set_mode(&self, dst: Target<'_>, mode: RawMode) -> Result<(), Fault> {
         let mode = Mode::from_raw_mode(mode);
         match dst {
             Target::Open(fd) => rustix::fs::fchmod(fd, mode),
@@ -181,7 +181,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// The permissions that a file created with `mode` has.
-    pub(crate) fn mode_after_umask(&self, mode: Mode) -> u32 {
+    pub(crate) fn mode_after_umask(&self, mode: Mode) -> RawMode {
         mode.bits() & self.created.mask
     }
 
@@ -238,7 +238,7 @@ impl<'a> Keeper<'a> {
             let length = match src.read(name, &mut self.value) {
                 Ok(length) => length,
                 // It has just been removed, or is listed but not for this reader.
-                Err(Errno::NODATA) => continue,
+                Err(sys::NO_ATTRIBUTE) => continue,
                 Err(errno) => return Err(Fault::src("read extended attributes of")(errno)),
             };
             match dst.write(name, &self.value[..length]) {
@@ -259,7 +259,7 @@ impl<'a> Keeper<'a> {
 fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
     const SOME_ROOM_BYTES: u64 = 1 << 20;
     match errno {
-        Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::TOOBIG | Errno::RANGE | Errno::INVAL => true,
+        Errno::PERM | Errno::ACCESS | Errno::NOTSUP | Errno::TOOBIG | Errno::RANGE | Errno::INVAL => true,
         Errno::NOSPC => {
             let (XattrTarget::Open(fd) | XattrTarget::Named(fd, _)) = dst;
             rustix::fs::fstatvfs(fd.as_fd())

@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::delete::{Deletion, delete};
@@ -58,10 +58,9 @@ impl<'p> Staging<'p> {
         let failed = |errno| Error::io("create a staging directory in", self.place.parent_path(), errno);
         rustix::fs::mkdirat(self.parent(), self.name(), Mode::RWXU).map_err(failed)?;
         let root = self.open_root().map_err(failed)?;
-        for inherited in [c"system.posix_acl_default", c"system.posix_acl_access"] {
-            // Fails where there is none.
-            let _ = rustix::fs::fremovexattr(&root, inherited);
-        }
+        sys::drop_inherited_acls(root.as_fd());
+        // btrfs: files in it would inherit this, and could then share nothing with ordinary ones.
+        let _ = sys::clear_nocow(root.as_fd());
         rustix::fs::fchmod(&root, Mode::RWXU).map_err(failed)?;
         self.root = Some(root);
         Ok(())
@@ -122,19 +121,19 @@ impl<'p> Staging<'p> {
         let exists = || Error::DestinationExists(self.place.path().to_path_buf());
         // A destination that comes and goes between the two calls is met again in the next round.
         for _ in 0..16 {
-            match rustix::fs::renameat_with(from, name, parent, dst, RenameFlags::NOREPLACE) {
+            match sys::rename_no_replace(from, name, parent, dst) {
                 Ok(()) => return Ok(false),
                 Err(Errno::EXIST) if existing == Existing::Refuse => return Err(exists()),
                 Err(Errno::EXIST) => {}
-                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     return self.rename_without_flags(from, name, existing);
                 }
                 Err(errno) => return Err(failed(errno)),
             }
-            match rustix::fs::renameat_with(from, name, parent, dst, RenameFlags::EXCHANGE) {
+            match sys::rename_exchange(from, name, parent, dst) {
                 Ok(()) => return Ok(true),
                 Err(Errno::NOENT) => {}
-                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     return Err(Error::ReplaceUnsupported(self.place.path().to_path_buf()));
                 }
                 Err(errno) => return Err(failed(errno)),

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::lock::{Lock, Purpose};
@@ -35,9 +35,9 @@ pub(crate) fn move_in(parent: BorrowedFd<'_>, name: &CStr, parent_path: &Path) -
 }
 
 fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> {
-    match rustix::fs::renameat_with(parent, name, parent, trash, RenameFlags::NOREPLACE) {
+    match sys::rename_no_replace(parent, name, parent, trash) {
         // The trash's name is random and its lock is held: nothing is there to be replaced.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => rustix::fs::renameat(parent, name, parent, trash),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rustix::fs::renameat(parent, name, parent, trash),
         other => other,
     }
 }

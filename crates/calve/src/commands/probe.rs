@@ -12,13 +12,13 @@ pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
     if arguments.json {
         output::json(&receipt::probe(&report))?;
     } else {
-        print_table(&report)?;
+        print_table(&report).map_err(Failure::Output)?;
     }
     Ok(())
 }
 
 /// The answer is the result of this command, so it goes to stdout.
-fn print_table(report: &ProbeReport) -> Result<(), Failure> {
+fn print_table(report: &ProbeReport) -> std::io::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     let place = |place: &PlaceReport| {

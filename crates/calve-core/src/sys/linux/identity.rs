@@ -4,6 +4,8 @@ use std::sync::OnceLock;
 
 use rustix::fs::{CWD, Mode, OFlags};
 
+use crate::sys::word;
+
 /// A short word for this boot of the kernel. Equal for all containers on it.
 pub(crate) fn boot_identity() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
@@ -17,14 +19,6 @@ pub(crate) fn machine_identity() -> &'static str {
         let id = read("/etc/machine-id").filter(|id| id.len() >= 32);
         word(&id.unwrap_or_else(|| rustix::system::uname().nodename().to_bytes().to_vec()))
     })
-}
-
-/// FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
-fn word(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    format!("{hash:08x}")
 }
 
 fn read(path: &str) -> Option<Vec<u8>> {

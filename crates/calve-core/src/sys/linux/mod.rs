@@ -9,15 +9,15 @@ mod xattr;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, Stat};
+use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 
 pub(crate) use btrfs::{delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot};
 pub(crate) use identity::{boot_identity, machine_identity};
-pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below, real_path};
+pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below};
 pub(crate) use overlay::{detach_mount, mount_overlay};
-pub(crate) use xattr::{XattrTarget, list_xattrs};
+pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;
 
@@ -26,6 +26,9 @@ pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
 
 /// Leaves access times alone, where the caller is permitted to.
 pub(crate) const NO_ATIME: OFlags = OFlags::NOATIME;
+
+/// What reading an extended attribute says when there is none of that name.
+pub(crate) const NO_ATTRIBUTE: Errno = Errno::NODATA;
 
 /// Shares all of `src`'s extents with the empty file `dst` (`FICLONE`, ioctl_ficlone(2)).
 pub(crate) fn reflink(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<()> {
@@ -62,16 +65,27 @@ pub(crate) fn clone_directory(
 /// Why [`clone_directory`] cannot be used here at all; `None` where it may be tried.
 pub(crate) const CLONE_DIRECTORY_REFUSED: Option<&str> = Some("only macOS has clonefile");
 
-/// Gives the empty file or directory `dst` the no-copy-on-write attribute of `src`. Says whether `src` has it.
+/// Gives the empty file or directory `dst` the no-copy-on-write attribute of `src`, or takes it away. Says whether that changed
+/// anything.
 ///
 /// On btrfs extents can only be shared between files that agree in it, and it can only be set on an empty file.
 pub(crate) fn copy_nocow(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<bool> {
     let wanted = rustix::fs::ioctl_getflags(src)? & IFlags::NOCOW;
-    let present = rustix::fs::ioctl_getflags(dst)?;
-    if wanted != present & IFlags::NOCOW {
-        rustix::fs::ioctl_setflags(dst, (present - IFlags::NOCOW) | wanted)?;
+    set_nocow(dst, wanted)
+}
+
+/// Takes the no-copy-on-write attribute away from a directory, which bequeaths it to what is made in it.
+pub(crate) fn clear_nocow(directory: BorrowedFd<'_>) -> Result<bool> {
+    set_nocow(directory, IFlags::empty())
+}
+
+fn set_nocow(fd: BorrowedFd<'_>, wanted: IFlags) -> Result<bool> {
+    let present = rustix::fs::ioctl_getflags(fd)?;
+    if wanted == present & IFlags::NOCOW {
+        return Ok(false);
     }
-    Ok(!wanted.is_empty())
+    rustix::fs::ioctl_setflags(fd, (present - IFlags::NOCOW) | wanted)?;
+    Ok(true)
 }
 
 /// Gives the calling thread a descriptor table of its own, with only the standard streams and `keep` in it.
@@ -226,6 +240,57 @@ pub(crate) fn copies_on_the_server(magic: u64) -> bool {
 /// copy_file_range(2) from the one file offset to the other.
 pub(crate) fn copy_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: usize) -> Result<usize> {
     rustix::fs::copy_file_range(src, None, dst, None, bytes)
+}
+
+/// Where data begins, at or after `position`. ENXIO when there is none, EINVAL where the file system cannot tell.
+pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
+    rustix::fs::seek(fd, SeekFrom::Data(position))
+}
+
+/// Where the data at `position` ends.
+pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
+    rustix::fs::seek(fd, SeekFrom::Hole(position))
+}
+
+/// Writes everything of the file system that `fd` is on to its disk.
+pub(crate) fn sync_file_system(fd: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::syncfs(fd)
+}
+
+/// Writes a file or directory to its disk.
+pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::fsync(fd)
+}
+
+/// Renames, unless something has the new name (EEXIST). EINVAL on file systems that cannot.
+pub(crate) fn rename_no_replace(
+    from: BorrowedFd<'_>,
+    name: &CStr,
+    parent: BorrowedFd<'_>,
+    new_name: &CStr,
+) -> Result<()> {
+    rustix::fs::renameat_with(from, name, parent, new_name, RenameFlags::NOREPLACE)
+}
+
+/// Exchanges two names in one step. EINVAL on file systems that cannot.
+pub(crate) fn rename_exchange(
+    from: BorrowedFd<'_>,
+    name: &CStr,
+    parent: BorrowedFd<'_>,
+    other: &CStr,
+) -> Result<()> {
+    rustix::fs::renameat_with(from, name, parent, other, RenameFlags::EXCHANGE)
+}
+
+/// Makes a FIFO, or a device node with the number that `like` has.
+pub(crate) fn make_node(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    kind: FileType,
+    mode: Mode,
+    like: &Stat,
+) -> Result<()> {
+    rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
 }
 
 /// The magic number of the file system of an open file (statfs(2)).

@@ -49,6 +49,14 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
     }
 }
 
+/// Takes the access control lists away that a new directory has from its parent, and with them what its entries would get.
+pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
+    for inherited in [c"system.posix_acl_default", c"system.posix_acl_access"] {
+        // Fails where there is none.
+        let _ = rustix::fs::fremovexattr(directory, inherited);
+    }
+}
+
 impl XattrTarget<'_> {
     /// The value of one attribute.
     pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {

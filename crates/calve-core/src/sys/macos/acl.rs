@@ -1,0 +1,98 @@
+//! Access control lists (acl(3)), which macOS keeps outside of the extended attributes that programs see.
+
+use std::ffi::{c_int, c_void};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+
+use rustix::io::Errno;
+
+use super::{Result, last_error, result};
+
+const EXTENDED: c_int = 0x100;
+
+unsafe extern "C" {
+    // <sys/acl.h>. `acl_t` is a pointer to something that only these functions look into.
+    fn acl_init(count: c_int) -> *mut c_void;
+    fn acl_get_fd_np(fd: c_int, kind: c_int) -> *mut c_void;
+    fn acl_set_fd_np(fd: c_int, acl: *mut c_void, kind: c_int) -> c_int;
+    fn acl_size(acl: *mut c_void) -> isize;
+    fn acl_copy_ext_native(buffer: *mut c_void, acl: *mut c_void, size: isize) -> isize;
+    fn acl_copy_int_native(buffer: *const c_void) -> *mut c_void;
+    fn acl_free(acl: *mut c_void) -> c_int;
+}
+
+/// A list in memory.
+struct Acl(NonNull<c_void>);
+
+impl Acl {
+    fn new(returned: *mut c_void) -> Result<Self> {
+        NonNull::new(returned).map(Self).ok_or_else(last_error)
+    }
+}
+
+impl Drop for Acl {
+    fn drop(&mut self) {
+        // SAFETY: one of the functions that make a list has made it, and nothing else frees it.
+        unsafe { acl_free(self.0.as_ptr()) };
+    }
+}
+
+/// `struct kauth_filesec` without entries.
+const HEADER_BYTES: usize = 44;
+const ENTRY_BYTES: usize = 24;
+const COUNT_AT: usize = 36;
+
+/// The list of an open file, in the kernel's own form. `None` where there is none, or nothing in it.
+pub(super) fn read(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
+    // SAFETY: two integers; the descriptor is open as long as `fd` lives.
+    let acl = match Acl::new(unsafe { acl_get_fd_np(fd.as_raw_fd(), EXTENDED) }) {
+        Ok(acl) => acl,
+        Err(Errno::NOENT | Errno::NOTSUP | Errno::OPNOTSUPP) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // SAFETY: the list is alive.
+    let size = unsafe { acl_size(acl.0.as_ptr()) };
+    let length = usize::try_from(size).map_err(|_| last_error())?;
+    if length <= HEADER_BYTES {
+        return Ok(None);
+    }
+    // Words, as the structure that is written there consists of them.
+    let mut words = vec![0u32; length.div_ceil(size_of::<u32>())];
+    // SAFETY: the list is alive, and `words` is at least as large as is said.
+    if unsafe { acl_copy_ext_native(words.as_mut_ptr().cast(), acl.0.as_ptr(), size) } != size {
+        return Err(last_error());
+    }
+    Ok(Some(words.into_iter().flat_map(u32::to_ne_bytes).take(length).collect()))
+}
+
+/// Gives an open file a list that [`read`] has returned.
+pub(super) fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
+    if !is_whole(bytes) {
+        return Err(Errno::INVAL);
+    }
+    let words = bytes.chunks_exact(size_of::<u32>()).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let words: Vec<u32> = words.collect();
+    // SAFETY: `words` is aligned for the structure, and as long as its own header says (checked above), which is how much
+    // the call reads.
+    let acl = Acl::new(unsafe { acl_copy_int_native(words.as_ptr().cast()) })?;
+    // SAFETY: the descriptor is open as long as `fd` lives, and the list is alive.
+    result(unsafe { acl_set_fd_np(fd.as_raw_fd(), acl.0.as_ptr(), EXTENDED) })
+}
+
+/// Whether a list is as long as the number of entries that it names.
+fn is_whole(bytes: &[u8]) -> bool {
+    let field = bytes.get(COUNT_AT..COUNT_AT + 4).and_then(|field| <[u8; 4]>::try_from(field).ok());
+    let entries = field.map(|count| u64::from(u32::from_ne_bytes(count)));
+    entries.map(|count| HEADER_BYTES as u64 + count * ENTRY_BYTES as u64) == Some(bytes.len() as u64)
+}
+
+/// Takes the list away that a new directory has from its parent, and with it what its own entries would get.
+pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
+    if matches!(read(directory), Ok(None)) {
+        return;
+    }
+    // SAFETY: an integer; the list returned is freed by its drop.
+    let Ok(none) = Acl::new(unsafe { acl_init(0) }) else { return };
+    // SAFETY: the descriptor is open as long as `directory` lives, and the list is alive.
+    unsafe { acl_set_fd_np(directory.as_raw_fd(), none.0.as_ptr(), EXTENDED) };
+}

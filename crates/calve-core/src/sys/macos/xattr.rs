@@ -1,0 +1,107 @@
+//! Extended attributes of open files, and of names that are not open; access control lists as one more of them.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
+use rustix::io::Errno;
+
+use super::{Result, acl};
+
+/// The name under which a file's access control list goes. It is the kernel's own for it, which programs can neither list nor
+/// read nor write, so it cannot be the name of anything else.
+const ACL: &CStr = c"com.apple.system.Security";
+
+/// What the attributes belong to.
+#[derive(Clone, Copy)]
+pub(crate) enum XattrTarget<'a> {
+    Open(BorrowedFd<'a>),
+    /// A name in a directory, not followed. There is no `*at` call, so it is opened.
+    Named(BorrowedFd<'a>, &'a CStr),
+}
+
+enum Opened<'a> {
+    Lent(BorrowedFd<'a>),
+    Own(OwnedFd),
+}
+
+impl AsFd for Opened<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Lent(fd) => *fd,
+            Self::Own(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// The attributes' names, one after the other, each with a NUL. Empty where the file system has none.
+pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
+    if buffer.len() < 256 {
+        buffer.resize(256, 0);
+    }
+    let Some(fd) = target.open()? else { return Ok(&[]) };
+    let length = loop {
+        match rustix::fs::flistxattr(&fd, &mut buffer[..]) {
+            Ok(length) => break length,
+            Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
+            // EPERM: of a kind that cannot have any.
+            Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) => break 0,
+            Err(error) => return Err(error),
+        }
+    };
+    if acl::read(fd.as_fd())?.is_none() {
+        return Ok(&buffer[..length]);
+    }
+    // Last, as it may deny its owner what is done before.
+    buffer.truncate(length);
+    buffer.extend_from_slice(ACL.to_bytes_with_nul());
+    Ok(buffer)
+}
+
+impl<'a> XattrTarget<'a> {
+    /// The value of one attribute.
+    pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {
+        let Some(fd) = self.open()? else { return Err(Errno::NOATTR) };
+        if name == ACL {
+            let value = acl::read(fd.as_fd())?.ok_or(Errno::NOATTR)?;
+            buffer.clear();
+            buffer.extend_from_slice(&value);
+            return Ok(value.len());
+        }
+        if buffer.len() < 1024 {
+            buffer.resize(1024, 0);
+        }
+        loop {
+            match rustix::fs::fgetxattr(&fd, name, &mut buffer[..]) {
+                // Resource forks are attributes, and may be large.
+                Err(Errno::RANGE) if buffer.len() < 1 << 28 => buffer.resize(buffer.len() * 4, 0),
+                other => return other,
+            }
+        }
+    }
+
+    pub(crate) fn write(self, name: &CStr, value: &[u8]) -> Result<()> {
+        let Some(fd) = self.open()? else { return Err(Errno::NOTSUP) };
+        if name == ACL {
+            return acl::write(fd.as_fd(), value);
+        }
+        rustix::fs::fsetxattr(&fd, name, value, XattrFlags::empty())
+    }
+
+    /// `None` for what has no attributes and should not be opened: FIFOs, sockets, devices.
+    fn open(self) -> Result<Option<Opened<'a>>> {
+        let (directory, name) = match self {
+            Self::Open(fd) => return Ok(Some(Opened::Lent(fd))),
+            Self::Named(directory, name) => (directory, name),
+        };
+        let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if !matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink) {
+            return Ok(None);
+        }
+        // Opens a link itself. NONBLOCK: should it have become a FIFO, opening must not wait for a writer.
+        const SYMLINK: OFlags = OFlags::from_bits_retain(libc::O_SYMLINK.cast_unsigned());
+        let flags = OFlags::RDONLY | SYMLINK | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(Some(Opened::Own(rustix::fs::openat(directory, name, flags, Mode::empty())?)))
+    }
+}

@@ -1,0 +1,231 @@
+//! Sources and destinations that make no sense are refused before anything is made.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::{thread, time::Duration};
+
+use calve_core::{Cancel, Choice, CloneOptions, Error, Existing, Strategy};
+use calve_testkit::{FileSystem, Tree, Volume, deep, fingerprint, node_modules_like};
+use fs_err as fs;
+use rustix::io::Errno;
+
+use crate::cloning::{assert_errno, assert_holds, options, refused};
+
+const BOTH: [Existing; 2] = [Existing::Refuse, Existing::Replace];
+
+fn with(existing: Existing) -> CloneOptions {
+    options(|options| options.existing = existing)
+}
+
+fn volume() -> Option<Volume> {
+    let volume = Volume::new(FileSystem::Btrfs)?;
+    Tree::new(volume.path()).file("src/sub/file", "contents");
+    Some(volume)
+}
+
+#[test]
+fn a_destination_that_exists_is_refused_whatever_it_is() {
+    let Some(volume) = volume() else { return };
+    let tree = Tree::new(volume.path())
+        .dir("empty directory")
+        .file("file", "")
+        .symlink("dangling", "nowhere")
+        .symlink("link to the source", "src")
+        .fifo("pipe");
+    let before = fingerprint(tree.path());
+    for name in ["empty directory", "file", "dangling", "link to the source", "pipe"] {
+        let dst = volume.path().join(name);
+        for src in ["src", "src/sub/file"] {
+            let error = refused(&CloneOptions::default(), volume.path().join(src), &dst);
+            assert!(matches!(&error, Error::DestinationExists(path) if *path == dst), "{error}");
+            assert!(error.hint().is_some());
+        }
+    }
+    before.assert_unchanged(volume.path());
+}
+
+#[test]
+fn a_missing_parent_is_named() {
+    let Some(volume) = volume() else { return };
+    let before = fingerprint(volume.path());
+    for existing in BOTH {
+        let error = refused(&with(existing), volume.path().join("src"), volume.path().join("no/dst"));
+        assert!(matches!(&error, Error::ParentMissing(path) if *path == volume.path().join("no")), "{error}");
+        let error = refused(&with(existing), volume.path().join("src"), volume.path().join("src/sub/file/dst"));
+        assert_errno(&error, Errno::NOTDIR);
+    }
+    before.assert_unchanged(volume.path());
+}
+
+#[test]
+fn a_source_that_is_not_there_or_cannot_be_cloned_is_named() {
+    let Some(volume) = volume() else { return };
+    let tree = Tree::new(volume.path()).socket("socket").symlink("dangling", "nowhere").symlink("to a file", "src/sub/file");
+    let before = fingerprint(tree.path());
+    let dst = volume.path().join("dst");
+    for missing in ["missing", "missing/below", "missing/"] {
+        let src = volume.path().join(missing);
+        let error = refused(&CloneOptions::default(), &src, &dst);
+        assert!(matches!(&error, Error::Missing(path) if *path == src), "{error}");
+    }
+    // With a slash the directory behind the link is meant.
+    let error = refused(&CloneOptions::default(), volume.path().join("dangling/"), &dst);
+    assert!(matches!(error, Error::Missing(_)), "{error}");
+    assert_errno(&refused(&CloneOptions::default(), volume.path().join("to a file/"), &dst), Errno::NOTDIR);
+    let error = refused(&CloneOptions::default(), volume.path().join("socket"), &dst);
+    assert!(matches!(error, Error::NotClonable { kind: "socket", .. }), "{error}");
+    before.assert_unchanged(volume.path());
+}
+
+#[test]
+fn a_destination_inside_the_source_is_refused_however_it_is_spelled() {
+    let Some(volume) = volume() else { return };
+    Tree::new(volume.path()).symlink("alias", "src/sub").symlink("other", ".");
+    let bound = volume.bind(volume.path().join("src"), "bound");
+    let before = fingerprint(volume.path().join("src"));
+    for dst in ["src/dst", "src/sub/dst", "src/sub/../dst", "alias/dst", "other/src/dst", "bound/dst", "bound/sub/dst"] {
+        for existing in BOTH {
+            let error = refused(&with(existing), volume.path().join("src"), volume.path().join(dst));
+            assert!(matches!(error, Error::DestinationInsideSource { .. }), "{dst}: {error}");
+        }
+    }
+    drop(bound);
+    before.assert_unchanged(volume.path().join("src"));
+}
+
+/// Peers have filled disks by cloning a clone into itself, without end.
+#[test]
+fn a_bind_mount_of_a_part_of_the_source_is_inside_it_too() {
+    for strategy in [Strategy::Copy, Strategy::Reflink] {
+        let Some(volume) = volume() else { return };
+        let bound = volume.bind(volume.path().join("src/sub"), "bound");
+        let before = fingerprint(volume.path().join("src"));
+        // Should it not be noticed, the clone has to end for the test to tell.
+        let stop = Cancel::default();
+        let done = Arc::new(AtomicBool::new(false));
+        let watch = thread::spawn({
+            let (stop, done) = (stop.clone(), Arc::clone(&done));
+            move || {
+                for _ in 0..200 {
+                    if done.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    thread::sleep(Duration::from_millis(10));
+                }
+                stop.cancel();
+            }
+        });
+        let options = options(|options| {
+            options.strategy = Choice::Only(strategy);
+            options.cancel = stop;
+        });
+        let error = refused(&options, volume.path().join("src"), volume.path().join("bound/dst"));
+        done.store(true, Ordering::Relaxed);
+        watch.join().unwrap();
+        assert!(matches!(error, Error::DestinationInsideSource { .. }), "{error}");
+        drop(bound);
+        assert_eq!(before.changes(&fingerprint(volume.path().join("src"))), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_source_inside_the_destination_is_refused() {
+    let Some(volume) = volume() else { return };
+    let before = fingerprint(volume.path());
+    for src in ["src/sub", "src/sub/file"] {
+        let error = refused(&with(Existing::Replace), volume.path().join(src), volume.path().join("src"));
+        assert!(matches!(error, Error::SourceInsideDestination { .. }), "{src}: {error}");
+    }
+    before.assert_unchanged(volume.path());
+}
+
+#[test]
+fn the_source_itself_is_no_destination() {
+    let Some(volume) = volume() else { return };
+    Tree::new(volume.path()).symlink("other", ".").dir("elsewhere");
+    let bound = volume.bind(volume.path(), "bound");
+    let before = fingerprint(volume.path().join("src"));
+    for existing in BOTH {
+        for dst in ["src", "src/", "./src", "other/src", "elsewhere/../src", "bound/src"] {
+            let error = refused(&with(existing), volume.path().join("src"), volume.path().join(dst));
+            assert!(matches!(error, Error::Same { .. }), "{dst}: {error}");
+        }
+        for dst in ["src/sub/file", "other/src/sub/file", "bound/src/sub/file"] {
+            let error = refused(&with(existing), volume.path().join("src/sub/file"), volume.path().join(dst));
+            assert!(matches!(error, Error::Same { .. }), "{dst}: {error}");
+        }
+    }
+    drop(bound);
+    before.assert_unchanged(volume.path().join("src"));
+}
+
+#[test]
+fn a_path_that_ends_in_no_name_is_no_destination() {
+    let Some(volume) = volume() else { return };
+    let before = fingerprint(volume.path().join("src"));
+    Tree::new(volume.path()).dir("empty");
+    for existing in BOTH {
+        for dst in ["/", "empty/.", "empty/.."] {
+            let error = refused(&with(existing), volume.path().join("src"), volume.path().join(dst));
+            assert!(matches!(error, Error::DestinationExists(_) | Error::Protected { .. }), "{dst}: {error}");
+        }
+    }
+    before.assert_unchanged(volume.path().join("src"));
+    assert_holds(volume.path(), &["src", "empty"]);
+}
+
+#[test]
+fn a_read_only_file_system_is_named() {
+    let Some(volume) = volume() else { return };
+    volume.remount_read_only();
+    let error = refused(&CloneOptions::default(), volume.path().join("src"), volume.path().join("dst"));
+    assert_errno(&error, Errno::ROFS);
+    assert!(error.to_string().contains(&*volume.path().to_string_lossy()), "{error}");
+    assert!(error.hint().unwrap().contains("read-only"));
+}
+
+#[test]
+fn a_source_on_a_read_only_file_system_can_be_cloned_elsewhere() {
+    let (Some(from), Some(to)) = (volume(), Volume::new(FileSystem::Xfs)) else { return };
+    from.remount_read_only();
+    crate::cloning::clone(from.path().join("src"), to.path().join("dst"));
+    calve_testkit::assert_same(from.path().join("src"), to.path().join("dst"));
+}
+
+#[test]
+fn a_cancelled_clone_leaves_nothing() {
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let src = volume.path().join("src");
+        node_modules_like(&src, 3_000);
+        deep(src.join("deep"), 60);
+        let before = fingerprint(&src);
+        let mut interrupted = 0;
+        for delay in [0, 1, 3, 10, 30, 60, 100, 200] {
+            let stop = Cancel::default();
+            let options = options(|options| options.cancel = stop.clone());
+            let result = thread::scope(|scope| {
+                scope.spawn(|| {
+                    thread::sleep(Duration::from_millis(delay));
+                    stop.cancel();
+                });
+                calve_core::clone_tree(&src, &volume.path().join("dst"), &options)
+            });
+            match result {
+                Err(Error::Interrupted) => {
+                    interrupted += 1;
+                    assert_holds(volume.path(), &["src"]);
+                }
+                Err(other) => panic!("{other}"),
+                Ok(_) => {
+                    assert_holds(volume.path(), &["src", "dst"]);
+                    calve_testkit::remove_deep(volume.path().join("dst"));
+                }
+            }
+        }
+        assert!(interrupted > 0, "no clone on {} was interrupted", file_system.name());
+        before.assert_unchanged(&src);
+        calve_testkit::remove_deep(&src);
+        let _ = fs::remove_dir(volume.path().join("lost+found"));
+    }
+}

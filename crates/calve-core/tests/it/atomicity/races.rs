@@ -1,0 +1,138 @@
+//! Two clones to one place: exactly one wins, and the loser leaves nothing.
+
+use std::path::Path;
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use calve_core::{CloneOptions, Error, Existing, clone_tree};
+use calve_testkit::{FileSystem, FuseVolume, Tree, Volume, assert_same, assert_same_except, Aspect};
+use fs_err as fs;
+
+use crate::cloning::{assert_holds, names_in, options};
+
+/// Two threads clone `a` and `b` to `dst` at once, `rounds` times; one of them wins each time.
+fn race(place: &Path, sources: [&str; 2], rounds: usize, left_out: &[Aspect]) {
+    let dst = place.join("dst");
+    let sources = sources.map(|name| place.join(name));
+    for round in 0..rounds {
+        let start = Barrier::new(2);
+        let results = thread::scope(|scope| {
+            sources
+                .each_ref()
+                .map(|src| {
+                    scope.spawn(|| {
+                        start.wait();
+                        clone_tree(src, &dst, &CloneOptions::default())
+                    })
+                })
+                .map(|thread| thread.join().unwrap())
+        });
+        let winners: Vec<usize> = (0..2).filter(|&index| results[index].is_ok()).collect();
+        assert_eq!(winners.len(), 1, "round {round}: {results:?}");
+        for loser in results.iter().filter_map(|result| result.as_ref().err()) {
+            assert!(matches!(loser, Error::DestinationExists(path) if *path == dst), "round {round}: {loser}");
+        }
+        let names: Vec<String> = sources.iter().map(|src| src.file_name().unwrap().to_string_lossy().into()).collect();
+        assert_holds(place, &[&names[0], &names[1], "dst"]);
+        let src = &sources[winners[0]];
+        if src.is_dir() {
+            assert_same_except(src, &dst, left_out);
+            fs::remove_dir_all(&dst).unwrap();
+        } else {
+            assert_eq!(fs::read(src).unwrap(), fs::read(&dst).unwrap());
+            fs::remove_file(&dst).unwrap();
+        }
+    }
+}
+
+fn two_trees_and_two_files(place: &Path) {
+    Tree::new(place)
+        .file("a/from a/file", "a")
+        .symlink("a/link", "from a")
+        .file("b/from b/file", "b")
+        .file("file-a", "contents of a")
+        .file("file-b", "contents of b, longer");
+}
+
+#[test]
+fn exactly_one_of_two_trees_wins() {
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        two_trees_and_two_files(volume.path());
+        let trees = volume.path().join("trees");
+        fs::create_dir(&trees).unwrap();
+        for name in ["a", "b"] {
+            fs::rename(volume.path().join(name), trees.join(name)).unwrap();
+        }
+        race(&trees, ["a", "b"], 300, &[]);
+    }
+}
+
+#[test]
+fn exactly_one_of_two_files_wins() {
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        Tree::new(volume.path()).file("a", "contents of a").file("b", "contents of b, longer");
+        race(volume.path(), ["a", "b"], 300, &[]);
+    }
+}
+
+#[test]
+fn exactly_one_wins_without_rename_noreplace() {
+    let Some(volume) = FuseVolume::new() else { return };
+    two_trees_and_two_files(volume.path());
+    let place = |name: &str| volume.path().join(name);
+    for name in ["trees", "files"] {
+        fs::create_dir(place(name)).unwrap();
+    }
+    for name in ["a", "b"] {
+        fs::rename(place(name), place("trees").join(name)).unwrap();
+        fs::rename(place(&format!("file-{name}")), place("files").join(name)).unwrap();
+    }
+    race(&place("trees"), ["a", "b"], 60, &[Aspect::Xattrs, Aspect::Holes]);
+    race(&place("files"), ["a", "b"], 60, &[]);
+}
+
+#[test]
+fn replacing_clones_at_once_all_succeed_and_one_of_them_stays() {
+    const THREADS: usize = 4;
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let dst = volume.path().join("dst");
+        let names: Vec<String> = (0..THREADS).map(|number| format!("src-{number}")).collect();
+        for name in &names {
+            Tree::new(volume.path().join(name)).file("marker", name).file("sub/marker", name);
+        }
+        let replacing = options(|options| options.existing = Existing::Replace);
+        for _ in 0..25 {
+            let trashed = Mutex::new(Vec::new());
+            thread::scope(|scope| {
+                for name in &names {
+                    let src = volume.path().join(name);
+                    let (replacing, dst, trashed) = (&replacing, &dst, &trashed);
+                    scope.spawn(move || {
+                        let report = clone_tree(&src, dst, replacing).unwrap();
+                        trashed.lock().unwrap().extend(report.trashed);
+                    });
+                }
+            });
+            let winner = fs::read_to_string(dst.join("marker")).unwrap();
+            assert_same(volume.path().join(&winner), &dst);
+            let trashed = trashed.into_inner().unwrap();
+            let mut all: Vec<String> =
+                trashed.iter().map(|tree| fs::read_to_string(tree.parent.join(&tree.name).join("marker")).unwrap()).collect();
+            all.push(winner);
+            // None is lost: each is at the destination or in the trash.
+            for name in &names {
+                assert!(all.contains(name), "{name} is nowhere: {:?}", names_in(volume.path()));
+            }
+            fs::remove_dir_all(&dst).unwrap();
+            for tree in trashed {
+                fs::remove_dir_all(tree.parent.join(&tree.name)).unwrap();
+                fs::remove_dir(tree.parent.join(format!("{}.lock", tree.name.to_string_lossy()))).unwrap();
+            }
+            let rest: Vec<&str> = names.iter().map(String::as_str).collect();
+            assert_holds(volume.path(), &rest);
+        }
+    }
+}

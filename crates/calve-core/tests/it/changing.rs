@@ -1,0 +1,179 @@
+//! A source that changes while it is cloned: what changed is listed, and `stable` refuses it.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use calve_core::{Choice, CloneOptions, CloneReport, Error, Required, Requirement, Strategy, clone_tree};
+use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
+use fs_err as fs;
+
+use crate::cloning::{assert_holds, clone, options};
+
+/// Clones until a clone has noticed a change of `change`, which is done over and over.
+fn until_noticed(
+    src: &Path,
+    place: &Path,
+    strategy: Strategy,
+    change: impl Fn() + Sync,
+) -> (Option<CloneReport>, Option<Error>) {
+    const MOST_ROUNDS: usize = 2_000;
+    let done = AtomicBool::new(false);
+    let stable = options(|options| {
+        options.strategy = Choice::Only(strategy);
+        options.require = vec![Requirement::Stable];
+    });
+    let any = options(|options| options.strategy = Choice::Only(strategy));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                change();
+            }
+        });
+        let _finished = Finished(&done);
+        let (mut noticed, mut refused) = (None, None);
+        for _ in 0..MOST_ROUNDS {
+            let dst = place.join("dst");
+            if noticed.is_none() {
+                let report = clone_tree(src, &dst, &any).unwrap();
+                fs::remove_dir_all(&dst).unwrap();
+                noticed = Some(report).filter(|report| !report.changed.is_empty());
+            }
+            match clone_tree(src, &dst, &stable) {
+                Ok(report) => {
+                    assert!(report.changed.is_empty(), "{:?}", report.changed);
+                    fs::remove_dir_all(&dst).unwrap();
+                }
+                Err(error) => {
+                    assert_holds(place, &[]);
+                    refused = Some(error);
+                }
+            }
+            if noticed.is_some() && refused.is_some() {
+                break;
+            }
+        }
+        (noticed, refused)
+    })
+}
+
+struct Finished<'a>(&'a AtomicBool);
+
+impl Drop for Finished<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn is_noticed(file_system: FileSystem, strategy: Strategy, expected: &[&str], change: impl Fn(&Path) + Sync) {
+    let Some(volume) = Volume::new(file_system) else { return };
+    let [src, place] = ["src", "place"].map(|name| volume.path().join(name));
+    fs::create_dir(&place).unwrap();
+    let tree = Tree::new(&src).file("large", vec![b'x'; 3 << 20]).file("sub/still", "1");
+    for number in 0..30 {
+        fs::write(tree.path().join(format!("file-{number:02}")), vec![b'y'; 5000]).unwrap();
+    }
+    let (noticed, refused) = until_noticed(&src, &place, strategy, || change(&src));
+    let noticed = noticed.unwrap_or_else(|| panic!("no change was noticed by {strategy}"));
+    let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+    assert!(noticed.changed.iter().all(|path| expected.contains(path)), "{:?}", noticed.changed);
+    match refused {
+        Some(Error::RequirementRefused { requirement, detail, .. }) => {
+            assert_eq!(requirement, Required::Property(Requirement::Stable));
+            assert!(detail.unwrap().contains("changed"));
+        }
+        other => panic!("`stable` was not refused: {other:?}"),
+    }
+    assert_holds(&place, &[]);
+}
+
+fn on_both(expected: &[&str], change: impl Fn(&Path) + Sync) {
+    is_noticed(FileSystem::Ext4, Strategy::Copy, expected, &change);
+    is_noticed(FileSystem::Xfs, Strategy::Reflink, expected, &change);
+}
+
+#[test]
+fn a_file_that_grows_is_listed() {
+    on_both(&["large"], |src| {
+        let mut file = fs::OpenOptions::new().append(true).open(src.join("large")).unwrap();
+        file.write_all(b"more").unwrap();
+        if file.metadata().unwrap().len() > 8 << 20 {
+            file.set_len(3 << 20).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_cut_is_listed() {
+    on_both(&["large"], |src| {
+        let file = fs::OpenOptions::new().write(true).open(src.join("large")).unwrap();
+        file.set_len(1 << 20).unwrap();
+        file.set_len(3 << 20).unwrap();
+    });
+}
+
+#[test]
+fn files_that_come_and_go_are_listed() {
+    on_both(&["", "file-07", "file-15"], |src| {
+        for name in ["file-07", "file-15"] {
+            fs::remove_file(src.join(name)).unwrap();
+            fs::write(src.join(name), vec![b'y'; 5000]).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_file_that_turns_into_a_link_or_a_directory_is_listed() {
+    let kinds = ["", "file-07", "file-15", "file-07/inside"];
+    on_both(&kinds, |src| {
+        fs::remove_file(src.join("file-07")).unwrap();
+        fs::create_dir(src.join("file-07")).unwrap();
+        fs::remove_file(src.join("file-15")).unwrap();
+        fs_err::os::unix::fs::symlink("/etc/passwd", src.join("file-15")).unwrap();
+        fs::remove_dir(src.join("file-07")).unwrap();
+        fs::write(src.join("file-07"), "back").unwrap();
+        fs::remove_file(src.join("file-15")).unwrap();
+        fs::write(src.join("file-15"), "back").unwrap();
+    });
+}
+
+#[test]
+fn a_directory_that_vanishes_is_listed_and_leaves_no_empty_one() {
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    let [src, place] = ["src", "place"].map(|name| volume.path().join(name));
+    Tree::new(volume.path()).dir("place").file("src/sub/file", "1").file("src/zone/file", "1").mtime("src/sub", 1, 1);
+    for number in 0..300 {
+        fs::write(src.join(format!("file-{number}")), "1").unwrap();
+    }
+    let away = volume.path().join("away");
+    let (noticed, refused) = until_noticed(&src, &place, Strategy::Copy, || {
+        fs::rename(src.join("sub"), &away).unwrap();
+        fs::rename(&away, src.join("sub")).unwrap();
+    });
+    assert!(noticed.is_some() && refused.is_some());
+}
+
+#[test]
+fn a_quiet_source_is_stable() {
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let tree = Tree::new(volume.path().join("src")).file("a/b", "1").symlink("c", "d").fifo("e");
+        let before = fingerprint(tree.path());
+        let stable = options(|options| options.require = vec![Requirement::Stable]);
+        crate::cloning::clone_with(&stable, tree.path(), volume.path().join("dst"));
+        before.assert_unchanged(tree.path());
+    }
+}
+
+#[test]
+fn hard_links_cannot_promise_stability() {
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    Tree::new(volume.path().join("src")).file("a", "1");
+    let mut wish: CloneOptions = options(|options| options.require = vec![Requirement::Stable]);
+    wish.strategy = Choice::Only(Strategy::Hardlink);
+    let error = crate::cloning::refused(&wish, volume.path().join("src"), volume.path().join("dst"));
+    assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
+    assert_holds(volume.path(), &["src"]);
+    clone(volume.path().join("src"), volume.path().join("dst"));
+}

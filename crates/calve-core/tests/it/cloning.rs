@@ -1,0 +1,107 @@
+//! The words that the tests are written in.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use calve_core::{Choice, CloneOptions, CloneReport, Error, Strategy, clone_tree};
+use calve_testkit::{FileSystem, Volume};
+use fs_err as fs;
+
+/// Options that are the default but for what `change` changes.
+pub fn options(change: impl FnOnce(&mut CloneOptions)) -> CloneOptions {
+    let mut options = CloneOptions::default();
+    change(&mut options);
+    options
+}
+
+/// Options that permit one strategy only.
+pub fn only(strategy: Strategy) -> CloneOptions {
+    options(|options| options.strategy = Choice::Only(strategy))
+}
+
+/// A clone by whatever is fastest, which has to work.
+#[track_caller]
+pub fn clone(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> CloneReport {
+    clone_with(&CloneOptions::default(), src, dst)
+}
+
+/// A clone that has to work.
+#[track_caller]
+pub fn clone_with(options: &CloneOptions, src: impl AsRef<Path>, dst: impl AsRef<Path>) -> CloneReport {
+    let (src, dst) = (src.as_ref(), dst.as_ref());
+    match clone_tree(src, dst, options) {
+        Ok(report) => report,
+        Err(error) => panic!("cannot clone `{}` to `{}`: {error}", src.display(), dst.display()),
+    }
+}
+
+/// A clone that has to fail.
+#[track_caller]
+pub fn refused(options: &CloneOptions, src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Error {
+    let (src, dst) = (src.as_ref(), dst.as_ref());
+    match clone_tree(src, dst, options) {
+        Err(error) => error,
+        Ok(report) => panic!("`{}` was cloned by {} to `{}`", src.display(), report.strategy, dst.display()),
+    }
+}
+
+/// Every name in a directory, hidden ones too, in order.
+pub fn names_in(directory: impl AsRef<Path>) -> Vec<String> {
+    let entries = fs::read_dir(directory.as_ref()).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Fails if a directory holds anything but `expected`, for example what a failed clone has left.
+#[track_caller]
+pub fn assert_holds(directory: impl AsRef<Path>, expected: &[&str]) {
+    let mut expected: Vec<&str> = expected.to_vec();
+    expected.sort_unstable();
+    let mut found = names_in(directory.as_ref());
+    // mkfs.ext4 makes it.
+    found.retain(|name| name != "lost+found");
+    assert_eq!(found, expected, "in `{}`", directory.as_ref().display());
+}
+
+/// A directory to build a source in: on btrfs a subvolume when it is to be snapshotted.
+pub fn source_for(strategy: Strategy, volume: &Volume, name: &str) -> PathBuf {
+    let src = volume.path().join(name);
+    if strategy == Strategy::Snapshot && volume.file_system() == FileSystem::Btrfs {
+        subvolume(&src);
+    } else {
+        fs::create_dir(&src).unwrap();
+    }
+    src
+}
+
+/// Makes a btrfs subvolume.
+pub fn subvolume(path: impl AsRef<Path>) {
+    run("btrfs", |command| command.args(["-q", "subvolume", "create"]).arg(path.as_ref()));
+}
+
+/// Whether something is the root of a btrfs subvolume.
+pub fn is_subvolume(path: impl AsRef<Path>) -> bool {
+    const SUBVOLUME_INODE: u64 = 256;
+    rustix::fs::lstat(path.as_ref()).unwrap().st_ino == SUBVOLUME_INODE
+}
+
+/// Runs a program that has to succeed, and returns its output.
+#[track_caller]
+pub fn run(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> String {
+    let mut command = Command::new(program);
+    arguments(&mut command);
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => panic!("cannot run {command:?}: {error}"),
+    };
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The system's error number behind an error, as a name that reads well in an assertion.
+#[track_caller]
+pub fn assert_errno(error: &Error, errno: rustix::io::Errno) {
+    assert_eq!(error.errno(), Some(errno.raw_os_error()), "{error}");
+}

@@ -1,0 +1,5 @@
+//! A tree whose owner attacks while it is being worked on, by root: nothing outside is read, written or deleted.
+
+mod attacker;
+mod clones;
+mod removals;

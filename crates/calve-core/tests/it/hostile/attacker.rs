@@ -1,0 +1,103 @@
+//! Somebody who swaps what is in a tree, as fast as possible, for what leads out of it.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use calve_testkit::{SplitMix64, Tree};
+use fs_err as fs;
+use rustix::fs::{CWD, Mode, OFlags, RenameFlags, renameat_with};
+
+/// What must never appear in a clone.
+pub const SECRET: &str = "the secret that only root can read";
+
+/// A place outside of the tree that the tree's owner may not read: a file, and a directory with files.
+pub fn outside(at: &Path) -> PathBuf {
+    let outside = at.join("outside");
+    Tree::new(&outside)
+        .file("secret", SECRET)
+        .file("directory/file", SECRET)
+        .file("directory/sub/file", SECRET)
+        .file("directory/sub/deeper/file", SECRET)
+        .mode("secret", 0o600)
+        .mode("directory", 0o700);
+    outside
+}
+
+/// A small tree, and beside each thing in it something to exchange it for: `arsenal/<number>` for the path of that number.
+pub struct Attack {
+    /// Open, so that the attack goes on when the tree is moved.
+    tree: OwnedFd,
+    pairs: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Attack {
+    /// Builds the tree at `tree`, and the arsenal beside it.
+    pub fn prepare(tree: &Path, arsenal: &Path, outside: &Path) -> Self {
+        Tree::new(tree)
+            .file("file", "harmless")
+            .file("other file", "harmless too")
+            .symlink("link", "file")
+            .file("directory/file", "harmless")
+            .file("directory/sub/file", "harmless")
+            .file("directory/sub/deeper/file", "harmless")
+            .fifo("pipe");
+        let weapons = Tree::new(arsenal)
+            .symlink("0", outside.join("secret"))
+            .symlink("1", outside.join("directory"))
+            .symlink("2", outside.join("directory/sub"))
+            .fifo("3")
+            .dir("4/file")
+            .symlink("5", outside.join("directory/file"))
+            .symlink("6", outside.join("directory/sub/deeper"))
+            .symlink("7", outside);
+        let targets =
+            ["file", "directory", "directory/sub", "other file", "link", "directory/file", "directory/sub/deeper", "pipe"];
+        let pairs = targets.iter().enumerate();
+        Self {
+            tree: rustix::fs::open(tree, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap(),
+            pairs: pairs.map(|(number, path)| (path.into(), weapons.path().join(number.to_string()))).collect(),
+        }
+    }
+
+    /// Attacks while `work` runs, and says how many exchanges there were.
+    pub fn during<T>(&self, work: impl FnOnce() -> T) -> (T, u64) {
+        let done = AtomicBool::new(false);
+        let exchanges = AtomicU64::new(0);
+        let result = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut random = SplitMix64::new(1);
+                while !done.load(Ordering::Relaxed) {
+                    let (path, weapon) = random.pick(&self.pairs);
+                    // What is below a path that is exchanged at the moment is not there, or, by way of the link, outside.
+                    if !self.leads_outside(path)
+                        && renameat_with(&self.tree, path, CWD, weapon, RenameFlags::EXCHANGE).is_ok()
+                    {
+                        exchanges.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+            let _finished = Finished(&done);
+            work()
+        });
+        (result, exchanges.into_inner())
+    }
+
+    /// The attacker's own access to the outside would spoil the evidence.
+    fn leads_outside(&self, path: &Path) -> bool {
+        let above = path.parent().unwrap_or(path);
+        let real = fs::canonicalize(Path::new("/proc/self/fd").join(self.tree.as_raw_fd().to_string()).join(above));
+        // An error: the tree is being moved at this moment.
+        real.map_or(true, |real| real.components().any(|name| name.as_os_str() == "outside"))
+    }
+}
+
+/// The attack ends also when the work panics.
+struct Finished<'a>(&'a AtomicBool);
+
+impl Drop for Finished<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,100 @@
+//! Cloning a tree that is under attack.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use calve_core::{Choice, CloneOptions, Error, Strategy, Verify, clone_tree};
+use calve_testkit::{FileSystem, Volume, fingerprint};
+use fs_err as fs;
+
+use super::attacker::{Attack, SECRET, outside};
+use crate::cloning::{names_in, options};
+
+const CLONES: usize = 10_000;
+/// An unoptimised build may not get to all of them.
+const MOST_TIME: Duration = Duration::from_secs(40);
+
+fn attacked(file_system: FileSystem, choices: &[CloneOptions]) {
+    let Some(volume) = Volume::new(file_system) else { return };
+    let outside = outside(volume.path());
+    let before = fingerprint(&outside);
+    let [src, place] = ["src", "place"].map(|name| volume.path().join(name));
+    fs::create_dir(&place).unwrap();
+    let attack = Attack::prepare(&src, &volume.path().join("arsenal"), &outside);
+    let started = Instant::now();
+    let ((cloned, failed), exchanges) = attack.during(|| {
+        let (mut cloned, mut failed) = (0, 0);
+        for number in 0..CLONES {
+            if started.elapsed() > MOST_TIME {
+                break;
+            }
+            let dst = place.join("dst");
+            match clone_tree(&src, &dst, &choices[number % choices.len()]) {
+                Ok(_) => {
+                    cloned += 1;
+                    assert_harmless(&dst);
+                    fs::remove_dir_all(&dst).unwrap();
+                }
+                Err(error) => {
+                    failed += 1;
+                    assert_is_about_the_source(&error, &src);
+                }
+            }
+            assert_eq!(names_in(&place), Vec::<String>::new(), "clone {number} left something behind");
+        }
+        (cloned, failed)
+    });
+    let took = started.elapsed();
+    assert!(cloned > 0 && exchanges > 1000, "{cloned} clones, {exchanges} exchanges");
+    assert!(cloned + failed >= 1000, "{} clones in {took:?} are too few to tell", cloned + failed);
+    if cloned + failed < CLONES {
+        note(&format!("{} of {CLONES} clones in {took:?}, {exchanges} exchanges", cloned + failed));
+    }
+    before.assert_unchanged(&outside);
+}
+
+#[expect(clippy::print_stderr, reason = "a shortened run must be seen in the log")]
+fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Nothing of the clone is, or shows by its contents to be, from outside.
+fn assert_harmless(dst: &Path) {
+    for entry in fs::read_dir(dst).unwrap() {
+        let entry = entry.unwrap();
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            assert_harmless(&entry.path());
+        } else if kind.is_file() {
+            let contents = fs::read_to_string(entry.path()).unwrap();
+            assert!(!contents.contains(SECRET), "`{}` is from outside", entry.path().display());
+        }
+    }
+}
+
+/// A clean refusal: something in the source has just become something else.
+fn assert_is_about_the_source(error: &Error, src: &Path) {
+    match error {
+        Error::Io { path, .. } => assert!(path.starts_with(src), "{error}"),
+        Error::RequirementRefused { .. } | Error::VerifyFailed { .. } => {}
+        other => panic!("{other}"),
+    }
+}
+
+fn by(strategy: Strategy) -> CloneOptions {
+    options(|options| options.strategy = Choice::Only(strategy))
+}
+
+#[test]
+fn a_copy_of_a_tree_under_attack_has_nothing_from_outside() {
+    let verified = options(|options| {
+        options.strategy = Choice::Only(Strategy::Copy);
+        options.verify = Verify::Contents;
+    });
+    attacked(FileSystem::Tmpfs, &[by(Strategy::Copy), by(Strategy::Copy), by(Strategy::Copy), verified]);
+}
+
+#[test]
+fn reflinks_and_hard_links_of_a_tree_under_attack_have_nothing_from_outside() {
+    attacked(FileSystem::Xfs, &[CloneOptions::default(), by(Strategy::Reflink), by(Strategy::Hardlink)]);
+}

@@ -1,0 +1,59 @@
+//! Deleting a tree that is under attack.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use calve_core::{Background, Cancel, Error, RemoveOptions, Wait, reap, remove_tree};
+use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
+use fs_err as fs;
+
+use super::attacker::{Attack, outside};
+
+const ROUNDS: usize = 2_000;
+const MOST_TIME: Duration = Duration::from_secs(15);
+
+/// Builds a tree, and `remove`s it while it is attacked, over and over.
+fn attacked(mut remove: impl FnMut(&Path, &Path) -> Result<(), Error>) {
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    let outside = outside(volume.path());
+    let before = fingerprint(&outside);
+    let started = Instant::now();
+    let mut rounds = 0;
+    let mut exchanges = 0;
+    while rounds < ROUNDS && started.elapsed() < MOST_TIME {
+        let [place, arsenal] = ["place", "arsenal"].map(|name| volume.path().join(name));
+        let tree = place.join("tree");
+        let attack = Attack::prepare(&tree, &arsenal, &outside);
+        for number in 0..40 {
+            Tree::new(&tree).file(format!("directory/sub/deeper/{number}"), "1").dir(format!("directory/{number}/empty"));
+        }
+        let (result, exchanged) = attack.during(|| remove(&tree, &place));
+        exchanges += exchanged;
+        if let Err(error) = result {
+            assert!(matches!(&error, Error::Io { path, .. } if path.starts_with(&place)), "{error}");
+        }
+        assert!(outside.join("secret").exists() && outside.join("directory/sub/deeper/file").exists());
+        fs::remove_dir_all(&place).unwrap();
+        fs::remove_dir_all(&arsenal).unwrap();
+        rounds += 1;
+    }
+    assert!(rounds > 100 && exchanges > 0, "{rounds} rounds, {exchanges} exchanges");
+    before.assert_unchanged(&outside);
+}
+
+#[test]
+fn removing_a_tree_under_attack_deletes_nothing_outside() {
+    let mut options = RemoveOptions::default();
+    options.wait = Wait::Yes;
+    attacked(|tree, _| remove_tree(tree, &options).map(|_| ()));
+}
+
+#[test]
+fn reaping_a_tree_under_attack_deletes_nothing_outside() {
+    attacked(|tree, place| {
+        remove_tree(tree, &RemoveOptions::default())?;
+        let parent = fs::File::open(place).unwrap();
+        let report = reap(parent.into_parts().0.into(), place, Background::No, &Cancel::default())?;
+        report.failure.map_or(Ok(()), Err)
+    });
+}

@@ -1,0 +1,13 @@
+//! The tests of the engine, on real file systems: see `calve_testkit` for what they stand on.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
+
+mod child;
+mod cloning;
+mod extents;
+
+mod atomicity;
+mod changing;
+mod conformance;
+mod hostile;
+mod sweep;

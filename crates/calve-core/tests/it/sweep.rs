@@ -1,0 +1,223 @@
+//! What killed processes leave is swept by the next clone in that place; what is somebody's is left alone.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use calve_core::{Background, Cancel, CloneOptions, Error, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
+use calve_testkit::{FileSystem, Tree, Volume, fingerprint, node_modules_like};
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+
+use crate::cloning::{assert_holds, clone, clone_with, names_in, only, subvolume};
+
+/// A hidden name as the engine makes it here, learned from a trash that it made: `.calve-staging-<uid>-<machine>-<boot>-…`.
+fn staging_name(volume: &Volume, random: &str) -> String {
+    let learn = volume.path().join("learn");
+    fs::create_dir(&learn).unwrap();
+    let trashed = remove_tree(&learn, &RemoveOptions::default()).unwrap().trashed.unwrap();
+    reap_all(volume.path());
+    let name = trashed.name.into_string().unwrap();
+    let (rest, _) = name.rsplit_once('-').unwrap();
+    format!("{}-{random}", rest.replacen("-trash-", "-staging-", 1))
+}
+
+fn reap_all(directory: &Path) {
+    let parent = fs::File::open(directory).unwrap();
+    let reaped = reap(parent.into_parts().0.into(), directory, Background::No, &Cancel::default()).unwrap();
+    assert!(reaped.failure.is_none(), "{reaped:?}");
+}
+
+/// A staged tree of which only the lock tells whether its maker lives.
+fn staged(volume: &Volume, name: &str) -> PathBuf {
+    let staged = volume.path().join(name);
+    Tree::new(&staged).file("half/a file", "1").file("half/read-only/b", "2").mode("half/read-only", 0o500).mode("half", 0o300);
+    fs::create_dir(lock_of(&staged)).unwrap();
+    staged
+}
+
+fn lock_of(staged: &Path) -> PathBuf {
+    let mut name = staged.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+fn hold(lock: &Path) -> OwnedFd {
+    let lock = fs::File::open(lock).unwrap();
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+    lock.into_parts().0.into()
+}
+
+#[test]
+fn what_a_killed_run_left_is_swept_by_the_next_clone_in_that_place() {
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let left = staged(&volume, &staging_name(&volume, "0123456789abcdef"));
+        let lone_lock = volume.path().join(format!("{}.lock", staging_name(&volume, "1123456789abcdef")));
+        fs::create_dir(&lone_lock).unwrap();
+        let without_lock = staged(&volume, &staging_name(&volume, "2123456789abcdef"));
+        fs::remove_dir(lock_of(&without_lock)).unwrap();
+        Tree::new(volume.path()).file("elsewhere/file", "1");
+        let report = clone(volume.path().join("elsewhere/file"), volume.path().join("dst"));
+        assert_holds(volume.path(), &["elsewhere", "dst"]);
+        let swept: Vec<_> = report.warnings.iter().filter(|warning| warning.code == "swept").collect();
+        assert_eq!(swept.len(), 2, "{:?}", report.warnings);
+        assert!(swept.iter().any(|warning| warning.path.as_deref() == Some(&left)), "{swept:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_a_killed_run_left_is_swept_with_what_is_nested_in_it() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let left = volume.path().join(staging_name(&volume, "0123456789abcdef"));
+    subvolume(&left);
+    Tree::new(&left).file("a/file", "1");
+    subvolume(left.join("a/nested"));
+    fs::create_dir(lock_of(&left)).unwrap();
+    Tree::new(volume.path()).file("file", "1");
+    clone(volume.path().join("file"), volume.path().join("dst"));
+    assert_holds(volume.path(), &["file", "dst"]);
+}
+
+#[test]
+fn a_staged_tree_whose_maker_lives_is_never_touched() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let alive = staged(&volume, &staging_name(&volume, "0123456789abcdef"));
+    let lock = hold(&lock_of(&alive));
+    let before = fingerprint(&alive);
+    Tree::new(volume.path()).file("file", "1");
+    clone(volume.path().join("file"), volume.path().join("first"));
+    before.assert_unchanged(&alive);
+    assert!(lock_of(&alive).exists());
+    drop(lock);
+    clone(volume.path().join("file"), volume.path().join("second"));
+    assert_holds(volume.path(), &["file", "first", "second"]);
+}
+
+#[test]
+fn names_of_other_users_and_machines_and_purposes_are_never_touched() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let own = staging_name(&volume, "0123456789abcdef");
+    let fields: Vec<&str> = own.split('-').collect();
+    let [prefix, purpose, user, machine, boot, random] = fields[..] else { panic!("{own}") };
+    let other_user = (rustix::process::geteuid().as_raw() + 1).to_string();
+    let unlike = [
+        [prefix, purpose, &other_user, machine, boot, random].join("-"),
+        [prefix, purpose, user, "00000000", "00000000", random].join("-"),
+        [prefix, "overlay", user, machine, boot, random].join("-"),
+        [prefix, "unknown", user, machine, boot, random].join("-"),
+        [prefix, purpose, user, machine, boot, "0123"].join("-"),
+        [prefix, purpose, user, machine, boot, random, "more"].join("-"),
+        ".calve".to_owned(),
+        ".calve-staging".to_owned(),
+    ];
+    for name in &unlike {
+        staged(&volume, name);
+    }
+    let names = names_in(volume.path());
+    let before = fingerprint(volume.path());
+    Tree::new(volume.path()).file("file", "1");
+    clone(volume.path().join("file"), volume.path().join("dst"));
+    fs::remove_file(volume.path().join("file")).unwrap();
+    fs::remove_file(volume.path().join("dst")).unwrap();
+    assert_eq!(names_in(volume.path()), names);
+    let changes = before.changes(&fingerprint(volume.path()));
+    assert!(changes.iter().all(|change| change.starts_with("`.`") || change.starts_with("``")), "{changes:?}");
+    // The same machine after a restart, and another container on this kernel.
+    for name in [
+        [prefix, purpose, user, machine, "00000000", random].join("-"),
+        [prefix, purpose, user, "00000000", boot, random].join("-"),
+    ] {
+        let left = staged(&volume, &name);
+        Tree::new(volume.path()).file("file", "1");
+        clone(volume.path().join("file"), volume.path().join("dst"));
+        assert!(!left.exists(), "{name}");
+        fs::remove_file(volume.path().join("dst")).unwrap();
+    }
+}
+
+#[test]
+fn a_hidden_name_that_is_a_link_or_a_mount_leads_nowhere() {
+    let (Some(volume), Some(other)) = (Volume::new(FileSystem::Ext4), Volume::new(FileSystem::Tmpfs)) else { return };
+    Tree::new(other.path()).file("precious/file", "1");
+    let before = fingerprint(other.path());
+    let link = staging_name(&volume, "0123456789abcdef");
+    Tree::new(volume.path()).file("file", "1").symlink(&link, other.path()).dir(format!("{link}.lock"));
+    let mounted = staging_name(&volume, "1123456789abcdef");
+    let below = staging_name(&volume, "2123456789abcdef");
+    fs::create_dir(volume.path().join(format!("{mounted}.lock"))).unwrap();
+    fs::create_dir(volume.path().join(format!("{below}.lock"))).unwrap();
+    let mounts = (volume.bind(other.path(), &mounted), volume.bind(other.path().join("precious"), format!("{below}/sub")));
+    let report = clone(volume.path().join("file"), volume.path().join("dst"));
+    assert!(report.warnings.iter().any(|warning| warning.code == "not_swept"), "{:?}", report.warnings);
+    drop(mounts);
+    before.assert_unchanged(other.path());
+    fs::remove_file(volume.path().join("dst")).unwrap();
+    clone(volume.path().join("file"), volume.path().join("dst"));
+    assert_holds(volume.path(), &["file", "dst"]);
+}
+
+/// A directory in which both a slow clone is made and quick ones sweep.
+fn sweeping_while_staging(file_system: FileSystem, rounds: usize) {
+    let Some(volume) = Volume::new(file_system) else { return };
+    let src = volume.path().join("src");
+    node_modules_like(&src, 40);
+    Tree::new(volume.path()).file("tiny", "1").dir("place");
+    let place = volume.path().join("place");
+    let done = AtomicBool::new(false);
+    let sweeps = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _finished = Finished(&done);
+            for round in 0..rounds {
+                let dst = place.join("slow");
+                if let Err(error) = clone_tree(&src, &dst, &only(Strategy::Copy)) {
+                    assert!(!matches!(error, Error::StagingLost(_)), "round {round}: {error}");
+                    panic!("round {round}: {error}");
+                }
+                remove_tree(&dst, &RemoveOptions::default()).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let dst = place.join("quick");
+                clone_with(&CloneOptions::default(), volume.path().join("tiny"), &dst);
+                fs::remove_file(&dst).unwrap();
+                reap_all(&place);
+                sweeps.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    });
+    assert!(sweeps.into_inner() >= rounds / 4, "too few sweeps to tell");
+    reap_all(&place);
+    assert_holds(&place, &[]);
+}
+
+struct Finished<'a>(&'a AtomicBool);
+
+impl Drop for Finished<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn sweeping_a_thousand_times_while_another_is_staging_loses_nothing() {
+    sweeping_while_staging(FileSystem::Tmpfs, 1_000);
+}
+
+#[test]
+fn sweeping_while_another_is_staging_loses_nothing_on_btrfs() {
+    sweeping_while_staging(FileSystem::Btrfs, 200);
+}
+
+#[test]
+fn names_that_no_utf8_can_hold_are_passed_over() {
+    use std::os::unix::ffi::OsStrExt;
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let odd = std::ffi::OsStr::from_bytes(b".calve-staging-\xff");
+    Tree::new(volume.path()).file("file", "1").dir(odd);
+    clone(volume.path().join("file"), volume.path().join("dst"));
+    assert!(volume.path().join(odd).exists());
+}

@@ -1,0 +1,15 @@
+//! The program as its users meet it: what it prints, how it ends, and what it leaves behind when things go wrong.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
+
+mod bad_input;
+mod contract;
+mod faults;
+mod kill;
+mod limits;
+mod probe;
+mod process;
+mod program;
+mod rm;
+mod spot;
+mod unprivileged;

@@ -1,0 +1,239 @@
+//! One run of `calve`, and what is asserted about it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use calve_testkit::Unprivileged;
+use serde_json::Value;
+
+/// The program of this build.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_calve");
+
+/// A command line of `calve`.
+pub(crate) struct Calve {
+    command: Command,
+}
+
+pub(crate) fn cp() -> Calve {
+    calve(["cp"])
+}
+
+pub(crate) fn rm() -> Calve {
+    calve(["rm"])
+}
+
+pub(crate) fn probe() -> Calve {
+    calve(["probe"])
+}
+
+pub(crate) fn calve<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Calve {
+    let mut command = Command::new(PROGRAM);
+    command.args(args);
+    Calve { command }
+}
+
+impl Calve {
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Runs in the directory `dir`.
+    pub(crate) fn within(mut self, dir: impl AsRef<Path>) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// The same command line, run by the shell after `before` (`"ulimit -n 64;"`), with `redirections` (`"2>&-"`).
+    pub(crate) fn in_shell(self, before: &str, redirections: &str) -> Self {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("{before} exec \"$0\" \"$@\" {redirections}")).arg(self.command.get_program());
+        Self { command: carry_over(&self.command, command) }
+    }
+
+    /// The same command line, run by somebody who owns nothing. The program is taken from where he can reach it.
+    pub(crate) fn as_somebody_else(self, reachable: &Reachable) -> Self {
+        let command = Unprivileged::command(reachable.program());
+        Self { command: carry_over(&self.command, command) }
+    }
+
+    /// The same command line on a terminal of its own, as `script` makes one. Everything comes out on stdout.
+    pub(crate) fn on_a_terminal(self) -> Self {
+        let words = std::iter::once(self.command.get_program()).chain(self.command.get_args());
+        let line = words.map(quoted).collect::<Vec<_>>().join(OsStr::new(" "));
+        let mut command = Command::new("script");
+        command.args(["-qec".as_ref(), line.as_os_str(), "/dev/null".as_ref()]).env("TERM", "xterm");
+        for (name, value) in self.command.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        if let Some(dir) = self.command.get_current_dir() {
+            command.current_dir(dir);
+        }
+        Self { command }
+    }
+
+    pub(crate) fn command(self) -> Command {
+        self.command
+    }
+
+    /// Starts it, with its output kept for [`Running::wait`].
+    pub(crate) fn start(mut self) -> Running {
+        let line = format!("{:?}", self.command);
+        let piped = self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running { child: piped.spawn().unwrap(), line }
+    }
+
+    pub(crate) fn run(self) -> Ran {
+        self.start().wait()
+    }
+
+    /// Runs it and expects success.
+    #[track_caller]
+    pub(crate) fn succeeds(self) -> Ran {
+        let ran = self.run();
+        ran.ended(0);
+        ran
+    }
+
+    /// Runs it and expects exit code `code`, an error on stderr, and nothing on stdout.
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32) -> Ran {
+        let ran = self.run();
+        ran.ended(code);
+        assert_eq!(ran.stdout, "", "{} printed on stdout although it failed", ran.line);
+        assert!(ran.stderr.contains("error: "), "{}: no error is printed: {}", ran.line, ran.stderr);
+        ran
+    }
+}
+
+fn carry_over(from: &Command, mut to: Command) -> Command {
+    to.args(from.get_args());
+    for (name, value) in from.get_envs() {
+        to.env(name, value.unwrap_or_default());
+    }
+    if let Some(dir) = from.get_current_dir() {
+        to.current_dir(dir);
+    }
+    to
+}
+
+/// For the shell.
+fn quoted(word: &OsStr) -> OsString {
+    let mut quoted = OsString::from("'");
+    quoted.push(word);
+    quoted.push("'");
+    quoted
+}
+
+/// A run that has not ended.
+pub(crate) struct Running {
+    child: Child,
+    line: String,
+}
+
+impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    pub(crate) fn wait(self) -> Ran {
+        let output = self.child.wait_with_output().unwrap();
+        Ran {
+            status: output.status,
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            line: self.line,
+        }
+    }
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    line: String,
+}
+
+impl Ran {
+    #[track_caller]
+    pub(crate) fn ended(&self, code: i32) {
+        let Self { status, stdout, stderr, line } = self;
+        assert_eq!(status.code(), Some(code), "{line} ended with {status}\nstdout: {stdout}\nstderr: {stderr}");
+    }
+
+    pub(crate) fn was_killed(&self) -> bool {
+        self.status.signal() == Some(9)
+    }
+
+    /// Expects each of `words` on stderr.
+    #[track_caller]
+    pub(crate) fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "{}: stderr lacks {word:?}: {}", self.line, self.stderr);
+        }
+        self
+    }
+
+    /// Expects a line that tells what to do next.
+    #[track_caller]
+    pub(crate) fn hints(self) -> Self {
+        let hinted = self.stderr.lines().any(|line| line.strip_prefix("hint: ").is_some_and(|hint| !hint.is_empty()));
+        assert!(hinted, "{}: no hint: {}", self.line, self.stderr);
+        self
+    }
+
+    /// The one JSON document that is all of stdout.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        match serde_json::from_str(&self.stdout) {
+            Ok(document) => document,
+            Err(error) => panic!("{}: stdout is no JSON document: {error}\n{}", self.line, self.stdout),
+        }
+    }
+}
+
+/// The program at a place that every user can reach.
+pub(crate) struct Reachable {
+    program: PathBuf,
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Reachable {
+    pub(crate) fn new() -> Self {
+        let built = Path::new(PROGRAM);
+        if built.ancestors().all(may_be_searched_by_all) {
+            return Self { program: built.into(), _folder: None };
+        }
+        let folder = tempfile::tempdir().unwrap();
+        rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
+        let program = folder.path().join("calve");
+        fs_err::copy(built, &program).unwrap();
+        Self { program, _folder: Some(folder) }
+    }
+
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+}
+
+fn may_be_searched_by_all(path: &Path) -> bool {
+    rustix::fs::stat(path).is_ok_and(|stat| stat.st_mode & 0o001 != 0)
+}
