@@ -310,7 +310,7 @@ impl Worker<'_> {
         self.once_per_inode(at, name, &stat, |worker, created| {
             worker.load_named_xattrs(at, name)?;
             let mode = Mode::RUSR | Mode::WUSR;
-            match sys::make_node(at.dst, name, kind, mode, stat.st_rdev) {
+            match sys::make_node(at.dst, name, kind, mode, &stat) {
                 Ok(()) => created(),
                 Err(Errno::PERM) if kind != FileType::Fifo => {
                     worker.fill.notes.skipped(path(), "device node: creating one needs privilege");
