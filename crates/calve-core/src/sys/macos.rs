@@ -68,6 +68,11 @@ pub(crate) fn copy_nocow(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>) -> Result<b
     Ok(false)
 }
 
+/// There is no such attribute.
+pub(crate) fn clear_nocow(_directory: BorrowedFd<'_>) -> Result<bool> {
+    Ok(false)
+}
+
 /// Threads share one descriptor table; there is no other.
 pub(crate) fn private_descriptors(_keep: &[BorrowedFd<'_>]) {}
 

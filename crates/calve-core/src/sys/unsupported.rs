@@ -42,6 +42,10 @@ pub(crate) fn copy_nocow(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>) -> Result<b
     Ok(false)
 }
 
+pub(crate) fn clear_nocow(_directory: BorrowedFd<'_>) -> Result<bool> {
+    Ok(false)
+}
+
 /// Threads share one descriptor table.
 pub(crate) fn private_descriptors(_keep: &[BorrowedFd<'_>]) {}
 

@@ -10,4 +10,5 @@ mod atomicity;
 mod changing;
 mod conformance;
 mod hostile;
+mod remove;
 mod sweep;

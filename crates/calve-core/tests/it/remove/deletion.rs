@@ -1,0 +1,161 @@
+//! Deleting what resists, and stopping at what appears in the way.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use calve_core::{Error, RemoveOptions};
+use calve_testkit::{FileSystem, Tree, Unprivileged, Volume, everything, fingerprint, wide};
+use fs_err as fs;
+use rustix::io::Errno;
+
+use super::{reap_in, refused, remove, waiting};
+use crate::child;
+use crate::cloning::{assert_errno, assert_holds, run};
+
+fn chattr(flags: &str, path: &std::path::Path) {
+    run("chattr", |chattr| chattr.arg(flags).arg(path));
+}
+
+#[test]
+fn an_immutable_file_is_named_and_deleted_when_it_is_no_more() {
+    for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let tree = Tree::new(volume.path().join("tree")).file("a/stuck", "1").file("a/b/c", "2").file("d", "3");
+        chattr("+i", &tree.path().join("a/stuck"));
+        let error = refused(tree.path(), &waiting());
+        assert_errno(&error, Errno::PERM);
+        let Error::Io { path, .. } = &error else { panic!("{error}") };
+        assert!(path.ends_with("a/stuck") && path.starts_with(volume.path()), "{error}");
+        // Everything else is gone, and what is left is named by a path that is there.
+        assert!(path.exists(), "{error}");
+        assert_eq!(crate::cloning::names_in(path.parent().unwrap()), ["stuck"]);
+        let reaped = reap_in(volume.path());
+        assert!(reaped.failure.unwrap().to_string().contains("a/stuck"));
+        chattr("-i", path);
+        assert!(reap_in(volume.path()).failure.is_none());
+        assert_holds(volume.path(), &[]);
+    }
+}
+
+#[test]
+fn an_immutable_directory_cannot_be_moved_and_is_named() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let tree = Tree::new(volume.path().join("tree")).file("file", "1");
+    chattr("+i", tree.path());
+    let before = fingerprint(tree.path());
+    for options in [RemoveOptions::default(), waiting()] {
+        assert_errno(&refused(tree.path(), &options), Errno::PERM);
+        assert_holds(volume.path(), &["tree"]);
+    }
+    before.assert_unchanged(tree.path());
+    chattr("-i", tree.path());
+}
+
+/// As somebody who owns the tree and nothing else.
+#[test]
+fn an_unprivileged_owner_removes_what_is_read_only_to_its_owner() {
+    if let Some(place) = child::place() {
+        let place = place.join("theirs");
+        for wait in [true, false] {
+            let tree = place.join("tree");
+            everything(&tree);
+            Tree::new(&tree).file("closed/inside/file", "1").mode("closed/inside", 0o000).mode("closed", 0o400).mode("", 0o500);
+            let report = remove(&tree, &if wait { waiting() } else { RemoveOptions::default() });
+            assert_eq!(report.trashed.is_none(), wait, "{report:?}");
+            let reaped = reap_in(&place);
+            assert!(reaped.failure.is_none(), "{reaped:?}");
+            assert_holds(&place, &[]);
+        }
+        // A parent that cannot be written to: nothing can be renamed in it, but what is inside can be deleted.
+        Tree::new(&place).file("fixed/tree/a/file", "1").mode("fixed", 0o555);
+        let error = refused(place.join("fixed/tree"), &RemoveOptions::default());
+        assert_errno(&error, Errno::ACCESS);
+        assert_holds(place.join("fixed/tree"), &[]);
+        return;
+    }
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        Tree::new(volume.path()).dir("theirs").owner("theirs", Unprivileged::UID, Unprivileged::GID);
+        let name = "remove::deletion::an_unprivileged_owner_removes_what_is_read_only_to_its_owner";
+        child::run_copied(name, &volume, volume.path(), |program| Unprivileged::command(program));
+    }
+}
+
+#[test]
+fn where_the_parent_permits_no_rename_the_tree_is_deleted_in_place() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let tree = Tree::new(volume.path()).file("parent/tree/a/file", "1").file("parent/tree/b", "2");
+    // Nothing can be created in it, and nothing renamed or removed; what is in the tree can.
+    chattr("+a", &tree.path().join("parent"));
+    let error = refused(volume.path().join("parent/tree"), &RemoveOptions::default());
+    chattr("-a", &volume.path().join("parent"));
+    assert_errno(&error, Errno::PERM);
+    assert_holds(volume.path().join("parent/tree"), &[]);
+    for name in crate::cloning::names_in(volume.path().join("parent")) {
+        assert!(name == "tree" || name.ends_with(".lock"), "{name}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_no_reason_to_keep_a_tree() {
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 8 << 20) else { return };
+    wide(volume.path().join("tree"), 200);
+    let mut filler = 0;
+    while fs::write(volume.path().join(format!("filler-{filler}")), vec![b'x'; 64 << 10]).is_ok() {
+        filler += 1;
+    }
+    remove(volume.path().join("tree"), &waiting());
+    assert!(!volume.path().join("tree").exists());
+}
+
+#[test]
+fn a_mount_that_appears_below_is_never_crossed() {
+    const ROUNDS: usize = 40;
+    let (Some(volume), Some(other)) = (Volume::new(FileSystem::Tmpfs), Volume::new(FileSystem::Tmpfs)) else { return };
+    Tree::new(other.path()).file("precious/file", "1").file("file", "2");
+    let before = fingerprint(other.path());
+    let mut met = 0;
+    for round in 0..ROUNDS {
+        let place = volume.path().join(format!("place-{round}"));
+        let tree = place.join("tree");
+        for number in 0..60 {
+            Tree::new(&tree).file(format!("{number:02}/a/b/file"), "1");
+        }
+        let points: Vec<_> = ["30/a", "59", "45/a/b"].map(|point| tree.join(point)).into();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // After the check that comes first; a bind mount keeps its place when the tree is renamed.
+                for point in &points {
+                    thread::sleep(Duration::from_micros(40 * (round as u64 % 10)));
+                    if !done.load(Ordering::Relaxed) {
+                        let _ = rustix::mount::mount_bind(other.path(), point);
+                    }
+                }
+            });
+            let result = calve_core::remove_tree(&tree, &waiting());
+            done.store(true, Ordering::Relaxed);
+            met += usize::from(result.is_err());
+        });
+        before.assert_unchanged(other.path());
+        while let Some(point) = mounted_below(&place) {
+            rustix::mount::unmount(&point, rustix::mount::UnmountFlags::DETACH).unwrap();
+        }
+    }
+    assert!(met > 0, "no mount appeared in time");
+}
+
+fn mounted_below(place: &std::path::Path) -> Option<std::path::PathBuf> {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mut points = table.lines().filter_map(|line| line.split(' ').nth(4));
+    points.rfind(|point| std::path::Path::new(point).starts_with(place)).map(Into::into)
+}
+
+#[test]
+fn files_with_other_names_elsewhere_keep_those() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    Tree::new(volume.path()).file("kept/file", "1").hard_link("tree/same file", "kept/file").mode("kept/file", 0o400);
+    remove(volume.path().join("tree"), &waiting());
+    assert_eq!(fs::read_to_string(volume.path().join("kept/file")).unwrap(), "1");
+}

@@ -1,0 +1,105 @@
+//! Trash does not show in `git status`, and what it hides behind belongs to nobody else.
+
+use std::path::Path;
+
+use calve_core::RemoveOptions;
+use calve_testkit::{Tree, fingerprint, require_program};
+use fs_err as fs;
+
+use super::{reap_in, remove};
+use crate::cloning::{assert_holds, names_in, run};
+
+fn git(repository: &Path, arguments: &[&str]) -> String {
+    run("git", |git| {
+        git.current_dir(repository)
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+            .args(arguments)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+    })
+}
+
+fn status(repository: &Path) -> String {
+    git(repository, &["status", "--porcelain", "--untracked-files=all"])
+}
+
+fn repository() -> Option<(tempfile::TempDir, std::path::PathBuf)> {
+    if !require_program("git") {
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let repository = folder.path().join("repository");
+    fs::create_dir(&repository).unwrap();
+    git(&repository, &["init", "-q"]);
+    fs::write(repository.join("kept"), "1").unwrap();
+    git(&repository, &["add", "kept"]);
+    git(&repository, &["commit", "-q", "-m", "first"]);
+    Some((folder, repository))
+}
+
+#[test]
+fn a_removed_tree_does_not_show() {
+    let Some((_folder, repository)) = repository() else { return };
+    Tree::new(repository.join("build")).file("a/b", "1").file("c", "2");
+    remove(repository.join("build"), &RemoveOptions::default());
+    assert!(names_in(&repository).iter().any(|name| name.starts_with(".calve-trash-")));
+    assert_eq!(status(&repository), "");
+}
+
+#[test]
+fn nor_does_a_removed_repository_or_worktree() {
+    let Some((_folder, repository)) = repository() else { return };
+    let inner = repository.join("inner");
+    fs::create_dir(&inner).unwrap();
+    git(&inner, &["init", "-q"]);
+    fs::write(inner.join("file"), "1").unwrap();
+    git(&inner, &["add", "."]);
+    git(&inner, &["commit", "-q", "-m", "inner"]);
+    git(&repository, &["worktree", "add", "-q", "linked"]);
+    for name in ["inner", "linked"] {
+        assert_ne!(status(&repository), "", "{name} shows before");
+        remove(repository.join(name), &RemoveOptions::default());
+    }
+    assert_eq!(status(&repository), "");
+    reap_in(&repository);
+    assert_holds(&repository, &[".git", "kept"]);
+}
+
+#[test]
+fn an_ignore_file_with_another_name_elsewhere_is_not_written_to() {
+    let Some((_folder, repository)) = repository() else { return };
+    Tree::new(&repository)
+        .file(".git/info/kept", "!important\n")
+        .hard_link("build/.gitignore", ".git/info/kept")
+        .file("build/important", "1")
+        .symlink("other/.gitignore", "../kept")
+        .file("other/file", "1")
+        .file("read-only/.gitignore", "!file\n")
+        .file("read-only/file", "1")
+        .mode("read-only", 0o500);
+    let inode = |path: &str| rustix::fs::lstat(repository.join(path)).unwrap().st_ino;
+    let (kept, other) = (inode(".git/info/kept"), fs::read(repository.join("kept")).unwrap());
+    for name in ["build", "other", "read-only"] {
+        remove(repository.join(name), &RemoveOptions::default());
+    }
+    assert_eq!(fs::read_to_string(repository.join(".git/info/kept")).unwrap(), "!important\n");
+    assert_eq!((inode(".git/info/kept"), fs::read(repository.join("kept")).unwrap()), (kept, other));
+    assert_eq!(status(&repository), "");
+    let before = fingerprint(repository.join("kept").parent().unwrap().join(".git/info"));
+    reap_in(&repository);
+    assert_eq!(fs::read_to_string(repository.join(".git/info/kept")).unwrap(), "!important\n");
+    // One name less is the only change.
+    let changes = before.changes(&fingerprint(repository.join(".git/info")));
+    assert!(changes.iter().all(|change| change.contains("kept")), "{changes:?}");
+    assert_holds(&repository, &[".git", "kept"]);
+}
+
+#[test]
+fn a_staged_clone_of_a_killed_run_does_not_show_either_when_only_its_lock_is_left() {
+    let Some((_folder, repository)) = repository() else { return };
+    Tree::new(repository.join("build")).file("a", "1");
+    let trashed = remove(repository.join("build"), &RemoveOptions::default()).trashed.unwrap();
+    fs::remove_dir_all(repository.join(&trashed.name)).unwrap();
+    assert!(names_in(&repository).iter().any(|name| name.ends_with(".lock")));
+    assert_eq!(status(&repository), "");
+}

@@ -1,0 +1,79 @@
+//! btrfs subvolumes are deleted as such, by a call whose cost does not grow with them.
+
+use calve_core::RemoveOptions;
+use calve_testkit::{FileSystem, Tree, Unprivileged, Volume, wide};
+
+use super::{reap_in, remove, waiting};
+use crate::child;
+use crate::cloning::{assert_holds, run, subvolume};
+
+fn subvolumes(volume: &Volume) -> usize {
+    run("btrfs", |btrfs| btrfs.args(["subvolume", "list"]).arg(volume.path())).lines().count()
+}
+
+fn snapshot(volume: &Volume, read_only: bool, of: &str, at: &str) {
+    let (of, at) = (volume.path().join(of), volume.path().join(at));
+    run("btrfs", |btrfs| {
+        btrfs.args(["-q", "subvolume", "snapshot"]).args(read_only.then_some("-r")).args([of, at])
+    });
+}
+
+#[test]
+fn subvolumes_nested_and_read_only_ones_too_are_deleted() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    for wait in [true, false] {
+        let tree = volume.path().join("tree");
+        subvolume(&tree);
+        wide(tree.join("many"), 500);
+        Tree::new(&tree).dir("a/b");
+        subvolume(tree.join("a/b/nested one"));
+        Tree::new(&tree).file("a/b/nested one/deep/er/file", "1");
+        subvolume(tree.join("a/b/nested one/deep/er/nested two"));
+        snapshot(&volume, true, "tree", "tree/a/read-only");
+        snapshot(&volume, true, "tree", "read-only");
+        assert!(subvolumes(&volume) >= 5);
+        for name in ["tree", "read-only"] {
+            let report = remove(volume.path().join(name), &if wait { waiting() } else { RemoveOptions::default() });
+            assert!(!wait || report.deleted < 100, "entry by entry: {report:?}");
+        }
+        let reaped = reap_in(volume.path());
+        assert!(reaped.failure.is_none(), "{reaped:?}");
+        assert_holds(volume.path(), &[]);
+        assert_eq!(subvolumes(&volume), 0);
+    }
+}
+
+#[test]
+fn a_subvolume_in_an_ordinary_tree_goes_with_it() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    Tree::new(volume.path()).file("tree/a/file", "1").file("tree/z", "1");
+    subvolume(volume.path().join("tree/a/inner"));
+    wide(volume.path().join("tree/a/inner/many"), 300);
+    assert!(remove(volume.path().join("tree"), &waiting()).deleted < 50);
+    assert_holds(volume.path(), &[]);
+    assert_eq!(subvolumes(&volume), 0);
+}
+
+#[test]
+fn an_owner_without_privileges_empties_and_removes_their_own() {
+    if let Some(place) = child::place() {
+        let place = place.join("theirs");
+        subvolume(place.join("tree"));
+        Tree::new(place.join("tree")).file("a/b/file", "1").mode("a/b", 0o500);
+        subvolume(place.join("tree/a/inner"));
+        Tree::new(place.join("tree")).file("a/inner/file", "1");
+        remove(place.join("tree"), &waiting());
+        assert_holds(&place, &[]);
+        return;
+    }
+    for builder in [
+        Volume::builder(FileSystem::Btrfs),
+        Volume::builder(FileSystem::Btrfs).mount_option("user_subvol_rm_allowed"),
+    ] {
+        let Some(volume) = builder.mount() else { return };
+        Tree::new(volume.path()).dir("theirs").owner("theirs", Unprivileged::UID, Unprivileged::GID);
+        let name = "remove::subvolumes::an_owner_without_privileges_empties_and_removes_their_own";
+        child::run_copied(name, &volume, volume.path(), |program| Unprivileged::command(program));
+        assert_eq!(subvolumes(&volume), 0);
+    }
+}

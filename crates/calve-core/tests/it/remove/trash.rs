@@ -1,0 +1,117 @@
+//! The trash: one rename, a lock, and a reaper.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use calve_core::{Background, Cancel, Error, RemoveOptions, has_trash, reap};
+use calve_testkit::{FileSystem, Tree, Volume, deep, everything, wide};
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+
+use super::{reap_in, remove, waiting};
+use crate::cloning::{assert_holds, names_in};
+
+#[test]
+fn a_tree_is_renamed_to_a_hidden_sibling_and_reaped_later() {
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let tree = volume.path().join("tree");
+        everything(&tree);
+        let inode = fs::symlink_metadata(&tree).unwrap().ino();
+        assert!(!has_trash(volume.path()));
+        let report = remove(&tree, &RemoveOptions::default());
+        let trashed = report.trashed.unwrap();
+        let name = trashed.name.to_str().unwrap();
+        assert!(name.starts_with(".calve-trash-"), "{name}");
+        let hidden = trashed.parent.join(name);
+        assert_eq!(fs::symlink_metadata(&hidden).unwrap().ino(), inode, "it is the same directory, not a copy");
+        assert_eq!(fs::symlink_metadata(&hidden).unwrap().permissions().mode() & 0o7777, 0o700);
+        assert_eq!(report.deleted, 0);
+        assert_holds(volume.path(), &[name, &format!("{name}.lock")]);
+        assert!(has_trash(volume.path()));
+        let reaped = reap_in(volume.path());
+        assert!(reaped.failure.is_none(), "{reaped:?}");
+        assert!(reaped.deleted > 100, "{reaped:?}");
+        assert_holds(volume.path(), &[]);
+        assert!(!has_trash(volume.path()));
+    }
+}
+
+#[test]
+fn its_time_does_not_grow_with_the_tree() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    wide(volume.path().join("tree"), 20_000);
+    let report = remove(volume.path().join("tree"), &RemoveOptions::default());
+    assert!(report.elapsed.as_millis() < 100, "{:?}", report.elapsed);
+    reap_in(volume.path());
+    assert_holds(volume.path(), &[]);
+}
+
+#[test]
+fn waiting_means_that_everything_is_gone() {
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let tree = volume.path().join("tree");
+        everything(&tree);
+        deep(tree.join("deep"), 300);
+        let report = remove(&tree, &waiting());
+        assert_eq!(report.trashed, None);
+        assert!(report.deleted > 400, "{report:?}");
+        assert_holds(volume.path(), &[]);
+    }
+}
+
+#[test]
+fn two_thousand_levels_are_no_obstacle() {
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    let tree = volume.path().join("tree");
+    let shape = deep(&tree, 2_000);
+    // The root, and the file that hides the trash from git.
+    assert_eq!(remove(&tree, &waiting()).deleted, shape.files + shape.directories + 1);
+    assert_holds(volume.path(), &[]);
+}
+
+#[test]
+fn trash_that_another_reaper_is_busy_with_is_left_to_it() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    Tree::new(volume.path()).file("tree/file", "1");
+    let trashed = remove(volume.path().join("tree"), &RemoveOptions::default()).trashed.unwrap();
+    let lock = fs::File::open(volume.path().join(format!("{}.lock", trashed.name.to_string_lossy()))).unwrap();
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody holds the lock of waiting trash");
+    assert_eq!(reap_in(volume.path()).deleted, 0);
+    assert!(volume.path().join(&trashed.name).join("file").exists());
+    drop(lock);
+    reap_in(volume.path());
+    assert_holds(volume.path(), &[]);
+}
+
+#[test]
+fn a_cancelled_reaper_leaves_the_rest_for_the_next() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    wide(volume.path().join("tree"), 200);
+    remove(volume.path().join("tree"), &RemoveOptions::default());
+    let stop = Cancel::default();
+    stop.cancel();
+    let parent = fs::File::open(volume.path()).unwrap();
+    let result = reap(parent.into_parts().0.into(), volume.path(), Background::No, &stop);
+    assert!(matches!(result, Err(Error::Interrupted)), "{result:?}");
+    assert!(has_trash(volume.path()));
+    reap_in(volume.path());
+    assert_holds(volume.path(), &[]);
+}
+
+#[test]
+fn many_trees_are_reaped_at_once() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    for number in 0..50 {
+        let name = format!("tree-{number}");
+        Tree::new(volume.path().join(&name)).file("a/b", "1").mode("a", 0o000);
+        remove(volume.path().join(name), &RemoveOptions::default());
+    }
+    assert_eq!(names_in(volume.path()).len(), 100);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert!(reap_in(volume.path()).failure.is_none()));
+        }
+    });
+    assert_holds(volume.path(), &[]);
+}
