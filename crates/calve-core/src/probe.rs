@@ -16,7 +16,7 @@ use crate::source::Source;
 use crate::strategy::{IN_ORDER, Reason, Wish};
 use crate::sys;
 use crate::tree::metadata::Created;
-use crate::tree::place::Place;
+use crate::tree::place::{Place, identity};
 use crate::tree::staging::Staging;
 
 /// What was found out: all that the choice of a strategy may depend on.
@@ -181,7 +181,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         refused: method.accepts(&facts, &wish).err().map(|reason| reason.by(method.strategy())),
     });
     Ok(ProbeReport {
-        src: place_report(src, source.directory(), source.stat().st_dev as u64),
+        src: place_report(src, source.directory(), source.identity().0),
         dst: place_report(dst, place.parent(), device_of(place.parent())),
         offers: offers.into(),
         chosen: chosen.strategy(),
@@ -190,7 +190,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
 }
 
 fn device_of(directory: BorrowedFd<'_>) -> u64 {
-    rustix::fs::fstat(directory).map_or(0, |stat| stat.st_dev as u64)
+    rustix::fs::fstat(directory).map_or(0, |stat| identity(&stat).0)
 }
 
 fn place_report(path: &Path, directory: BorrowedFd<'_>, device: u64) -> PlaceReport {

@@ -228,24 +228,13 @@ pub(crate) fn rename_no_replace(
 }
 
 /// Exchanges two names in one step. ENOTSUP on file systems that cannot.
-pub(crate) fn rename_exchange(
-    from: BorrowedFd<'_>,
-    name: &CStr,
-    parent: BorrowedFd<'_>,
-    other: &CStr,
-) -> Result<()> {
+pub(crate) fn rename_exchange(from: BorrowedFd<'_>, name: &CStr, parent: BorrowedFd<'_>, other: &CStr) -> Result<()> {
     rustix::fs::renameat_with(from, name, parent, other, RenameFlags::EXCHANGE)
 }
 
 /// Makes a FIFO, or a device node with the number that `like` has. ENOSYS before macOS 13, which has no such call relative to
 /// a directory.
-pub(crate) fn make_node(
-    parent: BorrowedFd<'_>,
-    name: &CStr,
-    kind: FileType,
-    mode: Mode,
-    like: &Stat,
-) -> Result<()> {
+pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mode: Mode, like: &Stat) -> Result<()> {
     type Mknodat = unsafe extern "C" fn(c_int, *const libc::c_char, libc::mode_t, libc::dev_t) -> c_int;
     // Looked up when needed: a program that names it directly does not start on older systems.
     // SAFETY: the name is a C string; the search changes nothing.
@@ -353,9 +342,8 @@ fn system_value(name: &CStr) -> Option<Vec<u8>> {
     let mut value = vec![0u8; 64];
     let mut length = value.len();
     // SAFETY: the call writes at most `length` bytes to where `value` is, and says in `length` how many; nothing is set.
-    let done = unsafe {
-        libc::sysctlbyname(name.as_ptr(), value.as_mut_ptr().cast(), &mut length, std::ptr::null_mut(), 0)
-    };
+    let done =
+        unsafe { libc::sysctlbyname(name.as_ptr(), value.as_mut_ptr().cast(), &mut length, std::ptr::null_mut(), 0) };
     result(done).ok()?;
     value.truncate(length);
     Some(value).filter(|value| !value.is_empty())

@@ -178,13 +178,7 @@ pub(crate) fn rename_exchange(
 }
 
 /// Makes a FIFO, or a device node with the number that `like` has.
-pub(crate) fn make_node(
-    parent: BorrowedFd<'_>,
-    name: &CStr,
-    kind: FileType,
-    mode: Mode,
-    like: &Stat,
-) -> Result<()> {
+pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mode: Mode, like: &Stat) -> Result<()> {
     rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
 }
 

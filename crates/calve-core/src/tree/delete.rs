@@ -170,7 +170,13 @@ impl Worker<'_, '_> {
             }
         }
         let parent = top.directory.as_ref()?.as_fd();
-        match open_for_deletion(parent, name) {
+        let mut opened = open_for_deletion(parent, name);
+        if matches!(opened, Err(Errno::ACCESS)) {
+            // Its owner may read this directory and not search it.
+            let _ = rustix::fs::fchmod(parent, Mode::RWXU);
+            opened = open_for_deletion(parent, name);
+        }
+        match opened {
             Ok(directory) => {
                 let kept = keep_unless_subvolume(self.shared.on_btrfs, parent, name, directory);
                 self.deleted += u64::from(kept.is_none());

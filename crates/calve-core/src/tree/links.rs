@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::fs::Stat;
 
 use super::node::Node;
+use super::place::identity;
 
 /// The inodes with several names that were met so far.
 ///
@@ -50,7 +51,7 @@ impl Links {
     /// Claims an inode for a name, waiting while another worker is creating its first one.
     pub(crate) fn claim(&self, stat: &Stat, directory: &Arc<Node>, name: &CStr) -> Claim {
         let mut known = self.lock();
-        let device = stat.st_dev as u64;
+        let (device, _) = identity(stat);
         loop {
             let place = match known.devices.iter().position(|(number, _)| *number == device) {
                 Some(place) => place,

@@ -87,6 +87,7 @@ impl TrimSlashes for [u8] {
 }
 
 /// Device and inode: the identity of what is open or named.
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
 pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev as u64, stat.st_ino as u64)
 }

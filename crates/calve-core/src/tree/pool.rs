@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::Error;
 use crate::progress::Cancel;
@@ -143,8 +143,10 @@ impl<T: Send> Drop for StopOnPanic<'_, T> {
 
 /// How many workers, unless the caller says. More than eight only fight over the file system's locks.
 pub(crate) fn thread_count(wanted: Option<NonZeroUsize>) -> usize {
-    let default = || std::thread::available_parallelism().map_or(2, NonZeroUsize::get).clamp(1, 8);
-    wanted.map_or_else(default, NonZeroUsize::get).min(64)
+    // Asking takes longer than a small clone: it reads the control group's files.
+    static DEFAULT: OnceLock<usize> = OnceLock::new();
+    let count = || std::thread::available_parallelism().map_or(2, NonZeroUsize::get).clamp(1, 8);
+    wanted.map_or_else(|| *DEFAULT.get_or_init(count), NonZeroUsize::get).min(64)
 }
 
 /// How many directories each worker may keep open: 256 descriptors for all of them together, less some for files.

@@ -103,7 +103,9 @@ fn needed(
             let Ok(stat) = rustix::fs::statat(&directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
             let size = u64::try_from(stat.st_size).unwrap_or(0);
-            room.bytes += allocated.min(size.next_multiple_of(4096)) / (stat.st_nlink as u64).max(1);
+            #[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
+            let names = (stat.st_nlink as u64).max(1);
+            room.bytes += allocated.min(size.next_multiple_of(4096)) / names;
         }
     }
     Ok(room)

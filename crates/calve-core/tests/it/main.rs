@@ -10,5 +10,8 @@ mod atomicity;
 mod changing;
 mod conformance;
 mod hostile;
+mod independence;
+mod overlay;
 mod remove;
 mod sweep;
+mod tidy;

@@ -70,7 +70,7 @@ pub(super) fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     if !is_whole(bytes) {
         return Err(Errno::INVAL);
     }
-    let words = bytes.chunks_exact(size_of::<u32>()).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let words = bytes.as_chunks().0.iter().map(|word| u32::from_ne_bytes(*word));
     let words: Vec<u32> = words.collect();
     // SAFETY: `words` is aligned for the structure, and as long as its own header says (checked above), which is how much
     // the call reads.

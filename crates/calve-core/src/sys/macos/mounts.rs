@@ -38,10 +38,8 @@ pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
 
 /// The name of the file system that an open directory is on ("apfs").
 pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
-    rustix::fs::fstatfs(directory).map_or_else(
-        |_| "unknown".into(),
-        |mounted| String::from_utf8_lossy(text(&mounted.f_fstypename)).into_owned(),
-    )
+    rustix::fs::fstatfs(directory)
+        .map_or_else(|_| "unknown".into(), |mounted| String::from_utf8_lossy(text(&mounted.f_fstypename)).into_owned())
 }
 
 fn mounts() -> Result<Vec<libc::statfs>> {

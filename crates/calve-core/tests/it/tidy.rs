@@ -1,0 +1,182 @@
+//! The rules that hold for the sources themselves (ARCHITECTURE.md says why).
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+struct Source {
+    path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    /// The lines before the unit tests, with their numbers.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = self.text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
+        lines.enumerate().map(|(index, line)| (index + 1, line))
+    }
+
+    fn is_in(&self, directory: &str) -> bool {
+        self.path.starts_with(directory)
+    }
+}
+
+fn workspace() -> &'static Path {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.ancestors().nth(2).unwrap()
+}
+
+/// Every Rust file of the workspace, with its path from the workspace's root.
+fn sources() -> Vec<Source> {
+    let mut sources = Vec::new();
+    let mut waiting = vec![workspace().join("crates")];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("target") && !path.ends_with("node_modules") {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                sources.push(Source { path: path.strip_prefix(workspace()).unwrap().to_path_buf(), text });
+            }
+        }
+    }
+    assert!(sources.len() > 50);
+    sources
+}
+
+const CORE: &str = "crates/calve-core/src";
+
+#[track_caller]
+fn assert_none(found: &[String], rule: &str) {
+    assert!(found.is_empty(), "{rule}:\n  {}", found.join("\n  "));
+}
+
+/// Lines of code of the selected files that `is_wrong`.
+fn lines(select: impl Fn(&Source) -> bool, is_wrong: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources().iter().filter(|source| select(source)) {
+        for (number, line) in source.code().filter(|(_, line)| !line.trim_start().starts_with("//") && is_wrong(line)) {
+            found.push(format!("{}:{number}: {}", source.path.display(), line.trim()));
+        }
+    }
+    found
+}
+
+#[test]
+fn platforms_are_told_apart_in_sys_only() {
+    let elsewhere = |source: &Source| source.is_in(CORE) && !source.is_in("crates/calve-core/src/sys");
+    let found = lines(elsewhere, |line| line.contains("target_os") || line.contains("cfg(unix") || line.contains("cfg(windows"));
+    assert_none(&found, "platform code belongs into src/sys");
+}
+
+#[test]
+fn unsafe_code_is_in_sys_only_and_says_why_it_is_sound() {
+    let elsewhere = |source: &Source| {
+        source.path.components().any(|part| part.as_os_str() == "src") && !source.is_in("crates/calve-core/src/sys")
+    };
+    let is_unsafe = |line: &str| line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl");
+    assert_none(&lines(elsewhere, is_unsafe), "unsafe code belongs into src/sys");
+    let mut unexplained = Vec::new();
+    for source in sources().iter().filter(|source| source.is_in("crates/calve-core/src/sys")) {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
+            let above = lines[..index].iter().rev().take(8);
+            if !above.take_while(|line| !line.trim().is_empty()).any(|line| line.contains("// SAFETY:")) {
+                unexplained.push(format!("{}:{}: {}", source.path.display(), index + 1, line.trim()));
+            }
+        }
+    }
+    assert_none(&unexplained, "an unsafe block needs a SAFETY comment right above it");
+}
+
+#[test]
+fn the_library_is_silent_and_alone() {
+    let words = [
+        "println!", "eprintln!", "print!(", "std::env", "process::exit", "process::abort", "set_current_dir", "dbg!(", "env::var",
+        "umask(", "set_hook(",
+    ];
+    let found = lines(|source| source.is_in(CORE), |line| words.iter().any(|word| line.contains(word)));
+    assert_none(&found, "the library never prints, exits, or reads or changes what belongs to the process");
+}
+
+#[test]
+fn files_stay_readable() {
+    let mut found = Vec::new();
+    for source in sources() {
+        let length = source.text.lines().count();
+        if length > 600 {
+            found.push(format!("{}: {length} lines", source.path.display()));
+        }
+        let name = source.path.file_stem().unwrap().to_string_lossy().into_owned();
+        if ["utils", "util", "helpers", "helper", "common", "misc"].contains(&name.as_str()) {
+            found.push(format!("{}: its name says nothing", source.path.display()));
+        }
+    }
+    assert_none(&found, "files are short and named after their subject");
+}
+
+#[test]
+fn names_and_words() {
+    let this = Path::new("crates/calve-core/tests/it/tidy.rs");
+    let mut found = Vec::new();
+    for source in sources().iter().filter(|source| source.path != this) {
+        for (index, line) in source.text.lines().enumerate() {
+            let wrong = [
+                ("fn get_", "a getter has no `get_`"),
+                ("TODO", "unfinished"),
+                ("FIXME", "unfinished"),
+                ("XXX", "unfinished"),
+                ("/home/", "a path of one machine"),
+                ("/Users/", "a path of one machine"),
+                ("/work/", "a path of one machine"),
+            ];
+            for (word, why) in wrong.iter().filter(|(word, _)| line.contains(word)) {
+                found.push(format!("{}:{}: `{word}`: {why}", source.path.display(), index + 1));
+            }
+        }
+    }
+    assert_none(&found, "words");
+}
+
+#[test]
+fn the_map_names_what_is_there() {
+    let map = workspace().join("ARCHITECTURE.md");
+    let Ok(text) = fs::read_to_string(&map) else { return };
+    let mut missing = Vec::new();
+    for quoted in text.split('`').skip(1).step_by(2) {
+        if is_path(quoted) && !exists(quoted) {
+            missing.push(quoted.to_owned());
+        }
+    }
+    assert_none(&missing, "ARCHITECTURE.md names what does not exist");
+    let unnamed: Vec<String> = names_of(&workspace().join(CORE).join("strategy"))
+        .into_iter()
+        .filter(|name| name != "mod")
+        .filter(|name| !text.contains(&format!("`{name}`")) && !text.contains(&format!("{name}.rs")))
+        .collect();
+    assert_none(&unnamed, "ARCHITECTURE.md does not mention the strategy");
+    let crates: Vec<String> = names_of(&workspace().join("crates")).into_iter().filter(|name| !text.contains(name)).collect();
+    assert_none(&crates, "ARCHITECTURE.md does not mention the crate");
+}
+
+fn names_of(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned()).collect()
+}
+
+/// Words in backticks that can only be meant as a file or folder of this repository.
+fn is_path(quoted: &str) -> bool {
+    let plain = quoted.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+    let file = [".rs", ".toml", ".md"].iter().any(|ending| quoted.ends_with(ending));
+    plain && !quoted.starts_with(['.', '/']) && (file || quoted.starts_with("crates/") || quoted.ends_with('/'))
+}
+
+/// From the root, or as the end of a path, as in `strategy/copy.rs`.
+fn exists(quoted: &str) -> bool {
+    let wanted = Path::new(quoted.trim_end_matches('/'));
+    if workspace().join(wanted).exists() {
+        return true;
+    }
+    sources().iter().any(|source| source.path.ancestors().any(|path| path.ends_with(wanted)))
+}
