@@ -9,7 +9,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use crate::error::{Error, Required};
 use crate::options::{CloneOptions, Durability, Existing, Requirement, Strategy, Verify};
 use crate::probe::Facts;
-use crate::report::{CloneReport, Refusal};
+use crate::report::{CloneReport, Refusal, Warning};
 use crate::source::Source;
 use crate::strategy::{self, Failure, Job, Method, Outcome, Wish};
 use crate::sys::XattrTarget;
@@ -21,7 +21,7 @@ use crate::tree::metadata::{Created, Keeper, Target, times};
 use crate::tree::notes::{Notes, Told};
 use crate::tree::place::{Place, is_inside};
 use crate::tree::pool::thread_count;
-use crate::tree::staging::Staging;
+use crate::tree::staging::{Published, Staging};
 use crate::tree::sweep::sweep;
 use crate::{Progress, guard};
 
@@ -36,7 +36,7 @@ pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Clon
     let started = Instant::now();
     let Checked { source, place, exclude } = check(src, dst, options)?;
     let notes = Notes::default();
-    sweep_leftovers(&place, &notes);
+    let trash_waits = sweep_leftovers(&place, &notes);
     let wish = Wish::of(options);
     let mut facts = Facts::from_places(&source, place.parent());
     let mut staging = Staging::reserve(&place)?;
@@ -74,7 +74,8 @@ pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Clon
             Err(Failure::Refused(reason)) => refused.push(reason.by(method.strategy())),
         }
     };
-    finish(&source, &place, staging, method, outcome, refused, notes, options, started)
+    let report = finish(&source, &place, staging, method, outcome, refused, notes, options, started)?;
+    Ok(CloneReport { trash_waits: trash_waits || report.trashed.is_some(), ..report })
 }
 
 /// What [`clone_tree`] would use, and why nothing better. Tries as much, and makes nothing that stays.
@@ -131,21 +132,23 @@ fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Checked, Erro
     }
 }
 
-/// Staged trees of killed processes, in this place, go first: they may hold the space that is needed now.
-fn sweep_leftovers(place: &Place, notes: &Notes) {
+/// Staged trees of killed processes, in this place, go first: they may hold the space that is needed now. Says whether there is
+/// trash too, which is left to the reaper.
+fn sweep_leftovers(place: &Place, notes: &Notes) -> bool {
     let deletion = Deletion {
         threads: thread_count(None),
         progress: &Progress::default(),
         cancel: &crate::Cancel::default(),
         last: None,
     };
-    let Ok(swept) = sweep(place.parent(), place.parent_path(), Purpose::Staging, &deletion) else { return };
+    let Ok(swept) = sweep(place.parent(), place.parent_path(), Purpose::Staging, &deletion) else { return false };
     for path in swept.removed {
         notes.warn("swept", Some(path), "removed what an earlier, killed run had left".into());
     }
     if let Some(error) = swept.failure {
         notes.warn("not_swept", None, format!("could not remove what an earlier run had left: {error}"));
     }
+    swept.saw_trash
 }
 
 #[allow(clippy::too_many_arguments, reason = "the second half of the plot, not a function of its own")]
@@ -185,9 +188,13 @@ fn finish(
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
-    let trashed = staging.publish(options.existing)?;
+    let Published { trashed, left } = staging.publish(options.existing)?;
+    if let Some(error) = left {
+        let message = format!("what was replaced is still there under a hidden name: {error}");
+        told.warnings.push(Warning { code: "old_not_removed", path: None, message });
+    }
     if options.durability == Durability::Synced {
-        crate::sys::sync_file(place.parent()).map_err(io("sync the directory of"))?;
+        crate::sys::sync_file(place.parent()).map_err(io(crate::error::SYNC_NAME))?;
     }
     told.warnings.extend(sealing.tell().warnings);
     Ok(CloneReport {
@@ -202,6 +209,7 @@ fn finish(
         changed: told.changed,
         warnings: told.warnings,
         trashed,
+        trash_waits: false,
         elapsed: started.elapsed(),
     })
 }

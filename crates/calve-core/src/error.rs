@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use crate::options::Requirement;
 use crate::report::Refusal;
 
-/// Why an operation failed. Whatever the kind, nothing was published and the source was not written.
+/// Why an operation failed. The source was not written, and nothing was published: but for one case, a clone whose directory could
+/// not be synced (`Io` with the operation "sync the directory of"), which is in place and may not survive a power failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -160,12 +161,8 @@ impl Error {
             Self::Missing(_) => "check the spelling of the path".into(),
             Self::ParentMissing(path) => format!("create it first: mkdir -p {}", Shown(path)),
             Self::Same { .. } => "name another destination".into(),
-            Self::DestinationInsideSource { .. } => {
-                "clone to a place outside the source, for example beside it".into()
-            }
-            Self::SourceInsideDestination { .. } => {
-                "move the source out of the destination first".into()
-            }
+            Self::DestinationInsideSource { .. } => "clone to a place outside the source, for example beside it".into(),
+            Self::SourceInsideDestination { .. } => "move the source out of the destination first".into(),
             Self::NotClonable { .. } => "clone a file, a directory, a symlink or a FIFO".into(),
             Self::NoRoom { .. } => {
                 "free some space, or clone within one file system that can share data (`calve probe` tells)".into()
@@ -174,9 +171,7 @@ impl Error {
                 "run `calve probe SRC DST` to see what would make it possible, or drop the requirement".into()
             }
             Self::Protected { .. } => return None,
-            Self::ReplaceUnsupported(_) => {
-                "remove the old tree first (`calve rm`), then clone".into()
-            }
+            Self::ReplaceUnsupported(_) => "remove the old tree first (`calve rm`), then clone".into(),
             Self::VerifyFailed { .. } => {
                 "nothing was published; if programs were writing to the source, try again while it is idle".into()
             }
@@ -189,12 +184,16 @@ impl Error {
     }
 }
 
+/// The one step that comes after publishing.
+pub(crate) const SYNC_NAME: &str = "sync the directory of";
+
 fn io_hint(source: &io::Error, operation: &str) -> Option<&'static str> {
     Some(match Errno::from_io_error(source)? {
         Errno::ACCESS | Errno::PERM if operation.starts_with("read") || operation.starts_with("open") => {
             "it must be readable to be cloned: fix its mode, run as its owner, or leave it out with `--exclude`"
         }
         Errno::ACCESS | Errno::PERM => "check the owner and mode of the directory, or run as its owner",
+        _ if operation == SYNC_NAME => "the clone is there and complete, but might not survive a power failure",
         Errno::NOSPC => "free space or inodes on that file system; what was staged has been removed",
         Errno::DQUOT => "your disk quota is used up; what was staged has been removed",
         Errno::ROFS => "that file system is mounted read-only",

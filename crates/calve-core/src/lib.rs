@@ -41,8 +41,6 @@ pub use options::{
 };
 pub use probe::{Offer, PlaceReport, ProbeReport, probe};
 pub use progress::{Cancel, Progress};
-pub use remove::{Background, ReapReport, check_removable, has_trash, reap, remove_tree};
-pub use report::{
-    Bytes, CloneReport, Entries, FellBack, Refusal, RemoveReport, Skipped, Trashed, Warning,
-};
+pub use remove::{Background, ReapReport, check_removable, reap, remove_tree};
+pub use report::{Bytes, CloneReport, Entries, FellBack, Refusal, RemoveReport, Skipped, Trashed, Warning};
 pub use strategy::{OverlayMount, OverlayOptions, mount_overlay};

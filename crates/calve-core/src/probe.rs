@@ -114,8 +114,7 @@ fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Reason
     let mounts = sys::mounts_below(src)
         .map_err(|errno| Reason::new(format!("cannot tell what is mounted below the source: {errno}")))?;
     if let Some(first) = mounts.first() {
-        return Err(Reason::new(format!("`{}` is mounted below the source", Shown(first)))
-            .with_remedy("unmount it"));
+        return Err(Reason::new(format!("`{}` is mounted below the source", Shown(first))).with_remedy("unmount it"));
     }
     let nested = sys::nested_subvolumes(src)
         .map_err(|errno| Reason::new(format!("cannot list the subvolumes nested in it: {errno}")))?;

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -15,7 +15,7 @@ use crate::tree::delete::{Deletion, delete};
 use crate::tree::lock::{Lock, Purpose};
 use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
-use crate::tree::sweep::{find, sweep};
+use crate::tree::sweep::sweep;
 use crate::tree::trash::{self, GITIGNORE};
 use crate::{Cancel, Progress};
 
@@ -75,11 +75,7 @@ fn remove_file(place: &Place) -> Result<(), Error> {
         .map_err(|errno| Error::io("remove", place.path(), errno))
 }
 
-fn remove_directory(
-    place: &Place,
-    options: &RemoveOptions,
-    report: &mut RemoveReport,
-) -> Result<(), Error> {
+fn remove_directory(place: &Place, options: &RemoveOptions, report: &mut RemoveReport) -> Result<(), Error> {
     let deletion = Deletion {
         threads: thread_count(options.threads),
         progress: &options.progress,
@@ -110,7 +106,8 @@ fn remove_directory(
             report.warnings.push(Warning {
                 code: "deleted_in_place",
                 path: Some(place.path().to_path_buf()),
-                message: "the parent directory does not permit a rename, so the tree was deleted in the foreground".into(),
+                message: "the parent directory does not permit a rename, so the tree was deleted in the foreground"
+                    .into(),
             });
             report.deleted = delete(place.parent(), place.name(), place.path(), &deletion)?;
         }
@@ -141,8 +138,7 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
     if background == Background::Yes {
         crate::sys::lower_priority();
     }
-    let deletion =
-        Deletion { threads: thread_count(None), progress: &Progress::default(), cancel, last: None };
+    let deletion = Deletion { threads: thread_count(None), progress: &Progress::default(), cancel, last: None };
     let swept = sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
     Ok(ReapReport { deleted: swept.deleted_entries, failure: swept.failure })
 }
@@ -154,12 +150,4 @@ pub enum Background {
     No,
     /// It gets the lowest priority for processor and disk.
     Yes,
-}
-
-/// Whether the directory `parent` holds trash that [`reap`] would look at.
-pub fn has_trash(parent: &Path) -> bool {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(CWD, parent, flags, Mode::empty())
-        .and_then(|directory| find(directory.as_fd(), Purpose::Trash))
-        .is_ok_and(|found| !found.is_empty())
 }

@@ -123,6 +123,8 @@ pub struct CloneReport {
     pub warnings: Vec<Warning>,
     /// What `--replace` moved away.
     pub trashed: Option<Trashed>,
+    /// Whether there is trash beside the destination, of this run or of earlier ones: work for [`crate::reap`].
+    pub trash_waits: bool,
     /// From the call to its return.
     pub elapsed: Duration,
 }

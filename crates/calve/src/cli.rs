@@ -9,7 +9,9 @@ use clap::{Args, Parser, Subcommand};
 /// Instant, isolated, writable working copies, by the fastest method the machine really offers
 #[derive(Debug, Parser)]
 #[command(name = "calve", version, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement was refused (nothing made), 130 interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement was refused (nothing made), 130 interrupted."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -155,7 +157,9 @@ fn requirement(name: &str) -> Result<Requirement, String> {
 
 fn strategy(name: &str) -> Result<Strategy, String> {
     match name.parse::<Strategy>()? {
-        Strategy::Overlay => Err("an overlay is a mount that somebody has to own; only callers of the library can ask for one".into()),
+        Strategy::Overlay => {
+            Err("an overlay is a mount that somebody has to own; only callers of the library can ask for one".into())
+        }
         strategy => Ok(strategy),
     }
 }

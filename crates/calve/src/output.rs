@@ -71,7 +71,13 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
-        assert_eq!(["0", "999", "1,000", "1,234,567"], [0, 999, 1000, 1_234_567].map(count).each_ref().map(|s| s.as_str()));
-        assert_eq!(["0 B", "999 B", "1.0 kB", "1.0 MB", "1.2 GB"], [0, 999, 1000, 999_990, 1_234_000_000].map(size).each_ref().map(|s| s.as_str()));
+        assert_eq!(
+            ["0", "999", "1,000", "1,234,567"],
+            [0, 999, 1000, 1_234_567].map(count).each_ref().map(|s| s.as_str())
+        );
+        assert_eq!(
+            ["0 B", "999 B", "1.0 kB", "1.0 MB", "1.2 GB"],
+            [0, 999, 1000, 999_990, 1_234_000_000].map(size).each_ref().map(|s| s.as_str())
+        );
     }
 }

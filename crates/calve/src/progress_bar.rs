@@ -34,11 +34,7 @@ impl Watch {
                 bar.set_style(style);
             }
             loop {
-                bar.set_message(format!(
-                    "{verb} {} entries, {}",
-                    count(progress.entries()),
-                    size(progress.bytes())
-                ));
+                bar.set_message(format!("{verb} {} entries, {}", count(progress.entries()), size(progress.bytes())));
                 bar.tick();
                 if stopped.recv_timeout(Duration::from_millis(100)) != Err(RecvTimeoutError::Timeout) {
                     break;

@@ -19,11 +19,7 @@ const MOST_DIRECTORIES: usize = 256;
 const MOST_FILES: usize = 8;
 
 /// Whether extents of the source's files can be shared with `target`, an empty file in the staged directory `root`.
-pub(super) fn try_reflink(
-    source: &Source,
-    root: BorrowedFd<'_>,
-    target: BorrowedFd<'_>,
-) -> Result<(), Reason> {
+pub(super) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Reason> {
     let mut refused = None;
     let mut files = 0;
     each_file(source, &mut |file| {
@@ -106,7 +102,9 @@ enum Search {
 /// Calls `look` with regular files of the source that have contents and can be opened, until it says stop.
 fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> Search) {
     if let Some((name, kind)) = source.single() {
-        if kind == FileType::RegularFile && let Some(file) = open_file(source.directory(), name) {
+        if kind == FileType::RegularFile
+            && let Some(file) = open_file(source.directory(), name)
+        {
             look(file.as_fd());
         }
         return;

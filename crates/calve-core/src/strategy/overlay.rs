@@ -108,12 +108,7 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
     }
     let parent = rustix::io::fcntl_dupfd_cloexec(place.parent(), 3)
         .map_err(|errno| Error::io("open directory", place.parent_path(), errno))?;
-    Ok(OverlayMount {
-        mount_point: dst.to_path_buf(),
-        parent,
-        name: place.name().to_owned(),
-        state: Some(state),
-    })
+    Ok(OverlayMount { mount_point: dst.to_path_buf(), parent, name: place.name().to_owned(), state: Some(state) })
 }
 
 impl OverlayMount {

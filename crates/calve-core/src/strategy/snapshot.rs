@@ -48,9 +48,8 @@ impl Method for Snapshot {
             Some(root) => nested(job.source.directory(), root),
             None => Ok(0),
         };
-        let nested = nested.map_err(|(path, errno)| {
-            Error::io("snapshot the nested subvolume", job.source.path().join(path), errno)
-        })?;
+        let nested = nested
+            .map_err(|(path, errno)| Error::io("snapshot the nested subvolume", job.source.path().join(path), errno))?;
         if nested > 0 {
             job.notes.warn(
                 "nested_subvolumes",

@@ -19,8 +19,6 @@ pub(crate) use unsupported::*;
 
 /// FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
 fn word(bytes: &[u8]) -> String {
-    let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
+    let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("{hash:08x}")
 }

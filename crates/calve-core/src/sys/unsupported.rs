@@ -105,7 +105,7 @@ impl<'a> Listing<'a> {
 
     /// Whether the next call asks the kernel for more: a good moment to share work. Here, every so often.
     pub(crate) fn at_refill(&self) -> bool {
-        self.read % BATCH == 0
+        self.read.is_multiple_of(BATCH)
     }
 }
 

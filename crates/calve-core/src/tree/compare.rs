@@ -121,13 +121,7 @@ impl Worker<'_> {
         self.comparison.skipped.binary_search_by(|skipped| skipped.as_path().cmp(path)).is_ok()
     }
 
-    fn entry(
-        &self,
-        node: &Arc<Node>,
-        src: BorrowedFd<'_>,
-        dst: BorrowedFd<'_>,
-        name: &CStr,
-    ) -> Result<(), Error> {
+    fn entry(&self, node: &Arc<Node>, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> Result<(), Error> {
         let failed = |errno| Error::io("compare", self.comparison.src_path.join(node.path_of(name)), errno);
         let a = rustix::fs::statat(src, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         let b = rustix::fs::statat(dst, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;

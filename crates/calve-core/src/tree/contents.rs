@@ -167,12 +167,7 @@ impl<'a> Mover<'a> {
     }
 
     /// `None` where it is refused before anything was copied.
-    fn copy_on_server(
-        &self,
-        src: BorrowedFd<'_>,
-        dst: BorrowedFd<'_>,
-        size: u64,
-    ) -> Result<Option<Moved>, Fault> {
+    fn copy_on_server(&self, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, size: u64) -> Result<Option<Moved>, Fault> {
         const PIECE: u64 = 1 << 30;
         let mut written = 0;
         while written < size {
@@ -205,9 +200,8 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
     const MARGIN_BYTES: u64 = 16 << 20;
     match errno {
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS | Errno::XDEV | Errno::INVAL | Errno::TXTBSY => true,
-        Errno::NOSPC => rustix::fs::fstatvfs(dst.as_fd()).is_ok_and(|room| {
-            room.f_bavail.saturating_mul(room.f_frsize) > size.saturating_add(MARGIN_BYTES)
-        }),
+        Errno::NOSPC => rustix::fs::fstatvfs(dst.as_fd())
+            .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) > size.saturating_add(MARGIN_BYTES)),
         _ => false,
     }
 }

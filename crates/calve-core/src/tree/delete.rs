@@ -30,24 +30,20 @@ pub(crate) struct Deletion<'a> {
 
 /// Deletes `name` in `parent`, whatever it is, and says how many entries went. What cannot be deleted is left, and the first
 /// reason is returned when everything else is gone. `path` is for messages.
-pub(crate) fn delete(
-    parent: BorrowedFd<'_>,
-    name: &CStr,
-    path: &Path,
-    deletion: &Deletion<'_>,
-) -> Result<u64, Error> {
+pub(crate) fn delete(parent: BorrowedFd<'_>, name: &CStr, path: &Path, deletion: &Deletion<'_>) -> Result<u64, Error> {
     let failed = |operation, errno| Error::io(operation, path, errno);
-    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+    let refused = match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
         Ok(()) => return Ok(1),
         Err(Errno::NOENT) => return Ok(0),
-        // EPERM is what POSIX and some file systems say for a directory.
-        Err(Errno::ISDIR | Errno::PERM) => {}
+        // EPERM is what POSIX and some file systems say for a directory, EACCES what all say where the parent cannot be
+        // written to: what is in the directory can still go.
+        Err(errno @ (Errno::ISDIR | Errno::PERM | Errno::ACCESS)) => errno,
         Err(errno) => return Err(failed("remove", errno)),
-    }
+    };
     let root = match open_for_deletion(parent, name) {
         Ok(root) => root,
-        // What unlink refused with EPERM was no directory: an immutable file, somebody else's in a sticky directory.
-        Err(Errno::NOTDIR | Errno::LOOP) => return Err(failed("remove", Errno::PERM)),
+        // It was no directory: an immutable file, somebody else's in a sticky directory.
+        Err(Errno::NOTDIR | Errno::LOOP) => return Err(failed("remove", refused)),
         Err(Errno::XDEV) => return Err(failed("remove", Errno::BUSY)),
         Err(errno) => return Err(failed("open directory", errno)),
     };
@@ -360,16 +356,9 @@ fn remove_directory(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<()> {
 
 /// Deletes a btrfs subvolume, and those nested in it, by calls whose cost does not grow with it. Gives the directory back when
 /// it is none, or the caller may not (root, or the mount option user_subvol_rm_allowed): then it is emptied like any other.
-fn keep_unless_subvolume(
-    on_btrfs: bool,
-    parent: BorrowedFd<'_>,
-    name: &CStr,
-    directory: OwnedFd,
-) -> Option<OwnedFd> {
+fn keep_unless_subvolume(on_btrfs: bool, parent: BorrowedFd<'_>, name: &CStr, directory: OwnedFd) -> Option<OwnedFd> {
     let is_subvolume = on_btrfs
-        && rustix::fs::fstat(&directory)
-            .and_then(|stat| sys::is_subvolume(directory.as_fd(), &stat))
-            .unwrap_or(false);
+        && rustix::fs::fstat(&directory).and_then(|stat| sys::is_subvolume(directory.as_fd(), &stat)).unwrap_or(false);
     if is_subvolume && destroy_subvolume(parent, name, directory.as_fd()).is_ok() {
         return None;
     }

@@ -31,13 +31,7 @@ const PATIENCE: usize = 8;
 
 impl Worker<'_> {
     /// Makes the entry `name`. A directory is made empty and added to `below`.
-    pub(super) fn entry(
-        &mut self,
-        at: At<'_>,
-        name: &CStr,
-        kind: FileType,
-        below: &mut Names,
-    ) -> Result<(), Error> {
+    pub(super) fn entry(&mut self, at: At<'_>, name: &CStr, kind: FileType, below: &mut Names) -> Result<(), Error> {
         let mut kind = kind;
         for attempt in 0..PATIENCE {
             if kind == FileType::Unknown {
@@ -238,13 +232,7 @@ impl Worker<'_> {
     }
 
     /// The `hardlink` strategy: a second name for the source's own inode.
-    fn link_to_source(
-        &mut self,
-        at: At<'_>,
-        name: &CStr,
-        src: BorrowedFd<'_>,
-        stat: &Stat,
-    ) -> Result<Made, Error> {
+    fn link_to_source(&mut self, at: At<'_>, name: &CStr, src: BorrowedFd<'_>, stat: &Stat) -> Result<Made, Error> {
         match rustix::fs::linkat(at.src, name, at.dst, name, AtFlags::empty()) {
             Ok(()) => {}
             Err(errno @ Errno::MLINK) => {
@@ -341,13 +329,7 @@ impl Worker<'_> {
     }
 
     /// EEXIST: the directory listed a name twice, because it was being changed. The first one stays.
-    fn create_failed(
-        &self,
-        at: At<'_>,
-        name: &CStr,
-        operation: &'static str,
-        errno: Errno,
-    ) -> Result<Made, Error> {
+    fn create_failed(&self, at: At<'_>, name: &CStr, operation: &'static str, errno: Errno) -> Result<Made, Error> {
         match errno {
             Errno::EXIST => Ok(Made::Gone),
             _ => Err(self.dst_error(operation, &at.node.path_of(name), errno)),

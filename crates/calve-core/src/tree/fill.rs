@@ -132,8 +132,8 @@ pub(crate) enum Scope {
 
 /// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
 pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
-    let staged = rustix::fs::fstat(fill.dst_root)
-        .map_err(|errno| Error::io("stat the staged tree of", fill.dst_path, errno))?;
+    let staged =
+        rustix::fs::fstat(fill.dst_root).map_err(|errno| Error::io("stat the staged tree of", fill.dst_path, errno))?;
     let shared = Shared {
         links: Links::default(),
         flushed: AtomicBool::new(false),
@@ -250,11 +250,7 @@ impl<'f> Worker<'f> {
     }
 
     /// Opens a directory and its copy. `None` when it is gone, and its copy with it.
-    fn open_child(
-        &self,
-        parent: &mut Pending,
-        name: &CStr,
-    ) -> Result<Option<(Arc<Node>, Pair, Stat)>, Error> {
+    fn open_child(&self, parent: &mut Pending, name: &CStr) -> Result<Option<(Arc<Node>, Pair, Stat)>, Error> {
         if name.is_empty() {
             let pair = self.open_pair(&parent.node)?;
             let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error("stat", Path::new(""), e))?;
@@ -321,10 +317,7 @@ impl<'f> Worker<'f> {
             None => self.finish(at, &stat)?,
             Some(large) => self.leave(&large, at)?,
         }
-        self.fill.progress.add(
-            self.tally.entries.total() - before.0,
-            self.tally.bytes.apparent - before.1,
-        );
+        self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         if !below.is_empty() {
             self.pending.push(Pending { node, pair: Some(pair), names: below });
         }
@@ -386,10 +379,7 @@ impl<'f> Worker<'f> {
             self.entry(at, name, kind, &mut below)?;
         }
         self.leave(large, at)?;
-        self.fill.progress.add(
-            self.tally.entries.total() - before.0,
-            self.tally.bytes.apparent - before.1,
-        );
+        self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         if !below.is_empty() {
             let node = Arc::clone(&large.node);
             self.pending.push(Pending { node, pair: Some(pair), names: below });
@@ -437,8 +427,8 @@ impl<'f> Worker<'f> {
         if self.fill.mounts == Mounts::Cross {
             return Ok(false);
         }
-        let root = rustix::fs::fstat(self.fill.src_root)
-            .map_err(|errno| self.src_error("stat", Path::new(""), errno))?;
+        let root =
+            rustix::fs::fstat(self.fill.src_root).map_err(|errno| self.src_error("stat", Path::new(""), errno))?;
         Ok(root.st_dev != stat.st_dev)
     }
 

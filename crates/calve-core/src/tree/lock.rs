@@ -52,9 +52,8 @@ pub(crate) fn recognise(name: &CStr) -> Option<Found> {
     let text = text.strip_suffix(LOCK_SUFFIX).unwrap_or(text);
     let mut fields = text.strip_prefix(PREFIX)?.split('-');
     let word = fields.next()?;
-    let purpose = [Purpose::Staging, Purpose::Trash, Purpose::Overlay]
-        .into_iter()
-        .find(|purpose| purpose.word() == word)?;
+    let purpose =
+        [Purpose::Staging, Purpose::Trash, Purpose::Overlay].into_iter().find(|purpose| purpose.word() == word)?;
     let user: u32 = fields.next()?.parse().ok()?;
     let (machine, boot, random) = (fields.next()?, fields.next()?, fields.next()?);
     let here = machine == sys::machine_identity() || boot == sys::boot_identity();
@@ -168,9 +167,8 @@ mod tests {
         let text = name.to_str().unwrap();
         let user = rustix::process::geteuid().as_raw();
         let foreign_user = text.replacen(&format!("-{user}-"), &format!("-{}-", user + 1), 1);
-        let foreign_machine = text
-            .replace(sys::machine_identity(), "00000000")
-            .replace(sys::boot_identity(), "00000000");
+        let foreign_machine =
+            text.replace(sys::machine_identity(), "00000000").replace(sys::boot_identity(), "00000000");
         let other_boot = text.replace(sys::boot_identity(), "00000000");
         let unlike = [foreign_user, foreign_machine, format!("{text}0"), format!("{text}-x"), ".calve-x".into()];
         for name in unlike {

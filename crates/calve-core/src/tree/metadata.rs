@@ -65,18 +65,14 @@ impl<'a> Target<'a> {
     fn chown(self, uid: Option<Uid>, gid: Option<Gid>) -> sys::Result<()> {
         match self {
             Self::Open(fd) => rustix::fs::fchown(fd, uid, gid),
-            Self::Named(directory, name) => {
-                rustix::fs::chownat(directory, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
-            }
+            Self::Named(directory, name) => rustix::fs::chownat(directory, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW),
         }
     }
 
     fn set_times(self, times: &Timestamps) -> sys::Result<()> {
         match self {
             Self::Open(fd) => rustix::fs::futimens(fd, times),
-            Self::Named(directory, name) => {
-                rustix::fs::utimensat(directory, name, times, AtFlags::SYMLINK_NOFOLLOW)
-            }
+            Self::Named(directory, name) => rustix::fs::utimensat(directory, name, times, AtFlags::SYMLINK_NOFOLLOW),
         }
     }
 }
@@ -98,14 +94,7 @@ const ALL_MODE_BITS: RawMode = 0o7777;
 
 impl<'a> Keeper<'a> {
     pub(crate) fn new(created: Created, notes: &'a Notes) -> Self {
-        Self {
-            created,
-            notes,
-            names: Vec::new(),
-            names_length: 0,
-            value: Vec::new(),
-            refused: Vec::new(),
-        }
+        Self { created, notes, names: Vec::new(), names_length: 0, value: Vec::new(), refused: Vec::new() }
     }
 
     /// Reads which extended attributes the source has, for the next [`Self::keep`]. Says whether there are any.

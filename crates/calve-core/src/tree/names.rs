@@ -36,10 +36,8 @@ impl Names {
         let remaining = &self.bytes[self.start..];
         let middle = remaining.len() / 2;
         // The next name's end at or after the middle.
-        let cut = remaining[middle..]
-            .iter()
-            .position(|&byte| byte == 0)
-            .map_or(remaining.len(), |end| middle + end + 1);
+        let cut =
+            remaining[middle..].iter().position(|&byte| byte == 0).map_or(remaining.len(), |end| middle + end + 1);
         let given = remaining[cut..].to_vec();
         self.bytes.truncate(self.start + cut);
         if given.is_empty() {
@@ -95,7 +93,8 @@ mod tests {
         for count in 0..20usize {
             for taken in 0..=count {
                 let mut names = Names::default();
-                let mut expected: Vec<String> = (0..count).map(|i| "n".repeat(i * i % 7 + 1) + &i.to_string()).collect();
+                let mut expected: Vec<String> =
+                    (0..count).map(|i| "n".repeat(i * i % 7 + 1) + &i.to_string()).collect();
                 for name in &expected {
                     names.push(FileType::RegularFile, &std::ffi::CString::new(name.as_str()).unwrap());
                 }

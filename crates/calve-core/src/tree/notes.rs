@@ -73,13 +73,7 @@ impl Notes {
     }
 
     /// One entry's attribute could not be kept.
-    pub(crate) fn not_kept(
-        &self,
-        code: &'static str,
-        what: &str,
-        errno: Errno,
-        path: impl FnOnce() -> PathBuf,
-    ) {
+    pub(crate) fn not_kept(&self, code: &'static str, what: &str, errno: Errno, path: impl FnOnce() -> PathBuf) {
         let mut notes = self.lock();
         let same = |known: &&mut NotKept| known.code == code && known.what == what && known.errno == errno;
         match notes.not_kept.iter_mut().find(same) {
@@ -117,12 +111,7 @@ impl Notes {
         collected.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         collected.changed.sort();
         collected.changed.dedup();
-        Told {
-            fell_back: collected.fell_back,
-            skipped: collected.skipped,
-            changed: collected.changed,
-            warnings,
-        }
+        Told { fell_back: collected.fell_back, skipped: collected.skipped, changed: collected.changed, warnings }
     }
 
     fn lock(&self) -> MutexGuard<'_, Collected> {

@@ -15,44 +15,45 @@ pub(crate) struct Pool<T> {
     /// Workers that wait for work nobody has offered yet. Read without the lock, once per directory.
     hungry: AtomicUsize,
     stopped: AtomicBool,
-    threads: usize,
     cancel: Cancel,
 }
 
 struct State<T> {
     queue: VecDeque<T>,
     waiting: usize,
+    threads: usize,
     error: Option<Error>,
 }
 
 impl<T: Send> Pool<T> {
     pub(crate) fn new(threads: usize, cancel: Cancel) -> Self {
         Self {
-            state: Mutex::new(State { queue: VecDeque::new(), waiting: 0, error: None }),
+            state: Mutex::new(State { queue: VecDeque::new(), waiting: 0, threads, error: None }),
             wake: Condvar::new(),
             hungry: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
-            threads,
             cancel,
         }
     }
 
     /// Runs `worker` on every thread until all work is done, and returns what the workers return, or the first error.
-    pub(crate) fn run<R: Send>(
-        &self,
-        first: T,
-        worker: impl Fn(&Self) -> R + Sync,
-    ) -> Result<Vec<R>, Error> {
+    ///
+    /// Where the system starts fewer threads than wanted, those do the work.
+    pub(crate) fn run<R: Send>(&self, first: T, worker: impl Fn(&Self) -> R + Sync) -> Result<Vec<R>, Error> {
         self.give(first);
+        let wanted = self.lock().threads;
         let results = std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..self.threads)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let _guard = StopOnPanic(self);
-                        worker(self)
-                    })
-                })
-                .collect();
+            let mut handles = Vec::with_capacity(wanted);
+            for _ in 0..wanted {
+                let work = || {
+                    let _guard = StopOnPanic(self);
+                    worker(self)
+                };
+                match std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, work) {
+                    Ok(handle) => handles.push(handle),
+                    Err(error) => self.one_thread_less(error),
+                }
+            }
             handles
                 .into_iter()
                 .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -64,6 +65,19 @@ impl<T: Send> Pool<T> {
         match self.lock().error.take() {
             Some(error) => Err(error),
             None => Ok(results),
+        }
+    }
+
+    fn one_thread_less(&self, error: std::io::Error) {
+        let mut state = self.lock();
+        state.threads -= 1;
+        if state.threads == 0 {
+            let path = std::path::PathBuf::from(".");
+            state.error.get_or_insert(Error::Io { operation: "start a thread to work in", path, source: error });
+        }
+        // Those that wait count themselves again.
+        if state.waiting == state.threads {
+            self.stop();
         }
     }
 
@@ -80,7 +94,7 @@ impl<T: Send> Pool<T> {
                 return Some(task);
             }
             state.waiting += 1;
-            if state.waiting == self.threads {
+            if state.waiting == state.threads {
                 self.stop();
                 return None;
             }

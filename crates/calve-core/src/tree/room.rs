@@ -70,11 +70,7 @@ impl Room {
 }
 
 /// Allocated bytes (holes do not count) and entries. A file with several names counts for the share of one.
-fn needed(
-    src: BorrowedFd<'_>,
-    exclude: &Exclude,
-    cancel: &Cancel,
-) -> Result<Room, (std::path::PathBuf, Errno)> {
+fn needed(src: BorrowedFd<'_>, exclude: &Exclude, cancel: &Cancel) -> Result<Room, (std::path::PathBuf, Errno)> {
     let mut room = Room { bytes: 0, inodes: 1 };
     let mut buffer = ListingBuffer::new();
     let mut directories = vec![Node::root()];
@@ -114,13 +110,9 @@ fn needed(
 /// [`check`] for one entry that is not a directory.
 pub(crate) fn check_bytes(needed: u64, dst: BorrowedFd<'_>, dst_path: &Path) -> Result<(), Error> {
     match rustix::fs::fstatvfs(dst) {
-        Ok(to) if needed > Room::free(&to).bytes => Err(Error::NoRoom {
-            path: dst_path.to_path_buf(),
-            needed,
-            available: Room::free(&to).bytes,
-            unit: "bytes",
-        }),
+        Ok(to) if needed > Room::free(&to).bytes => {
+            Err(Error::NoRoom { path: dst_path.to_path_buf(), needed, available: Room::free(&to).bytes, unit: "bytes" })
+        }
         _ => Ok(()),
     }
 }
-

@@ -68,9 +68,8 @@ impl<'p> Staging<'p> {
 
     /// Takes note of a directory that a strategy has made under the reserved name by itself.
     pub(crate) fn adopt_directory(&mut self) -> Result<(), Error> {
-        let root = self
-            .open_root()
-            .map_err(|errno| Error::io("open the staged tree in", self.place.parent_path(), errno))?;
+        let root =
+            self.open_root().map_err(|errno| Error::io("open the staged tree in", self.place.parent_path(), errno))?;
         self.root = Some(root);
         Ok(())
     }
@@ -93,7 +92,7 @@ impl<'p> Staging<'p> {
 
     /// Gives the staged tree its name. With [`Existing::Replace`] what was there is exchanged for it in the same step, and goes
     /// to the trash.
-    pub(crate) fn publish(mut self, existing: Existing) -> Result<Option<Trashed>, Error> {
+    pub(crate) fn publish(mut self, existing: Existing) -> Result<Published, Error> {
         let parent = self.place.parent();
         let lost = || Error::StagingLost(self.place.parent_path().to_path_buf());
         let Some(lock) = self.lock.take() else { return Err(lost()) };
@@ -110,8 +109,7 @@ impl<'p> Staging<'p> {
             return Err(lost());
         }
         let replaced = self.rename(from, from_name, existing)?;
-        let trashed = self.settle(guard, replaced)?;
-        Ok(trashed)
+        Ok(self.settle(guard, replaced))
     }
 
     /// Says whether something was exchanged.
@@ -172,36 +170,42 @@ impl<'p> Staging<'p> {
         Ok(false)
     }
 
-    /// After the rename: what is left under the hidden name goes.
-    fn settle(&self, mut guard: Unpublished<'_, '_>, replaced: bool) -> Result<Option<Trashed>, Error> {
+    /// After the rename: what is left under the hidden name goes. The clone is published, so nothing here is a failure of it.
+    fn settle(&self, mut guard: Unpublished<'_, '_>, replaced: bool) -> Published {
         let parent = self.place.parent();
-        let Some(lock) = guard.lock.take() else { return Ok(None) };
+        let Some(lock) = guard.lock.take() else { return Published::default() };
         if !replaced {
             if self.inside.is_some() {
                 let _ = rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR);
             }
             lock.remove(parent);
-            return Ok(None);
+            return Published::default();
         }
-        if self.inside.is_some() {
+        let gone = match self.inside {
             // The old entry is now in the staged directory.
-            let deleted = remove_now(parent, lock.name(), self.place.path());
-            lock.remove(parent);
-            return deleted.map(|()| None);
-        }
-        let trashed = trash::move_in(parent, lock.name(), self.place.parent_path());
-        match trashed {
+            Some(_) => remove_now(parent, lock.name(), self.place.path()).map(|()| None),
+            None => trash::move_in(parent, lock.name(), self.place.parent_path()).map(Some),
+        };
+        match gone {
             Ok(trashed) => {
                 lock.remove(parent);
-                Ok(Some(trashed))
+                Published { trashed, left: None }
             }
             // It stays under the hidden name, and is swept by the next run.
             Err(error) => {
                 lock.leave();
-                Err(error)
+                Published { trashed: None, left: Some(error) }
             }
         }
     }
+}
+
+/// What became of the entry that a published clone replaced.
+#[derive(Default)]
+pub(crate) struct Published {
+    pub(crate) trashed: Option<Trashed>,
+    /// Why it is still there, under the hidden name.
+    pub(crate) left: Option<Error>,
 }
 
 /// Whether `name` in `parent` is still the directory that is open as `root`.

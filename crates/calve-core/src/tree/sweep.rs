@@ -21,10 +21,12 @@ pub(crate) struct Swept {
     pub(crate) deleted_entries: u64,
     /// The first name that could not be deleted, and why.
     pub(crate) failure: Option<Error>,
+    /// Whether there is trash, swept or not.
+    pub(crate) saw_trash: bool,
 }
 
-/// Names of this user and machine in `parent`, of one purpose.
-pub(crate) fn find(parent: BorrowedFd<'_>, purpose: Purpose) -> sys::Result<Vec<Found>> {
+/// Names of this user and machine in `parent`, whatever their purpose.
+pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<Found>> {
     // A descriptor of its own: the position in the directory is the descriptor's.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(parent, c".", flags, Mode::empty())?;
@@ -33,7 +35,6 @@ pub(crate) fn find(parent: BorrowedFd<'_>, purpose: Purpose) -> sys::Result<Vec<
     let mut all = Vec::new();
     while let Some(entry) = listing.next() {
         if let Some(found) = recognise(entry?.name)
-            && found.purpose == purpose
             && !all.contains(&found)
         {
             all.push(found);
@@ -49,9 +50,10 @@ pub(crate) fn sweep(
     purpose: Purpose,
     deletion: &Deletion<'_>,
 ) -> Result<Swept, Error> {
-    let found = find(parent, purpose).map_err(|errno| Error::io("read directory", parent_path, errno))?;
-    let mut swept = Swept::default();
-    for Found { name, .. } in found {
+    let found = find(parent).map_err(|errno| Error::io("read directory", parent_path, errno))?;
+    let saw_trash = found.iter().any(|found| found.purpose == Purpose::Trash);
+    let mut swept = Swept { saw_trash, ..Swept::default() };
+    for Found { name, .. } in found.into_iter().filter(|found| found.purpose == purpose) {
         // Taken by another sweeper, or not to be had: theirs to deal with.
         let Ok(Some(lock)) = Lock::take_or_make(parent, &name) else { continue };
         let path = parent_path.join(OsStr::from_bytes(name.to_bytes()));

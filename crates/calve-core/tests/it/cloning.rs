@@ -105,3 +105,8 @@ pub fn run(program: &str, arguments: impl FnOnce(&mut Command) -> &mut Command) 
 pub fn assert_errno(error: &Error, errno: rustix::io::Errno) {
     assert_eq!(error.errno(), Some(errno.raw_os_error()), "{error}");
 }
+
+/// Whether a directory holds trash that waits for the reaper.
+pub fn has_trash(directory: impl AsRef<Path>) -> bool {
+    names_in(directory).iter().any(|name| name.starts_with(".calve-trash-"))
+}

@@ -5,9 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use calve_core::Strategy;
-use calve_testkit::{
-    FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, for_each_seed, random,
-};
+use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, for_each_seed, random};
 use fs_err as fs;
 use rustix::fs::XattrFlags;
 

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use calve_core::{Choice, CloneOptions, Durability, Error, OverlayMount, OverlayOptions, Strategy, mount_overlay};
-use calve_testkit::{Aspect, FileSystem, Tree, Unprivileged, Volume, assert_same, assert_same_except, everything, fingerprint};
+use calve_testkit::{
+    Aspect, FileSystem, Tree, Unprivileged, Volume, assert_same, assert_same_except, everything, fingerprint,
+};
 use fs_err as fs;
 use rustix::io::Errno;
 

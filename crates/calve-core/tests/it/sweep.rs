@@ -32,7 +32,11 @@ fn reap_all(directory: &Path) {
 /// A staged tree of which only the lock tells whether its maker lives.
 fn staged(volume: &Volume, name: &str) -> PathBuf {
     let staged = volume.path().join(name);
-    Tree::new(&staged).file("half/a file", "1").file("half/read-only/b", "2").mode("half/read-only", 0o500).mode("half", 0o300);
+    Tree::new(&staged)
+        .file("half/a file", "1")
+        .file("half/read-only/b", "2")
+        .mode("half/read-only", 0o500)
+        .mode("half", 0o300);
     fs::create_dir(lock_of(&staged)).unwrap();
     staged
 }
@@ -148,7 +152,8 @@ fn a_hidden_name_that_is_a_link_or_a_mount_leads_nowhere() {
     let below = staging_name(&volume, "2123456789abcdef");
     fs::create_dir(volume.path().join(format!("{mounted}.lock"))).unwrap();
     fs::create_dir(volume.path().join(format!("{below}.lock"))).unwrap();
-    let mounts = (volume.bind(other.path(), &mounted), volume.bind(other.path().join("precious"), format!("{below}/sub")));
+    let mounts =
+        (volume.bind(other.path(), &mounted), volume.bind(other.path().join("precious"), format!("{below}/sub")));
     let report = clone(volume.path().join("file"), volume.path().join("dst"));
     assert!(report.warnings.iter().any(|warning| warning.code == "not_swept"), "{:?}", report.warnings);
     drop(mounts);

@@ -66,7 +66,9 @@ fn lines(select: impl Fn(&Source) -> bool, is_wrong: impl Fn(&str) -> bool) -> V
 #[test]
 fn platforms_are_told_apart_in_sys_only() {
     let elsewhere = |source: &Source| source.is_in(CORE) && !source.is_in("crates/calve-core/src/sys");
-    let found = lines(elsewhere, |line| line.contains("target_os") || line.contains("cfg(unix") || line.contains("cfg(windows"));
+    let found = lines(elsewhere, |line| {
+        line.contains("target_os") || line.contains("cfg(unix") || line.contains("cfg(windows")
+    });
     assert_none(&found, "platform code belongs into src/sys");
 }
 
@@ -75,7 +77,8 @@ fn unsafe_code_is_in_sys_only_and_says_why_it_is_sound() {
     let elsewhere = |source: &Source| {
         source.path.components().any(|part| part.as_os_str() == "src") && !source.is_in("crates/calve-core/src/sys")
     };
-    let is_unsafe = |line: &str| line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl");
+    let is_unsafe =
+        |line: &str| line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl");
     assert_none(&lines(elsewhere, is_unsafe), "unsafe code belongs into src/sys");
     let mut unexplained = Vec::new();
     for source in sources().iter().filter(|source| source.is_in("crates/calve-core/src/sys")) {
@@ -93,8 +96,17 @@ fn unsafe_code_is_in_sys_only_and_says_why_it_is_sound() {
 #[test]
 fn the_library_is_silent_and_alone() {
     let words = [
-        "println!", "eprintln!", "print!(", "std::env", "process::exit", "process::abort", "set_current_dir", "dbg!(", "env::var",
-        "umask(", "set_hook(",
+        "println!",
+        "eprintln!",
+        "print!(",
+        "std::env",
+        "process::exit",
+        "process::abort",
+        "set_current_dir",
+        "dbg!(",
+        "env::var",
+        "::umask(",
+        "set_hook(",
     ];
     let found = lines(|source| source.is_in(CORE), |line| words.iter().any(|word| line.contains(word)));
     assert_none(&found, "the library never prints, exits, or reads or changes what belongs to the process");
@@ -156,7 +168,8 @@ fn the_map_names_what_is_there() {
         .filter(|name| !text.contains(&format!("`{name}`")) && !text.contains(&format!("{name}.rs")))
         .collect();
     assert_none(&unnamed, "ARCHITECTURE.md does not mention the strategy");
-    let crates: Vec<String> = names_of(&workspace().join("crates")).into_iter().filter(|name| !text.contains(name)).collect();
+    let crates: Vec<String> =
+        names_of(&workspace().join("crates")).into_iter().filter(|name| !text.contains(name)).collect();
     assert_none(&crates, "ARCHITECTURE.md does not mention the crate");
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{
-    Cancel, Choice, CloneOptions, CloneReport, Durability, Existing, Mounts, Progress, Verify, clone_tree, has_trash, plan,
+    Cancel, Choice, CloneOptions, CloneReport, Durability, Existing, Mounts, Progress, Verify, clone_tree, plan,
 };
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) 
 /// What was replaced, or what a reaper that was killed has left.
 fn delete_trash(report: &CloneReport) {
     let parent = report.dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if report.trashed.is_some() || has_trash(parent) {
+    if report.trash_waits {
         reap::start(parent);
     }
 }

@@ -29,7 +29,9 @@ fn print_table(report: &ProbeReport) -> std::io::Result<()> {
     writeln!(out, "to    {}", place(&report.dst))?;
     for offer in &report.offers {
         match &offer.refused {
-            None if offer.strategy == report.chosen => writeln!(out, "  {:<10} available; would be used", offer.strategy)?,
+            None if offer.strategy == report.chosen => {
+                writeln!(out, "  {:<10} available; would be used", offer.strategy)?
+            }
             None => writeln!(out, "  {:<10} available", offer.strategy)?,
             Some(refused) => writeln!(out, "  {:<10} refused: {}", offer.strategy, refused.reason)?,
         }

@@ -1,1 +1,482 @@
-//! To be written.
+//! What cannot be cloned, or not there: each ends with an error that helps, and with nothing made or changed.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use calve_testkit::{
+    Aspect, Fault, FileSystem, FuseVolume, Injection, Volume, assert_same, assert_same_except, fingerprint,
+    node_modules_like, require_program, require_root, run_injected, wide,
+};
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::process::send;
+use crate::program::{Ran, Reachable, cp};
+use crate::spot::{Spot, eventually_nothing_left, leftovers, names, nothing_left};
+
+#[test]
+fn the_destination_exists() {
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    spot.tree("").file("file", b"2").symlink("dangling", "nowhere").fifo("fifo").dir("dir");
+    for existing in ["file", "dangling", "fifo", "dir"] {
+        let before = fingerprint(&spot);
+        cp().args(["-T", "src", existing]).within(&spot).fails(1).says(&[existing, "already exists"]).hints();
+        before.assert_unchanged(&spot);
+    }
+    // Nothing is written through a link.
+    cp().args(["file", "dangling"]).within(&spot).fails(1).says(&["already exists"]);
+    assert!(!spot.join("nowhere").exists());
+}
+
+#[test]
+fn the_destination_is_inside_the_source() {
+    let spot = Spot::anywhere();
+    spot.tree("src").file("d/a", b"1");
+    spot.tree("").symlink("elsewhere", "src/d");
+    let before = fingerprint(spot.join("src"));
+    for dst in ["src/new", "src/d/new", "src/d/../d/new", "elsewhere/new", "src", "src/"] {
+        cp().args(["src", dst]).within(&spot).fails(1).hints();
+        before.assert_unchanged(spot.join("src"));
+    }
+    cp().args([".", "d/new"]).within(spot.join("src")).fails(1).says(&["inside the source"]);
+    cp().args(["--replace", "-T", "src", "src/d"]).within(&spot).fails(1).says(&["inside the source"]);
+    before.assert_unchanged(spot.join("src"));
+}
+
+#[test]
+fn the_source_is_inside_the_destination() {
+    let spot = Spot::anywhere();
+    spot.tree("dst").file("src/a", b"1").file("b", b"2");
+    let before = fingerprint(spot.join("dst"));
+    for src in ["dst/src", "dst/src/a"] {
+        cp().args(["-T", src, "dst"]).within(&spot).fails(1);
+        cp().args(["--replace", "-T", src, "dst"]).within(&spot).fails(1).says(&["dst"]).hints();
+        before.assert_unchanged(spot.join("dst"));
+        nothing_left(&spot);
+    }
+}
+
+#[test]
+fn the_source_is_missing() {
+    let spot = Spot::anywhere();
+    cp().args(["src", "new"]).within(&spot).fails(1).says(&["`src` does not exist"]).hints();
+    cp().args(["no/such/src", "new"]).within(&spot).fails(1).says(&["`no/such/src` does not exist"]).hints();
+    cp().args(["src/", "new"]).within(&spot).fails(1).says(&["`src/` does not exist"]).hints();
+    spot.holds(&[]);
+}
+
+#[test]
+fn a_dangling_symlink_is_cloned_as_it_is() {
+    let spot = Spot::anywhere();
+    spot.tree("").symlink("link", "nowhere").dir("by cp");
+    let receipt = cp().args(["--json", "link", "new"]).within(&spot).succeeds().json();
+    assert_eq!(fs_err::read_link(spot.join("new")).unwrap(), Path::new("nowhere"));
+    assert_eq!(receipt["entries"]["symlinks"], 1);
+    // With a slash it has to be a directory.
+    cp().args(["link/", "newer"]).within(&spot).fails(1).says(&["`link/`"]).hints();
+    spot.holds(&["by cp", "link", "new"]);
+}
+
+#[test]
+fn a_symlink_to_itself_is_cloned_and_not_followed() {
+    let spot = Spot::anywhere();
+    spot.tree("").symlink("loop", "loop");
+    cp().args(["loop", "new"]).within(&spot).succeeds();
+    assert_eq!(fs_err::read_link(spot.join("new")).unwrap(), Path::new("loop"));
+    cp().args(["loop/", "newer"]).within(&spot).fails(1).says(&["`loop/`"]);
+    cp().args(["loop/x", "newer"]).within(&spot).fails(1);
+    spot.holds(&["loop", "new"]);
+}
+
+#[test]
+fn a_socket() {
+    let spot = Spot::anywhere();
+    spot.tree("").socket("socket").file("src/a", b"1");
+    cp().args(["socket", "new"]).within(&spot).fails(1).says(&["`socket`", "it is a socket"]).hints();
+    // Inside a tree it is left out, and that is said.
+    spot.tree("src").socket("s");
+    let ran = cp().args(["--json", "src", "new"]).within(&spot).succeeds();
+    assert_eq!(ran.json()["skipped"], json!([{ "path": "s", "reason": "socket" }]));
+    assert_eq!(names(spot.join("new")), ["a"]);
+    ran.says(&["warning: left out `s` (socket)"]);
+}
+
+#[test]
+fn a_fifo_and_a_device() {
+    let spot = Spot::anywhere();
+    spot.tree("").fifo("fifo");
+    // Nobody writes to it: opening it would hang.
+    let receipt = cp().args(["--json", "fifo", "new"]).within(&spot).succeeds().json();
+    assert_eq!(receipt["entries"]["fifos"], 1);
+    assert_same(&spot, &spot);
+    if !require_root("a device node") {
+        return;
+    }
+    // As cp does, the node and not what is behind it.
+    cp().args(["/dev/zero", "zero"]).within(&spot).succeeds();
+    let stat = rustix::fs::stat(spot.join("zero")).unwrap();
+    assert_eq!(stat.st_rdev, rustix::fs::stat("/dev/zero").unwrap().st_rdev);
+}
+
+#[test]
+fn the_source_is_the_destination() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("file", b"1").hard_link("same", "file").file("dir/a", b"2").symlink("link", "dir");
+    let before = fingerprint(&spot);
+    for (src, dst) in [("file", "file"), ("file", "./file"), ("dir", "link/../dir"), ("file", "same"), ("dir/", "dir")]
+    {
+        cp().args(["-T", src, dst]).within(&spot).fails(1).says(&["the same"]).hints();
+        cp().args(["--replace", "-T", src, dst]).within(&spot).fails(1).says(&["the same"]).hints();
+        before.assert_unchanged(&spot);
+    }
+}
+
+#[test]
+fn the_parent_of_the_destination_is_missing() {
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    let ran = cp().args(["src", "not/there/new"]).within(&spot).fails(1).hints();
+    ran.says(&["the parent directory `not/there` does not exist", "mkdir -p not/there"]);
+    spot.holds(&["src"]);
+}
+
+#[test]
+fn the_parent_of_the_destination_is_read_only() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    spot.tree("src").file("a", b"1");
+    spot.tree("").dir("locked").mode("locked", 0o555).dir("closed").mode("closed", 0o700);
+    let reachable = Reachable::new();
+    let run = |dst: &str| cp().args(["src", dst]).within(&spot).as_somebody_else(&reachable);
+    run("locked/new").fails(1).says(&["`locked`", "Permission denied"]).hints();
+    run("closed/new").fails(1).says(&["`closed", "Permission denied"]).hints();
+    assert_eq!((names(spot.join("locked")), names(spot.join("closed"))), (vec![], vec![]));
+}
+
+#[test]
+fn the_disk_is_too_small_and_that_is_known_before() {
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 8 << 20) else { return };
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", vec![1; 6 << 20]).file("b", vec![2; 6 << 20]).sparse("holes", 1 << 40, &[]);
+    let ran = cp().arg(spot.join("src")).arg(volume.path().join("new")).fails(1).hints();
+    ran.says(&["new", " needs 12", " bytes, and only ", " are free"]);
+    assert_eq!(names(volume.path()), ["lost+found"]);
+    // One file, too.
+    spot.tree("").file("large", vec![1; 12 << 20]);
+    cp().arg(spot.join("large")).arg(volume.path().join("new")).fails(1).says(&[" needs 12", "are free"]).hints();
+    assert_eq!(names(volume.path()), ["lost+found"]);
+    // Half of it fits; so does a hole.
+    cp().args(["--exclude", "b"]).arg(spot.join("src")).arg(volume.path().join("new")).succeeds();
+}
+
+#[test]
+fn the_disk_is_full_in_the_middle() {
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 16 << 20) else { return };
+    let Some(home) = Spot::on(FileSystem::Tmpfs) else { return };
+    // Every byte of it takes a block of its own in the clone, which a count of bytes does not show.
+    wide(home.join("src"), 300);
+    for number in 0..300 {
+        fs_err::write(home.join("src").join(format!("entry-{number:07}")), vec![b'x'; 40_000]).unwrap();
+    }
+    let src = home.join("src");
+    let before = fingerprint(&src);
+    // Somebody else takes the room after it was counted.
+    let mut hit = false;
+    for filled in (2..14).map(|mib| mib << 20) {
+        let hog = volume.path().join("hog");
+        let running = cp().args(["--threads", "1"]).arg(&src).arg(volume.path().join("new")).start();
+        while leftovers(volume.path()).is_empty() {
+            thread::sleep(Duration::from_micros(100));
+        }
+        let _ = fs_err::write(&hog, vec![b'h'; filled]);
+        let ran = running.wait();
+        fs_err::remove_file(&hog).unwrap();
+        nothing_left(volume.path());
+        if ran.status.success() {
+            assert_same_except(&src, volume.path().join("new"), &[Aspect::Holes]);
+            calve_testkit::remove_deep(volume.path().join("new"));
+            continue;
+        }
+        ran.ended(1);
+        assert_eq!(names(volume.path()), ["lost+found"]);
+        hit |= ran.stderr.contains("No space left on device");
+        ran.hints();
+    }
+    assert!(hit, "the disk was never full in the middle");
+    before.assert_unchanged(&src);
+}
+
+#[test]
+fn there_are_no_more_inodes() {
+    let builder = Volume::builder(FileSystem::Ext4).size_bytes(64 << 20).mkfs_args(["-N", "128"]);
+    let Some(volume) = builder.mount() else { return };
+    let spot = Spot::anywhere();
+    wide(spot.join("src"), 1000);
+    let ran = cp().arg(spot.join("src")).arg(volume.path().join("new")).fails(1).hints();
+    ran.says(&["needs 1001 inodes, and only "]);
+    assert_eq!(names(volume.path()), ["lost+found"]);
+    // Where the count is not to be had before, it is noticed then: on one file system, with hard links.
+    wide(volume.path().join("few"), 80);
+    let ran = cp().arg(volume.path().join("few")).arg(volume.path().join("new")).fails(1).hints();
+    ran.says(&["inodes"]);
+    assert_eq!(names(volume.path()), ["few", "lost+found"]);
+}
+
+#[test]
+fn the_quota_is_used_up() {
+    if !require_root("a quota") || !require_program("setquota") {
+        return;
+    }
+    let builder = Volume::builder(FileSystem::Ext4).size_bytes(64 << 20).mkfs_args(["-O", "quota"]);
+    let Some(volume) = builder.mount_option("usrquota").mount() else { return };
+    let spot = Spot::at(volume);
+    spot.tree("src").file("a", vec![1; 3 << 20]).file("b", vec![2; 3 << 20]).mode("a", 0o644);
+    let point = spot.parent().unwrap();
+    let quota = Command::new("setquota").args(["-u", "12345", "0", "4096", "0", "0"]).arg(point).output().unwrap();
+    assert!(quota.status.success(), "{quota:?}");
+    let reachable = Reachable::new();
+    let ran = cp().args(["src", "new"]).within(&spot).as_somebody_else(&reachable).fails(1).hints();
+    ran.says(&["`new/", "quota"]);
+    spot.holds(&["src"]);
+}
+
+#[test]
+fn files_vanish_and_change_their_kind_during_the_walk() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    let Some(other) = Spot::on(FileSystem::Xfs) else { return };
+    let src = spot.join("src");
+    wide(src.join("steady"), 2000);
+    fs_err::create_dir(src.join("moving")).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let mut changed = 0;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut round = 0_u32;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                round += 1;
+                let path = src.join("moving").join(format!("{}", round % 50));
+                let _ = rustix::fs::unlink(&path);
+                let _ = rustix::fs::rmdir(&path);
+                let _ = match round % 7 {
+                    0 => fs_err::os::unix::fs::symlink("/etc", &path),
+                    1..3 => fs_err::create_dir(&path),
+                    _ => fs_err::write(&path, b"x"),
+                };
+            }
+        });
+        for round in 0..40 {
+            let dst = other.join(format!("{round}"));
+            let ran = cp().arg("--json").arg(&src).arg(&dst).run();
+            if ran.status.success() {
+                let receipt = ran.json();
+                changed += receipt["changed"].as_array().unwrap().len();
+                assert_same(src.join("steady"), dst.join("steady"));
+            } else {
+                stop.store(true, std::sync::atomic::Ordering::Relaxed);
+                panic!("{}", ran.stderr);
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(changed > 0, "no change was noticed");
+    nothing_left(&other);
+}
+
+#[test]
+fn a_file_that_must_not_be_read_is_named() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
+    spot.tree("src").file("open/a", b"1").file("open/secret", b"2").mode("open/secret", 0o600);
+    spot.tree("src").file("closed/b", b"3").mode("closed", 0o700);
+    let reachable = Reachable::new();
+    let run =
+        |exclude: &str| cp().args(["--exclude", exclude, "src", "new"]).within(&spot).as_somebody_else(&reachable);
+    let ran = run("closed").fails(1).hints();
+    ran.says(&["`src/open/secret`", "Permission denied", "--exclude"]);
+    run("secret").fails(1).says(&["`src/closed`", "Permission denied"]).hints();
+    spot.holds(&["src"]);
+    cp().args(["src/open/secret", "new"])
+        .within(&spot)
+        .as_somebody_else(&reachable)
+        .fails(1)
+        .says(&["secret`"])
+        .hints();
+    spot.holds(&["src"]);
+}
+
+#[test]
+fn interrupted_system_calls_are_repeated() {
+    let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
+    spot.tree("src").file("large", vec![b'x'; 600_000]).file("small", b"y").file("d/other", vec![b'z'; 20_000]);
+    spot.tree("src").sparse("sparse", 1 << 20, &[(1 << 19, b"z")]);
+    let Some(other) = Spot::on(FileSystem::Ext4) else { return };
+    let before = fingerprint(spot.join("src"));
+    // Which calls can be interrupted: those that wait for a disk or a server.
+    for (dst, syscalls) in [
+        (spot.join("new"), &["ioctl", "openat"][..]),
+        (other.join("new"), &["read", "write", "pread64", "pwrite64", "openat"]),
+    ] {
+        for syscall in syscalls {
+            for nth in 1..=60 {
+                let command = cp().args(["-q", "--threads", "1"]).arg(spot.join("src")).arg(&dst).command();
+                let injection = Injection { syscalls: syscall, fault: Fault::Error("EINTR"), nth };
+                let Some(outcome) = run_injected(&command, injection) else { return };
+                // The loader of the program does not repeat what it does.
+                if outcome.status.code() == Some(127) {
+                    continue;
+                }
+                assert!(outcome.status.success(), "{syscall} {nth}: {}\n{}", outcome.stderr, outcome.trace);
+                assert_same(spot.join("src"), &dst);
+                calve_testkit::remove_deep(&dst);
+                if !outcome.injected {
+                    break;
+                }
+            }
+        }
+    }
+    before.assert_unchanged(spot.join("src"));
+}
+
+#[test]
+fn a_stream_of_signals_disturbs_nothing() {
+    let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
+    let Some(other) = Spot::on(FileSystem::Ext4) else { return };
+    node_modules_like(spot.join("src"), 3000);
+    for dst in [spot.join("new"), other.join("new")] {
+        let mut running = cp().arg(spot.join("src")).arg(&dst).start();
+        while !running.has_ended() {
+            for signal in [Signal::CHILD, Signal::WINCH, Signal::CONT, Signal::URG] {
+                send(running.id(), signal);
+            }
+            thread::sleep(Duration::from_micros(50));
+        }
+        running.wait().ended(0);
+        assert_same(spot.join("src"), dst);
+    }
+}
+
+#[test]
+fn stopping_and_continuing_disturbs_nothing() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    node_modules_like(spot.join("src"), 2000);
+    let mut running = cp().arg(spot.join("src")).arg(spot.join("new")).start();
+    while !running.has_ended() {
+        send(running.id(), Signal::TSTP);
+        thread::sleep(Duration::from_millis(2));
+        send(running.id(), Signal::CONT);
+        thread::sleep(Duration::from_millis(5));
+    }
+    running.wait().ended(0);
+    assert_same(spot.join("src"), spot.join("new"));
+}
+
+#[test]
+fn a_file_system_that_cannot_read_one_file() {
+    let Some(fuse) = FuseVolume::with_unreadable("broken") else { return };
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    calve_testkit::Tree::new(fuse.path().join("src")).file("d/broken", b"1").file("d/whole", b"2");
+    let ran = cp().arg(fuse.path().join("src")).arg(spot.join("new")).fails(1).hints();
+    ran.says(&["read `", "src/d/broken`: Input/output error"]);
+    spot.holds(&[]);
+    cp().args(["--exclude", "broken"]).arg(fuse.path().join("src")).arg(spot.join("new")).succeeds();
+    assert_eq!(names(spot.join("new/d")), ["whole"]);
+}
+
+#[test]
+fn a_file_system_that_cannot_rename_without_replacing() {
+    let Some(fuse) = FuseVolume::new() else { return };
+    let root = fuse.path();
+    calve_testkit::Tree::new(root.join("src")).file("a", b"1").file("d/b", b"2");
+    calve_testkit::Tree::new(root).file("file", b"3").dir("empty").file("full/x", b"4");
+    cp().args(["src", "new"]).within(root).succeeds();
+    assert_same(root.join("src"), root.join("new"));
+    cp().args(["file", "copy"]).within(root).succeeds();
+    assert_eq!(fs_err::read(root.join("copy")).unwrap(), b"3");
+    // Not even an empty directory is replaced, although rename would.
+    for existing in ["empty", "full", "file"] {
+        cp().args(["-T", "src", existing]).within(root).fails(1).says(&["already exists"]).hints();
+        cp().args(["-T", "file", existing]).within(root).fails(1).hints();
+    }
+    // And what cannot be swapped in one step is not swapped at all.
+    let ran = cp().args(["--replace", "-T", "src", "full"]).within(root).fails(1).hints();
+    ran.says(&["`full`", "no atomic exchange", "calve rm"]);
+    assert_eq!(names(root.join("full")), ["x"]);
+    eventually_nothing_left(root);
+}
+
+#[test]
+fn a_name_that_is_too_long() {
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    let long = "n".repeat(256);
+    let ran = cp().args(["src", &long]).within(&spot).fails(1).hints();
+    ran.says(&["File name too long"]);
+    cp().args([&long, "new"]).within(&spot).fails(1).says(&["File name too long"]);
+    spot.holds(&["src"]);
+    // The longest name that there is leaves room for the hidden one beside it.
+    cp().args(["src", &"n".repeat(255)]).within(&spot).succeeds();
+}
+
+#[test]
+fn a_name_with_a_nul_or_a_newline() {
+    let spot = Spot::anywhere();
+    spot.tree("a\nb").file("c", b"1");
+    cp().args(["a\nb", "d\ne"]).within(&spot).succeeds();
+    assert_same(spot.join("a\nb"), spot.join("d\ne"));
+    let not_utf_8 = std::ffi::OsStr::from_bytes(b"\xff\xfe");
+    cp().arg("a\nb").arg(not_utf_8).within(&spot).succeeds();
+    assert_same(spot.join("a\nb"), spot.join(not_utf_8));
+}
+
+#[test]
+fn two_clones_to_one_destination_at_once() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    node_modules_like(spot.join("src"), 300);
+    for round in 0..20 {
+        let dst = spot.join(format!("{round}"));
+        let runs: Vec<_> = (0..3).map(|_| cp().arg("-T").arg(spot.join("src")).arg(&dst).start()).collect();
+        let ran: Vec<Ran> = runs.into_iter().map(|running| running.wait()).collect();
+        assert_eq!(ran.iter().filter(|ran| ran.status.success()).count(), 1, "{ran:?}");
+        for lost in ran.iter().filter(|ran| !ran.status.success()) {
+            lost.ended(1);
+            assert!(lost.stderr.contains("already exists"), "{}", lost.stderr);
+        }
+        assert_same(spot.join("src"), &dst);
+        nothing_left(&spot);
+    }
+}
+
+#[test]
+fn the_staged_tree_is_taken_away() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    wide(spot.join("src"), 10_000);
+    let mut hit = 0;
+    for _ in 0..10 {
+        let running = cp().arg(spot.join("src")).arg(spot.join("new")).start();
+        while leftovers(&spot).is_empty() && !spot.join("new").exists() {}
+        for name in leftovers(&spot) {
+            let _ = rustix::fs::rename(spot.join(&name), spot.join(format!("taken-{hit}")));
+            hit += 1;
+        }
+        let ran = running.wait();
+        if !ran.status.success() {
+            ran.ended(1);
+            assert!(!spot.join("new").exists());
+            ran.hints();
+        }
+        for name in names(&spot) {
+            if name != "src" {
+                calve_testkit::remove_deep(spot.join(name));
+            }
+        }
+    }
+    assert!(hit > 0);
+}

@@ -216,17 +216,9 @@ fn quiet_prints_nothing_but_errors() {
 
 #[test]
 fn the_options_of_cp_are_accepted() {
-    for options in [
-        &["-r"][..],
-        &["-R"],
-        &["-a"],
-        &["-p"],
-        &["-rp"],
-        &["-a", "-R"],
-        &["-aT"],
-        &["--recursive"],
-        &["--archive"],
-    ] {
+    for options in
+        [&["-r"][..], &["-R"], &["-a"], &["-p"], &["-rp"], &["-a", "-R"], &["-aT"], &["--recursive"], &["--archive"]]
+    {
         let spot = folder();
         cp().args(options).args(["src", "new"]).within(&spot).succeeds();
         assert_same(spot.join("src"), spot.join("new"));
@@ -526,7 +518,10 @@ fn requirements_that_can_be_met_are() {
     let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
     spot.tree("src").file("small", b"1").file("large", vec![1; 1 << 20]);
     let receipt = cp().args(["--json", "--require", "cow", "src", "new"]).within(&spot).succeeds().json();
-    assert_eq!(receipt["bytes"], json!({ "apparent": (1 << 20) + 1, "shared": (1 << 20) + 1, "written": 0, "inlined": 0 }));
+    assert_eq!(
+        receipt["bytes"],
+        json!({ "apparent": (1 << 20) + 1, "shared": (1 << 20) + 1, "written": 0, "inlined": 0 })
+    );
     cp().args(["--require", "instant", "src", "newer"]).within(&spot).fails(3);
     let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
     spot.tree("src").file("a", b"1");

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use calve_testkit::{
-    Aspect, Fault, FileSystem, Fingerprint, Outcome, Tree, assert_same, assert_same_except, each_nth, fingerprint,
-    remove_deep,
+    Aspect, Fault, FileSystem, Fingerprint, Injection, Outcome, Tree, assert_same, assert_same_except, each_nth,
+    fingerprint, remove_deep, run_injected,
 };
 use serde_json::Value;
 
@@ -82,7 +82,8 @@ impl Disturbed {
             // The loader could not start the program.
             Some(127) => None,
             Some(1) => {
-                assert!(stderr.contains("error: "), "{shown}");
+                let cannot_say = trace.lines().any(|line| line.contains("write(2,") && line.contains("(INJECTED)"));
+                assert!(cannot_say || stderr.contains("error: "), "{shown}");
                 None
             }
             Some(0) => Some(serde_json::from_str::<Value>(stdout).unwrap_or_else(|_| panic!("{shown}"))),
@@ -107,7 +108,10 @@ impl Disturbed {
             return;
         }
         let cleaning_up_failed = trace.matches("(INJECTED)").count() > 1 || trace.contains("unlinkat");
-        assert!(cleaning_up_failed, "{shown}\nleft: {:?}", leftovers(&self.spot));
+        // Whoever cannot tell whether a lock is his own leaves it.
+        let only_a_lock = leftovers(&self.spot).iter().all(|name| name.ends_with(".lock"));
+        let cannot_tell = only_a_lock && trace.contains("newfstatat");
+        assert!(cleaning_up_failed || cannot_tell, "{shown}\nleft: {:?}", leftovers(&self.spot));
         cp().args(["-q", "src", "again"]).within(&self.spot).succeeds();
         nothing_left(&self.spot);
         remove_deep(self.spot.join("again"));
@@ -130,13 +134,11 @@ fn aspects_said_to_be_lost(receipt: &Value) -> Vec<Aspect> {
             "owner_not_kept" => lost.push(Aspect::Owners),
             "set_id_dropped" => lost.push(Aspect::Modes),
             "xattr_not_kept" => lost.push(Aspect::Xattrs),
+            // A link that is refused becomes a file of its own.
+            "hard_link_not_kept" => lost.push(Aspect::HardLinks),
             "swept" | "not_swept" => {}
             other => panic!("an unexpected warning: {other}"),
         }
-    }
-    // A link that is refused becomes a file of its own.
-    if receipt["fell_back"].as_array().unwrap().iter().any(|fell| fell["from"] == "hardlink") {
-        lost.push(Aspect::HardLinks);
     }
     lost
 }
@@ -218,8 +220,9 @@ fn a_refused_reflink_is_reported_and_any_other_failure_fails() {
         });
         assert_eq!(failures, 0, "{error}");
         let [refused, fell_back] = seen.into_inner();
-        // The probe's own call, and those of the two files worth sharing.
-        assert!(refused >= 1 && fell_back >= 2, "{error}: {refused} refused, {fell_back} fell back");
+        // The probe's own call, unless the refusal concerns one file only, and those of the two files worth sharing.
+        let tries_again = matches!(error, "EINVAL" | "ETXTBSY");
+        assert!((refused >= 1 || tries_again) && fell_back >= 2, "{error}: {refused} refused, {fell_back} fell back");
     }
 }
 
@@ -228,8 +231,8 @@ fn where_extents_have_to_be_shared_every_refusal_fails() {
     let Some(clone) = Disturbed::on(FileSystem::Xfs, &["--require", "cow"]) else { return };
     // Exit code 3 where it is the strategy that is refused.
     for nth in 1..=40 {
-        let injection = calve_testkit::Injection { syscalls: "ioctl", fault: Fault::Error("EOPNOTSUPP"), nth };
-        let Some(outcome) = calve_testkit::run_injected(&clone.command().command(), injection) else { return };
+        let injection = Injection { syscalls: "ioctl", fault: Fault::Error("EOPNOTSUPP"), nth };
+        let Some(outcome) = run_injected(&clone.command().command(), injection) else { return };
         let hit_a_reflink = outcome.trace.lines().any(|line| line.contains("CLONE") && line.contains("(INJECTED)"));
         let code = outcome.status.code().unwrap();
         assert_eq!(hit_a_reflink, code != 0, "{nth}: {code}: {}", outcome.trace);
@@ -252,8 +255,8 @@ fn where_extents_have_to_be_shared_every_refusal_fails() {
 fn a_link_beyond_the_limit_becomes_a_file_of_its_own() {
     let Some(clone) = Disturbed::on(FileSystem::Ext4, &[]) else { return };
     let failures = clone.by("linkat", "EMLINK", |what, receipt| {
-        let fell_back = &receipt.unwrap()["fell_back"];
-        assert_eq!(fell_back[0]["errno"], "EMLINK", "{what}: {fell_back}");
+        let warnings = &receipt.unwrap()["warnings"];
+        assert_eq!(warnings[0]["code"], "hard_link_not_kept", "{what}: {warnings}");
     });
     assert_eq!(failures, 0);
 }
@@ -329,31 +332,20 @@ fn snapshots() {
 #[test]
 fn syncing_and_verifying() {
     let Some(clone) = Disturbed::on(FileSystem::Xfs, &["--sync", "--verify"]) else { return };
-    // The last one comes after the clone got its name: see below.
-    let Some(last) = calls(&clone, "fsync,syncfs") else { return };
-    for nth in 1..=last {
-        let injection = calve_testkit::Injection { syscalls: "fsync,syncfs", fault: Fault::Error("EIO"), nth };
-        let Some(outcome) = calve_testkit::run_injected(&clone.command().command(), injection) else { return };
-        assert_eq!(outcome.status.code(), Some(1), "{nth}: {}", outcome.trace);
-        assert_eq!(clone.spot.join("dst").exists(), nth == last, "{nth}: {}", outcome.stderr);
+    clone.fails_by("syncfs", &["EIO"]);
+    clone.fails_by("getdents64", &["EIO"]);
+    remove_deep(clone.spot.join("dst"));
+    // The last thing that is written to the disk is the clone's name.
+    for (nth, has_its_name) in [(1, false), (2, true)] {
+        let injection = Injection { syscalls: "fsync", fault: Fault::Error("EIO"), nth };
+        let Some(outcome) = run_injected(&clone.command().command(), injection) else { return };
+        assert!(outcome.injected && outcome.status.code() == Some(1), "{nth}: {}", outcome.trace);
+        assert_eq!(clone.spot.join("dst").exists(), has_its_name, "{nth}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.contains("might not survive a power failure"), has_its_name, "{}", outcome.stderr);
         nothing_left(&clone.spot);
     }
-    // It is complete and has its name, but that the name is on the disk could not be made sure: that is said.
     assert_same(clone.spot.join("src"), clone.spot.join("dst"));
     clone.before.assert_unchanged(clone.spot.join("src"));
-    remove_deep(clone.spot.join("dst"));
-    clone.fails_by("getdents64", &["EIO"]);
-}
-
-/// How many of these calls an undisturbed run makes.
-fn calls(clone: &Disturbed, syscalls: &str) -> Option<u32> {
-    let injection = calve_testkit::Injection { syscalls, fault: Fault::Error("EIO"), nth: 10_000 };
-    let outcome = calve_testkit::run_injected(&clone.command().command(), injection)?;
-    assert!(outcome.status.success(), "{}", outcome.stderr);
-    remove_deep(clone.spot.join("dst"));
-    let names: Vec<_> = syscalls.split(',').collect();
-    let calls = outcome.trace.lines().filter(|line| names.iter().any(|name| line.contains(&format!(" {name}("))));
-    Some(calls.count() as u32)
 }
 
 #[test]

@@ -280,7 +280,8 @@ fn a_second_interruption_ends_the_clean_up_and_the_next_run_sweeps() {
 #[test]
 fn an_interrupted_removal_can_be_taken_up_again() {
     let Some(spot) = wide_spot(20_000) else { return };
-    let trash = || leftovers(&spot).into_iter().find(|name| name.starts_with(".calve-trash-") && !name.ends_with(".lock"));
+    let trash =
+        || leftovers(&spot).into_iter().find(|name| name.starts_with(".calve-trash-") && !name.ends_with(".lock"));
     let running = stopped_when(
         || rm().args(["--wait", "src"]).within(&spot),
         || trash().is_some_and(|trash| (1..19_000).contains(&count(&spot.join(trash)))),

@@ -30,7 +30,8 @@ pub(crate) fn probe() -> Calve {
 
 pub(crate) fn calve<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Calve {
     let mut command = Command::new(PROGRAM);
-    command.args(args);
+    // Cargo's own libraries, of which the program needs none: the loader would look for each in every directory.
+    command.args(args).env_remove("LD_LIBRARY_PATH");
     Calve { command }
 }
 
@@ -75,12 +76,7 @@ impl Calve {
         let line = words.map(quoted).collect::<Vec<_>>().join(OsStr::new(" "));
         let mut command = Command::new("script");
         command.args(["-qec".as_ref(), line.as_os_str(), "/dev/null".as_ref()]).env("TERM", "xterm");
-        for (name, value) in self.command.get_envs() {
-            command.env(name, value.unwrap_or_default());
-        }
-        if let Some(dir) = self.command.get_current_dir() {
-            command.current_dir(dir);
-        }
+        carry_environment(&self.command, &mut command);
         Self { command }
     }
 
@@ -120,13 +116,20 @@ impl Calve {
 
 fn carry_over(from: &Command, mut to: Command) -> Command {
     to.args(from.get_args());
+    carry_environment(from, &mut to);
+    to
+}
+
+fn carry_environment(from: &Command, to: &mut Command) {
     for (name, value) in from.get_envs() {
-        to.env(name, value.unwrap_or_default());
+        match value {
+            Some(value) => to.env(name, value),
+            None => to.env_remove(name),
+        };
     }
     if let Some(dir) = from.get_current_dir() {
         to.current_dir(dir);
     }
-    to
 }
 
 /// For the shell.

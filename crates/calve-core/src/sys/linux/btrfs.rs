@@ -128,12 +128,8 @@ pub(crate) fn nested_subvolumes(root: BorrowedFd<'_>) -> Result<Vec<CString>> {
     let mut paths = Vec::new();
     let mut from = 0;
     loop {
-        let mut refs = RootRefs {
-            min_treeid: from,
-            refs: [RootRef { treeid: 0, dirid: 0 }; 255],
-            count: 0,
-            align: [0; 7],
-        };
+        let mut refs =
+            RootRefs { min_treeid: from, refs: [RootRef { treeid: 0, dirid: 0 }; 255], count: 0, align: [0; 7] };
         // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_get_subvol_rootref_args`, whose layout `RootRefs` has
         // (size checked above); the kernel reads and writes it.
         let result = unsafe { ioctl(root, Updater::<GET_SUBVOL_ROOTREF, RootRefs>::new(&mut refs)) };
@@ -154,12 +150,7 @@ pub(crate) fn nested_subvolumes(root: BorrowedFd<'_>) -> Result<Vec<CString>> {
 }
 
 fn path_of(root: BorrowedFd<'_>, found: RootRef) -> Result<CString> {
-    let mut lookup = InodeLookup {
-        dirid: found.dirid,
-        treeid: found.treeid,
-        name: [0; 256],
-        path: [0; 4080 - 256],
-    };
+    let mut lookup = InodeLookup { dirid: found.dirid, treeid: found.treeid, name: [0; 256], path: [0; 4080 - 256] };
     // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_ino_lookup_user_args`, whose layout `InodeLookup` has (size
     // checked above); the kernel reads and writes it.
     unsafe { ioctl(root, Updater::<INO_LOOKUP_USER, InodeLookup>::new(&mut lookup)) }?;

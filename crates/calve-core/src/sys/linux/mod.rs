@@ -54,11 +54,7 @@ pub(crate) fn reflink_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: u64
 }
 
 /// Clones a whole directory in one call. Not a thing that Linux has.
-pub(crate) fn clone_directory(
-    _src: BorrowedFd<'_>,
-    _parent: BorrowedFd<'_>,
-    _name: &CStr,
-) -> Result<()> {
+pub(crate) fn clone_directory(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Err(Errno::NOSYS)
 }
 
@@ -273,23 +269,12 @@ pub(crate) fn rename_no_replace(
 }
 
 /// Exchanges two names in one step. EINVAL on file systems that cannot.
-pub(crate) fn rename_exchange(
-    from: BorrowedFd<'_>,
-    name: &CStr,
-    parent: BorrowedFd<'_>,
-    other: &CStr,
-) -> Result<()> {
+pub(crate) fn rename_exchange(from: BorrowedFd<'_>, name: &CStr, parent: BorrowedFd<'_>, other: &CStr) -> Result<()> {
     rustix::fs::renameat_with(from, name, parent, other, RenameFlags::EXCHANGE)
 }
 
 /// Makes a FIFO, or a device node with the number that `like` has.
-pub(crate) fn make_node(
-    parent: BorrowedFd<'_>,
-    name: &CStr,
-    kind: FileType,
-    mode: Mode,
-    like: &Stat,
-) -> Result<()> {
+pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mode: Mode, like: &Stat) -> Result<()> {
     rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
 }
 

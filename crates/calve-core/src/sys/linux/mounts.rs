@@ -78,12 +78,7 @@ struct MountLine {
 }
 
 fn mount_lines() -> Result<Vec<MountLine>> {
-    let fd = rustix::fs::openat(
-        CWD,
-        c"/proc/self/mountinfo",
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+    let fd = rustix::fs::openat(CWD, c"/proc/self/mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut text = Vec::new();
     let mut chunk = vec![0u8; 64 * 1024];
     loop {

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
-    fsconfig_set_fd, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_fd,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
 };
 
 use super::Result;
@@ -68,9 +68,6 @@ fn in_initial_user_namespace() -> bool {
     };
     let mut text = [0u8; 64];
     let length = rustix::io::read(&map, &mut text).unwrap_or(0);
-    let fields: Vec<&[u8]> = text[..length]
-        .split(u8::is_ascii_whitespace)
-        .filter(|field| !field.is_empty())
-        .collect();
+    let fields: Vec<&[u8]> = text[..length].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect();
     fields == [&b"0"[..], b"0", b"4294967295"]
 }

@@ -154,7 +154,11 @@ fn a_file_system_without_rename_noreplace_xattrs_and_holes_will_do() {
     assert_same_except(tree.path(), &dst, &[Aspect::Xattrs, Aspect::Holes]);
     clone(tree.path().join("a/file"), volume.path().join("single"));
     assert_holds(volume.path(), &["src", "dst", "single"]);
-    let error = refused(&options(|options| options.strategy = Choice::Only(Strategy::Reflink)), tree.path(), volume.path().join("no"));
+    let error = refused(
+        &options(|options| options.strategy = Choice::Only(Strategy::Reflink)),
+        tree.path(),
+        volume.path().join("no"),
+    );
     assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
     assert_holds(volume.path(), &["src", "dst", "single"]);
 }

@@ -1,7 +1,7 @@
 //! Sources and destinations that make no sense are refused before anything is made.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{thread, time::Duration};
 
 use calve_core::{Cancel, Choice, CloneOptions, Error, Existing, Strategy};
@@ -60,7 +60,8 @@ fn a_missing_parent_is_named() {
 #[test]
 fn a_source_that_is_not_there_or_cannot_be_cloned_is_named() {
     let Some(volume) = volume() else { return };
-    let tree = Tree::new(volume.path()).socket("socket").symlink("dangling", "nowhere").symlink("to a file", "src/sub/file");
+    let tree =
+        Tree::new(volume.path()).socket("socket").symlink("dangling", "nowhere").symlink("to a file", "src/sub/file");
     let before = fingerprint(tree.path());
     let dst = volume.path().join("dst");
     for missing in ["missing", "missing/below", "missing/"] {
@@ -83,7 +84,8 @@ fn a_destination_inside_the_source_is_refused_however_it_is_spelled() {
     Tree::new(volume.path()).symlink("alias", "src/sub").symlink("other", ".");
     let bound = volume.bind(volume.path().join("src"), "bound");
     let before = fingerprint(volume.path().join("src"));
-    for dst in ["src/dst", "src/sub/dst", "src/sub/../dst", "alias/dst", "other/src/dst", "bound/dst", "bound/sub/dst"] {
+    for dst in ["src/dst", "src/sub/dst", "src/sub/../dst", "alias/dst", "other/src/dst", "bound/dst", "bound/sub/dst"]
+    {
         for existing in BOTH {
             let error = refused(&with(existing), volume.path().join("src"), volume.path().join(dst));
             assert!(matches!(error, Error::DestinationInsideSource { .. }), "{dst}: {error}");

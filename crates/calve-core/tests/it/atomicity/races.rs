@@ -5,7 +5,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use calve_core::{CloneOptions, Error, Existing, clone_tree};
-use calve_testkit::{FileSystem, FuseVolume, Tree, Volume, assert_same, assert_same_except, Aspect};
+use calve_testkit::{Aspect, FileSystem, FuseVolume, Tree, Volume, assert_same, assert_same_except};
 use fs_err as fs;
 
 use crate::cloning::{assert_holds, names_in, options};
@@ -119,8 +119,10 @@ fn replacing_clones_at_once_all_succeed_and_one_of_them_stays() {
             let winner = fs::read_to_string(dst.join("marker")).unwrap();
             assert_same(volume.path().join(&winner), &dst);
             let trashed = trashed.into_inner().unwrap();
-            let mut all: Vec<String> =
-                trashed.iter().map(|tree| fs::read_to_string(tree.parent.join(&tree.name).join("marker")).unwrap()).collect();
+            let mut all: Vec<String> = trashed
+                .iter()
+                .map(|tree| fs::read_to_string(tree.parent.join(&tree.name).join("marker")).unwrap())
+                .collect();
             all.push(winner);
             // None is lost: each is at the destination or in the trash.
             for name in &names {

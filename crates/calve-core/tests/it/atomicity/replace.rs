@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use calve_core::{Background, Cancel, CloneOptions, Error, Existing, has_trash, reap};
+use calve_core::{Background, Cancel, CloneOptions, Error, Existing, reap};
 use calve_testkit::{BindMount, FileSystem, FuseVolume, Tree, Volume, assert_same, fingerprint};
 use fs_err as fs;
 
-use crate::cloning::{assert_holds, clone_with, names_in, options, refused};
+use crate::cloning::{assert_holds, clone_with, has_trash, names_in, options, refused};
 
 fn replacing() -> CloneOptions {
     options(|options| options.existing = Existing::Replace)
@@ -35,7 +35,8 @@ fn a_reader_sees_the_old_tree_or_the_new_one_and_never_neither() {
                 let mut seen = std::collections::BTreeMap::<String, usize>::new();
                 while !done.load(Ordering::Relaxed) {
                     // One open directory is one tree; both files are in it, and agree.
-                    let tree = rustix::fs::open(&dst, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
+                    let tree =
+                        rustix::fs::open(&dst, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
                     let colour = fs::read_to_string(dst.join("marker")).unwrap();
                     for name in ["marker", "last"] {
                         rustix::fs::accessat(&tree, name, rustix::fs::Access::EXISTS, rustix::fs::AtFlags::empty())
@@ -119,7 +120,9 @@ fn replacing_what_is_not_there_is_an_ordinary_clone() {
 
 #[test]
 fn what_must_not_be_removed_is_not_replaced_either() {
-    let (Some(volume), Some(elsewhere)) = (Volume::new(FileSystem::Ext4), Volume::new(FileSystem::Tmpfs)) else { return };
+    let (Some(volume), Some(elsewhere)) = (Volume::new(FileSystem::Ext4), Volume::new(FileSystem::Tmpfs)) else {
+        return;
+    };
     let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
     Tree::new(&src).file("a", "a");
     Tree::new(&dst).file("kept/b", "b");

@@ -52,8 +52,16 @@ impl Attack {
             .symlink("5", outside.join("directory/file"))
             .symlink("6", outside.join("directory/sub/deeper"))
             .symlink("7", outside);
-        let targets =
-            ["file", "directory", "directory/sub", "other file", "link", "directory/file", "directory/sub/deeper", "pipe"];
+        let targets = [
+            "file",
+            "directory",
+            "directory/sub",
+            "other file",
+            "link",
+            "directory/file",
+            "directory/sub/deeper",
+            "pipe",
+        ];
         let pairs = targets.iter().enumerate();
         Self {
             tree: rustix::fs::open(tree, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap(),

@@ -25,7 +25,9 @@ fn attacked(mut remove: impl FnMut(&Path, &Path) -> Result<(), Error>) {
         let tree = place.join("tree");
         let attack = Attack::prepare(&tree, &arsenal, &outside);
         for number in 0..40 {
-            Tree::new(&tree).file(format!("directory/sub/deeper/{number}"), "1").dir(format!("directory/{number}/empty"));
+            Tree::new(&tree)
+                .file(format!("directory/sub/deeper/{number}"), "1")
+                .dir(format!("directory/{number}/empty"));
         }
         let (result, exchanged) = attack.during(|| remove(&tree, &place));
         exchanges += exchanged;

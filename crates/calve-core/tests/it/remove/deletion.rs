@@ -60,7 +60,11 @@ fn an_unprivileged_owner_removes_what_is_read_only_to_its_owner() {
         for wait in [true, false] {
             let tree = place.join("tree");
             everything(&tree);
-            Tree::new(&tree).file("closed/inside/file", "1").mode("closed/inside", 0o000).mode("closed", 0o400).mode("", 0o500);
+            Tree::new(&tree)
+                .file("closed/inside/file", "1")
+                .mode("closed/inside", 0o000)
+                .mode("closed", 0o400)
+                .mode("", 0o500);
             let report = remove(&tree, &if wait { waiting() } else { RemoveOptions::default() });
             assert_eq!(report.trashed.is_none(), wait, "{report:?}");
             let reaped = reap_in(&place);

@@ -88,8 +88,13 @@ fn protected_places_and_whatever_contains_one() {
 fn an_ancestor_of_the_current_directory() {
     if let Some(place) = child::place() {
         env::set_current_dir(place.join("tree/sub/here")).unwrap();
-        for path in [place.join("tree"), place.join("tree/sub"), place.join("tree/sub/here"), "../../sub".into(), "../here".into()]
-        {
+        for path in [
+            place.join("tree"),
+            place.join("tree/sub"),
+            place.join("tree/sub/here"),
+            "../../sub".into(),
+            "../here".into(),
+        ] {
             assert!(is_protected(&path, &waiting()).contains("current directory"), "{}", path.display());
         }
         remove("../sibling", &waiting());
@@ -117,7 +122,11 @@ fn what_is_not_there_is_named() {
 #[test]
 fn a_symlink_is_removed_and_not_followed() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
-    Tree::new(volume.path()).file("target/file", "1").symlink("link", "target").symlink("dangling", "nowhere").fifo("pipe");
+    Tree::new(volume.path())
+        .file("target/file", "1")
+        .symlink("link", "target")
+        .symlink("dangling", "nowhere")
+        .fifo("pipe");
     let before = fingerprint(volume.path().join("target"));
     // A slash at the end means the directory behind the link, which is not what would go: `rm -r` refuses as well.
     assert_errno(&refused(volume.path().join("link/"), &waiting()), Errno::NOTDIR);

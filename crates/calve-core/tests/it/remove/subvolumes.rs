@@ -13,9 +13,7 @@ fn subvolumes(volume: &Volume) -> usize {
 
 fn snapshot(volume: &Volume, read_only: bool, of: &str, at: &str) {
     let (of, at) = (volume.path().join(of), volume.path().join(at));
-    run("btrfs", |btrfs| {
-        btrfs.args(["-q", "subvolume", "snapshot"]).args(read_only.then_some("-r")).args([of, at])
-    });
+    run("btrfs", |btrfs| btrfs.args(["-q", "subvolume", "snapshot"]).args(read_only.then_some("-r")).args([of, at]));
 }
 
 #[test]
@@ -66,10 +64,9 @@ fn an_owner_without_privileges_empties_and_removes_their_own() {
         assert_holds(&place, &[]);
         return;
     }
-    for builder in [
-        Volume::builder(FileSystem::Btrfs),
-        Volume::builder(FileSystem::Btrfs).mount_option("user_subvol_rm_allowed"),
-    ] {
+    for builder in
+        [Volume::builder(FileSystem::Btrfs), Volume::builder(FileSystem::Btrfs).mount_option("user_subvol_rm_allowed")]
+    {
         let Some(volume) = builder.mount() else { return };
         Tree::new(volume.path()).dir("theirs").owner("theirs", Unprivileged::UID, Unprivileged::GID);
         let name = "remove::subvolumes::an_owner_without_privileges_empties_and_removes_their_own";

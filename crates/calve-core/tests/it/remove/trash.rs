@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use calve_core::{Background, Cancel, Error, RemoveOptions, has_trash, reap};
+use calve_core::{Background, Cancel, Error, RemoveOptions, reap};
 use calve_testkit::{FileSystem, Tree, Volume, deep, everything, wide};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
 use super::{reap_in, remove, waiting};
-use crate::cloning::{assert_holds, names_in};
+use crate::cloning::{assert_holds, has_trash, names_in};
 
 #[test]
 fn a_tree_is_renamed_to_a_hidden_sibling_and_reaped_later() {

@@ -1,0 +1,114 @@
+//! What is chosen where, and between file systems.
+
+use calve_core::{CloneOptions, Error, Refusal, Requirement, Strategy, plan, probe};
+use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, rsync_differences};
+
+use crate::cloning::{assert_holds, clone, clone_with, options, refused, source_for};
+
+fn requiring(requirement: Requirement) -> CloneOptions {
+    options(|options| options.require = vec![requirement])
+}
+
+fn strategies(refused: &[Refusal]) -> Vec<Strategy> {
+    refused.iter().map(|refusal| refusal.strategy).collect()
+}
+
+#[test]
+fn the_fastest_that_each_file_system_offers_is_taken() {
+    use Strategy::{Clonefile, Copy, Reflink, Snapshot};
+    let cases = [
+        (FileSystem::Ext4, Copy, vec![Snapshot, Clonefile, Reflink]),
+        (FileSystem::Tmpfs, Copy, vec![Snapshot, Clonefile, Reflink]),
+        (FileSystem::Xfs, Reflink, vec![Snapshot, Clonefile]),
+        (FileSystem::Btrfs, Snapshot, vec![]),
+    ];
+    for (file_system, expected, better) in cases {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let (src, dst) = (source_for(Strategy::Snapshot, &volume, "src"), volume.path().join("dst"));
+        Tree::new(&src).file("a/file", vec![b'x'; 100_000]);
+        let planned = plan(&src, &dst, &CloneOptions::default()).unwrap();
+        assert_eq!((planned.strategy, strategies(&planned.refused)), (expected, better.clone()));
+        let probed = probe(&src, &dst).unwrap();
+        assert_eq!((probed.chosen, probed.src.file_system.as_str()), (expected, file_system.name()));
+        assert_holds(volume.path(), &["src"]);
+        let report = clone(&src, &dst);
+        assert_eq!((report.strategy, strategies(&report.refused)), (expected, better));
+        assert!(report.refused.iter().all(|refusal| !refusal.reason.is_empty()), "{:?}", report.refused);
+    }
+}
+
+#[test]
+fn an_ordinary_directory_of_btrfs_is_reflinked() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    Tree::new(volume.path().join("src")).file("a/file", vec![b'x'; 100_000]);
+    let report = clone(volume.path().join("src"), volume.path().join("dst"));
+    assert_eq!(
+        (report.strategy, strategies(&report.refused)),
+        (Strategy::Reflink, vec![Strategy::Snapshot, Strategy::Clonefile])
+    );
+    assert!(report.refused[0].remedy.as_ref().unwrap().contains("subvolume"));
+}
+
+#[test]
+fn a_requirement_that_cannot_be_met_makes_nothing() {
+    for (file_system, met) in [
+        (FileSystem::Ext4, &[][..]),
+        (FileSystem::Tmpfs, &[]),
+        (FileSystem::Xfs, &[Requirement::Cow]),
+        (FileSystem::Btrfs, &[Requirement::Cow, Requirement::Instant]),
+    ] {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let (src, dst) = (source_for(Strategy::Snapshot, &volume, "src"), volume.path().join("dst"));
+        Tree::new(&src).file("small", "1").file("large", vec![b'x'; 100_000]);
+        for requirement in [Requirement::Cow, Requirement::Instant] {
+            if met.contains(&requirement) {
+                let report = clone_with(&requiring(requirement), &src, &dst);
+                assert_eq!(report.bytes.map_or(0, |bytes| bytes.written), 0);
+                calve_testkit::assert_same(&src, &dst);
+                let mut waiting = calve_core::RemoveOptions::default();
+                waiting.wait = calve_core::Wait::Yes;
+                calve_core::remove_tree(&dst, &waiting).unwrap();
+                continue;
+            }
+            let error = refused(&requiring(requirement), &src, &dst);
+            assert!(matches!(&error, Error::RequirementRefused { refused, .. } if !refused.is_empty()), "{error}");
+            assert!(error.to_string().contains(&requirement.to_string()), "{error}");
+            assert!(error.hint().is_some());
+            assert_holds(volume.path(), &["src"]);
+        }
+    }
+}
+
+#[test]
+fn everything_is_kept_from_each_file_system_to_each_other() {
+    for from in FileSystem::ALL {
+        let Some(source) = Volume::new(from) else { return };
+        let src = source_for(Strategy::Snapshot, &source, "src");
+        everything(&src);
+        for to in FileSystem::ALL.into_iter().filter(|to| *to != from) {
+            let Some(target) = Volume::new(to) else { return };
+            let dst = target.path().join("dst");
+            let report = clone(&src, &dst);
+            assert_eq!(report.strategy, Strategy::Copy, "{} to {}", from.name(), to.name());
+            assert!(report.warnings.is_empty() && report.fell_back.is_empty(), "{report:?}");
+            assert_same(&src, &dst);
+            assert_eq!(rsync_differences(&src, &dst), "");
+            for strategy in [Strategy::Reflink, Strategy::Hardlink, Strategy::Snapshot] {
+                let error = refused(&crate::cloning::only(strategy), &src, target.path().join("no"));
+                assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
+            }
+            assert_holds(target.path(), &["dst"]);
+        }
+    }
+}
+
+#[test]
+fn two_volumes_of_one_kind_are_not_one_file_system() {
+    for file_system in FileSystem::REFLINKING {
+        let (Some(from), Some(to)) = (Volume::new(file_system), Volume::new(file_system)) else { return };
+        let src = source_for(Strategy::Snapshot, &from, "src");
+        Tree::new(&src).file("a", vec![b'x'; 100_000]);
+        assert_eq!(clone(&src, to.path().join("dst")).strategy, Strategy::Copy);
+        assert_same(&src, to.path().join("dst"));
+    }
+}

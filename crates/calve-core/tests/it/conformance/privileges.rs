@@ -1,0 +1,184 @@
+//! Somebody without privileges: what can be kept is, the rest is in the receipt, and nothing becomes more powerful.
+
+use std::path::Path;
+
+use calve_core::{CloneOptions, Error, Strategy};
+use calve_testkit::{
+    Aspect, Capability, FileSystem, Tree, Unprivileged, Volume, assert_same, assert_same_except, everything,
+    fingerprint,
+};
+use rustix::io::Errno;
+
+use crate::child;
+use crate::cloning::{assert_errno, assert_holds, clone, clone_with, only, options, refused};
+
+/// Each file system, with a directory `theirs` in which an unprivileged child runs the test `name`.
+fn as_somebody_else(name: &str, file_systems: &[FileSystem], prepare: impl Fn(&Path)) {
+    for file_system in file_systems {
+        let Some(volume) = Volume::new(*file_system) else { return };
+        Tree::new(volume.path()).dir("theirs").owner("theirs", Unprivileged::UID, Unprivileged::GID);
+        prepare(&volume.path().join("theirs"));
+        child::run_copied(name, &volume, volume.path().join("theirs"), |program| Unprivileged::command(program));
+    }
+}
+
+#[test]
+fn an_owner_clones_everything_of_their_own() {
+    if let Some(place) = child::place() {
+        let src = place.join("src");
+        everything(&src);
+        let before = fingerprint(&src);
+        for strategy in [Strategy::Copy, Strategy::Reflink, Strategy::Hardlink] {
+            let dst = place.join(strategy.name());
+            match calve_core::clone_tree(&src, &dst, &only(strategy)) {
+                Err(Error::RequirementRefused { .. }) => assert_eq!(strategy, Strategy::Reflink),
+                Err(error) => panic!("{error}"),
+                Ok(report) => {
+                    assert!(
+                        report.warnings.iter().all(|warning| warning.code == "not_independent"),
+                        "{:?}",
+                        report.warnings
+                    );
+                    assert_same(&src, &dst);
+                    if strategy != Strategy::Hardlink {
+                        before.assert_unchanged(&src);
+                    }
+                }
+            }
+        }
+        return;
+    }
+    as_somebody_else("conformance::privileges::an_owner_clones_everything_of_their_own", &FileSystem::ALL, |_| ());
+}
+
+#[test]
+fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
+    if let Some(place) = child::place() {
+        for strategy in [None, Some(Strategy::Copy)] {
+            let dst = place.join(strategy.map_or("any", Strategy::name));
+            let mut options = strategy.map_or_else(CloneOptions::default, only);
+            options.verify = calve_core::Verify::Contents;
+            let report = clone_with(&options, place.join("src"), &dst);
+            assert_same_except(
+                place.join("src"),
+                &dst,
+                &[Aspect::Owners, Aspect::Modes, Aspect::Xattrs, Aspect::Devices],
+            );
+            let codes: Vec<_> = report.warnings.iter().map(|warning| warning.code).collect();
+            for code in ["owner_not_kept", "xattr_not_kept", "set_id_dropped"] {
+                assert!(codes.contains(&code), "{code} in {codes:?}");
+            }
+            for (name, expected) in [("setuid", 0o755), ("setgid", 0o755), ("own-setuid", 0o4755), ("plain", 0o644)] {
+                let stat = rustix::fs::lstat(dst.join(name)).unwrap();
+                assert_eq!(stat.st_mode & 0o7777, expected, "{name}");
+                assert_eq!(stat.st_uid, Unprivileged::UID, "{name}");
+            }
+            let capability = rustix::fs::lgetxattr(dst.join("capable"), "security.capability", &mut [0; 64][..]);
+            assert_eq!(capability, Err(Errno::NODATA));
+        }
+        return;
+    }
+    let name = "conformance::privileges::what_only_root_may_keep_is_told_and_set_id_bits_are_dropped";
+    as_somebody_else(name, &[FileSystem::Ext4, FileSystem::Xfs, FileSystem::Tmpfs], |theirs| {
+        Tree::new(theirs.join("src"))
+            .file("setuid", "1")
+            .mode("setuid", 0o4755)
+            .file("setgid", "2")
+            .mode("setgid", 0o2755)
+            .file("own-setuid", "3")
+            .owner("own-setuid", Unprivileged::UID, Unprivileged::GID)
+            .mode("own-setuid", 0o4755)
+            .file("plain", "4")
+            .mode("plain", 0o644)
+            .file("capable", "5")
+            .mode("capable", 0o755)
+            .capability("capable", Capability::NetRaw);
+    });
+}
+
+#[test]
+fn a_device_is_left_out_and_told() {
+    if let Some(place) = child::place() {
+        let report = clone(place.join("src"), place.join("dst"));
+        assert_eq!(report.skipped.len(), 1, "{:?}", report.skipped);
+        assert_eq!(report.skipped[0].path, Path::new("null"));
+        assert_holds(place.join("dst"), &["file"]);
+        return;
+    }
+    as_somebody_else("conformance::privileges::a_device_is_left_out_and_told", &[FileSystem::Ext4], |theirs| {
+        let null = rustix::fs::FileType::CharacterDevice;
+        Tree::new(theirs.join("src")).device("null", null, 1, 3).file("file", "1").mode("file", 0o644);
+    });
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_nothing_is_left() {
+    if let Some(place) = child::place() {
+        for (src, path, operation) in [
+            ("file", "file/sub/secret", "open"),
+            ("directory", "directory/sub/closed", "open directory"),
+            ("unsearchable", "unsearchable/sub/file", "open"),
+        ] {
+            let error = refused(&CloneOptions::default(), place.join(src), place.join("dst"));
+            assert_errno(&error, Errno::ACCESS);
+            let Error::Io { path: named, operation: tried, .. } = &error else { panic!("{error}") };
+            assert_eq!((named, *tried), (&place.join(path), operation), "{error}");
+            assert!(error.hint().unwrap().contains("readable"), "{error}");
+            assert_holds(&place, &["file", "directory", "unsearchable"]);
+        }
+        let leaving_out = options(|options| options.exclude = vec!["secret".into(), "closed/".into()]);
+        clone_with(&leaving_out, place.join("file"), place.join("a"));
+        clone_with(&leaving_out, place.join("directory"), place.join("b"));
+        return;
+    }
+    as_somebody_else(
+        "conformance::privileges::what_cannot_be_read_is_named_and_nothing_is_left",
+        &FileSystem::ALL,
+        |theirs| {
+            Tree::new(theirs)
+                .file("file/sub/secret", "1")
+                .mode("file/sub/secret", 0o600)
+                .file("directory/sub/closed/file", "2")
+                .mode("directory/sub/closed", 0o700)
+                .file("unsearchable/sub/file", "3")
+                .mode("unsearchable/sub", 0o744);
+        },
+    );
+}
+
+#[test]
+fn a_parent_that_cannot_be_written_to_is_named() {
+    if let Some(place) = child::place() {
+        let place = place.parent().unwrap().join("ours");
+        let error = refused(&CloneOptions::default(), place.join("src"), place.join("dst"));
+        assert_errno(&error, Errno::ACCESS);
+        assert!(error.to_string().contains(&*place.to_string_lossy()), "{error}");
+        assert!(error.hint().is_some());
+        return;
+    }
+    as_somebody_else(
+        "conformance::privileges::a_parent_that_cannot_be_written_to_is_named",
+        &[FileSystem::Xfs],
+        |theirs| {
+            Tree::new(theirs.parent().unwrap()).file("ours/src/file", "1").mode("ours", 0o755);
+        },
+    );
+}
+
+/// A tree of root's that others may read is cloned by somebody else, with O_NOATIME refused.
+#[test]
+fn somebody_elses_tree_can_be_cloned() {
+    if let Some(place) = child::place() {
+        clone(place.join("src"), place.join("dst"));
+        assert_same_except(place.join("src"), place.join("dst"), &[Aspect::Owners]);
+        return;
+    }
+    as_somebody_else("conformance::privileges::somebody_elses_tree_can_be_cloned", &FileSystem::ALL, |theirs| {
+        Tree::new(theirs.join("src"))
+            .file("a/b", "1")
+            .mode("a/b", 0o444)
+            .mode("a", 0o555)
+            .symlink("c", "a")
+            .mtime("a", 7, 7);
+    });
+}

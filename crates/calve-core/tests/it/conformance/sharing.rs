@@ -1,0 +1,168 @@
+//! What the receipt says of bytes is what the kernel says of extents.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use calve_core::{Bytes, Choice, Requirement, Strategy};
+use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything};
+use fs_err as fs;
+
+use crate::cloning::{clone_with, only, options, run};
+use crate::extents::extents;
+
+/// The bytes of the clone's files, by what FIEMAP says of them.
+fn bytes_by_extents(root: &Path) -> Bytes {
+    let mut bytes = Bytes::default();
+    let mut inodes = std::collections::HashSet::new();
+    let mut waiting = vec![root.to_path_buf()];
+    while let Some(path) = waiting.pop() {
+        let stat = fs::symlink_metadata(&path).unwrap();
+        if stat.is_dir() {
+            waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if stat.is_file() && inodes.insert(stat.ino()) {
+            let found = extents(&path);
+            bytes.apparent += stat.len();
+            match () {
+                () if found.inline > 0 => bytes.inlined += stat.len(),
+                () if found.shared == found.count => bytes.shared += stat.len(),
+                () => {
+                    assert_eq!(found.shared, 0, "`{}` is shared in part: {found:?}", path.display());
+                    bytes.written += stat.len();
+                }
+            }
+        }
+    }
+    bytes
+}
+
+fn files_of_all_sizes(src: &Path) {
+    let mut random = SplitMix64::new(7);
+    for size in [0, 1, 100, 1000, 2000, 2048, 2049, 3000, 4095, 4096, 4097, 8192, 16_384, 16_385, 50_000, 1 << 20] {
+        Tree::new(src).file(format!("{size} bytes"), random.bytes(size));
+    }
+}
+
+fn the_receipt_is_true(file_system: FileSystem, settled: bool) {
+    let Some(volume) = Volume::new(file_system) else { return };
+    let src = volume.path().join("src");
+    files_of_all_sizes(&src);
+    everything(src.join("everything"));
+    if settled {
+        rustix::fs::syncfs(fs::File::open(volume.path()).unwrap()).unwrap();
+    }
+    for strict in [false, true] {
+        let dst = volume.path().join(format!("dst-{strict}"));
+        let report = clone_with(
+            &options(|options| {
+                options.strategy = Choice::Only(Strategy::Reflink);
+                options.require = strict.then_some(Requirement::Cow).into_iter().collect();
+            }),
+            &src,
+            &dst,
+        );
+        let told = report.bytes.unwrap();
+        assert_eq!(told, bytes_by_extents(&dst), "told, and found; strict: {strict}");
+        assert!(told.shared > 1 << 20, "{told:?}");
+        if strict {
+            assert_eq!(told.written, 0);
+        }
+        assert!(report.fell_back.is_empty());
+    }
+}
+
+#[test]
+fn the_receipt_is_true_on_xfs() {
+    the_receipt_is_true(FileSystem::Xfs, true);
+}
+
+#[test]
+fn the_receipt_is_true_on_xfs_of_files_just_written() {
+    the_receipt_is_true(FileSystem::Xfs, false);
+}
+
+#[test]
+fn the_receipt_is_true_on_btrfs() {
+    the_receipt_is_true(FileSystem::Btrfs, true);
+}
+
+#[test]
+fn the_receipt_is_true_on_btrfs_of_files_just_written() {
+    the_receipt_is_true(FileSystem::Btrfs, false);
+}
+
+#[test]
+fn a_copy_shares_nothing() {
+    for file_system in FileSystem::REFLINKING {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
+        files_of_all_sizes(&src);
+        let told = clone_with(&only(Strategy::Copy), &src, &dst).bytes.unwrap();
+        let found = bytes_by_extents(&dst);
+        // Empty files have no extents at all, and those in the metadata were written too.
+        assert_eq!((found.shared, told.shared, told.inlined), (0, 0, 0));
+        assert_eq!(told.written, told.apparent);
+    }
+}
+
+#[test]
+fn a_reflink_takes_no_room() {
+    for file_system in FileSystem::REFLINKING {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let used = || {
+            rustix::fs::syncfs(fs::File::open(volume.path()).unwrap()).unwrap();
+            let room = rustix::fs::statvfs(volume.path()).unwrap();
+            (room.f_blocks - room.f_bfree) * room.f_frsize
+        };
+        let src = volume.path().join("src");
+        Tree::new(&src).file("large", SplitMix64::new(3).bytes(48 << 20));
+        let before = used();
+        clone_with(&only(Strategy::Reflink), &src, volume.path().join("dst"));
+        assert!(used() < before + (4 << 20), "{}", file_system.name());
+        clone_with(&only(Strategy::Copy), &src, volume.path().join("copy"));
+        assert!(used() >= before + (48 << 20), "{}", file_system.name());
+    }
+}
+
+#[test]
+fn files_without_copy_on_write_are_shared_and_stay_so() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let tree = Tree::new(volume.path().join("src")).dir("database").file("cow", vec![b'c'; 100_000]);
+    run("chattr", |chattr| chattr.arg("+C").arg(tree.path().join("database")));
+    let tree = tree.file("database/table", vec![b'd'; 100_000]).file("database/empty", "");
+    let dst = volume.path().join("dst");
+    for strategy in [Strategy::Reflink, Strategy::Copy] {
+        let report = clone_with(&only(strategy), tree.path(), &dst);
+        assert!(report.fell_back.is_empty(), "{:?}", report.fell_back);
+        assert_eq!((has_nocow(&dst.join("database")), has_nocow(&dst.join("cow"))), (true, false));
+        if strategy == Strategy::Reflink {
+            assert!(has_nocow(&dst.join("database/table")));
+            assert_eq!(report.bytes.unwrap().shared, 200_000);
+            assert_eq!(extents(&dst.join("database/table")).shared, extents(&dst.join("database/table")).count);
+        }
+        calve_testkit::assert_same(tree.path(), &dst);
+        fs::remove_dir_all(&dst).unwrap();
+    }
+}
+
+#[test]
+fn a_parent_without_copy_on_write_is_no_reason_to_copy() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let tree = Tree::new(volume.path().join("src")).file("a/file", vec![b'c'; 100_000]);
+    let parent = volume.path().join("parent");
+    fs::create_dir(&parent).unwrap();
+    run("chattr", |chattr| chattr.arg("+C").arg(&parent));
+    let report = clone_with(&only(Strategy::Reflink), tree.path(), parent.join("dst"));
+    assert!(report.fell_back.is_empty(), "{:?}", report.fell_back);
+    assert_eq!(report.bytes.unwrap().shared, 100_000);
+    for path in ["dst", "dst/a", "dst/a/file"] {
+        assert!(!has_nocow(&parent.join(path)), "{path}");
+    }
+    let single = clone_with(&only(Strategy::Reflink), tree.path().join("a/file"), parent.join("single"));
+    assert_eq!(single.bytes.unwrap().shared, 100_000);
+    assert!(!has_nocow(&parent.join("single")));
+}
+
+fn has_nocow(path: &Path) -> bool {
+    let flags = rustix::fs::ioctl_getflags(fs::File::open(path).unwrap()).unwrap();
+    flags.contains(rustix::fs::IFlags::NOCOW)
+}

@@ -1,0 +1,65 @@
+//! `Verify::Contents` passes what is equal and catches what is not.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use calve_core::{CloneOptions, Error, Strategy, Verify, clone_tree};
+use calve_testkit::{FileSystem, Tree, Volume, everything};
+use fs_err as fs;
+
+use crate::cloning::{assert_holds, clone_with, only};
+
+fn verified(strategy: Strategy) -> CloneOptions {
+    let mut options = only(strategy);
+    options.verify = Verify::Contents;
+    options
+}
+
+/// A file of the source that is written to between the clone and the comparison.
+#[test]
+fn a_difference_is_caught_and_nothing_is_published() {
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    let tree = Tree::new(volume.path()).file("src/a", "1").file("src/z/last", vec![b'x'; 8 << 20]).dir("place");
+    let [src, dst] = ["src", "place/dst"].map(|name| tree.path().join(name));
+    let done = AtomicBool::new(false);
+    let caught = thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !done.load(Ordering::Relaxed) {
+                number += 1;
+                fs::write(src.join("a"), format!("{number}")).unwrap();
+            }
+        });
+        let caught = (0..500).find_map(|_| match clone_tree(&src, &dst, &verified(Strategy::Copy)) {
+            Err(error @ Error::VerifyFailed { .. }) => Some(error),
+            Err(Error::Io { .. }) => None,
+            Err(error) => panic!("{error}"),
+            Ok(_) => {
+                fs::remove_dir_all(&dst).unwrap();
+                None
+            }
+        });
+        done.store(true, Ordering::Relaxed);
+        caught
+    });
+    let error = caught.expect("no difference was caught");
+    assert!(error.to_string().contains("`a`"), "{error}");
+    assert!(error.hint().is_some());
+    assert_holds(volume.path().join("place"), &[]);
+}
+
+#[test]
+fn everything_is_equal_to_itself() {
+    for (file_system, strategy) in [
+        (FileSystem::Ext4, Strategy::Hardlink),
+        (FileSystem::Ext4, Strategy::Copy),
+        (FileSystem::Xfs, Strategy::Reflink),
+        (FileSystem::Btrfs, Strategy::Reflink),
+    ] {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let src = volume.path().join("src");
+        everything(&src);
+        Tree::new(&src).socket("a socket");
+        clone_with(&verified(strategy), &src, volume.path().join("dst"));
+    }
+}
