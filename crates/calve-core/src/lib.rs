@@ -21,8 +21,10 @@
 //! The library never prints, never reads the environment or configuration files, and never changes anything of the process
 //! that it runs in.
 
+mod check;
 mod clone;
 mod error;
+mod finish;
 mod guard;
 mod options;
 mod probe;

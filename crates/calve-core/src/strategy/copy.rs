@@ -38,7 +38,7 @@ fn check_room(job: &Job<'_, '_>) -> Result<(), crate::Error> {
 }
 
 /// The per-file strategies differ only in how contents are made.
-pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files, strict: bool) -> Result<Outcome, Failure> {
+pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) -> Result<Outcome, Failure> {
     let Some(dst_root) = job.staging.root() else {
         return Err(Failure::Refused(Reason::new("no staged directory")));
     };

@@ -45,7 +45,10 @@ impl Worker<'_> {
                 return Ok(());
             }
             let made = match kind {
-                FileType::Directory => self.empty_directory(at, name, below),
+                FileType::Directory => match self.whole_directory(at, name)? {
+                    Some(made) => Ok(made),
+                    None => self.empty_directory(at, name, below),
+                },
                 FileType::RegularFile => self.regular_file(at, name),
                 FileType::Symlink => self.symlink(at, name),
                 FileType::Socket => {
@@ -66,6 +69,26 @@ impl Worker<'_> {
         }
         self.fill.notes.changed(at.node.path_of(name));
         Ok(())
+    }
+
+    /// A subtree in one call, where the strategy does that. `None` where its entries are to be made one by one.
+    fn whole_directory(&mut self, at: At<'_>, name: &CStr) -> Result<Option<Made>, Error> {
+        let Files::Clonefile { partial } = self.fill.files else { return Ok(None) };
+        let path = at.node.path_of(name);
+        if partial.contains(&path) {
+            return Ok(None);
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let src = match open_source(at.src, name, flags) {
+            Ok(src) => src,
+            Err(Errno::NOENT) => return Ok(Some(Made::Gone)),
+            Err(Errno::LOOP | Errno::NOTDIR) => return Ok(Some(Made::OtherKind)),
+            Err(errno) => return Err(self.src_error("open directory", &path, errno)),
+        };
+        match sys::clone_directory(src.as_fd(), at.dst, name) {
+            Ok(()) => Ok(Some(Made::Yes)),
+            Err(errno) => self.create_failed(at, name, "clone directory", errno).map(Some),
+        }
     }
 
     fn empty_directory(&self, at: At<'_>, name: &CStr, below: &mut Names) -> Result<Made, Error> {
@@ -165,6 +188,15 @@ impl Worker<'_> {
         created: &mut dyn FnMut(),
     ) -> Result<Made, Error> {
         let path = || at.node.path_of(name);
+        if let Files::Clonefile { .. } = self.fill.files {
+            return match sys::clone_directory(src, at.dst, name) {
+                Ok(()) => {
+                    created();
+                    Ok(Made::Yes)
+                }
+                Err(errno) => self.create_failed(at, name, "clone", errno),
+            };
+        }
         self.keeper.load_xattrs(XattrTarget::Open(src)).map_err(|fault| self.fault(&path(), fault))?;
         let mode = self.keeper.creation_mode(stat);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

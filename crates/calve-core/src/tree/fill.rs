@@ -4,6 +4,7 @@
 //! into the directories below, so nothing has to be visited twice and no directory has to stay open for its children. Tasks
 //! hold names, not descriptors: a descriptor is private to its worker, and can be opened again from the root.
 
+use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -30,9 +31,13 @@ use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 
 /// How the regular files of a tree are made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Files {
+pub(crate) enum Files<'a> {
     Clone(Contents),
     Hardlink,
+    /// By one call each, and so are all directories but the `partial` ones (relative to the source).
+    Clonefile {
+        partial: &'a HashSet<PathBuf>,
+    },
 }
 
 /// One filling: what all workers know.
@@ -44,7 +49,7 @@ pub(crate) struct Fill<'a> {
     /// For messages.
     pub(crate) dst_path: &'a Path,
     pub(crate) paths: Paths,
-    pub(crate) files: Files,
+    pub(crate) files: Files<'a>,
     /// The caller insists on shared extents: a file that cannot be shared ends the run.
     pub(crate) strict: bool,
     pub(crate) exclude: &'a Exclude,
@@ -406,8 +411,9 @@ impl<'f> Worker<'f> {
             staged.st_mode |= OWNER_MAY_SEARCH;
             // Fails where there are no such attributes; then there is nothing to keep.
             let _ = sys::copy_nocow(at.src, at.dst);
+            let now = self.keeper.mode_after_umask(Mode::RWXU);
             self.keeper
-                .keep(XattrTarget::Open(at.src), Target::Open(at.dst), &staged, Some(0o700), &path)
+                .keep(XattrTarget::Open(at.src), Target::Open(at.dst), &staged, Some(now), &path)
                 .map_err(fault)?;
             if locked {
                 let mut list = self.shared.locked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -536,12 +542,13 @@ impl Tally {
 }
 
 /// Which strategy a way of making files belongs to.
-impl Files {
+impl Files<'_> {
     pub(super) fn strategy(self) -> Strategy {
         match self {
             Self::Clone(Contents::Reflink { .. }) => Strategy::Reflink,
             Self::Clone(Contents::Copy | Contents::CopyOnServer) => Strategy::Copy,
             Self::Hardlink => Strategy::Hardlink,
+            Self::Clonefile { .. } => Strategy::Clonefile,
         }
     }
 }

@@ -12,6 +12,7 @@ mod conformance;
 mod hostile;
 mod independence;
 mod overlay;
+mod regression;
 mod remove;
 mod sweep;
 mod tidy;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use calve_testkit::{
     Aspect, Fault, FileSystem, FuseVolume, Injection, Volume, assert_same, assert_same_except, fingerprint,
-    node_modules_like, require_program, require_root, run_injected, wide,
+    node_modules_like, require_root, run_injected, wide,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -161,15 +161,15 @@ fn the_parent_of_the_destination_is_read_only() {
 
 #[test]
 fn the_disk_is_too_small_and_that_is_known_before() {
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 8 << 20) else { return };
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 20 << 20) else { return };
     let spot = Spot::anywhere();
-    spot.tree("src").file("a", vec![1; 6 << 20]).file("b", vec![2; 6 << 20]).sparse("holes", 1 << 40, &[]);
+    spot.tree("src").file("a", vec![1; 10 << 20]).file("b", vec![2; 10 << 20]).sparse("holes", 1 << 40, &[]);
     let ran = cp().arg(spot.join("src")).arg(volume.path().join("new")).fails(1).hints();
-    ran.says(&["new", " needs 12", " bytes, and only ", " are free"]);
+    ran.says(&["new", " needs 2", " bytes, and only ", " are free"]);
     assert_eq!(names(volume.path()), ["lost+found"]);
     // One file, too.
-    spot.tree("").file("large", vec![1; 12 << 20]);
-    cp().arg(spot.join("large")).arg(volume.path().join("new")).fails(1).says(&[" needs 12", "are free"]).hints();
+    spot.tree("").file("large", vec![1; 25 << 20]);
+    cp().arg(spot.join("large")).arg(volume.path().join("new")).fails(1).says(&[" needs 2", "are free"]).hints();
     assert_eq!(names(volume.path()), ["lost+found"]);
     // Half of it fits; so does a hole.
     cp().args(["--exclude", "b"]).arg(spot.join("src")).arg(volume.path().join("new")).succeeds();
@@ -230,20 +230,20 @@ fn there_are_no_more_inodes() {
 
 #[test]
 fn the_quota_is_used_up() {
-    if !require_root("a quota") || !require_program("setquota") {
-        return;
-    }
-    let builder = Volume::builder(FileSystem::Ext4).size_bytes(64 << 20).mkfs_args(["-O", "quota"]);
-    let Some(volume) = builder.mount_option("usrquota").mount() else { return };
-    let spot = Spot::at(volume);
-    spot.tree("src").file("a", vec![1; 3 << 20]).file("b", vec![2; 3 << 20]).mode("a", 0o644);
-    let point = spot.parent().unwrap();
-    let quota = Command::new("setquota").args(["-u", "12345", "0", "4096", "0", "0"]).arg(point).output().unwrap();
-    assert!(quota.status.success(), "{quota:?}");
-    let reachable = Reachable::new();
-    let ran = cp().args(["src", "new"]).within(&spot).as_somebody_else(&reachable).fails(1).hints();
-    ran.says(&["`new/", "quota"]);
-    spot.holds(&["src"]);
+    let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
+    spot.tree("src").file("a", vec![1; 6 << 20]).file("b", vec![2; 6 << 20]);
+    let btrfs = |arguments: &[&str]| {
+        let output = Command::new("btrfs").args(arguments).current_dir(&*spot).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    btrfs(&["subvolume", "create", "limited"]);
+    btrfs(&["quota", "enable", "."]);
+    btrfs(&["qgroup", "limit", "8M", "limited"]);
+    let before = fingerprint(spot.join("src"));
+    let ran = cp().args(["--strategy", "copy", "src", "limited/new"]).within(&spot).fails(1).hints();
+    ran.says(&["`limited/new", "quota"]);
+    assert_eq!(names(spot.join("limited")), [""; 0]);
+    before.assert_unchanged(spot.join("src"));
 }
 
 #[test]

@@ -1,1 +1,82 @@
-//! To be written.
+//! Bounds that hold whatever the size of the tree.
+
+use calve_testkit::{FileSystem, assert_same, deep, node_modules_like, remove_deep, wide};
+
+use crate::process::open_descriptors;
+use crate::program::{Calve, cp, rm};
+use crate::spot::{Spot, eventually_nothing_left, nothing_left};
+
+/// Runs it, and returns the most descriptors that it was seen to have open.
+fn most_descriptors(command: Calve) -> usize {
+    let mut running = command.start();
+    let mut most = 0;
+    while !running.has_ended() {
+        most = most.max(open_descriptors(running.id()));
+    }
+    running.wait().ended(0);
+    most
+}
+
+#[test]
+fn no_more_than_256_descriptors_are_open() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    node_modules_like(spot.join("src"), 20_000);
+    wide(spot.join("src/wide"), 20_000);
+    deep(spot.join("src/deep"), 500);
+    let cloning = most_descriptors(cp().args(["src", "new"]).within(&spot));
+    let verifying = most_descriptors(cp().args(["--verify", "src", "newer"]).within(&spot));
+    let removing = most_descriptors(rm().args(["--wait", "new"]).within(&spot));
+    assert!((10..=256).contains(&cloning), "{cloning} while cloning");
+    assert!((10..=256).contains(&verifying), "{verifying} while verifying");
+    assert!((4..=256).contains(&removing), "{removing} while removing");
+    for threads in ["8", "32"] {
+        let cloning = most_descriptors(cp().args(["--threads", threads, "src", threads]).within(&spot));
+        assert!(cloning <= 256, "{cloning} with {threads} threads");
+    }
+}
+
+#[test]
+fn a_tree_of_2000_levels_needs_few_descriptors() {
+    for file_system in [FileSystem::Xfs, FileSystem::Ext4] {
+        let Some(spot) = Spot::on(file_system) else { return };
+        deep(spot.join("src"), 2000);
+        for threads in ["1", "4"] {
+            let clone = cp().args(["--threads", threads, "--verify", "src", threads]).within(&spot);
+            clone.in_shell("ulimit -n 256;", "").succeeds();
+            assert_same(spot.join("src"), spot.join(threads));
+            nothing_left(&spot);
+        }
+        rm().args(["1"]).within(&spot).in_shell("ulimit -n 256;", "").succeeds();
+        eventually_nothing_left(&spot);
+        rm().args(["--wait", "4"]).within(&spot).in_shell("ulimit -n 256;", "").succeeds();
+        remove_deep(spot.join("src"));
+        spot.holds(&[]);
+    }
+}
+
+#[test]
+fn too_few_descriptors_are_an_error_that_says_so() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    deep(spot.join("src"), 100);
+    let ran = cp().args(["src", "new"]).within(&spot).in_shell("ulimit -n 12;", "").run();
+    if !ran.status.success() {
+        ran.ended(1);
+        ran.says(&["Too many open files"]).hints();
+        assert!(!spot.join("new").exists());
+    }
+    // What could not be cleaned up then is swept by the next run.
+    cp().args(["src", "newer"]).within(&spot).succeeds();
+    nothing_left(&spot);
+}
+
+#[test]
+fn the_caller_is_not_changed() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    spot.tree("src").file("a", b"1").mode("a", 0o666).dir("d").mode("d", 0o777);
+    // Whatever the umask, modes are kept.
+    for umask in ["000", "022", "077", "777"] {
+        let command = cp().args(["src", umask]).within(&spot).in_shell(&format!("umask {umask};"), "");
+        command.succeeds();
+        assert_same(spot.join("src"), spot.join(umask));
+    }
+}

@@ -1,1 +1,398 @@
-//! To be written.
+//! `calve rm`: out of sight at once, deleted in the background, and nothing removed that should stay.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
+
+use calve_testkit::{
+    BindMount, FileSystem, Tree, Volume, everything, fingerprint, node_modules_like, require_program, require_root, wide,
+};
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::process::{reapers, send};
+use crate::program::{Reachable, cp, rm};
+use crate::spot::{Spot, eventually, eventually_nothing_left, leftovers, names, nothing_left};
+
+#[test]
+fn it_returns_before_the_files_are_deleted_and_a_reaper_deletes_them() {
+    for file_system in FileSystem::ALL {
+        let Some(spot) = Spot::on(file_system) else { return };
+        everything(spot.join("tree"));
+        let ran = rm().args(["--json", "tree"]).within(&spot).succeeds();
+        assert!(!spot.join("tree").exists());
+        let report = ran.json();
+        assert_eq!(keys(&report), ["removed", "schema"]);
+        assert_eq!(report["schema"], "calve.remove/1");
+        let removed = &report["removed"][0];
+        assert_eq!(keys(removed), ["deleted_entries", "elapsed_ms", "path", "trash", "warnings"]);
+        assert_eq!((&removed["path"], &removed["deleted_entries"]), (&json!("tree"), &json!(0)));
+        assert!(removed["trash"].as_str().unwrap().contains(".calve-trash-"), "{removed}");
+        ran.says(&["removed `tree` in ", "deleted in the background"]);
+        eventually_nothing_left(&spot);
+        spot.holds(&[]);
+    }
+}
+
+fn keys(object: &serde_json::Value) -> Vec<&str> {
+    object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn with_wait_everything_is_gone_on_return() {
+    for file_system in FileSystem::ALL {
+        let Some(spot) = Spot::on(file_system) else { return };
+        everything(spot.join("tree"));
+        let ran = rm().args(["--json", "--wait", "tree"]).within(&spot).succeeds();
+        spot.holds(&[]);
+        let removed = &ran.json()["removed"][0];
+        assert_eq!(removed["trash"], json!(null));
+        assert!(removed["deleted_entries"].as_u64().unwrap() > 100, "{removed}");
+    }
+}
+
+#[test]
+fn it_prints_one_line_and_nothing_on_stdout() {
+    let spot = Spot::anywhere();
+    spot.tree("a").file("b", b"1");
+    spot.tree("").file("file", b"2");
+    let ran = rm().args(["a"]).within(&spot).succeeds();
+    assert_eq!((ran.stdout.as_str(), ran.stderr.lines().count()), ("", 1));
+    let ran = rm().args(["--wait", "file"]).within(&spot).succeeds();
+    assert_eq!((ran.stdout.as_str(), ran.stderr.lines().count()), ("", 1));
+    spot.tree("a").file("b", b"1");
+    let ran = rm().args(["-q", "a"]).within(&spot).succeeds();
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    eventually_nothing_left(&spot);
+}
+
+#[test]
+fn a_dry_run_removes_nothing() {
+    let spot = Spot::anywhere();
+    spot.tree("a").file("b", b"1");
+    let before = fingerprint(&spot);
+    rm().args(["-n", "a"]).within(&spot).succeeds().says(&["would remove `a`"]);
+    rm().args(["-n", "missing"]).within(&spot).fails(1);
+    rm().args(["-n", "-f", "missing"]).within(&spot).succeeds();
+    rm().args(["-n", "."]).within(&spot).fails(1);
+    let report = rm().args(["-n", "--json", "a"]).within(&spot).succeeds().json();
+    assert_eq!(report["schema"], "calve.remove/1");
+    before.assert_unchanged(&spot);
+}
+
+#[test]
+fn what_must_not_be_removed_is_refused() {
+    let spot = Spot::anywhere();
+    spot.tree("home").file("precious", b"1").dir("work/deep");
+    spot.tree("").symlink("link", "home/work");
+    let home = spot.join("home");
+    let before = fingerprint(&spot);
+    let refused = |arguments: &[&str], within: &Path, why: &str| {
+        let ran = rm().args(arguments).within(within).env("HOME", &home).fails(1);
+        ran.says(&["refusing to remove", why]);
+        before.assert_unchanged(&spot);
+    };
+    for arguments in [&["/"][..], &["-rf", "/"], &["--wait", "/"], &["//"], &["/."], &["/.."], &["/../"]] {
+        refused(arguments, &spot, "");
+    }
+    for dots in [".", "..", "./", "../", "home/..", "home/.", "home/work/../../home/.", "./."] {
+        refused(&[dots], &home, "name the directory itself");
+    }
+    refused(&["home"], &spot, "protected");
+    refused(&["-rf", "home/"], &spot, "protected");
+    refused(&["home/work/../../home"], &spot, "protected");
+    refused(&["../home"], &home, "");
+    // The place where the user stands, and what is above it, however it is spelled.
+    refused(&["../../work"], &spot.join("home/work/deep"), "current directory");
+    refused(&[&spot.join("home/work").to_string_lossy()], &spot.join("home/work"), "current directory");
+    refused(&["../../../link/"], &spot.join("home/work/deep"), "current directory");
+    assert!(home.join("precious").exists());
+}
+
+#[test]
+fn mounts_are_refused() {
+    if !require_root("mounting") {
+        return;
+    }
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    let spot = Spot::anywhere();
+    let outside = spot.tree("outside").file("precious", b"1");
+    spot.tree("tree/deep/mount").dir("");
+    rm().arg(volume.path()).fails(1).says(&["refusing", "mount point"]);
+    // A bind mount has the device number of what is around it.
+    let bind = BindMount::new(outside.path(), spot.join("tree/deep/mount"));
+    for arguments in [&["tree"][..], &["-rf", "tree"], &["--wait", "tree"], &["tree/deep"]] {
+        rm().args(arguments).within(&spot).fails(1).says(&["refusing", "deep/mount", "unmount it first"]);
+    }
+    rm().arg("tree/deep/mount").within(&spot).fails(1).says(&["mount point"]);
+    cp().args(["--replace", "-T", "outside", "tree"]).within(&spot).fails(1).says(&["mount"]);
+    assert_eq!(names(spot.join("tree/deep/mount")), ["precious"]);
+    drop(bind);
+    // A file can be a mount point, too.
+    spot.tree("").file("a", b"1").file("tree/file", b"2");
+    let bind = BindMount::new(spot.join("a"), spot.join("tree/file"));
+    rm().args(["--wait", "tree"]).within(&spot).fails(1).says(&["refusing", "tree/file"]);
+    assert!(!rm().args(["tree/file"]).within(&spot).run().status.success());
+    drop(bind);
+    rm().args(["--wait", "tree"]).within(&spot).succeeds();
+    assert_eq!(names(spot.join("outside")), ["precious"]);
+    spot.holds(&["a", "outside"]);
+}
+
+#[test]
+fn the_habits_of_rm_are_accepted() {
+    for options in [&["-rf"][..], &["-r"], &["-R"], &["-fr"], &["-r", "-f"], &["--recursive", "--force"], &[]] {
+        let spot = Spot::anywhere();
+        spot.tree("a").file("b", b"1");
+        rm().args(options).arg("a").within(&spot).succeeds();
+        eventually_nothing_left(&spot);
+        spot.holds(&[]);
+    }
+}
+
+#[test]
+fn a_missing_path_is_an_error_unless_forced() {
+    let spot = Spot::anywhere();
+    rm().arg("missing").within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
+    rm().arg("missing/below").within(&spot).fails(1).says(&["`missing/below` does not exist"]);
+    for missing in ["missing", "missing/below", "missing/"] {
+        let ran = rm().args(["-f", missing]).within(&spot).succeeds();
+        assert_eq!(ran.stderr, "");
+    }
+    rm().within(&spot).fails(2);
+    rm().arg("").within(&spot).fails(2);
+}
+
+#[test]
+fn links_and_files_are_removed_and_not_followed() {
+    let spot = Spot::anywhere();
+    spot.tree("dir").file("kept", b"1");
+    spot.tree("").symlink("link", "dir").symlink("dangling", "nowhere").file("file", b"2").fifo("fifo").socket("socket");
+    for name in ["link", "dangling", "file", "fifo", "socket"] {
+        rm().arg(name).within(&spot).succeeds();
+    }
+    spot.holds(&["dir"]);
+    assert_eq!(names(spot.join("dir")), ["kept"]);
+    spot.tree("").symlink("link", "dir").file("file", b"2");
+    // As rm says.
+    rm().arg("link/").within(&spot).fails(1);
+    rm().arg("file/").within(&spot).fails(1);
+    spot.holds(&["dir", "file", "link"]);
+    assert_eq!(names(spot.join("dir")), ["kept"]);
+}
+
+#[test]
+fn a_name_that_looks_like_an_option() {
+    let spot = Spot::anywhere();
+    spot.tree("-rf").file("a", b"1");
+    rm().args(["--wait", "--", "-rf"]).within(&spot).succeeds();
+    let name = std::ffi::OsStr::from_bytes(b"a\xff\n\x1b[31m");
+    Tree::new(spot.join(name)).file("b", b"2");
+    let ran = rm().arg("--json").arg(name).within(&spot).succeeds();
+    assert_eq!(ran.json()["removed"][0]["path"], json!({ "bytes_base64": "Yf8KG1szMW0=" }));
+    assert!(!ran.stderr.contains('\x1b'), "{:?}", ran.stderr);
+    eventually_nothing_left(&spot);
+    spot.holds(&[]);
+}
+
+#[test]
+fn of_many_operands_those_that_can_be_removed_are() {
+    let spot = Spot::anywhere();
+    spot.tree("a").file("x", b"1");
+    spot.tree("b").file("x", b"2");
+    spot.tree("").file("c", b"3");
+    let ran = rm().args(["--json", "a", "missing", "c", ".", "b"]).within(&spot).run();
+    ran.ended(1);
+    let report = ran.json();
+    let removed: Vec<_> = report["removed"].as_array().unwrap().iter().map(|one| one["path"].clone()).collect();
+    assert_eq!(removed, ["a", "c", "b"]);
+    ran.says(&["`missing` does not exist", "refusing to remove `.`"]);
+    eventually_nothing_left(&spot);
+    spot.holds(&[]);
+}
+
+#[test]
+fn the_same_operand_twice() {
+    let spot = Spot::anywhere();
+    spot.tree("a/b").file("x", b"1");
+    rm().args(["a/b", "a", "a"]).within(&spot).run().ended(1);
+    eventually_nothing_left(&spot);
+    spot.holds(&[]);
+}
+
+#[test]
+fn a_parent_that_cannot_be_written_to_stops_nothing_it_need_not() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    spot.tree("parent/tree").file("d/a", b"1").owner("", 12345, 12345).owner("d", 12345, 12345).owner("d/a", 12345, 12345);
+    spot.tree("").mode("parent", 0o755);
+    let reachable = Reachable::new();
+    let ran = rm().arg("parent/tree").within(&spot).as_somebody_else(&reachable).run();
+    // The contents can go, the directory itself is in a parent that is not his.
+    ran.ended(1);
+    ran.says(&["error: ", "parent/tree", "Permission denied"]).hints();
+    nothing_left(spot.join("parent"));
+    // Nothing of somebody else's goes.
+    spot.tree("").file("root's/a", b"1").mode("root's", 0o755);
+    rm().arg("root's").within(&spot).as_somebody_else(&reachable).run();
+    rm().arg("root's/a").within(&spot).as_somebody_else(&reachable).fails(1).says(&["Permission denied"]).hints();
+    assert!(fs_err::read(spot.join("root's/a")).is_ok() || leftovers(&spot).iter().any(|name| spot.join(name).join("a").exists()));
+}
+
+#[test]
+fn a_sticky_directory_protects_what_is_not_ones_own() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    spot.tree("").dir("tmp").mode("tmp", 0o1777);
+    spot.tree("tmp/root's").file("a", b"1");
+    let before = fingerprint(spot.join("tmp/root's"));
+    let reachable = Reachable::new();
+    let ran = rm().arg("tmp/root's").within(&spot).as_somebody_else(&reachable).fails(1);
+    ran.says(&["tmp/root's"]).hints();
+    before.assert_unchanged(spot.join("tmp/root's"));
+    nothing_left(spot.join("tmp"));
+}
+
+fn git(dir: &Path, arguments: &[&str]) -> String {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "safe.directory=*"];
+    let output = Command::new("git").args(identity).args(arguments).current_dir(dir).output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn git_status_stays_clean() {
+    if !require_program("git") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    let repository = spot.join("repository");
+    Tree::new(&repository).file(".gitignore", b"node_modules\n").file("a", b"1");
+    git(&repository, &["init", "-q"]);
+    git(&repository, &["add", "."]);
+    git(&repository, &["commit", "-q", "-m", "first"]);
+    let status = || git(&repository, &["status", "--porcelain", "--untracked-files=all"]);
+    node_modules_like(repository.join("node_modules"), 5000);
+    // A repository in it, and a file of rules that would show everything again.
+    Tree::new(repository.join("node_modules/inner")).file("x", b"1").file(".gitignore", b"!*\n");
+    git(&repository.join("node_modules/inner"), &["init", "-q"]);
+    assert_eq!(status(), "");
+    rm().arg("node_modules").within(&repository).succeeds();
+    let mut looks = 0;
+    while !leftovers(&repository).is_empty() {
+        assert_eq!(status(), "");
+        looks += 1;
+    }
+    assert!(looks > 0);
+    assert_eq!(status(), "");
+    // Also while nobody deletes it.
+    node_modules_like(repository.join("node_modules"), 100);
+    Tree::new(repository.join("node_modules")).file(".gitignore", b"!*\n");
+    calve_core::remove_tree(&repository.join("node_modules"), &calve_core::RemoveOptions::default()).unwrap();
+    assert!(!leftovers(&repository).is_empty());
+    assert_eq!(status(), "");
+    git(&repository, &["init", "-q", "other"]);
+    calve_core::remove_tree(&repository.join("other"), &calve_core::RemoveOptions::default()).unwrap();
+    assert_eq!(status(), "");
+}
+
+/// A trash in `spot` that nobody deletes: its reaper was killed at work.
+fn orphaned_trash(spot: &Spot) {
+    for _ in 0..20 {
+        wide(spot.join("tree"), 20_000);
+        rm().args(["-q", "tree"]).within(spot).succeeds();
+        let mut at_work = Vec::new();
+        eventually("a reaper begins, or has done all", || {
+            at_work = reapers(spot);
+            !at_work.is_empty() || leftovers(spot).is_empty()
+        });
+        for id in at_work {
+            send(id, Signal::KILL);
+        }
+        eventually("the reaper is gone", || reapers(spot).is_empty());
+        if !leftovers(spot).is_empty() {
+            return;
+        }
+    }
+    panic!("the reaper was always done before it could be killed");
+}
+
+#[test]
+fn a_reaper_that_was_killed_is_succeeded_by_the_next_commands() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    orphaned_trash(&spot);
+    spot.tree("another").file("a", b"1");
+    rm().arg("another").within(&spot).succeeds();
+    eventually_nothing_left(&spot);
+
+    orphaned_trash(&spot);
+    spot.tree("src").file("a", b"1");
+    cp().args(["src", "new"]).within(&spot).succeeds();
+    eventually_nothing_left(&spot);
+
+    // Removing a file, or what has gone already, is a command in that place as well.
+    orphaned_trash(&spot);
+    spot.tree("").file("file", b"1");
+    rm().arg("file").within(&spot).succeeds();
+    eventually_nothing_left(&spot);
+    spot.holds(&["new", "src"]);
+}
+
+#[test]
+fn the_reaper_lets_go_of_pipe_and_terminal() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    wide(spot.join("tree"), 50_000);
+    // `cat` ends when the last holder of the pipe does.
+    let output =
+        Command::new("sh").args(["-c", "\"$0\" rm tree 2>&1 | cat", crate::program::PROGRAM]).current_dir(&*spot).output();
+    let said = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(said.contains("removed `tree`"), "{said}");
+    // It is in a session of its own, and keeps neither the directory nor the terminal.
+    for id in reapers(&spot) {
+        let stat = fs_err::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        if let Some((_, after)) = stat.rsplit_once(") ") {
+            let fields: Vec<_> = after.split_whitespace().collect();
+            assert_eq!(fields[4], "0", "it has a terminal: {stat}");
+        }
+        for fd in ["1", "2"] {
+            let target = fs_err::read_link(format!("/proc/{id}/fd/{fd}"));
+            assert!(target.is_err() || target.is_ok_and(|target| target == Path::new("/dev/null")));
+        }
+    }
+    eventually_nothing_left(&spot);
+}
+
+#[test]
+fn a_subvolume_goes_too() {
+    let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
+    for wait in [true, false] {
+        let create = |path: &str| {
+            let output = Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join(path)).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        };
+        create("sub");
+        spot.tree("sub").file("a", b"1").dir("d");
+        create("sub/d/nested");
+        spot.tree("sub/d/nested").file("b", b"2");
+        let command = if wait { rm().arg("--wait") } else { rm() };
+        command.arg("sub").within(&spot).succeeds();
+        eventually_nothing_left(&spot);
+        spot.holds(&[]);
+    }
+}
+
+#[test]
+fn very_deep_and_very_wide_trees_go() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    calve_testkit::deep(spot.join("deep"), 2000);
+    wide(spot.join("wide"), 30_000);
+    rm().args(["--wait", "deep", "wide"]).within(&spot).succeeds();
+    spot.holds(&[]);
+    calve_testkit::deep(spot.join("deep"), 2000);
+    rm().args(["deep"]).within(&spot).succeeds();
+    eventually_nothing_left(&spot);
+}

@@ -112,3 +112,14 @@ fn two_volumes_of_one_kind_are_not_one_file_system() {
         assert_same(&src, to.path().join("dst"));
     }
 }
+
+/// XFS shows an ACL to root a second time, as an attribute in its own form, which means nothing elsewhere.
+#[test]
+fn the_acls_of_xfs_arrive_as_acls_and_nothing_else() {
+    let (Some(from), Some(to)) = (Volume::new(FileSystem::Xfs), Volume::new(FileSystem::Ext4)) else { return };
+    let tree = Tree::new(from.path().join("src")).file("a", "1").acl("a", "u:12345:rwx");
+    clone(tree.path(), to.path().join("dst"));
+    let mut names = [0; 512];
+    let length = rustix::fs::llistxattr(to.path().join("dst/a"), &mut names[..]).unwrap();
+    assert_eq!(String::from_utf8_lossy(&names[..length]), "system.posix_acl_access\0");
+}

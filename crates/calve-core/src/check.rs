@@ -1,0 +1,71 @@
+//! What is refused before anything is made, and what earlier runs have left.
+
+use std::path::Path;
+
+use rustix::fs::FileType;
+
+use crate::error::Error;
+use crate::options::{CloneOptions, Existing};
+use crate::source::Source;
+use crate::tree::delete::Deletion;
+use crate::tree::exclude::Exclude;
+use crate::tree::lock::Purpose;
+use crate::tree::notes::Notes;
+use crate::tree::place::{Place, identity, is_inside};
+use crate::tree::pool::thread_count;
+use crate::tree::sweep::sweep;
+use crate::{Cancel, Progress, guard};
+
+/// A clone that makes sense.
+pub(crate) struct Checked {
+    pub(crate) source: Source,
+    pub(crate) place: Place,
+    pub(crate) exclude: Exclude,
+}
+
+/// Refuses what makes no sense, before anything is made.
+pub(crate) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Checked, Error> {
+    let exclude = Exclude::new(&options.exclude)?;
+    let source = Source::open(src)?;
+    let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
+    let (src_owned, dst_owned) = (src.to_path_buf(), dst.to_path_buf());
+    let failed = |errno| Error::io("open directory", place.parent_path(), errno);
+    if source.single().is_none() && is_inside(place.parent(), source.identity()).map_err(failed)? {
+        return Err(Error::DestinationInsideSource { src: src_owned, dst: dst_owned });
+    }
+    let Some(existing) = place.stat()? else { return Ok(Checked { source, place, exclude }) };
+    let existing_identity = identity(&existing);
+    if existing_identity == source.identity() {
+        return Err(Error::Same { src: src_owned, dst: dst_owned });
+    }
+    let is_directory = FileType::from_raw_mode(existing.st_mode) == FileType::Directory;
+    if is_directory && is_inside(source.directory(), existing_identity).map_err(failed)? {
+        return Err(Error::SourceInsideDestination { src: src_owned, dst: dst_owned });
+    }
+    match options.existing {
+        Existing::Refuse => Err(Error::DestinationExists(dst_owned)),
+        Existing::Replace => {
+            guard::check(&place, &options.protect)?;
+            Ok(Checked { source, place, exclude })
+        }
+    }
+}
+
+/// Staged trees of killed processes, in this place, go first: they may hold the space that is needed now. Says whether there is
+/// trash too, which is left to the reaper.
+pub(crate) fn sweep_leftovers(place: &Place, notes: &Notes) -> bool {
+    let deletion = Deletion {
+        threads: thread_count(None),
+        progress: &Progress::default(),
+        cancel: &Cancel::default(),
+        last: None,
+    };
+    let Ok(swept) = sweep(place.parent(), place.parent_path(), Purpose::Staging, &deletion) else { return false };
+    for path in swept.removed {
+        notes.warn("swept", Some(path), "removed what an earlier, killed run had left".into());
+    }
+    if let Some(error) = swept.failure {
+        notes.warn("not_swept", None, format!("could not remove what an earlier run had left: {error}"));
+    }
+    swept.saw_trash
+}

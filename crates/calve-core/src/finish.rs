@@ -1,0 +1,143 @@
+//! From a staged tree to a published one: verify, sync, seal, publish, report.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::check::Checked;
+use crate::error::{Error, Required};
+use crate::options::{CloneOptions, Durability, Requirement, Strategy, Verify};
+use crate::report::{CloneReport, Refusal, Warning};
+use crate::source::Source;
+use crate::strategy::Outcome;
+use crate::sys::{self, XattrTarget};
+use crate::tree::compare::{Comparison, compare, compare_entry};
+use crate::tree::metadata::{Created, Keeper, Target, times};
+use crate::tree::notes::{Notes, Told};
+use crate::tree::place::Place;
+use crate::tree::pool::thread_count;
+use crate::tree::staging::{Published, Staging};
+
+/// A staged tree, and how it was made.
+pub(crate) struct Made {
+    pub(crate) strategy: Strategy,
+    pub(crate) refused: Vec<Refusal>,
+    pub(crate) outcome: Outcome,
+    pub(crate) notes: Notes,
+}
+
+/// Gives the staged tree its name, unless something that was asked for does not hold.
+pub(crate) fn finish(
+    checked: &Checked,
+    staging: Staging<'_>,
+    made: Made,
+    options: &CloneOptions,
+) -> Result<CloneReport, Error> {
+    let Checked { source, place, .. } = checked;
+    let Made { strategy, refused, outcome, notes } = made;
+    let mut staging = staging;
+    let sealing = Notes::default();
+    let mut told = notes.tell();
+    if options.requires(Requirement::Stable) && !told.changed.is_empty() {
+        let detail = format!("{} entries changed while they were cloned", told.changed.len());
+        return Err(refusal(Requirement::Stable, detail));
+    }
+    if options.verify == Verify::Contents {
+        verify(source, &staging, &told, options)?;
+    }
+    let io = |operation| move |errno| Error::io(operation, place.path(), errno);
+    if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
+        sys::sync_file_system(root).map_err(io("sync"))?;
+    }
+    match source.single() {
+        Some((name, _)) => staging.publish_inside(name.to_owned()),
+        None if !outcome.sealed => seal(source, &staging, &sealing, place)?,
+        None => {}
+    }
+    if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
+        sys::sync_file(root).map_err(io("sync"))?;
+    }
+    if options.cancel.is_cancelled() {
+        return Err(Error::Interrupted);
+    }
+    let Published { trashed, left } = staging.publish(options.existing)?;
+    if let Some(error) = left {
+        let message = format!("what was replaced is still there under a hidden name: {error}");
+        told.warnings.push(Warning { code: "old_not_removed", path: None, message });
+    }
+    if options.durability == Durability::Synced {
+        sys::sync_file(place.parent()).map_err(io(crate::error::SYNC_NAME))?;
+    }
+    told.warnings.extend(sealing.tell().warnings);
+    Ok(CloneReport {
+        src: source.path().to_path_buf(),
+        dst: place.path().to_path_buf(),
+        strategy,
+        refused,
+        entries: outcome.entries,
+        bytes: outcome.bytes,
+        fell_back: told.fell_back,
+        skipped: told.skipped,
+        changed: told.changed,
+        warnings: told.warnings,
+        trashed,
+        trash_waits: false,
+        elapsed: std::time::Duration::ZERO,
+    })
+}
+
+fn refusal(requirement: Requirement, detail: String) -> Error {
+    Error::RequirementRefused {
+        requirement: Required::Property(requirement),
+        refused: Vec::new(),
+        detail: Some(detail),
+    }
+}
+
+fn verify(source: &Source, staging: &Staging<'_>, told: &Told, options: &CloneOptions) -> Result<(), Error> {
+    let Some(dst) = staging.root() else { return Ok(()) };
+    let lost = |code| told.warnings.iter().any(|warning| warning.code == code);
+    let skipped: Vec<_> = told.skipped.iter().map(|skipped| skipped.path.clone()).collect();
+    let comparison = Comparison {
+        src: source.directory(),
+        dst,
+        src_path: source.path(),
+        threads: thread_count(options.threads),
+        cancel: &options.cancel,
+        skipped: &skipped,
+        owners: !lost("owner_not_kept"),
+        xattrs: !lost("xattr_not_kept"),
+        links: !lost("hard_link_not_kept") && !lost("not_independent"),
+    };
+    match source.single() {
+        Some((name, _)) => compare_entry(&comparison, name),
+        None => compare(&comparison),
+    }
+}
+
+/// Gives the staged root the source's metadata, last: until then only its owner can enter.
+fn seal(source: &Source, staging: &Staging<'_>, notes: &Notes, place: &Place) -> Result<(), Error> {
+    let failed = |errno| match errno {
+        Errno::NOENT => Error::StagingLost(place.parent_path().to_path_buf()),
+        _ => Error::io("stat the staged tree of", place.path(), errno),
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::openat(staging.parent(), staging.name(), flags | OFlags::NOFOLLOW, Mode::empty())
+        .map_err(failed)?;
+    let now = rustix::fs::fstat(&root).map_err(failed)?;
+    let created = Created { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
+    let mut keeper = Keeper::new(created, notes);
+    let src = XattrTarget::Open(source.directory());
+    let stat = source.stat();
+    let _ = sys::copy_nocow(source.directory(), root.as_fd());
+    keeper
+        .load_xattrs(src)
+        .and_then(|_| {
+            let target = Target::Open(root.as_fd());
+            let mode = Some(now.st_mode & 0o7777);
+            keeper.keep(src, target, stat, mode, &Default::default)
+        })
+        .map_err(|fault| Error::io(fault.operation, place.path(), fault.errno))?;
+    rustix::fs::futimens(&root, &times(stat)).map_err(failed)
+}
