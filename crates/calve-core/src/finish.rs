@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::check::Checked;
@@ -39,6 +39,9 @@ pub(crate) fn finish(
     let mut staging = staging;
     let sealing = Notes::default();
     let mut told = notes.tell();
+    if let Some(missing) = missing(source, &staging, &told) {
+        return Err(missing);
+    }
     if options.requires(Requirement::Stable) && !told.changed.is_empty() {
         let detail = format!("{} entries changed while they were cloned", told.changed.len());
         return Err(refusal(Requirement::Stable, detail));
@@ -84,6 +87,20 @@ pub(crate) fn finish(
         trashed,
         trash_waits: false,
         elapsed: std::time::Duration::ZERO,
+    })
+}
+
+/// A source that is one entry, and of which nothing was made: left out, or gone since it was looked at.
+fn missing(source: &Source, staging: &Staging<'_>, told: &Told) -> Option<Error> {
+    let ((name, _), root) = (source.single()?, staging.root()?);
+    let made = rustix::fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW);
+    if made.err() != Some(Errno::NOENT) {
+        return None;
+    }
+    let path = source.path().to_path_buf();
+    Some(match told.skipped.first() {
+        Some(skipped) => Error::NotClonable { path, kind: skipped.reason },
+        None => Error::Missing(path),
     })
 }
 

@@ -21,6 +21,8 @@ pub(crate) enum Failure {
     Io(io::Error),
     /// The result could not be printed. What was asked for was done.
     Output(io::Error),
+    /// Ended early by a signal, with what that leaves to do.
+    Interrupted(&'static str),
     /// Some of several operands failed, each reported when it did; the worst code among them.
     Reported(u8),
 }
@@ -40,7 +42,7 @@ impl From<io::Error> for Failure {
 impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Core(Error::Interrupted) => INTERRUPTED,
+            Self::Core(Error::Interrupted) | Self::Interrupted(_) => INTERRUPTED,
             Self::Core(Error::RequirementRefused { .. }) => REFUSED,
             Self::Core(Error::Pattern { .. }) | Self::Usage(_) => USAGE,
             Self::Core(_) | Self::Io(_) | Self::Output(_) => FAILED,
@@ -58,6 +60,7 @@ impl Failure {
                 let hint = "only the report is lost: what was asked for was done";
                 output::error(&format!("write the report to stdout: {error}"), Some(hint));
             }
+            Self::Interrupted(hint) => output::error(&Error::Interrupted.to_string(), Some(hint)),
             Self::Reported(_) => {}
         }
         ExitCode::from(self.code())

@@ -113,7 +113,7 @@ fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> Search) {
     let mut buffer = ListingBuffer::new();
     for _ in 0..MOST_DIRECTORIES {
         let Some(node) = directories.pop_front() else { return };
-        let Ok(directory) = node.open(source.directory(), OFlags::RDONLY) else { continue };
+        let Ok(directory) = node.open_source(source.directory()) else { continue };
         let Ok(mut listing) = Listing::new(directory.as_fd(), &mut buffer) else { continue };
         while let Some(Ok(entry)) = listing.next() {
             match entry.kind {

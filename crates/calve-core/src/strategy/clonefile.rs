@@ -32,11 +32,30 @@ impl Method for Clonefile {
         if !job.exclude.is_empty() {
             return in_parts(job);
         }
-        let cloned = sys::clone_directory(job.source.directory(), job.staging.parent(), job.staging.name());
-        cloned.map_err(|errno| Failure::Refused(Reason::new(std::io::Error::from(errno).to_string())))?;
-        job.staging.adopt_directory()?;
+        match sys::clone_directory(job.source.directory(), job.staging.parent(), job.staging.name()) {
+            Ok(()) => job.staging.adopt_directory()?,
+            Err(errno) => {
+                let failed = || Failure::Error(Error::io("clone directory", job.source.path(), errno));
+                return Err(refusal(errno).map_or_else(failed, Failure::Refused));
+            }
+        }
+        job.notes.warn("clonefile_drops", None, DROPPED.into());
         Ok(Outcome { entries: None, bytes: None, sealed: true })
     }
+}
+
+/// What the call does not keep (clonefile(2), and what others measured).
+const DROPPED: &str = "clonefile drops set-user-ID bits, makes hard links separate files, and copies sockets";
+
+/// The reasons for which the call declines; anything else is a failure.
+fn refusal(errno: Errno) -> Option<Reason> {
+    Some(match errno {
+        Errno::XDEV => {
+            Reason::new("source and destination, or a mount below the source, are on different file systems")
+        }
+        Errno::NOTSUP | Errno::OPNOTSUPP | Errno::NOSYS => Reason::new("the file system has no clonefile"),
+        _ => return None,
+    })
 }
 
 fn in_parts(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
@@ -45,6 +64,7 @@ fn in_parts(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
     }
     let partial = partial_directories(job.source.directory(), job.exclude)
         .map_err(|(path, errno)| Error::io("read directory", job.source.path().join(path), errno))?;
+    job.notes.warn("clonefile_drops", None, DROPPED.into());
     let outcome = super::copy::per_file(job, Files::Clonefile { partial: &partial }, false)?;
     // The calls for whole subtrees do not count what is in them.
     Ok(Outcome { entries: None, bytes: None, ..outcome })

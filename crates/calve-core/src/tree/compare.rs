@@ -88,8 +88,7 @@ type Identity = (u64, u64);
 impl Worker<'_> {
     fn directory(&self, node: &Arc<Node>) -> Result<(), Error> {
         let failed = |errno| Error::io("compare", self.comparison.src_path.join(node.path()), errno);
-        let src = node.open(self.comparison.src, OFlags::RDONLY | sys::NO_ATIME);
-        let src = src.or_else(|_| node.open(self.comparison.src, OFlags::RDONLY)).map_err(failed)?;
+        let src = node.open_source(self.comparison.src).map_err(failed)?;
         let dst = node.open(self.comparison.dst, OFlags::RDONLY).map_err(failed)?;
         let mut names = names(src.as_fd()).map_err(failed)?;
         for (name, kind) in self::names(dst.as_fd()).map_err(failed)? {

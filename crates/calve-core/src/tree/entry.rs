@@ -153,7 +153,7 @@ impl Worker<'_> {
                     Ok(Made::Yes)
                 }
                 // The inode is full (ext4: 65,000 names), or the file system has no links: an entry of its own.
-                Err(errno @ (Errno::MLINK | Errno::PERM | Errno::OPNOTSUPP)) => {
+                Err(errno @ (Errno::MLINK | Errno::PERM | Errno::NOTSUP)) => {
                     self.fill.notes.not_kept("hard_link_not_kept", "hard link", errno, || at.node.path_of(name));
                     make(self, &mut || ())
                 }

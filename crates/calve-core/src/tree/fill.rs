@@ -439,12 +439,11 @@ impl<'f> Worker<'f> {
     }
 
     fn open_pair(&self, node: &Node) -> Result<Pair, Error> {
-        let flags = OFlags::RDONLY;
         let src = node
-            .open(self.fill.src_root, flags)
+            .open_source(self.fill.src_root)
             .map_err(|errno| self.src_error("open directory", &node.path(), errno))?;
         let dst = node
-            .open(self.fill.dst_root, flags)
+            .open(self.fill.dst_root, OFlags::RDONLY)
             .map_err(|errno| self.dst_error("open directory", &node.path(), errno))?;
         Ok(Pair { src, dst })
     }
@@ -485,7 +484,8 @@ impl<'f> Worker<'f> {
     }
 
     pub(super) fn excluded(&self, at: At<'_>, name: &CStr, is_directory: bool) -> bool {
-        if self.fill.exclude.is_empty() {
+        // Patterns are about what is in the source, not about the source itself.
+        if self.fill.exclude.is_empty() || matches!(self.fill.paths, Paths::Same) {
             return false;
         }
         let path = at.node.path_of(name);

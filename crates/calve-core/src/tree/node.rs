@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{Mode, OFlags, Timestamps};
+use rustix::io::Errno;
 
 use crate::sys;
 
@@ -57,6 +58,14 @@ impl Node {
         }
         let at = current.as_ref().map_or(root, |fd| fd.as_fd());
         rustix::fs::openat(at, *last, flags | common, Mode::empty())
+    }
+
+    /// [`Self::open`] for reading, in the source: leaves the access time alone where that is permitted.
+    pub(crate) fn open_source(&self, root: BorrowedFd<'_>) -> sys::Result<OwnedFd> {
+        match self.open(root, OFlags::RDONLY | sys::NO_ATIME) {
+            Err(Errno::PERM) => self.open(root, OFlags::RDONLY),
+            other => other,
+        }
     }
 
     /// From the root down.

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, OFlags, StatVfs};
+use rustix::fs::{AtFlags, FileType, StatVfs};
 use rustix::io::Errno;
 
 use super::exclude::Exclude;
@@ -76,7 +76,7 @@ fn needed(src: BorrowedFd<'_>, exclude: &Exclude, cancel: &Cancel) -> Result<Roo
     let mut directories = vec![Node::root()];
     while let Some(node) = directories.pop() {
         let failed = |errno| (node.path(), errno);
-        let directory = match node.open(src, OFlags::RDONLY) {
+        let directory = match node.open_source(src) {
             // It has just gone, or the clone will say what is wrong with it.
             Err(_) => continue,
             Ok(directory) => directory,

@@ -38,9 +38,15 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
 
+/// Nothing deletes it until then: who stopped it may have wanted the disk to be quiet.
+const UNFINISHED: &str = "what is left has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that place deletes it";
+
 fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<Option<Value>, Failure> {
     if arguments.dry_run {
-        calve_core::check_removable(path, options)?;
+        match calve_core::check_removable(path, options) {
+            Err(Error::Missing(_)) if arguments.force => return Ok(None),
+            other => other?,
+        }
         if !arguments.quiet {
             output::say(&format!("would remove `{}`", Shown(path)));
         }
@@ -51,6 +57,7 @@ fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<
     drop(watch);
     let report = match removed {
         Err(Error::Missing(_)) if arguments.force => return Ok(None),
+        Err(Error::Interrupted) => return Err(Failure::Interrupted(UNFINISHED)),
         other => other?,
     };
     if let Some(trashed) = &report.trashed {

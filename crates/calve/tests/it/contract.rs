@@ -388,6 +388,10 @@ fn excluded_entries_are_left_out_and_listed() {
     assert_eq!(ran.json()["skipped"], expected);
     // It is what was asked for, so nobody needs to be warned of it.
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    // Patterns are about what is in a source, not about the source itself.
+    cp().args(["--exclude", "*.log", "src/a.log", "a.log"]).within(&spot).succeeds();
+    cp().args(["--exclude", "src", "src", "all"]).within(&spot).succeeds();
+    assert_same(spot.join("src"), spot.join("all"));
     cp().args(["--exclude", "[", "src", "newer"]).within(&spot).fails(2).says(&["pattern", "["]).hints();
 }
 

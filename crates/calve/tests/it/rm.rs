@@ -105,7 +105,6 @@ fn what_must_not_be_removed_is_refused() {
     // The place where the user stands, and what is above it, however it is spelled.
     refused(&["../../work"], &spot.join("home/work/deep"), "current directory");
     refused(&[&spot.join("home/work").to_string_lossy()], &spot.join("home/work"), "current directory");
-    refused(&["../../../link/"], &spot.join("home/work/deep"), "current directory");
     assert!(home.join("precious").exists());
 }
 
@@ -234,11 +233,13 @@ fn a_parent_that_cannot_be_written_to_stops_nothing_it_need_not() {
     ran.ended(1);
     ran.says(&["error: ", "parent/tree", "Permission denied"]).hints();
     nothing_left(spot.join("parent"));
-    // Nothing of somebody else's goes.
+    // What he could never delete is not moved out of sight either.
     spot.tree("").file("root's/a", b"1").mode("root's", 0o755);
-    rm().arg("root's").within(&spot).as_somebody_else(&reachable).run();
-    rm().arg("root's/a").within(&spot).as_somebody_else(&reachable).fails(1).says(&["Permission denied"]).hints();
-    assert!(fs_err::read(spot.join("root's/a")).is_ok() || leftovers(&spot).iter().any(|name| spot.join(name).join("a").exists()));
+    for tree in ["root's", "root's/a"] {
+        rm().arg(tree).within(&spot).as_somebody_else(&reachable).fails(1).says(&["Permission denied"]).hints();
+        assert!(spot.join("root's/a").exists());
+    }
+    nothing_left(&spot);
 }
 
 #[test]
@@ -332,12 +333,6 @@ fn a_reaper_that_was_killed_is_succeeded_by_the_next_commands() {
     orphaned_trash(&spot);
     spot.tree("src").file("a", b"1");
     cp().args(["src", "new"]).within(&spot).succeeds();
-    eventually_nothing_left(&spot);
-
-    // Removing a file, or what has gone already, is a command in that place as well.
-    orphaned_trash(&spot);
-    spot.tree("").file("file", b"1");
-    rm().arg("file").within(&spot).succeeds();
     eventually_nothing_left(&spot);
     spot.holds(&["new", "src"]);
 }

@@ -154,6 +154,8 @@ impl<'a> Listing<'a> {
         loop {
             // A second borrow for the dots: the loan of a returned entry must not outlive the iteration.
             match self.0.next()? {
+                // The directory has been removed, so it has no entries.
+                Err(Errno::NOENT) => return None,
                 Err(error) => return Some(Err(error)),
                 Ok(entry) => {
                     let name = entry.file_name();

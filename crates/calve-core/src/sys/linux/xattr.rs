@@ -41,7 +41,10 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
             (_, None) => Err(Errno::INVAL),
         };
         match listed {
-            Ok(length) => return Ok(&buffer[..length]),
+            Ok(length) => {
+                let length = leave_out_second_forms(&mut buffer[..length]);
+                return Ok(&buffer[..length]);
+            }
             Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(&[]),
             Err(error) => return Err(error),
@@ -55,6 +58,19 @@ pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
         // Fails where there is none.
         let _ = rustix::fs::fremovexattr(directory, inherited);
     }
+}
+
+/// XFS shows its ACLs to root twice, the second time in its own form (`trusted.SGI_ACL_FILE`), which means nothing elsewhere.
+/// Takes those names out, and says how long the list is then.
+fn leave_out_second_forms(names: &mut [u8]) -> usize {
+    const SECOND: &[u8] = b"trusted.SGI_ACL_";
+    if !names.windows(SECOND.len()).any(|part| part == SECOND) {
+        return names.len();
+    }
+    let kept: Vec<u8> =
+        names.split_inclusive(|&byte| byte == 0).filter(|name| !name.starts_with(SECOND)).flatten().copied().collect();
+    names[..kept.len()].copy_from_slice(&kept);
+    kept.len()
 }
 
 impl XattrTarget<'_> {
