@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use crate::check::Checked;
 use crate::error::{Error, Required};
 use crate::options::{CloneOptions, Durability, Requirement, Strategy, Verify};
-use crate::report::{CloneReport, Refusal, Warning};
+use crate::report::{CloneReport, Refusal};
 use crate::source::Source;
 use crate::strategy::Outcome;
 use crate::sys::{self, XattrTarget};
@@ -37,8 +37,7 @@ pub(crate) fn finish(
     let Checked { source, place, .. } = checked;
     let Made { strategy, refused, outcome, notes } = made;
     let mut staging = staging;
-    let sealing = Notes::default();
-    let mut told = notes.tell();
+    let told = notes.tell();
     if let Some(missing) = missing(source, &staging, &told) {
         return Err(missing);
     }
@@ -55,7 +54,7 @@ pub(crate) fn finish(
     }
     match source.single() {
         Some((name, _)) => staging.publish_inside(name.to_owned()),
-        None if !outcome.sealed => seal(source, &staging, &sealing, place)?,
+        None if !outcome.sealed => seal(source, &staging, &notes, place)?,
         None => {}
     }
     if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
@@ -67,12 +66,12 @@ pub(crate) fn finish(
     let Published { trashed, left } = staging.publish(options.existing)?;
     if let Some(error) = left {
         let message = format!("what was replaced is still there under a hidden name: {error}");
-        told.warnings.push(Warning { code: "old_not_removed", path: None, message });
+        notes.warn("old_not_removed", None, message);
     }
     if options.durability == Durability::Synced {
         sys::sync_file(place.parent()).map_err(io(crate::error::SYNC_NAME))?;
     }
-    told.warnings.extend(sealing.tell().warnings);
+    let told = notes.tell();
     Ok(CloneReport {
         src: source.path().to_path_buf(),
         dst: place.path().to_path_buf(),

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -82,6 +82,7 @@ fn remove_directory(place: &Place, options: &RemoveOptions, report: &mut RemoveR
         cancel: &options.cancel,
         last: None,
     };
+    refuse_what_cannot_be_deleted(place)?;
     match trash::move_in(place.parent(), place.name(), place.parent_path()) {
         Ok(trashed) if options.wait == Wait::No => report.trashed = Some(trashed),
         Ok(trashed) => {
@@ -114,6 +115,21 @@ fn remove_directory(place: &Place, options: &RemoveOptions, report: &mut RemoveR
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// A rename needs no permission on the directory itself, but deleting what is in it does: somebody else's directory would only be
+/// hidden, for good.
+fn refuse_what_cannot_be_deleted(place: &Place) -> Result<(), Error> {
+    let user = rustix::process::geteuid();
+    let foreign = |stat: rustix::fs::Stat| stat.st_uid != user.as_raw();
+    if user.is_root() || !place.stat()?.is_some_and(foreign) {
+        return Ok(());
+    }
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    match rustix::fs::accessat(place.parent(), place.name(), wanted, AtFlags::EACCESS) {
+        Err(errno @ Errno::ACCESS) => Err(Error::io("delete what is in", place.path(), errno)),
+        _ => Ok(()),
+    }
 }
 
 /// The errors of a rename that deleting in place may do without.

@@ -53,7 +53,7 @@ fn refusal(errno: Errno) -> Option<Reason> {
         Errno::XDEV => {
             Reason::new("source and destination, or a mount below the source, are on different file systems")
         }
-        Errno::NOTSUP | Errno::OPNOTSUPP | Errno::NOSYS => Reason::new("the file system has no clonefile"),
+        Errno::NOTSUP | Errno::NOSYS => Reason::new("the file system has no clonefile"),
         _ => return None,
     })
 }

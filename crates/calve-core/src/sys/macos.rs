@@ -148,7 +148,7 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
 }
 
 /// Only asked of btrfs.
-pub(crate) fn is_inline(_stat: &Stat) -> bool {
+pub(crate) fn is_inline(_file: BorrowedFd<'_>, _size: u64) -> bool {
     false
 }
 

@@ -119,7 +119,7 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
     Ok(fd)
 }
 
-pub(crate) fn is_inline(_stat: &Stat) -> bool {
+pub(crate) fn is_inline(_file: BorrowedFd<'_>, _size: u64) -> bool {
     false
 }
 

@@ -71,7 +71,8 @@ impl<'a> Mover<'a> {
         }
         self.flush_when_slow(src, started.elapsed());
         match result {
-            Ok(()) if may_inline && sys::is_inline(stat) => {
+            // Asked after the reflink, which has written out what was dirty: before, the answer may be another.
+            Ok(()) if may_inline && sys::is_inline(src, size(stat)) => {
                 Ok(Reflinked::Done(Moved { inlined: size(stat), ..Moved::default() }))
             }
             Ok(()) => Ok(Reflinked::Done(Moved { shared: size(stat), ..Moved::default() })),

@@ -14,7 +14,7 @@ const MOST: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct Notes(Mutex<Collected>);
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Collected {
     fell_back: Vec<FellBack>,
     skipped: Vec<Skipped>,
@@ -25,6 +25,7 @@ struct Collected {
     warnings: Vec<Warning>,
 }
 
+#[derive(Clone)]
 struct NotKept {
     code: &'static str,
     what: String,
@@ -33,7 +34,7 @@ struct NotKept {
     first: PathBuf,
 }
 
-/// All of it, for the report.
+/// All of it so far, for the report.
 pub(crate) struct Told {
     pub(crate) fell_back: Vec<FellBack>,
     pub(crate) skipped: Vec<Skipped>,
@@ -89,8 +90,8 @@ impl Notes {
         self.lock().warnings.push(Warning { code, path, message });
     }
 
-    pub(crate) fn tell(self) -> Told {
-        let mut collected = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn tell(&self) -> Told {
+        let mut collected = self.lock().clone();
         let mut warnings = collected.warnings;
         for lost in collected.not_kept {
             let entries = if lost.entries == 1 { "one entry".into() } else { format!("{} entries", lost.entries) };

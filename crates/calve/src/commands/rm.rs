@@ -39,7 +39,8 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
 }
 
 /// Nothing deletes it until then: who stopped it may have wanted the disk to be quiet.
-const UNFINISHED: &str = "what is left has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that place deletes it";
+const UNFINISHED: &str =
+    "what is left has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that place deletes it";
 
 fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<Option<Value>, Failure> {
     if arguments.dry_run {

@@ -34,7 +34,8 @@ fn the_document_has_exactly_the_keys_of_its_schema() {
         assert_eq!(report["chosen"], if reflinks { "reflink" } else { "copy" });
         assert_eq!(offer(&report, "reflink")["available"], reflinks);
         assert_eq!(offer(&report, "copy")["available"], true);
-        let names: Vec<_> = report["strategies"].as_array().unwrap().iter().map(|one| one["strategy"].clone()).collect();
+        let names: Vec<_> =
+            report["strategies"].as_array().unwrap().iter().map(|one| one["strategy"].clone()).collect();
         assert_eq!(names, ["snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay"]);
         for offer in report["strategies"].as_array().unwrap() {
             assert_eq!(keys(offer), ["available", "reason", "remedy", "strategy"]);

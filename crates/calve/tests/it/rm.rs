@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use calve_testkit::{
-    BindMount, FileSystem, Tree, Volume, everything, fingerprint, node_modules_like, require_program, require_root, wide,
+    BindMount, FileSystem, Tree, Volume, everything, fingerprint, node_modules_like, require_program, require_root,
+    wide,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -166,7 +167,12 @@ fn a_missing_path_is_an_error_unless_forced() {
 fn links_and_files_are_removed_and_not_followed() {
     let spot = Spot::anywhere();
     spot.tree("dir").file("kept", b"1");
-    spot.tree("").symlink("link", "dir").symlink("dangling", "nowhere").file("file", b"2").fifo("fifo").socket("socket");
+    spot.tree("")
+        .symlink("link", "dir")
+        .symlink("dangling", "nowhere")
+        .file("file", b"2")
+        .fifo("fifo")
+        .socket("socket");
     for name in ["link", "dangling", "file", "fifo", "socket"] {
         rm().arg(name).within(&spot).succeeds();
     }
@@ -225,7 +231,11 @@ fn a_parent_that_cannot_be_written_to_stops_nothing_it_need_not() {
         return;
     }
     let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
-    spot.tree("parent/tree").file("d/a", b"1").owner("", 12345, 12345).owner("d", 12345, 12345).owner("d/a", 12345, 12345);
+    spot.tree("parent/tree")
+        .file("d/a", b"1")
+        .owner("", 12345, 12345)
+        .owner("d", 12345, 12345)
+        .owner("d/a", 12345, 12345);
     spot.tree("").mode("parent", 0o755);
     let reachable = Reachable::new();
     let ran = rm().arg("parent/tree").within(&spot).as_somebody_else(&reachable).run();
@@ -342,8 +352,10 @@ fn the_reaper_lets_go_of_pipe_and_terminal() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     wide(spot.join("tree"), 50_000);
     // `cat` ends when the last holder of the pipe does.
-    let output =
-        Command::new("sh").args(["-c", "\"$0\" rm tree 2>&1 | cat", crate::program::PROGRAM]).current_dir(&*spot).output();
+    let output = Command::new("sh")
+        .args(["-c", "\"$0\" rm tree 2>&1 | cat", crate::program::PROGRAM])
+        .current_dir(&*spot)
+        .output();
     let said = String::from_utf8(output.unwrap().stdout).unwrap();
     assert!(said.contains("removed `tree`"), "{said}");
     // It is in a session of its own, and keeps neither the directory nor the terminal.

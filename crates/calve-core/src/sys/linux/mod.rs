@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
 use rustix::io::Errno;
-use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+use rustix::ioctl::{Direction, Opcode, Setter, Updater, ioctl, opcode};
 
 pub(crate) use btrfs::{delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot};
 pub(crate) use identity::{boot_identity, machine_identity};
@@ -206,10 +206,53 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
     }
 }
 
-/// Whether the kernel keeps these contents inside the inode's metadata, where they cannot be shared. Told by a size on disk
-/// that is not whole blocks: btrfs counts inline extents in bytes.
-pub(crate) fn is_inline(stat: &Stat) -> bool {
-    stat.st_size > 0 && stat.st_blocks % 8 != 0
+/// Whether btrfs keeps the contents of a written-out file inside its metadata, where they cannot be shared.
+///
+/// It counts such contents in bytes, rounded up to 512, and everything else in blocks of 4,096: only where the two agree the
+/// extent itself has to be looked at (FS_IOC_FIEMAP).
+pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
+    const SECTOR: u64 = 4096;
+    if size == 0 || size > SECTOR {
+        return false;
+    }
+    let whole_blocks = rustix::fs::fstat(file).is_ok_and(|stat| stat.st_blocks % 8 == 0);
+    !whole_blocks || size > SECTOR - 512 && first_extent_is_inline(file)
+}
+
+/// `struct fiemap` with room for one extent.
+#[repr(C)]
+struct ExtentMap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped_extents: u32,
+    extent_count: u32,
+    reserved: u32,
+    extent_place: [u64; 5],
+    extent_flags: u32,
+    extent_reserved: [u32; 3],
+}
+
+fn first_extent_is_inline(file: BorrowedFd<'_>) -> bool {
+    const HEADER_BYTES: usize = 32;
+    const FIEMAP: Opcode = opcode::from_components(Direction::ReadWrite, b'f', 11, HEADER_BYTES);
+    const DATA_INLINE: u32 = 0x200;
+    const _: () = assert!(size_of::<ExtentMap>() == HEADER_BYTES + 56);
+    let mut map = ExtentMap {
+        start: 0,
+        length: u64::MAX,
+        flags: 0,
+        mapped_extents: 0,
+        extent_count: 1,
+        reserved: 0,
+        extent_place: [0; 5],
+        extent_flags: 0,
+        extent_reserved: [0; 3],
+    };
+    // SAFETY: the opcode takes a pointer to `struct fiemap`, followed by as many `struct fiemap_extent` as `extent_count` says;
+    // `ExtentMap` is laid out as both together (size checked above), and the kernel writes no more than that.
+    let asked = unsafe { ioctl(file, Updater::<FIEMAP, ExtentMap>::new(&mut map)) };
+    asked.is_ok() && map.mapped_extents == 1 && map.extent_flags & DATA_INLINE != 0
 }
 
 /// Below which size reading and writing a file is cheaper than sharing its extents, by the file system's magic number.
