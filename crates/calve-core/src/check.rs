@@ -1,12 +1,14 @@
 //! What is refused before anything is made, and what earlier runs have left.
 
+use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::error::Error;
 use crate::options::{CloneOptions, Existing};
 use crate::source::Source;
+use crate::sys;
 use crate::tree::delete::Deletion;
 use crate::tree::exclude::Exclude;
 use crate::tree::lock::Purpose;
@@ -30,7 +32,10 @@ pub(crate) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Ch
     let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
     let (src_owned, dst_owned) = (src.to_path_buf(), dst.to_path_buf());
     let failed = |errno| Error::io("open directory", place.parent_path(), errno);
-    if source.single().is_none() && is_inside(place.parent(), source.identity()).map_err(failed)? {
+    if source.single().is_none()
+        && (is_inside(place.parent(), source.identity()).map_err(failed)?
+            || sys::is_inside_by_another_mount(place.parent(), source.directory()))
+    {
         return Err(Error::DestinationInsideSource { src: src_owned, dst: dst_owned });
     }
     let Some(existing) = place.stat()? else { return Ok(Checked { source, place, exclude }) };
@@ -39,7 +44,9 @@ pub(crate) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Ch
         return Err(Error::Same { src: src_owned, dst: dst_owned });
     }
     let is_directory = FileType::from_raw_mode(existing.st_mode) == FileType::Directory;
-    if is_directory && is_inside(source.directory(), existing_identity).map_err(failed)? {
+    if is_directory
+        && (is_inside(source.directory(), existing_identity).map_err(failed)? || is_inside_by_mount(&source, &place))
+    {
         return Err(Error::SourceInsideDestination { src: src_owned, dst: dst_owned });
     }
     match options.existing {
@@ -49,6 +56,13 @@ pub(crate) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Ch
             Ok(Checked { source, place, exclude })
         }
     }
+}
+
+/// Whether the source is a part of the existing destination that is mounted elsewhere: replacing would take it away.
+fn is_inside_by_mount(source: &Source, place: &Place) -> bool {
+    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    crate::sys::open_at(place.parent(), place.name(), flags, Mode::empty())
+        .is_ok_and(|existing| sys::is_inside_by_another_mount(source.directory(), existing.as_fd()))
 }
 
 /// Staged trees of killed processes, in this place, go first: they may hold the space that is needed now. Says whether there is

@@ -139,7 +139,7 @@ fn seal(source: &Source, staging: &Staging<'_>, notes: &Notes, place: &Place) ->
         _ => Error::io("stat the staged tree of", place.path(), errno),
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = rustix::fs::openat(staging.parent(), staging.name(), flags | OFlags::NOFOLLOW, Mode::empty())
+    let root = crate::sys::open_at(staging.parent(), staging.name(), flags | OFlags::NOFOLLOW, Mode::empty())
         .map_err(failed)?;
     let now = rustix::fs::fstat(&root).map_err(failed)?;
     let created = Created { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };

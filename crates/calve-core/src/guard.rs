@@ -20,7 +20,7 @@ pub(crate) fn check(place: &Place, protect: &[PathBuf]) -> Result<(), Error> {
     }
     let refuse = |reason: String| Err(Error::Protected { path: path.to_path_buf(), reason });
     let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = rustix::fs::openat(place.parent(), place.name(), flags, Mode::empty())
+    let directory = crate::sys::open_at(place.parent(), place.name(), flags, Mode::empty())
         .map_err(|errno| Error::io("open directory", path, errno))?;
     let directory = directory.as_fd();
     let root = identity(&stat);
@@ -53,7 +53,7 @@ fn is_root(directory: (u64, u64)) -> bool {
 fn contains(inner: &Path, root: (u64, u64)) -> Result<bool, Error> {
     let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let failed = |errno| Error::io("open directory", inner, errno);
-    let open: Result<_, Errno> = rustix::fs::openat(CWD, inner, flags, Mode::empty());
+    let open: Result<_, Errno> = crate::sys::open_at(CWD, inner, flags, Mode::empty());
     let inner: BorrowedFd<'_> = match &open {
         Ok(directory) => directory.as_fd(),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(false),

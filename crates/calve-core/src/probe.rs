@@ -83,7 +83,7 @@ impl Facts {
         let failed = |errno| Error::io("create a file in", staging.parent_path(), errno);
         let Some(root) = staging.root() else { return Err(failed(Errno::NOENT)) };
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(root, PROBE_NAME, flags, Mode::from_raw_mode(0o777)).map_err(failed)?;
+        let file = crate::sys::open_at(root, PROBE_NAME, flags, Mode::from_raw_mode(0o777)).map_err(failed)?;
         let stat = rustix::fs::fstat(&file).map_err(failed)?;
         self.reflink = sample::try_reflink(source, root, file.as_fd());
         rustix::fs::unlinkat(root, PROBE_NAME, AtFlags::empty()).map_err(failed)?;

@@ -79,8 +79,8 @@ impl Source {
 fn open_directory(path: &Path, place: Option<&Place>, stat: &Stat) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = |flags| match place {
-        Some(place) => rustix::fs::openat(place.parent(), place.name(), flags | OFlags::NOFOLLOW, Mode::empty()),
-        None => rustix::fs::openat(CWD, path, flags, Mode::empty()),
+        Some(place) => crate::sys::open_at(place.parent(), place.name(), flags | OFlags::NOFOLLOW, Mode::empty()),
+        None => crate::sys::open_at(CWD, path, flags, Mode::empty()),
     };
     let opened = match open(flags | sys::NO_ATIME) {
         Err(Errno::PERM) => open(flags),

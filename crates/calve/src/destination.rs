@@ -39,7 +39,6 @@ fn target(src: &Path, dst: &Path, exactly: bool, is_directory: bool, sources: us
 }
 
 /// The last name of a path; `.` and `..` are none.
-
 fn last(path: &Path) -> Option<&OsStr> {
     let trimmed = without_slashes_bytes(path);
     if trimmed == b"." || trimmed.ends_with(b"/.") {

@@ -55,7 +55,7 @@ fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) 
     }
     const NAME: &CStr = c".calve-probe-2";
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let tried = rustix::fs::openat(root, NAME, flags, Mode::RUSR | Mode::WUSR).and_then(|file| {
+    let tried = crate::sys::open_at(root, NAME, flags, Mode::RUSR | Mode::WUSR).and_then(|file| {
         rustix::io::write(&file, &[1; 4096])?;
         let tried = reflink_part(file.as_fd(), target);
         rustix::fs::unlinkat(root, NAME, AtFlags::empty())?;

@@ -149,7 +149,7 @@ impl State {
     fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
         let failed = |errno| Error::io("create a directory for changes in", parent, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(rustix::fs::CWD, parent, flags, Mode::empty()).map_err(failed)?;
+        let directory = crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty()).map_err(failed)?;
         let lock = Lock::reserve(directory.as_fd(), Purpose::Overlay).map_err(failed)?;
         let path = parent.join(lock.name().to_string_lossy().as_ref());
         let state = Self { parent: directory, path, lock };
@@ -204,5 +204,5 @@ impl State {
 
 fn open(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> sys::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, name, flags, Mode::empty())
+    crate::sys::open_at(parent, name, flags, Mode::empty())
 }

@@ -113,9 +113,9 @@ fn below(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<(
 
 fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut current = rustix::fs::openat(root, c".", flags, Mode::empty())?;
+    let mut current = crate::sys::open_at(root, c".", flags, Mode::empty())?;
     for name in names {
-        current = rustix::fs::openat(&current, name.as_c_str(), flags, Mode::empty())?;
+        current = crate::sys::open_at(&current, name.as_c_str(), flags, Mode::empty())?;
     }
     Ok(current)
 }

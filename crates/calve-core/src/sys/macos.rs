@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::word;
 
 pub(crate) use acl::drop_inherited_acls;
-pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below};
+pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mounts_below};
 pub(crate) use xattr::{XattrTarget, list_xattrs};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;

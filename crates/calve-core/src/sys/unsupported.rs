@@ -263,6 +263,10 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     Ok(rustix::fs::fstat(parent)?.st_dev != rustix::fs::fstat(directory)?.st_dev)
 }
 
+pub(crate) fn is_inside_by_another_mount(_inner: BorrowedFd<'_>, _outer: BorrowedFd<'_>) -> bool {
+    false
+}
+
 pub(crate) fn mounts_below(_directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     Err(Errno::NOSYS)
 }

@@ -205,7 +205,7 @@ fn names(directory: BorrowedFd<'_>) -> sys::Result<BTreeMap<CString, FileType>> 
 fn same_contents(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let a = super::fill::open_source(src, name, flags)?;
-    let b = rustix::fs::openat(dst, name, flags, Mode::empty())?;
+    let b = crate::sys::open_at(dst, name, flags, Mode::empty())?;
     let (mut left, mut right) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {
         let length = read_full(a.as_fd(), &mut left)?;

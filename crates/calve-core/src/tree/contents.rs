@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::metadata::Fault;
 use crate::progress::Cancel;
-use crate::sys;
+use crate::sys::{self, retry};
 
 /// What became of a file's bytes.
 #[derive(Debug, Default, Clone, Copy)]
@@ -226,13 +226,4 @@ fn write_all_at(dst: BorrowedFd<'_>, mut bytes: &[u8], mut position: u64) -> Res
         position += length as u64;
     }
     Ok(())
-}
-
-fn retry<T>(mut call: impl FnMut() -> sys::Result<T>) -> sys::Result<T> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            other => return other,
-        }
-    }
 }

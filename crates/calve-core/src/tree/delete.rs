@@ -300,7 +300,10 @@ impl Worker<'_, '_> {
     }
 
     fn share(&mut self) {
-        let Some(lowest) = self.frames.iter_mut().find(|frame| !frame.names.is_empty()) else { return };
+        // Whoever gives away all that he has only waits to get it back.
+        let mut waiting = self.frames.iter().filter(|frame| !frame.names.is_empty());
+        let several = waiting.next().is_some_and(|first| first.names.are_several()) || waiting.next().is_some();
+        let Some(lowest) = self.frames.iter_mut().find(|frame| !frame.names.is_empty() && several) else { return };
         let names = lowest.names.split();
         lowest.doomed.holders.fetch_add(1, Ordering::AcqRel);
         let of = Arc::clone(&lowest.doomed);

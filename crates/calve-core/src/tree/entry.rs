@@ -200,7 +200,7 @@ impl Worker<'_> {
         self.keeper.load_xattrs(XattrTarget::Open(src)).map_err(|fault| self.fault(&path(), fault))?;
         let mode = self.keeper.creation_mode(stat);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dst = match rustix::fs::openat(at.dst, name, flags, mode) {
+        let dst = match crate::sys::open_at(at.dst, name, flags, mode) {
             Ok(dst) => dst,
             Err(errno) => return self.create_failed(at, name, "create", errno),
         };

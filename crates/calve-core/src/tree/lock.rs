@@ -110,7 +110,7 @@ impl Lock {
     /// Takes the lock of a name that was found. `None` when its maker, or another sweeper, holds it.
     pub(crate) fn take(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<Self>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(parent, &*lock_name(name), flags, Mode::empty())?;
+        let directory = crate::sys::open_at(parent, &*lock_name(name), flags, Mode::empty())?;
         match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Ok(None),

@@ -21,6 +21,12 @@ impl Names {
         self.start >= self.bytes.len()
     }
 
+    /// Whether there is more than one.
+    pub(crate) fn are_several(&self) -> bool {
+        let rest = &self.bytes[self.start.min(self.bytes.len())..];
+        rest.iter().position(|&byte| byte == 0).is_some_and(|end| end + 1 < rest.len())
+    }
+
     /// Takes the first one, copying its name into `name` (a buffer to be used again).
     pub(crate) fn take(&mut self, name: &mut Vec<u8>) -> Option<FileType> {
         let kind = kind(*self.bytes.get(self.start)?);

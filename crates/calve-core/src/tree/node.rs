@@ -49,15 +49,15 @@ impl Node {
         let common = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let names = self.names();
         let Some((last, above)) = names.split_last() else {
-            return rustix::fs::openat(root, c".", flags | common, Mode::empty());
+            return crate::sys::open_at(root, c".", flags | common, Mode::empty());
         };
         let mut current: Option<OwnedFd> = None;
         for name in above {
             let at = current.as_ref().map_or(root, |fd| fd.as_fd());
-            current = Some(rustix::fs::openat(at, *name, sys::PATH_ONLY | common, Mode::empty())?);
+            current = Some(crate::sys::open_at(at, *name, sys::PATH_ONLY | common, Mode::empty())?);
         }
         let at = current.as_ref().map_or(root, |fd| fd.as_fd());
-        rustix::fs::openat(at, *last, flags | common, Mode::empty())
+        crate::sys::open_at(at, *last, flags | common, Mode::empty())
     }
 
     /// [`Self::open`] for reading, in the source: leaves the access time alone where that is permitted.

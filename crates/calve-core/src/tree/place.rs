@@ -25,7 +25,7 @@ impl Place {
         let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent_path = above.unwrap_or(Path::new(".")).to_path_buf();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = |flags| rustix::fs::openat(CWD, &parent_path, flags, Mode::empty());
+        let open = |flags| crate::sys::open_at(CWD, &parent_path, flags, Mode::empty());
         let parent = match open(flags) {
             // Searching is enough to reach what is inside.
             Err(Errno::ACCESS) => open(flags | crate::sys::PATH_ONLY),
@@ -108,7 +108,7 @@ pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: (u64, u64)) -> Result<b
         }
         last = Some(here);
         let flags = crate::sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        current = Some(match rustix::fs::openat(at, c"..", flags, Mode::empty()) {
+        current = Some(match crate::sys::open_at(at, c"..", flags, Mode::empty()) {
             Ok(above) => above,
             // Above here nothing can be seen, so nothing there can be the root, which was opened by its path.
             Err(Errno::ACCESS) => return Ok(false),

@@ -76,7 +76,7 @@ impl<'p> Staging<'p> {
 
     fn open_root(&self) -> sys::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        rustix::fs::openat(self.parent(), self.name(), flags, Mode::empty())
+        crate::sys::open_at(self.parent(), self.name(), flags, Mode::empty())
     }
 
     /// The staged directory.

@@ -29,7 +29,7 @@ pub(crate) struct Swept {
 pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<Found>> {
     // A descriptor of its own: the position in the directory is the descriptor's.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::openat(parent, c".", flags, Mode::empty())?;
+    let directory = crate::sys::open_at(parent, c".", flags, Mode::empty())?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory.as_fd(), &mut buffer)?;
     let mut all = Vec::new();

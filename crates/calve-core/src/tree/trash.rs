@@ -45,14 +45,14 @@ fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> 
 /// git must not list the trash as untracked files. Best effort: a tree that cannot be written to shows until it is deleted.
 fn hide_from_git(parent: BorrowedFd<'_>, trash: &CStr) {
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(root) = rustix::fs::openat(parent, trash, directory, Mode::empty()) else { return };
+    let Ok(root) = crate::sys::open_at(parent, trash, directory, Mode::empty()) else { return };
     let _ = rustix::fs::fchmod(&root, Mode::RWXU);
     // A repository inside a repository is listed whatever its ignore files say.
     let _ = rustix::fs::renameat(&root, c".git", &root, c".git.calve-trash");
     // The old file is unlinked, never written to: it may have another name in a tree that stays.
     let _ = rustix::fs::unlinkat(&root, GITIGNORE, AtFlags::empty());
     let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    if let Ok(file) = rustix::fs::openat(&root, GITIGNORE, create, Mode::RUSR | Mode::WUSR) {
+    if let Ok(file) = crate::sys::open_at(&root, GITIGNORE, create, Mode::RUSR | Mode::WUSR) {
         let _ = rustix::io::write(&file, b"*\n");
     }
 }

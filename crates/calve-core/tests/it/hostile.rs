@@ -2,4 +2,5 @@
 
 mod attacker;
 mod clones;
+mod destinations;
 mod removals;

@@ -139,9 +139,9 @@ fn names_and_words() {
                 ("TODO", "unfinished"),
                 ("FIXME", "unfinished"),
                 ("XXX", "unfinished"),
-                ("/home/", "a path of one machine"),
-                ("/Users/", "a path of one machine"),
-                ("/work/", "a path of one machine"),
+                ("\"/home/", "a path of one machine"),
+                ("\"/Users/", "a path of one machine"),
+                ("\"/work", "a path of one machine"),
             ];
             for (word, why) in wrong.iter().filter(|(word, _)| line.contains(word)) {
                 found.push(format!("{}:{}: `{word}`: {why}", source.path.display(), index + 1));

@@ -153,7 +153,7 @@ fn the_parent_of_the_destination_is_read_only() {
     spot.tree("src").file("a", b"1");
     spot.tree("").dir("locked").mode("locked", 0o555).dir("closed").mode("closed", 0o700);
     let reachable = Reachable::new();
-    let run = |dst: &str| cp().args(["src", dst]).within(&spot).as_somebody_else(&reachable);
+    let run = |dst: &str| cp().args(["src", dst]).within(&spot).by_somebody_else(&reachable);
     run("locked/new").fails(1).says(&["`locked`", "Permission denied"]).hints();
     run("closed/new").fails(1).says(&["`closed", "Permission denied"]).hints();
     assert_eq!((names(spot.join("locked")), names(spot.join("closed"))), (vec![], vec![]));
@@ -298,14 +298,14 @@ fn a_file_that_must_not_be_read_is_named() {
     spot.tree("src").file("closed/b", b"3").mode("closed", 0o700);
     let reachable = Reachable::new();
     let run =
-        |exclude: &str| cp().args(["--exclude", exclude, "src", "new"]).within(&spot).as_somebody_else(&reachable);
+        |exclude: &str| cp().args(["--exclude", exclude, "src", "new"]).within(&spot).by_somebody_else(&reachable);
     let ran = run("closed").fails(1).hints();
     ran.says(&["`src/open/secret`", "Permission denied", "--exclude"]);
     run("secret").fails(1).says(&["`src/closed`", "Permission denied"]).hints();
     spot.holds(&["src"]);
     cp().args(["src/open/secret", "new"])
         .within(&spot)
-        .as_somebody_else(&reachable)
+        .by_somebody_else(&reachable)
         .fails(1)
         .says(&["secret`"])
         .hints();

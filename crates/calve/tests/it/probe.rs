@@ -137,11 +137,11 @@ fn it_works_without_privileges() {
         spot.tree("src").file("a", vec![1; 100_000]);
         spot.tree("").dir("his").mode("his", 0o777).dir("closed").mode("closed", 0o755);
         let reachable = Reachable::new();
-        let ran = probe().args(["--json", "src", "his"]).within(&spot).as_somebody_else(&reachable).succeeds();
+        let ran = probe().args(["--json", "src", "his"]).within(&spot).by_somebody_else(&reachable).succeeds();
         let reflinks = FileSystem::REFLINKING.contains(&file_system);
         assert_eq!(ran.json()["chosen"], if reflinks { "reflink" } else { "copy" });
         nothing_left(spot.join("his"));
-        let ran = probe().args(["src", "closed"]).within(&spot).as_somebody_else(&reachable).fails(1).hints();
+        let ran = probe().args(["src", "closed"]).within(&spot).by_somebody_else(&reachable).fails(1).hints();
         ran.says(&["`closed`", "Permission denied"]);
     }
 }

@@ -65,7 +65,7 @@ impl Calve {
     }
 
     /// The same command line, run by somebody who owns nothing. The program is taken from where he can reach it.
-    pub(crate) fn as_somebody_else(self, reachable: &Reachable) -> Self {
+    pub(crate) fn by_somebody_else(self, reachable: &Reachable) -> Self {
         let command = Unprivileged::command(reachable.program());
         Self { command: carry_over(&self.command, command) }
     }

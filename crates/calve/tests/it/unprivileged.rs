@@ -27,7 +27,7 @@ impl Guest {
     }
 
     fn runs(&self, command: Calve) -> Calve {
-        command.within(&self.spot).as_somebody_else(&self.reachable)
+        command.within(&self.spot).by_somebody_else(&self.reachable)
     }
 
     /// Gives him all of a tree.

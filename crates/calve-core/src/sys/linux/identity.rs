@@ -22,7 +22,7 @@ pub(crate) fn machine_identity() -> &'static str {
 }
 
 fn read(path: &str) -> Option<Vec<u8>> {
-    let fd = rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let fd = crate::sys::open_at(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut buffer = [0u8; 64];
     let length = rustix::io::read(&fd, &mut buffer).ok()?;
     Some(buffer[..length].trim_ascii_end().to_vec())

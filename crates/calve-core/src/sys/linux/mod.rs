@@ -15,7 +15,7 @@ use rustix::ioctl::{Direction, Opcode, Setter, Updater, ioctl, opcode};
 
 pub(crate) use btrfs::{delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot};
 pub(crate) use identity::{boot_identity, machine_identity};
-pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below};
+pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mounts_below};
 pub(crate) use overlay::{detach_mount, mount_overlay};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
 
@@ -191,10 +191,10 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
     use rustix::fs::ResolveFlags;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-    match rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve) {
+    match super::retry(|| rustix::fs::openat2(parent, name, flags, Mode::empty(), resolve)) {
         Err(Errno::NOSYS | Errno::PERM) => {
             // A kernel before 5.6, or a container that filters the call: compare mount ids instead.
-            let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+            let fd = crate::sys::open_at(parent, name, flags, Mode::empty())?;
             if mounts::mount_id(fd.as_fd())? != mounts::mount_id(parent)? {
                 return Err(Errno::XDEV);
             }
@@ -208,15 +208,10 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
 
 /// Whether btrfs keeps the contents of a written-out file inside its metadata, where they cannot be shared.
 ///
-/// It counts such contents in bytes, rounded up to 512, and everything else in blocks of 4,096: only where the two agree the
-/// extent itself has to be looked at (FS_IOC_FIEMAP).
+/// Only the extent itself tells (FS_IOC_FIEMAP): st_blocks is rounded up to whole blocks, at least since Linux 6.18.
 pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
     const SECTOR: u64 = 4096;
-    if size == 0 || size > SECTOR {
-        return false;
-    }
-    let whole_blocks = rustix::fs::fstat(file).is_ok_and(|stat| stat.st_blocks % 8 == 0);
-    !whole_blocks || size > SECTOR - 512 && first_extent_is_inline(file)
+    (1..=SECTOR).contains(&size) && first_extent_is_inline(file)
 }
 
 /// `struct fiemap` with room for one extent.
@@ -360,7 +355,7 @@ pub(crate) fn random() -> u64 {
 /// Gives the owner every permission on the directory `name`, not following links.
 pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    let fd = crate::sys::open_at(parent, name, flags, Mode::empty())?;
     // fchmod refuses descriptors opened with O_PATH; their entry in /proc is the same file.
     rustix::fs::chmod(format!("/proc/thread-self/fd/{}", fd.as_raw_fd()), Mode::RWXU)
 }

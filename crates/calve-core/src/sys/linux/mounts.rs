@@ -26,7 +26,7 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     if stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
         return Ok(stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
     }
-    let parent = rustix::fs::openat(directory, c"..", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let parent = crate::sys::open_at(directory, c"..", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     Ok(mount_id(parent.as_fd())? != mount_id(directory)?)
 }
 
@@ -35,6 +35,28 @@ pub(crate) fn real_path(directory: BorrowedFd<'_>) -> Result<PathBuf> {
     let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let target = rustix::fs::readlinkat(CWD, link, Vec::new())?;
     Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
+
+/// Whether `inner` is `outer` or inside it, reached through another mount (a bind mount of a part of it): then going up from `inner`
+/// never meets `outer`. Goes by the paths on the file system itself, which the mount table tells.
+pub(crate) fn is_inside_by_another_mount(inner: BorrowedFd<'_>, outer: BorrowedFd<'_>) -> bool {
+    // Nearly always one mount, and then nothing has to be read.
+    let same_mount = matches!((mount_id(inner), mount_id(outer)), (Ok(a), Ok(b)) if a == b);
+    if same_mount {
+        return false;
+    }
+    match (place_on_device(inner), place_on_device(outer)) {
+        (Some((device, inner)), Some((other, outer))) => device == other && inner.starts_with(outer),
+        _ => false,
+    }
+}
+
+/// The file system's device and the directory's path on it. `None` where the mount table does not tell.
+fn place_on_device(directory: BorrowedFd<'_>) -> Option<(Vec<u8>, PathBuf)> {
+    let id = mount_id(directory).ok()?;
+    let line = mount_lines().ok()?.into_iter().find(|line| line.id == id)?;
+    let path = real_path(directory).ok()?;
+    Some((line.device, line.root.join(path.strip_prefix(&line.point).ok()?)))
 }
 
 /// The mount points below an open directory, not counting itself. From /proc/self/mountinfo (proc(5)).
@@ -73,12 +95,16 @@ fn by_longest_prefix(directory: BorrowedFd<'_>) -> Option<String> {
 
 struct MountLine {
     id: u64,
+    /// Major and minor number.
+    device: Vec<u8>,
+    /// What of the file system is mounted.
+    root: PathBuf,
     point: PathBuf,
     file_system: String,
 }
 
 fn mount_lines() -> Result<Vec<MountLine>> {
-    let fd = rustix::fs::openat(CWD, c"/proc/self/mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let fd = crate::sys::open_at(CWD, c"/proc/self/mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut text = Vec::new();
     let mut chunk = vec![0u8; 64 * 1024];
     loop {
@@ -94,9 +120,11 @@ fn mount_lines() -> Result<Vec<MountLine>> {
 fn parse_line(line: &[u8]) -> Option<MountLine> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-    let point = unescape(fields.nth(3)?);
+    let device = fields.nth(1)?.to_vec();
+    let root = unescape(fields.next()?);
+    let point = unescape(fields.next()?);
     let file_system = fields.skip_while(|field| *field != b"-").nth(1)?;
-    Some(MountLine { id, point, file_system: String::from_utf8_lossy(file_system).into_owned() })
+    Some(MountLine { id, device, root, point, file_system: String::from_utf8_lossy(file_system).into_owned() })
 }
 
 fn unescape(field: &[u8]) -> PathBuf {

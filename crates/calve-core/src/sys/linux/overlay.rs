@@ -63,7 +63,7 @@ pub(crate) fn detach_mount(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> Res
 
 fn in_initial_user_namespace() -> bool {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let Ok(map) = rustix::fs::openat(CWD, c"/proc/self/uid_map", flags, Mode::empty()) else {
+    let Ok(map) = crate::sys::open_at(CWD, c"/proc/self/uid_map", flags, Mode::empty()) else {
         return true;
     };
     let mut text = [0u8; 64];

@@ -139,6 +139,13 @@ fn a_source_inside_the_destination_is_refused() {
         assert!(matches!(error, Error::SourceInsideDestination { .. }), "{src}: {error}");
     }
     before.assert_unchanged(volume.path());
+    let bound = volume.bind(volume.path().join("src/sub"), "bound");
+    for src in ["bound", "bound/file"] {
+        let error = refused(&with(Existing::Replace), volume.path().join(src), volume.path().join("src"));
+        assert!(matches!(error, Error::SourceInsideDestination { .. }), "{src}: {error}");
+    }
+    drop(bound);
+    assert_holds(volume.path().join("src/sub"), &["file"]);
 }
 
 #[test]

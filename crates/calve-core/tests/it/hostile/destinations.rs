@@ -1,0 +1,66 @@
+//! A destination whose parent belongs to the attacker, who reaches for the staged tree.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use calve_core::{CloneOptions, clone_tree};
+use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
+use fs_err as fs;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::attacker::outside;
+
+/// Exchanges the staged directory, as soon as it shows, for one of the attacker's, which has links out where the clone has
+/// pipes and files.
+fn exchange_what_is_staged(place: &Path, bait: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(place) else { return false };
+    let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let staged = names.find(|name| name.starts_with(".calve-staging-") && !name.ends_with(".lock"));
+    staged.is_some_and(|name| renameat_with(CWD, place.join(name), CWD, bait, RenameFlags::EXCHANGE).is_ok())
+}
+
+#[test]
+fn a_staged_tree_that_is_exchanged_is_not_a_way_out() {
+    const ROUNDS: usize = 2_000;
+    const MOST_TIME: Duration = Duration::from_secs(10);
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    let outside = outside(volume.path());
+    let before = fingerprint(&outside);
+    let src = volume.path().join("src");
+    Tree::new(&src)
+        .fifo("secret")
+        .mode("secret", 0o666)
+        .file("directory/file", "harmless")
+        .file("directory/sub/file", "harmless")
+        .mode("directory", 0o777);
+    let [place, bait] = ["place", "bait"].map(|name| volume.path().join(name));
+    let done = AtomicBool::new(false);
+    let exchanges = AtomicU64::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let exchanged = exchange_what_is_staged(&place, &bait);
+                exchanges.fetch_add(u64::from(exchanged), Ordering::Relaxed);
+            }
+        });
+        let started = Instant::now();
+        for _ in 0..ROUNDS {
+            if started.elapsed() > MOST_TIME {
+                break;
+            }
+            Tree::new(&place);
+            Tree::new(&bait).symlink("secret", outside.join("secret")).symlink("directory", outside.join("directory"));
+            // It succeeds, or says what is wrong; it never panics.
+            let _ = clone_tree(&src, &place.join("dst"), &CloneOptions::default());
+            let aside = volume.path().join("aside");
+            fs::rename(&place, &aside).unwrap();
+            fs::remove_dir_all(&aside).unwrap();
+            fs::remove_dir_all(&bait).unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(exchanges.into_inner() > 0, "nothing was exchanged in time");
+    before.assert_unchanged(&outside);
+}
