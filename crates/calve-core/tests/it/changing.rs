@@ -2,36 +2,28 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use calve_core::{Choice, CloneOptions, CloneReport, Error, Required, Requirement, Strategy, clone_tree};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
 use fs_err as fs;
 
 use crate::cloning::{assert_holds, clone, options};
+use crate::rival::while_another;
 
 /// Clones until a clone has noticed a change of `change`, which is done over and over.
 fn until_noticed(
     src: &Path,
     place: &Path,
     strategy: Strategy,
-    change: impl Fn() + Sync,
+    change: impl Fn() + Send,
 ) -> (Option<CloneReport>, Option<Error>) {
     const MOST_ROUNDS: usize = 2_000;
-    let done = AtomicBool::new(false);
     let stable = options(|options| {
         options.strategy = Choice::Only(strategy);
         options.require = vec![Requirement::Stable];
     });
     let any = options(|options| options.strategy = Choice::Only(strategy));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                change();
-            }
-        });
-        let _finished = Finished(&done);
+    while_another(change, || {
         let (mut noticed, mut refused) = (None, None);
         for _ in 0..MOST_ROUNDS {
             let dst = place.join("dst");
@@ -56,14 +48,6 @@ fn until_noticed(
         }
         (noticed, refused)
     })
-}
-
-struct Finished<'a>(&'a AtomicBool);
-
-impl Drop for Finished<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 fn is_noticed(file_system: FileSystem, strategy: Strategy, expected: &[&str], change: impl Fn(&Path) + Sync) {

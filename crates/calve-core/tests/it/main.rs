@@ -5,6 +5,7 @@
 mod child;
 mod cloning;
 mod extents;
+mod rival;
 
 mod atomicity;
 mod changing;

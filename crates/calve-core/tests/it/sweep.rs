@@ -2,15 +2,14 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
-use calve_core::{Background, Cancel, CloneOptions, Error, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
+use calve_core::{Background, Cancel, CloneOptions, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint, node_modules_like};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
 use crate::cloning::{assert_holds, clone, clone_with, names_in, only, subvolume};
+use crate::rival::while_another;
 
 /// A hidden name as the engine makes it here, learned from a trash that it made: `.calve-staging-<uid>-<machine>-<boot>-…`.
 fn staging_name(volume: &Volume, random: &str) -> String {
@@ -170,41 +169,26 @@ fn sweeping_while_staging(file_system: FileSystem, rounds: usize) {
     node_modules_like(&src, 40);
     Tree::new(volume.path()).file("tiny", "1").dir("place");
     let place = volume.path().join("place");
-    let done = AtomicBool::new(false);
-    let sweeps = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let _finished = Finished(&done);
-            for round in 0..rounds {
-                let dst = place.join("slow");
-                if let Err(error) = clone_tree(&src, &dst, &only(Strategy::Copy)) {
-                    assert!(!matches!(error, Error::StagingLost(_)), "round {round}: {error}");
-                    panic!("round {round}: {error}");
-                }
-                remove_tree(&dst, &RemoveOptions::default()).unwrap();
+    let mut sweeps = 0;
+    let sweep = || {
+        let dst = place.join("quick");
+        clone_with(&CloneOptions::default(), volume.path().join("tiny"), &dst);
+        fs::remove_file(&dst).unwrap();
+        reap_all(&place);
+        sweeps += 1;
+    };
+    while_another(sweep, || {
+        for round in 0..rounds {
+            let dst = place.join("slow");
+            if let Err(error) = clone_tree(&src, &dst, &only(Strategy::Copy)) {
+                panic!("round {round}: {error}");
             }
-        });
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                let dst = place.join("quick");
-                clone_with(&CloneOptions::default(), volume.path().join("tiny"), &dst);
-                fs::remove_file(&dst).unwrap();
-                reap_all(&place);
-                sweeps.fetch_add(1, Ordering::Relaxed);
-            }
-        });
+            remove_tree(&dst, &RemoveOptions::default()).unwrap();
+        }
     });
-    assert!(sweeps.into_inner() >= rounds / 4, "too few sweeps to tell");
+    assert!(sweeps >= rounds / 4, "too few sweeps to tell");
     reap_all(&place);
     assert_holds(&place, &[]);
-}
-
-struct Finished<'a>(&'a AtomicBool);
-
-impl Drop for Finished<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 #[test]

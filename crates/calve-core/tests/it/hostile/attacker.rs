@@ -2,12 +2,12 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 
 use calve_testkit::{SplitMix64, Tree};
 use fs_err as fs;
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, renameat_with};
+
+use crate::rival::while_another;
 
 /// What must never appear in a clone.
 pub const SECRET: &str = "the secret that only root can read";
@@ -71,25 +71,21 @@ impl Attack {
 
     /// Attacks while `work` runs, and says how many exchanges there were.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> (T, u64) {
-        let done = AtomicBool::new(false);
-        let exchanges = AtomicU64::new(0);
-        let result = thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut random = SplitMix64::new(1);
-                while !done.load(Ordering::Relaxed) {
-                    let (path, weapon) = random.pick(&self.pairs);
-                    // What is below a path that is exchanged at the moment is not there, or, by way of the link, outside.
-                    if !self.leads_outside(path)
-                        && renameat_with(&self.tree, path, CWD, weapon, RenameFlags::EXCHANGE).is_ok()
-                    {
-                        exchanges.fetch_add(1, Ordering::Relaxed);
-                    }
+        let mut exchanges = 0;
+        let mut random = SplitMix64::new(1);
+        let result = while_another(
+            || {
+                let (path, weapon) = random.pick(&self.pairs);
+                // What is below a path that is exchanged at the moment is not there, or, by way of the link, outside.
+                if !self.leads_outside(path)
+                    && renameat_with(&self.tree, path, CWD, weapon, RenameFlags::EXCHANGE).is_ok()
+                {
+                    exchanges += 1;
                 }
-            });
-            let _finished = Finished(&done);
-            work()
-        });
-        (result, exchanges.into_inner())
+            },
+            work,
+        );
+        (result, exchanges)
     }
 
     /// The attacker's own access to the outside would spoil the evidence.
@@ -98,14 +94,5 @@ impl Attack {
         let real = fs::canonicalize(Path::new("/proc/self/fd").join(self.tree.as_raw_fd().to_string()).join(above));
         // An error: the tree is being moved at this moment.
         real.map_or(true, |real| real.components().any(|name| name.as_os_str() == "outside"))
-    }
-}
-
-/// The attack ends also when the work panics.
-struct Finished<'a>(&'a AtomicBool);
-
-impl Drop for Finished<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }

@@ -1,8 +1,7 @@
 //! A destination whose parent belongs to the attacker, who reaches for the staged tree.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use calve_core::{CloneOptions, clone_tree};
@@ -11,6 +10,7 @@ use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::attacker::outside;
+use crate::rival::while_another;
 
 /// Exchanges the staged directory, as soon as it shows, for one of the attacker's, which has links out where the clone has
 /// pipes and files.
@@ -35,32 +35,28 @@ fn a_staged_tree_that_is_exchanged_is_not_a_way_out() {
         .file("directory/file", "harmless")
         .file("directory/sub/file", "harmless")
         .mode("directory", 0o777);
-    let [place, bait] = ["place", "bait"].map(|name| volume.path().join(name));
-    let done = AtomicBool::new(false);
-    let exchanges = AtomicU64::new(0);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                let exchanged = exchange_what_is_staged(&place, &bait);
-                exchanges.fetch_add(u64::from(exchanged), Ordering::Relaxed);
-            }
-        });
+    let round = AtomicUsize::new(0);
+    let at = |name: &str, round: usize| volume.path().join(format!("{name}-{round}"));
+    let mut exchanges = 0;
+    let exchange = || {
+        let round = round.load(Ordering::Relaxed);
+        exchanges += usize::from(exchange_what_is_staged(&at("place", round), &at("bait", round)));
+    };
+    while_another(exchange, || {
         let started = Instant::now();
-        for _ in 0..ROUNDS {
+        for number in 0..ROUNDS {
             if started.elapsed() > MOST_TIME {
                 break;
             }
-            Tree::new(&place);
-            Tree::new(&bait).symlink("secret", outside.join("secret")).symlink("directory", outside.join("directory"));
+            Tree::new(at("bait", number))
+                .symlink("secret", outside.join("secret"))
+                .symlink("directory", outside.join("directory"));
+            Tree::new(at("place", number));
+            round.store(number, Ordering::Relaxed);
             // It succeeds, or says what is wrong; it never panics.
-            let _ = clone_tree(&src, &place.join("dst"), &CloneOptions::default());
-            let aside = volume.path().join("aside");
-            fs::rename(&place, &aside).unwrap();
-            fs::remove_dir_all(&aside).unwrap();
-            fs::remove_dir_all(&bait).unwrap();
+            let _ = clone_tree(&src, &at("place", number).join("dst"), &CloneOptions::default());
         }
-        done.store(true, Ordering::Relaxed);
     });
-    assert!(exchanges.into_inner() > 0, "nothing was exchanged in time");
+    assert!(exchanges > 0, "nothing was exchanged in time");
     before.assert_unchanged(&outside);
 }
