@@ -16,7 +16,7 @@ use crate::tree::notes::Notes;
 use crate::tree::place::{Place, identity, is_inside};
 use crate::tree::pool::thread_count;
 use crate::tree::sweep::sweep;
-use crate::{Cancel, Progress, guard};
+use crate::guard;
 
 /// A clone that makes sense.
 pub(crate) struct Checked {
@@ -67,19 +67,26 @@ fn is_inside_by_mount(source: &Source, place: &Place) -> bool {
 
 /// Staged trees of killed processes, in this place, go first: they may hold the space that is needed now. Says whether there is
 /// trash too, which is left to the reaper.
-pub(crate) fn sweep_leftovers(place: &Place, notes: &Notes) -> bool {
+pub(crate) fn sweep_leftovers(place: &Place, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
     let deletion = Deletion {
-        threads: thread_count(None),
-        progress: &Progress::default(),
-        cancel: &Cancel::default(),
+        threads: thread_count(options.threads),
+        progress: &options.progress,
+        cancel: &options.cancel,
         last: None,
     };
-    let Ok(swept) = sweep(place.parent(), place.parent_path(), Purpose::Staging, &deletion) else { return false };
+    let swept = match sweep(place.parent(), place.parent_path(), Purpose::Staging, &deletion) {
+        Ok(swept) => swept,
+        Err(Error::Interrupted) => return Err(Error::Interrupted),
+        Err(_) => return Ok(false),
+    };
     for path in swept.removed {
         notes.warn("swept", Some(path), "removed what an earlier, killed run had left".into());
     }
     if let Some(error) = swept.failure {
         notes.warn("not_swept", None, format!("could not remove what an earlier run had left: {error}"));
     }
-    swept.saw_trash
+    for path in swept.stuck_trash {
+        notes.warn("trash_stuck", Some(path), "removed earlier, but its files cannot be deleted; see who owns them".into());
+    }
+    Ok(swept.saw_trash)
 }

@@ -26,7 +26,7 @@ pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Clon
     let started = Instant::now();
     let checked = check(src, dst, options)?;
     let notes = Notes::default();
-    let trash_waits = crate::check::sweep_leftovers(&checked.place, &notes);
+    let trash_waits = crate::check::sweep_leftovers(&checked.place, &notes, options)?;
     let facts = Facts::from_places(&checked.source, checked.place.parent());
     let mut staging = Staging::reserve(&checked.place)?;
     let (method, refused, outcome) = run(&checked, facts, &mut staging, &notes, options)?;

@@ -154,7 +154,10 @@ impl Error {
     /// What the user can do next, as one sentence without a full stop.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Io { source, operation, .. } => return io_hint(source, operation).map(str::to_owned),
+            Self::Io { source, operation, .. } => io_hint(source, operation).into(),
+            Self::DestinationExists(path) if ends_in_no_name(path) => {
+                "`/`, `.` and `..` cannot be replaced; name the directory itself, from outside of it".into()
+            }
             Self::DestinationExists(_) => {
                 "name another destination, or pass `--replace` to swap it for the clone".into()
             }
@@ -170,7 +173,7 @@ impl Error {
             Self::RequirementRefused { .. } => {
                 "run `calve probe SRC DST` to see what would make it possible, or drop the requirement".into()
             }
-            Self::Protected { .. } => return None,
+            Self::Protected { .. } => "name what is inside it instead, or first remove the reason".into(),
             Self::ReplaceUnsupported(_) => "remove the old tree first (`calve rm`), then clone".into(),
             Self::VerifyFailed { .. } => {
                 "nothing was published; if programs were writing to the source, try again while it is idle".into()
@@ -187,23 +190,62 @@ impl Error {
 /// The one step that comes after publishing.
 pub(crate) const SYNC_NAME: &str = "sync the directory of";
 
-fn io_hint(source: &io::Error, operation: &str) -> Option<&'static str> {
-    Some(match Errno::from_io_error(source)? {
-        Errno::ACCESS | Errno::PERM if operation.starts_with("read") || operation.starts_with("open") => {
-            "it must be readable to be cloned: fix its mode, run as its owner, or leave it out with `--exclude`"
+/// What helps against an error of the system, by what was being done.
+fn io_hint(source: &io::Error, operation: &str) -> &'static str {
+    let deleting = ["remove", "delete", "move to the trash"].iter().any(|verb| operation.starts_with(verb));
+    let reading = ["read", "open", "find", "compare"].iter().any(|verb| operation.starts_with(verb));
+    let Some(errno) = Errno::from_io_error(source) else { return UNKNOWN };
+    match errno {
+        Errno::ACCESS if deleting => {
+            "you need write permission on the directory that it is in: fix its mode, or run as its owner"
         }
-        Errno::ACCESS | Errno::PERM => "check the owner and mode of the directory, or run as its owner",
+        Errno::PERM if deleting => "run as its owner; if you are, it may be marked as immutable (lsattr, chattr -i)",
+        Errno::ACCESS | Errno::PERM if reading => {
+            "it must be readable, and what is above it searchable: fix the mode, or run as its owner"
+        }
+        Errno::ACCESS | Errno::PERM => "check the owner and mode of the directory that it is in, or run as its owner",
         _ if operation == SYNC_NAME => "the clone is there and complete, but might not survive a power failure",
         Errno::NOSPC => "free space or inodes on that file system; what was staged has been removed",
         Errno::DQUOT => "your disk quota is used up; what was staged has been removed",
         Errno::ROFS => "that file system is mounted read-only",
         Errno::MFILE | Errno::NFILE => "raise the limit of open files (ulimit -n), or lower `--threads`",
-        Errno::IO => "the device or file system reported a failure; look at the kernel's log (dmesg)",
+        Errno::NOMEM => "free some memory, or lower `--threads`",
+        Errno::AGAIN if operation == "open" => "another program holds a lease on it: try again when it has let go",
+        Errno::AGAIN => "raise the limit of processes (ulimit -u), or lower `--threads`",
+        Errno::IO | Errno::NXIO | Errno::NODEV => {
+            "the device or file system reported a failure; look at the kernel's log (dmesg)"
+        }
         Errno::NAMETOOLONG => "the destination's file system allows shorter names only",
+        Errno::ILSEQ => {
+            "the destination's file system cannot store that name; rename it, or clone to another file system"
+        }
+        Errno::FBIG => "the destination's file system allows smaller files only; clone to another one",
         Errno::NOTDIR => "a file, or a link to nothing, is where the path needs a directory; check the path",
+        Errno::ISDIR => "a directory is where the path needs a file; check the path",
+        Errno::LOOP => "a symlink is where the path needs something else, or links lead in a circle; check the path",
+        Errno::NOENT => "it was there and is gone; stop what is removing it, then try again",
+        Errno::EXIST | Errno::NOTEMPTY => "another program is making files there; stop it, then try again",
+        Errno::BUSY | Errno::TXTBSY => {
+            "it is in use, or something is mounted on it (findmnt tells); end that, then try again"
+        }
+        Errno::STALE | Errno::TIMEDOUT | Errno::NOTCONN | Errno::HOSTDOWN => {
+            "the server or program behind this file system does not answer; mount it again, then try again"
+        }
+        Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY | Errno::INVAL | Errno::XDEV => {
+            "this file system does not do that; `calve probe SRC DST` tells what it does"
+        }
         Errno::INTR => "try again",
-        _ => return None,
-    })
+        _ => UNKNOWN,
+    }
+}
+
+const UNKNOWN: &str = "look at the kernel's log (dmesg) and at what is mounted there (findmnt), then try again";
+
+/// `/`, `.`, `..` and what ends in one of them: not an entry of a directory, so that nothing can take its place.
+fn ends_in_no_name(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let mut parts = path.as_os_str().as_bytes().split(|byte| *byte == b'/').rev().filter(|part| !part.is_empty());
+    parts.next().is_none_or(|last| last == b"." || last == b"..")
 }
 
 fn required(requirement: &Required, refused: &[Refusal], detail: &Option<String>) -> String {
@@ -249,6 +291,28 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn what_ends_in_no_name_is_known() {
+        for path in ["/", "//", ".", "..", "./", "a/.", "a/..", "a/../", ""] {
+            assert!(ends_in_no_name(Path::new(path)), "{path}");
+        }
+        for path in ["a", "a/", "./a", "../a//", "...", "/a", ".a"] {
+            assert!(!ends_in_no_name(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_error_of_the_system_has_a_hint() {
+        for errno in 1..200 {
+            let error = Error::io("stat", "a", Errno::from_raw_os_error(errno));
+            assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{errno}");
+        }
+        let hint = |operation| Error::io(operation, "a", Errno::ACCESS).hint().unwrap();
+        assert!(hint("open").contains("readable"));
+        assert!(hint("remove directory").contains("write permission"));
+        assert!(hint("create a staging directory in").contains("owner and mode"));
+    }
 
     #[test]
     fn control_characters_and_undecodable_bytes_are_escaped() {

@@ -1,22 +1,24 @@
 //! From a staged tree to a published one: verify, sync, seal, publish, report.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use crate::check::Checked;
-use crate::error::{Error, Required};
+use crate::error::{Error, Required, Shown};
 use crate::options::{CloneOptions, Durability, Requirement, Strategy, Verify};
 use crate::report::{CloneReport, Refusal};
 use crate::source::Source;
 use crate::strategy::Outcome;
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
+use crate::tree::entry::NO_DEVICES;
 use crate::tree::metadata::{Created, Keeper, Target, times};
 use crate::tree::notes::{Notes, Told};
 use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
+use crate::tree::stable::{Moment, Quiet, changed};
 use crate::tree::staging::{Published, Staging};
 
 /// A staged tree, and how it was made.
@@ -46,16 +48,21 @@ pub(crate) fn finish(
         return Err(refusal(Requirement::Stable, detail));
     }
     if options.verify == Verify::Contents {
-        verify(source, &staging, &told, options)?;
+        verify(checked, &staging, &told, options)?;
     }
     let io = |operation| move |errno| Error::io(operation, place.path(), errno);
     if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
         sys::sync_file_system(root).map_err(io("sync"))?;
     }
+    if let Some(since) = outcome.started {
+        require_quiet(checked, since, options)?;
+    }
     match source.single() {
         Some((name, _)) => staging.publish_inside(name.to_owned()),
-        None if !outcome.sealed => seal(source, &staging, &notes, place)?,
-        None => {}
+        None => match (&outcome.whole, staging.root()) {
+            (Some(whole), Some(root)) => reopen(root, whole, &notes).map_err(io("set the mode of the staged tree of"))?,
+            _ => seal(source, &staging, &notes, place)?,
+        },
     }
     if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
         sys::sync_file(root).map_err(io("sync"))?;
@@ -63,7 +70,7 @@ pub(crate) fn finish(
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
-    let Published { trashed, left } = staging.publish(options.existing)?;
+    let Published { trashed, left } = staging.publish(options.existing, &options.protect)?;
     if let Some(error) = left {
         let message = format!("what was replaced is still there under a hidden name: {error}");
         notes.warn("old_not_removed", None, message);
@@ -111,17 +118,33 @@ fn refusal(requirement: Requirement, detail: String) -> Error {
     }
 }
 
-fn verify(source: &Source, staging: &Staging<'_>, told: &Told, options: &CloneOptions) -> Result<(), Error> {
+/// Each entry was watched while it was cloned. This looks at all of them once more: none may have changed since the beginning, so
+/// that the clone is the source as it was at one moment.
+fn require_quiet(checked: &Checked, since: Moment, options: &CloneOptions) -> Result<(), Error> {
+    let Checked { source, exclude, .. } = checked;
+    let (mounts, threads, cancel) = (options.mounts, thread_count(options.threads), &options.cancel);
+    match changed(&Quiet { source, since, exclude, mounts, threads, cancel })? {
+        None => Ok(()),
+        Some(path) => {
+            let path = if path.as_os_str().is_empty() { source.path().to_path_buf() } else { source.path().join(path) };
+            Err(refusal(Requirement::Stable, format!("`{}` changed while the clone was made", Shown(path))))
+        }
+    }
+}
+
+fn verify(checked: &Checked, staging: &Staging<'_>, told: &Told, options: &CloneOptions) -> Result<(), Error> {
+    let source = &checked.source;
     let Some(dst) = staging.root() else { return Ok(()) };
     let lost = |code| told.warnings.iter().any(|warning| warning.code == code);
-    let skipped: Vec<_> = told.skipped.iter().map(|skipped| skipped.path.clone()).collect();
     let comparison = Comparison {
         src: source.directory(),
         dst,
         src_path: source.path(),
         threads: thread_count(options.threads),
         cancel: &options.cancel,
-        skipped: &skipped,
+        exclude: &checked.exclude,
+        mounts: options.mounts,
+        devices: !told.skipped_for.contains(&NO_DEVICES),
         owners: !lost("owner_not_kept"),
         xattrs: !lost("xattr_not_kept"),
         links: !lost("hard_link_not_kept") && !lost("not_independent"),
@@ -154,6 +177,17 @@ fn seal(source: &Source, staging: &Staging<'_>, notes: &Notes, place: &Place) ->
             let mode = Some(now.st_mode & 0o7777);
             keeper.keep(src, target, stat, mode, &Default::default)
         })
-        .map_err(|fault| Error::io(fault.operation, place.path(), fault.errno))?;
-    rustix::fs::futimens(&root, &times(stat)).map_err(failed)
+        .map_err(|fault| Error::io(fault.operation, place.path(), fault.errno))
+}
+
+/// Gives a root that was made by one call, and then closed to others, its mode and times back.
+fn reopen(root: BorrowedFd<'_>, whole: &Stat, notes: &Notes) -> sys::Result<()> {
+    const SET_GID: RawMode = 0o2000;
+    rustix::fs::fchmod(root, Mode::from_raw_mode(whole.st_mode & 0o7777))?;
+    rustix::fs::futimens(root, &times(whole))?;
+    // Nobody but root can set it for a group that they are not in.
+    if whole.st_mode & SET_GID != 0 && rustix::fs::fstat(root)?.st_mode & SET_GID == 0 {
+        notes.not_kept("set_id_dropped", "set-user-ID or set-group-ID bits", Errno::PERM, Default::default);
+    }
+    Ok(())
 }

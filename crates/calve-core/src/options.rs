@@ -76,7 +76,9 @@ pub enum Requirement {
     Instant,
     /// No file data is written by Calve itself.
     Cow,
-    /// No entry changed while the clone was made.
+    /// No entry changed from the beginning to the end, so that the clone is the source as it was at one moment. A snapshot is;
+    /// the per-file strategies look at every entry's change time (ctime) again before the clone gets its name. Times of whole
+    /// seconds (ext3, FAT) hide a change within the first second.
     Stable,
 }
 

@@ -2,10 +2,12 @@
 
 mod sample;
 
+use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
 use crate::CloneOptions;
@@ -13,8 +15,9 @@ use crate::error::{Error, Shown};
 use crate::options::Strategy;
 use crate::report::Refusal;
 use crate::source::Source;
-use crate::strategy::{IN_ORDER, Reason, Wish};
+use crate::strategy::{IN_ORDER, Reason, Wish, open_below};
 use crate::sys;
+use crate::tree::delete::split;
 use crate::tree::metadata::Created;
 use crate::tree::place::{Place, identity};
 use crate::tree::staging::Staging;
@@ -116,9 +119,41 @@ fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Reason
     if let Some(first) = mounts.first() {
         return Err(Reason::new(format!("`{}` is mounted below the source", Shown(first))).with_remedy("unmount it"));
     }
-    let nested = sys::nested_subvolumes(src)
-        .map_err(|errno| Reason::new(format!("cannot list the subvolumes nested in it: {errno}")))?;
+    let nested = sys::nested_subvolumes(src).map_err(cannot_list)?;
+    let user = rustix::process::geteuid();
+    if !user.is_root() {
+        only_own(src, &nested, user.as_raw())?;
+    }
     Ok(nested.len())
+}
+
+fn cannot_list(errno: Errno) -> Reason {
+    Reason::new(format!("cannot list the subvolumes nested in it: {}", std::io::Error::from(errno)))
+}
+
+/// Only root and the owner of a subvolume may snapshot it, and each nested one takes a snapshot of its own, made in the copy of the
+/// directory that it is in.
+fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), Reason> {
+    const OWNER_MAY_CHANGE: RawMode = 0o300;
+    for path in nested {
+        let (above, name) = split(path);
+        let parent = open_below(root, above.iter()).map_err(cannot_list)?;
+        let stat = rustix::fs::fstat(&parent).map_err(cannot_list)?;
+        // The root itself is its owner's to change until it is published.
+        if !above.is_empty() && (stat.st_uid != user || stat.st_mode & OWNER_MAY_CHANGE != OWNER_MAY_CHANGE) {
+            let path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
+            let why = format!("the nested subvolume `{}` is in a directory that you may not change", Shown(path));
+            return Err(Reason::new(why));
+        }
+        let below = open_below(parent.as_fd(), std::iter::once(&name)).map_err(cannot_list)?;
+        if rustix::fs::fstat(&below).map_err(cannot_list)?.st_uid != user {
+            let path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
+            let why = format!("only the owner of the nested subvolume `{}` (or root) may snapshot it", Shown(path));
+            return Err(Reason::new(why).with_remedy("run as its owner"));
+        }
+        only_own(below.as_fd(), &sys::nested_subvolumes(below.as_fd()).map_err(cannot_list)?, user)?;
+    }
+    Ok(())
 }
 
 /// What a place is.
@@ -151,15 +186,17 @@ pub struct ProbeReport {
     pub dst: PlaceReport,
     /// All strategies, in order of preference.
     pub offers: Vec<Offer>,
-    /// What [`crate::clone_tree`] would use.
-    pub chosen: Strategy,
+    /// What [`crate::clone_tree`] would use; `None` where nothing can be made at `dst`.
+    pub chosen: Option<Strategy>,
     /// Files up to this size are copied under `reflink`, because that is cheaper.
     pub copy_up_to_bytes: u64,
 }
 
 /// Finds out what cloning `src` to `dst` could use. Where `dst` is a directory, into it; otherwise beside it.
 ///
-/// Makes one hidden file in a hidden directory there, and removes both.
+/// Makes one hidden file in a hidden directory there, and removes both: also where `src` and `dst` are the same directory, whose
+/// modification time that changes. Where nothing can be made for want of permission, or because the file system is mounted
+/// read-only, every strategy is refused for that reason if it has none of its own.
 pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let source = Source::open(src)?;
     let inside = dst.join(".calve-probe");
@@ -168,24 +205,42 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let target = if is_directory { inside.as_path() } else { dst };
     let Some(place) = Place::open(target)? else { return Err(Error::io("open", dst, Errno::INVAL)) };
     let mut facts = Facts::from_places(&source, place.parent());
-    let mut staging = Staging::reserve(&place)?;
-    staging.make_directory()?;
-    facts.try_in(&source, &staging)?;
-    drop(staging);
-
+    let unwritable = match try_at(&place, &source, &mut facts) {
+        Ok(()) => None,
+        Err(error) if [Errno::ACCESS, Errno::PERM, Errno::ROFS].iter().any(|errno| error.is_errno(*errno)) => {
+            let path = if is_directory { dst } else { place.parent_path() };
+            let errno = std::io::Error::from_raw_os_error(error.errno().unwrap_or_default());
+            Some(Reason::new(format!("cannot write to `{}`: {errno}", Shown(path))))
+        }
+        Err(error) => return Err(error),
+    };
     let wish = Wish::of(&CloneOptions::default());
-    let (chosen, _) = crate::strategy::choose(&facts, &wish, &[])?;
-    let offers = IN_ORDER.map(|method| Offer {
-        strategy: method.strategy(),
-        refused: method.accepts(&facts, &wish).err().map(|reason| reason.by(method.strategy())),
+    let chosen = match unwritable {
+        None => Some(crate::strategy::choose(&facts, &wish, &[])?.0.strategy()),
+        Some(_) => None,
+    };
+    if let Some(reason) = &unwritable {
+        // It was not tried.
+        facts.reflink = Err(reason.clone());
+    }
+    let offers = IN_ORDER.map(|method| {
+        let own = method.accepts(&facts, &wish).err();
+        let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(method.strategy()));
+        Offer { strategy: method.strategy(), refused }
     });
     Ok(ProbeReport {
         src: place_report(src, source.directory(), source.identity().0),
         dst: place_report(dst, place.parent(), device_of(place.parent())),
         offers: offers.into(),
-        chosen: chosen.strategy(),
+        chosen,
         copy_up_to_bytes: facts.copy_is_cheaper_up_to_bytes,
     })
+}
+
+fn try_at(place: &Place, source: &Source, facts: &mut Facts) -> Result<(), Error> {
+    let mut staging = Staging::reserve(place)?;
+    staging.make_directory()?;
+    facts.try_in(source, &staging).map(|_| ())
 }
 
 fn device_of(directory: BorrowedFd<'_>) -> u64 {

@@ -12,10 +12,10 @@ use crate::guard;
 use crate::options::{RemoveOptions, Wait};
 use crate::report::{RemoveReport, Warning};
 use crate::tree::delete::{Deletion, delete};
-use crate::tree::lock::{Lock, Purpose};
+use crate::tree::lock::Purpose;
 use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
-use crate::tree::sweep::sweep;
+use crate::tree::sweep::{delete_protected, sweep};
 use crate::tree::trash::{self, GITIGNORE};
 use crate::{Cancel, Progress};
 
@@ -84,17 +84,14 @@ fn remove_directory(place: &Place, options: &RemoveOptions, report: &mut RemoveR
     };
     refuse_what_cannot_be_deleted(place)?;
     match trash::move_in(place.parent(), place.name(), place.parent_path()) {
-        Ok(trashed) if options.wait == Wait::No => report.trashed = Some(trashed),
-        Ok(trashed) => {
-            let name = std::ffi::CString::new(std::os::unix::ffi::OsStrExt::as_bytes(&*trashed.name));
-            let name = name.unwrap_or_default();
-            // A reaper that runs at this moment may have it already; then it is the reaper that deletes.
-            let Ok(Some(lock)) = Lock::take(place.parent(), &name) else {
-                report.trashed = Some(trashed);
-                return Ok(());
-            };
+        Ok((trashed, lock)) if options.wait == Wait::No => {
+            lock.leave();
+            report.trashed = Some(trashed);
+        }
+        Ok((trashed, lock)) => {
             let path = place.parent_path().join(&trashed.name);
-            match delete(place.parent(), &name, &path, &Deletion { last: Some(GITIGNORE), ..deletion }) {
+            let deletion = Deletion { last: Some(GITIGNORE), ..deletion };
+            match delete_protected(place.parent(), &lock, &path, &deletion) {
                 Ok(entries) => report.deleted = entries,
                 Err(error) => {
                     lock.leave();

@@ -52,7 +52,7 @@ Strategies, the fastest first:
   hardlink   per file, the same inode: THE TREES ARE NOT INDEPENDENT; only when named")]
 pub(crate) struct CpArguments {
     /// What to clone, then where to
-    #[arg(value_names = ["SRC", "DST"], num_args = 2.., required = true)]
+    #[arg(value_names = ["SRC", "DST"], num_args = 1.., required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// DST is the target itself, never a directory to copy into
     #[arg(short = 'T', long)]
@@ -63,13 +63,13 @@ pub(crate) struct CpArguments {
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print the receipt as JSON on stdout (schema calve.clone/1)
+    /// Print the receipt as JSON on stdout (schema calve.clone/1; several SRC: calve.clones/1)
     #[arg(long)]
     pub(crate) json: bool,
     /// Fail (exit code 3) unless this holds: instant, cow, stable
     ///
     /// instant: the cost does not grow with the tree. cow: no file data is written by calve. stable: no entry changed
-    /// while it was cloned. May be given several times.
+    /// from the beginning to the end. May be given several times.
     #[arg(long, value_name = "PROPERTY", value_parser = requirement)]
     pub(crate) require: Vec<Requirement>,
     /// Use this strategy or none: snapshot, clonefile, reflink, copy, hardlink
@@ -84,8 +84,8 @@ pub(crate) struct CpArguments {
     /// Leave other file systems below SRC out: their mount points become empty directories
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
-    /// Number of worker threads [default: as many as processors, at most 8]
-    #[arg(long, value_name = "N")]
+    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Write everything to the disk before the clone gets its name
     #[arg(long)]
@@ -131,8 +131,8 @@ pub(crate) struct RmArguments {
 /// Show what a place, or a pair of places, can do
 ///
 /// With one PATH: cloning from it and into it. With two: cloning the first to the second. Each strategy is available, or
-/// refused with the reason and what would make it available. Found out by trying, in a hidden directory that is removed
-/// again; the source is only read.
+/// refused with the reason and what would make it available. Found out by trying: makes and removes a hidden directory
+/// in the place to clone to, which with one PATH is that PATH itself. Nothing else is written.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArguments {
     /// The place to clone from
@@ -154,6 +154,14 @@ fn requirement(name: &str) -> Result<Requirement, String> {
         _ => Err("the properties are instant, cow and stable".into()),
     }
 }
+
+fn threads(number: &str) -> Result<NonZeroUsize, String> {
+    let number = number.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST_THREADS);
+    number.ok_or_else(|| format!("the number of threads is 1 to {MOST_THREADS}"))
+}
+
+/// The library uses no more, so that more would be a promise not kept.
+const MOST_THREADS: usize = 64;
 
 fn strategy(name: &str) -> Result<Strategy, String> {
     match name.parse::<Strategy>()? {

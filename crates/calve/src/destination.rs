@@ -1,41 +1,70 @@
 //! Which target `calve cp SRC... DST` means, following GNU cp with the differences that `--help` names.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use calve_core::Shown;
+
 use crate::failure::Failure;
 
-/// The target of each source, in order.
+/// The source and the target of each clone, in order.
 pub(crate) fn targets(paths: &[PathBuf], exactly: bool) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
-    let Some((dst, sources)) = paths.split_last() else {
-        return Err(Failure::Usage("nothing to clone".into()));
+    let (dst, sources) = match paths {
+        [] => return usage("name what to clone, then where to"),
+        [src] => return usage(format!("where to? Name a destination after `{}`", Shown(src))),
+        [sources @ .., dst] => (dst, sources),
     };
     if exactly && sources.len() > 1 {
-        return Err(Failure::Usage("-T takes one source and one destination".into()));
+        return usage("-T takes one source and one destination");
     }
     let is_directory = fs_err::metadata(dst).is_ok_and(|metadata| metadata.is_dir());
-    if sources.len() > 1 && !is_directory {
-        let dst = calve_core::Shown(dst);
-        return Err(Failure::Usage(format!("with several sources, `{dst}` must be an existing directory")));
+    if let [src] = sources {
+        return Ok(vec![(src.clone(), target(src, dst, exactly, is_directory)?)]);
     }
-    sources.iter().map(|src| Ok((src.clone(), target(src, dst, exactly, is_directory, sources.len())?))).collect()
+    if !is_directory {
+        return usage(format!("with several sources, `{}` must be an existing directory", Shown(dst)));
+    }
+    several(sources, dst)
 }
 
-fn target(src: &Path, dst: &Path, exactly: bool, is_directory: bool, sources: usize) -> Result<PathBuf, Failure> {
+/// Each source under its own name in the directory `dst`. Two of one name are refused before anything is made: with `--replace` the
+/// second would take the place of the first.
+fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+    let mut taken = HashMap::new();
+    let mut targets = Vec::new();
+    for src in sources {
+        let Some(name) = last(src) else {
+            return usage(format!("`{}` has no name to give to its clone in `{}`", Shown(src), Shown(dst)));
+        };
+        let target = dst.join(name);
+        if let Some(other) = taken.insert(name, src) {
+            let (target, other, src) = (Shown(&target), Shown(other), Shown(src));
+            return usage(format!("`{other}` and `{src}` would both become `{target}`"));
+        }
+        targets.push((src.clone(), target));
+    }
+    Ok(targets)
+}
+
+fn target(src: &Path, dst: &Path, exactly: bool, is_directory: bool) -> Result<PathBuf, Failure> {
     if exactly || !is_directory {
         // A slash after a name that is not there says that it is to be a directory; only a directory can become one.
         let src_is_directory = fs_err::metadata(src).is_ok_and(|metadata| metadata.is_dir());
         if ends_with_slash(dst) && !is_directory && !src_is_directory {
-            let dst = calve_core::Shown(dst);
-            return Err(Failure::Usage(format!("`{dst}` is not a directory")));
+            return usage(format!("`{}` is not a directory", Shown(dst)));
         }
         return Ok(without_slashes(dst));
     }
     // `src/.` stands for what is in it: cp merges that into the directory, and here nothing is ever merged.
     let Some(name) = last(src) else { return Ok(without_slashes(dst)) };
-    let is_itself = sources == 1 && !ends_with_slash(dst) && last(dst) == Some(name);
+    let is_itself = !ends_with_slash(dst) && last(dst) == Some(name);
     Ok(if is_itself { dst.to_path_buf() } else { dst.join(name) })
+}
+
+fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Usage(text.into()))
 }
 
 /// The last name of a path; `.` and `..` are none.

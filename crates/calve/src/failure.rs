@@ -1,6 +1,7 @@
 //! The one place that turns what went wrong into words and an exit code.
 
 use std::io;
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use calve_core::Error;
@@ -16,7 +17,12 @@ pub(crate) const INTERRUPTED: u8 = 130;
 #[derive(Debug)]
 pub(crate) enum Failure {
     Core(Error),
-    /// The command line makes no sense.
+    /// The same, while this source was being cloned.
+    Clone {
+        error: Error,
+        src: PathBuf,
+    },
+    /// The paths of `calve cp` make no sense together.
     Usage(String),
     Io(io::Error),
     /// The result could not be printed. What was asked for was done.
@@ -42,10 +48,15 @@ impl From<io::Error> for Failure {
 impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Core(Error::Interrupted) | Self::Interrupted(_) => INTERRUPTED,
-            Self::Core(Error::RequirementRefused { .. }) => REFUSED,
-            Self::Core(Error::Pattern { .. }) | Self::Usage(_) => USAGE,
-            Self::Core(_) | Self::Io(_) | Self::Output(_) => FAILED,
+            Self::Core(error) | Self::Clone { error, .. } => match error {
+                Error::Interrupted => INTERRUPTED,
+                Error::RequirementRefused { .. } => REFUSED,
+                Error::Pattern { .. } => USAGE,
+                _ => FAILED,
+            },
+            Self::Interrupted(_) => INTERRUPTED,
+            Self::Usage(_) => USAGE,
+            Self::Io(_) | Self::Output(_) => FAILED,
             Self::Reported(code) => *code,
         }
     }
@@ -54,8 +65,14 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Core(error) => output::error(&error.to_string(), error.hint().as_deref()),
-            Self::Usage(text) => output::error(text, Some("see `calve --help`")),
-            Self::Io(error) => output::error(&error.to_string(), None),
+            Self::Clone { error, src } => {
+                let hint = error.hint().map(|hint| if may_be_left_out(error, src) { hint + LEAVE_OUT } else { hint });
+                output::error(&error.to_string(), hint.as_deref());
+            }
+            Self::Usage(text) => output::error(text, Some("see `calve cp --help`")),
+            Self::Io(error) => {
+                output::error(&error.to_string(), Some("check the limits of your session (ulimit -a), then try again"));
+            }
             Self::Output(error) => {
                 let hint = "only the report is lost: what was asked for was done";
                 output::error(&format!("write the report to stdout: {error}"), Some(hint));
@@ -65,4 +82,16 @@ impl Failure {
         }
         ExitCode::from(self.code())
     }
+}
+
+const LEAVE_OUT: &str = ", or leave it out with `--exclude`";
+
+/// Whether this is about an entry inside the source that cannot be read, which the user may not need.
+fn may_be_left_out(error: &Error, src: &Path) -> bool {
+    let Error::Io { path, source, .. } = error else { return false };
+    let inside = path.strip_prefix(src).is_ok_and(|below| {
+        let mut parts = below.components().peekable();
+        parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
+    });
+    inside && source.kind() == io::ErrorKind::PermissionDenied
 }

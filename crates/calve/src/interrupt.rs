@@ -13,10 +13,26 @@ use crate::failure::INTERRUPTED;
 /// The switch that those signals throw.
 pub(crate) fn listen() -> io::Result<Cancel> {
     let thrown = Arc::new(AtomicBool::new(false));
+    let ignored = ignored();
     for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // Who started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
+        if ignored & mask(signal) != 0 {
+            continue;
+        }
         // In this order: the first signal finds the switch off, and only throws it.
         flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&thrown))?;
         flag::register(signal, Arc::clone(&thrown))?;
     }
     Ok(Cancel::from_flag(thrown))
+}
+
+/// The signals that are ignored. `/proc` tells without changing anything; where there is none, it is taken that none are.
+fn ignored() -> u64 {
+    let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    field.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0)
+}
+
+fn mask(signal: i32) -> u64 {
+    1 << (signal - 1)
 }

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod destination;
+mod errno;
 mod failure;
 mod interrupt;
 mod output;

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use serde::Serialize;
+use serde_json::Value;
 
 use crate::failure::Failure;
 
@@ -26,10 +26,18 @@ fn coloured() -> bool {
 }
 
 /// One JSON document on stdout.
-pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn json(document: &Value) -> Result<(), Failure> {
+    result(&format!("{document:#}\n"))
+}
+
+/// The result of a command, on stdout.
+pub(crate) fn result(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut stdout, document).map_err(|error| Failure::Output(error.into()))?;
-    writeln!(stdout).map_err(Failure::Output)
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        // Who reads it has seen enough, as `head` does: that is no failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(Failure::Output),
+    }
 }
 
 /// 1234567 as "1,234,567".
@@ -43,6 +51,11 @@ pub(crate) fn count(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// "1 entry", "2,000 entries".
+pub(crate) fn entries(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
 }
 
 /// A size in units of 1,000, as disks are sold and as `du --si` prints.

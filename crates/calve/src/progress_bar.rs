@@ -9,7 +9,7 @@ use std::time::Duration;
 use calve_core::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::{count, size};
+use crate::output::{entries, size};
 
 /// Shows a counter until dropped.
 pub(crate) struct Watch {
@@ -34,7 +34,7 @@ impl Watch {
                 bar.set_style(style);
             }
             loop {
-                bar.set_message(format!("{verb} {} entries, {}", count(progress.entries()), size(progress.bytes())));
+                bar.set_message(format!("{verb} {}, {}", entries(progress.entries()), size(progress.bytes())));
                 bar.tick();
                 if stopped.recv_timeout(Duration::from_millis(100)) != Err(RecvTimeoutError::Timeout) {
                     break;

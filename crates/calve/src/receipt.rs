@@ -8,14 +8,20 @@ use base64::engine::general_purpose::STANDARD;
 use calve_core::{Bytes, CloneReport, Entries, Plan, ProbeReport, Refusal, RemoveReport, Shown, Strategy, Warning};
 use serde_json::{Value, json};
 
-use crate::output::{count, duration, size};
+use crate::errno;
+use crate::output::{count, duration, entries as entry_count, size};
 
 /// A path as text, or `{"bytes_base64": …}` when it is none.
 pub(crate) fn path(path: &Path) -> Value {
-    match path.to_str() {
+    match named(path).to_str() {
         Some(text) => text.into(),
         None => json!({ "bytes_base64": STANDARD.encode(path.as_os_str().as_bytes()) }),
     }
+}
+
+/// The root of a tree, relative to itself, is `.`.
+fn named(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 /// `calve.clone/1`.
@@ -31,7 +37,7 @@ pub(crate) fn clone(report: &CloneReport) -> Value {
         "fell_back": report.fell_back.iter().map(|fell| json!({
             "from": fell.from.name(),
             "to": fell.to.name(),
-            "errno": errno_name(fell.errno),
+            "errno": errno::name(fell.errno),
             "files": fell.files,
             "first_path": path(&fell.first_path),
         })).collect::<Vec<_>>(),
@@ -61,7 +67,22 @@ pub(crate) fn plan(src: &Path, dst: &Path, plan: &Plan) -> Value {
     })
 }
 
+/// `calve.plans/1`: a dry run of several.
+pub(crate) fn plans(plans: &[Value]) -> Value {
+    json!({ "schema": "calve.plans/1", "plans": plans })
+}
+
 /// `calve.remove/1`.
+pub(crate) fn removals(removed: &[Value]) -> Value {
+    json!({ "schema": "calve.remove/1", "removed": removed })
+}
+
+/// `calve.remove/1`, of a dry run.
+pub(crate) fn would_remove(paths: &[Value]) -> Value {
+    json!({ "schema": "calve.remove/1", "removed": [], "would_remove": paths })
+}
+
+/// One item of `removed` in `calve.remove/1`.
 pub(crate) fn remove(report: &RemoveReport) -> Value {
     json!({
         "path": path(&report.path),
@@ -85,7 +106,7 @@ pub(crate) fn probe(report: &ProbeReport) -> Value {
         "schema": "calve.probe/1",
         "src": place(&report.src),
         "dst": place(&report.dst),
-        "chosen": report.chosen.name(),
+        "chosen": report.chosen.map(Strategy::name),
         "copy_up_to_bytes": report.copy_up_to_bytes,
         "strategies": report.offers.iter().map(|offer| json!({
             "strategy": offer.strategy.name(),
@@ -130,23 +151,6 @@ fn warnings(warnings: &[Warning]) -> Vec<Value> {
         .collect()
 }
 
-/// The symbolic name of an error number that permits falling back, else the number.
-fn errno_name(errno: i32) -> Value {
-    use rustix::io::Errno;
-    let names = [
-        (Errno::OPNOTSUPP, "EOPNOTSUPP"),
-        (Errno::NOTTY, "ENOTTY"),
-        (Errno::NOSYS, "ENOSYS"),
-        (Errno::XDEV, "EXDEV"),
-        (Errno::INVAL, "EINVAL"),
-        (Errno::TXTBSY, "ETXTBSY"),
-        (Errno::NOSPC, "ENOSPC"),
-        (Errno::MLINK, "EMLINK"),
-    ];
-    let known = names.iter().find(|(number, _)| number.raw_os_error() == errno);
-    known.map_or_else(|| errno.into(), |(_, name)| (*name).into())
-}
-
 fn milliseconds(elapsed: std::time::Duration) -> f64 {
     (elapsed.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
@@ -155,7 +159,7 @@ fn milliseconds(elapsed: std::time::Duration) -> f64 {
 pub(crate) fn sentence(report: &CloneReport) -> String {
     let mut line = format!("cloned `{}` to `{}` by {}", Shown(&report.src), Shown(&report.dst), report.strategy);
     if let Some(entries) = &report.entries {
-        line.push_str(&format!(": {}", files(entries)));
+        line.push_str(&format!(": {}", entry_count(entries.total())));
     }
     if let Some(bytes) = &report.bytes {
         for (amount, what) in
@@ -173,34 +177,37 @@ pub(crate) fn sentence(report: &CloneReport) -> String {
     line
 }
 
+/// Left out because that was asked for, or because nobody wants it: hidden trees of Calve's own.
+const EXPECTED: [&str; 2] = ["excluded", "calve's own"];
+
 /// The lines that follow the receipt when something needs attention.
 pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
     let mut lines = Vec::new();
     for fell in &report.fell_back {
         lines.push(format!(
-            "warning: {} files were made by {} instead of {}: {} (first: `{}`)",
-            count(fell.files),
+            "warning: {} made by {} instead of {}: {} (first: `{}`)",
+            if fell.files == 1 { "one file was".into() } else { format!("{} files were", count(fell.files)) },
             fell.to,
             fell.from,
             std::io::Error::from_raw_os_error(fell.errno),
-            Shown(&fell.first_path)
+            Shown(named(&fell.first_path))
         ));
     }
-    let unwanted: Vec<_> = report.skipped.iter().filter(|skipped| skipped.reason != "excluded").collect();
+    let unwanted: Vec<_> = report.skipped.iter().filter(|skipped| !EXPECTED.contains(&skipped.reason)).collect();
     if let Some(first) = unwanted.first() {
         let more = unwanted.len() - 1;
         let others = if more == 0 { String::new() } else { format!(" and {} more", count(more as u64)) };
-        lines.push(format!("warning: left out `{}` ({}){others}", Shown(&first.path), first.reason));
+        lines.push(format!("warning: left out `{}` ({}){others}", Shown(named(&first.path)), first.reason));
     }
     if let Some(first) = report.changed.first() {
         lines.push(format!(
-            "warning: {} entries of the source changed meanwhile (first: `{}`)",
-            count(report.changed.len() as u64),
-            Shown(first)
+            "warning: {} of the source changed meanwhile (first: `{}`)",
+            entry_count(report.changed.len() as u64),
+            Shown(named(first))
         ));
     }
     for warning in &report.warnings {
-        let place = warning.path.as_ref().map(|path| format!(" (first: `{}`)", Shown(path))).unwrap_or_default();
+        let place = warning.path.as_ref().map(|path| format!(" (first: `{}`)", Shown(named(path)))).unwrap_or_default();
         lines.push(format!("warning: {}{place}", warning.message));
     }
     lines
@@ -212,12 +219,6 @@ pub(crate) fn plan_sentence(src: &Path, dst: &Path, plan: &Plan) -> String {
     format!("would clone `{}` to `{}` by {}{because}", Shown(src), Shown(dst), plan.strategy)
 }
 
-fn files(entries: &Entries) -> String {
-    let total = entries.total();
-    let noun = if total == 1 { "entry" } else { "entries" };
-    format!("{} {noun}", count(total))
-}
-
 /// " (no snapshot: …; no reflink: …)". A strategy of another system is nobody's concern here.
 fn because(refused: &[Refusal]) -> String {
     let reasons: Vec<String> = refused
@@ -226,4 +227,14 @@ fn because(refused: &[Refusal]) -> String {
         .map(|refusal| format!("no {}: {}", refusal.strategy, refusal.reason))
         .collect();
     if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_is_printed_as_nothing() {
+        assert_eq!((path(Path::new("")), path(Path::new("a/b"))), (json!("."), json!("a/b")));
+    }
 }

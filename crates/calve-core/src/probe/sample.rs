@@ -15,6 +15,10 @@ use crate::tree::node::Node;
 
 /// Directories that are looked into for a file to try with.
 const MOST_DIRECTORIES: usize = 256;
+/// Entries other than directories that are looked at.
+const MOST_ENTRIES: usize = 512;
+/// Files that are opened.
+const MOST_OPENED: usize = 16;
 /// Files that are tried before a refusal that may concern one file only is taken for the answer.
 const MOST_FILES: usize = 8;
 
@@ -50,7 +54,7 @@ pub(super) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: Borrowe
 /// Without a file to try with, the destination's own ability decides, if the source is on the same device.
 fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Reason> {
     let here = rustix::fs::fstat(root).map(|stat| stat.st_dev);
-    if here != Ok(source.stat().st_dev) {
+    if here != Ok(source.stat().st_dev) && !sys::same_btrfs(source.directory(), root) {
         return Err(Reason::new("the source has no file with contents to try it with, and is on another device"));
     }
     const NAME: &CStr = c".calve-probe-2";
@@ -81,6 +85,9 @@ fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> 
 fn reason(errno: Errno, root: BorrowedFd<'_>) -> Reason {
     let name = sys::file_system_name(root);
     match errno {
+        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS if sys::CLONE_DIRECTORY_REFUSED.is_none() => {
+            Reason::new("this system shares no extents file by file: what can be shared, `clonefile` shares")
+        }
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => {
             Reason::new(format!("{name} cannot share extents between files"))
                 .with_remedy("keep both on btrfs, XFS, bcachefs or another file system with reflinks")
@@ -111,6 +118,7 @@ fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> Search) {
     }
     let mut directories = std::collections::VecDeque::from([Node::root()]);
     let mut buffer = ListingBuffer::new();
+    let (mut looked_at, mut opened) = (0, 0);
     for _ in 0..MOST_DIRECTORIES {
         let Some(node) = directories.pop_front() else { return };
         let Ok(directory) = node.open_source(source.directory()) else { continue };
@@ -119,11 +127,28 @@ fn each_file(source: &Source, look: &mut dyn FnMut(BorrowedFd<'_>) -> Search) {
             match entry.kind {
                 FileType::Directory if directories.len() < MOST_DIRECTORIES => {
                     directories.push_back(Node::child(&Arc::clone(&node), entry.name));
+                    continue;
                 }
-                FileType::RegularFile | FileType::Unknown => {
+                FileType::RegularFile | FileType::Unknown => {}
+                _ => continue,
+            }
+            looked_at += 1;
+            if looked_at > MOST_ENTRIES {
+                return;
+            }
+            let Ok(stat) = rustix::fs::statat(&directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory if directories.len() < MOST_DIRECTORIES => {
+                    directories.push_back(Node::child(&Arc::clone(&node), entry.name));
+                }
+                FileType::RegularFile if stat.st_size > 0 => {
+                    opened += 1;
                     if let Some(file) = open_file(directory.as_fd(), entry.name)
                         && look(file.as_fd()) == Search::Stop
                     {
+                        return;
+                    }
+                    if opened == MOST_OPENED {
                         return;
                     }
                 }

@@ -39,8 +39,11 @@ impl Method for Clonefile {
                 return Err(refusal(errno).map_or_else(failed, Failure::Refused));
             }
         }
+        let Some(root) = job.staging.root() else { return Err(Failure::Refused(Reason::new("no staged directory"))) };
+        let whole = super::close_to_others(root)
+            .map_err(|errno| Error::io("set the mode of the staged tree of", job.dst_path, errno))?;
         job.notes.warn("clonefile_drops", None, DROPPED.into());
-        Ok(Outcome { entries: None, bytes: None, sealed: true })
+        Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
     }
 }
 

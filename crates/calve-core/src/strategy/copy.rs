@@ -1,12 +1,14 @@
 //! `copy`: every file made on its own, its bytes read and written. Always works; what the others are checked against.
 
 use super::{Failure, Job, Method, Outcome, Reason, Wish};
-use crate::options::Strategy;
+use crate::error::Error;
+use crate::options::{Requirement, Strategy};
 use crate::probe::Facts;
 use crate::tree::contents::Contents;
 use crate::tree::contents::size;
 use crate::tree::fill::{Files, Fill, Paths, Scope, fill};
 use crate::tree::room;
+use crate::tree::stable::Moment;
 
 pub(super) struct Copy;
 
@@ -27,7 +29,7 @@ impl Method for Copy {
     }
 }
 
-fn check_room(job: &Job<'_, '_>) -> Result<(), crate::Error> {
+fn check_room(job: &Job<'_, '_>) -> Result<(), Error> {
     let (source, parent) = (job.source, job.staging.parent());
     if source.single().is_some() {
         let stat = source.stat();
@@ -41,6 +43,12 @@ fn check_room(job: &Job<'_, '_>) -> Result<(), crate::Error> {
 pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) -> Result<Outcome, Failure> {
     let Some(dst_root) = job.staging.root() else {
         return Err(Failure::Refused(Reason::new("no staged directory")));
+    };
+    let started = match job.options.requires(Requirement::Stable) {
+        true => Some(Moment::now(job.source, dst_root).map_err(|errno| {
+            Error::io("tell the time in a staging directory in", job.staging.parent_path(), errno)
+        })?),
+        false => None,
     };
     let scope = match job.source.single() {
         Some((name, kind)) => Scope::Single(name.to_owned(), kind),
@@ -69,5 +77,5 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
         },
         scope,
     )?;
-    Ok(Outcome { entries: Some(tally.entries), bytes: Some(tally.bytes), sealed: false })
+    Ok(Outcome { entries: Some(tally.entries), bytes: Some(tally.bytes), whole: None, started })
 }

@@ -7,7 +7,13 @@ mod overlay;
 mod reflink;
 mod snapshot;
 
+pub(crate) use snapshot::open_below;
+
 pub use overlay::{OverlayMount, OverlayOptions, mount_overlay};
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{Mode, Stat};
 
 use crate::error::{Error, Required};
 use crate::options::{Choice, Requirement, Strategy};
@@ -17,6 +23,7 @@ use crate::source::Source;
 use crate::tree::exclude::Exclude;
 use crate::tree::metadata::Created;
 use crate::tree::notes::Notes;
+use crate::tree::stable::Moment;
 use crate::tree::staging::Staging;
 use crate::{CloneOptions, Mounts};
 
@@ -27,8 +34,7 @@ pub(crate) trait Method: Sync {
     /// Whether it can do what is wished, going by what the probe found. Pure: no system calls.
     fn accepts(&self, facts: &Facts, wish: &Wish) -> Result<(), Reason>;
 
-    /// Makes the clone under the staging name. The metadata of the root is set later, unless [`Outcome::sealed`] says
-    /// that it is complete.
+    /// Makes the clone under the staging name. The metadata of the root is set later, and nobody else can enter until then.
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure>;
 }
 
@@ -109,8 +115,18 @@ pub(crate) struct Job<'a, 'p> {
 pub(crate) struct Outcome {
     pub(crate) entries: Option<Entries>,
     pub(crate) bytes: Option<Bytes>,
-    /// The root has its final metadata.
-    pub(crate) sealed: bool,
+    /// The root as one call made it, with all of its metadata, before it was closed to others by [`close_to_others`].
+    pub(crate) whole: Option<Stat>,
+    /// For `stable`: the moment before anything was read.
+    pub(crate) started: Option<Moment>,
+}
+
+/// Until it is published nobody else may look into a tree. Says what the root was like before. Only the mode changes, and with it
+/// an access control list's mask: setting the mode again brings both back.
+pub(crate) fn close_to_others(root: BorrowedFd<'_>) -> crate::sys::Result<Stat> {
+    let before = rustix::fs::fstat(root)?;
+    rustix::fs::fchmod(root, Mode::RWXU)?;
+    Ok(before)
 }
 
 /// Why nothing was made.
@@ -176,7 +192,7 @@ fn consider(method: &dyn Method, facts: &Facts, wish: &Wish) -> Result<(), Optio
     method.accepts(facts, wish).map_err(Some)
 }
 
-/// What a strategy promises. `stable` is checked by the per-file strategies while they work.
+/// What a strategy promises. `stable` is checked for the per-file strategies while they work, and once more before publishing.
 fn satisfies(strategy: Strategy, requirement: Requirement) -> bool {
     use Strategy::{Clonefile, Copy, Overlay, Reflink, Snapshot};
     match requirement {

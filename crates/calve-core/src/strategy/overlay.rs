@@ -51,8 +51,9 @@ pub struct OverlayOptions {
 
 /// A mounted overlay. Dropping it unmounts and deletes all changes.
 ///
-/// Should the process be killed, the mount stays until its mount namespace ends: callers that may be killed should own a
-/// namespace (unshare(2)) as well.
+/// Should the process be killed, the mount stays until its mount namespace ends, and the hidden directory with the changes
+/// stays for good: nothing can tell from outside whether a mount in some namespace still uses it. Callers that may be killed
+/// should own a namespace (unshare(2)) and keep the changes in a directory of their own ([`OverlayOptions::state`]).
 #[derive(Debug)]
 pub struct OverlayMount {
     mount_point: PathBuf,
@@ -128,12 +129,16 @@ impl OverlayMount {
     }
 
     fn take_down(&mut self) -> Result<(), Error> {
-        let Some(state) = self.state.take() else { return Ok(()) };
+        if self.state.is_none() {
+            return Ok(());
+        }
         let path = &self.mount_point;
+        // Until this has worked the changes are in use.
         sys::detach_mount(self.parent.as_fd(), &self.name).map_err(|errno| Error::io("unmount", path, errno))?;
+        let state = self.state.take();
         rustix::fs::unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR)
             .map_err(|errno| Error::io("remove directory", path, errno))?;
-        state.delete()
+        state.map_or(Ok(()), State::delete)
     }
 }
 

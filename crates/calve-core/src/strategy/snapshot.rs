@@ -39,16 +39,17 @@ impl Method for Snapshot {
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
         let staging = &mut *job.staging;
         let name = staging.name().to_owned();
+        let noted = staging.expect_subvolume();
+        noted.map_err(|errno| Error::io("create a staging directory for", job.dst_path, errno))?;
         match sys::snapshot(job.source.directory(), staging.parent(), &name) {
             Ok(()) => {}
             Err(errno) => return Err(refusal(errno).map_or_else(|| failed(job, errno).into(), Failure::Refused)),
         }
         staging.adopt_directory()?;
-        let nested = match staging.root() {
-            Some(root) => nested(job.source.directory(), root),
-            None => Ok(0),
-        };
-        let nested = nested
+        let Some(root) = staging.root() else { return Err(failed(job, Errno::NOENT).into()) };
+        let whole = super::close_to_others(root)
+            .map_err(|errno| Error::io("set the mode of the staged tree of", job.dst_path, errno))?;
+        let nested = nested(job.source.directory(), root)
             .map_err(|(path, errno)| Error::io("snapshot the nested subvolume", job.source.path().join(path), errno))?;
         if nested > 0 {
             job.notes.warn(
@@ -57,7 +58,7 @@ impl Method for Snapshot {
                 format!("{nested} nested subvolumes were snapshotted one after the other, not at one moment"),
             );
         }
-        Ok(Outcome { entries: None, bytes: None, sealed: true })
+        Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
     }
 }
 
@@ -111,7 +112,8 @@ fn below(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<(
     Ok((open_below(src, all())?, open_below(dst, all())?))
 }
 
-fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
+/// Opens a directory below `root`, one name after the other, following no link.
+pub(crate) fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut current = crate::sys::open_at(root, c".", flags, Mode::empty())?;
     for name in names {

@@ -9,10 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::exclude::{Exclude, is_calves_own};
+use super::fill::open_contents;
 use super::node::Node;
 use super::place::identity;
 use super::pool::Pool;
 use crate::error::Error;
+use crate::options::Mounts;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 
@@ -23,8 +26,11 @@ pub(crate) struct Comparison<'a> {
     pub(crate) src_path: &'a Path,
     pub(crate) threads: usize,
     pub(crate) cancel: &'a Cancel,
-    /// Entries that were left out, relative to the source.
-    pub(crate) skipped: &'a [PathBuf],
+    /// What was left out. The list of it in the receipt may have been cut.
+    pub(crate) exclude: &'a Exclude,
+    pub(crate) mounts: Mounts,
+    /// False when device nodes were left out, for want of privilege.
+    pub(crate) devices: bool,
     /// False when the receipt says that owners could not be kept.
     pub(crate) owners: bool,
     /// False when the receipt says that extended attributes could not be kept.
@@ -35,41 +41,44 @@ pub(crate) struct Comparison<'a> {
 
 /// Compares everything below the two roots. The roots' own metadata is set when the clone is published.
 pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
+    let root = rustix::fs::fstat(comparison.src).map_err(|errno| Error::io("stat", comparison.src_path, errno))?;
     let pool = Pool::new(comparison.threads, comparison.cancel.clone());
-    let differences = Mutex::new(Vec::new());
-    let twins = Mutex::default();
+    let (differences, twins) = (Mutex::default(), Mutex::default());
     pool.run(Node::root(), |pool| {
-        let worker = Worker { comparison, pool, differences: &differences, twins: &twins };
+        let root = identity(&root).0;
+        let worker = Worker { comparison, pool, root, differences: &differences, twins: &twins };
         while let Some(node) = pool.next() {
             if let Err(error) = worker.directory(&node) {
                 pool.fail(error);
             }
         }
     })?;
-    verdict(comparison, differences.into_inner().unwrap_or_else(PoisonError::into_inner))
+    verdict(comparison, differences)
 }
 
 /// Compares one entry that is not a directory.
 pub(crate) fn compare_entry(comparison: &Comparison<'_>, name: &CStr) -> Result<(), Error> {
     let pool = Pool::new(1, comparison.cancel.clone());
-    let differences = Mutex::new(Vec::new());
-    let twins = Mutex::default();
-    Worker { comparison, pool: &pool, differences: &differences, twins: &twins }.entry(
-        &Node::root(),
-        comparison.src,
-        comparison.dst,
-        name,
-    )?;
-    verdict(comparison, differences.into_inner().unwrap_or_else(PoisonError::into_inner))
+    let (differences, twins) = (Mutex::default(), Mutex::default());
+    let worker = Worker { comparison, pool: &pool, root: 0, differences: &differences, twins: &twins };
+    worker.entry(&Node::root(), comparison.src, comparison.dst, name)?;
+    verdict(comparison, differences)
 }
 
-fn verdict(comparison: &Comparison<'_>, mut differences: Vec<(PathBuf, &'static str)>) -> Result<(), Error> {
-    differences.sort();
-    match differences.first() {
+/// How many entries differ, and the first of them.
+#[derive(Default)]
+struct Differences {
+    count: usize,
+    first: Option<(PathBuf, &'static str)>,
+}
+
+fn verdict(comparison: &Comparison<'_>, differences: Mutex<Differences>) -> Result<(), Error> {
+    let Differences { count, first } = differences.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match first {
         None => Ok(()),
         Some((path, what)) => Err(Error::VerifyFailed {
             path: comparison.src_path.to_path_buf(),
-            count: differences.len(),
+            count,
             first: format!("`{}`: {what}", crate::error::Shown(path)),
         }),
     }
@@ -78,7 +87,9 @@ fn verdict(comparison: &Comparison<'_>, mut differences: Vec<(PathBuf, &'static 
 struct Worker<'a> {
     comparison: &'a Comparison<'a>,
     pool: &'a Pool<Arc<Node>>,
-    differences: &'a Mutex<Vec<(PathBuf, &'static str)>>,
+    /// The source's device.
+    root: u64,
+    differences: &'a Mutex<Differences>,
     /// Which inode of the clone belongs to an inode of the source that has several names.
     twins: &'a Mutex<HashMap<Identity, Identity>>,
 }
@@ -91,42 +102,50 @@ impl Worker<'_> {
         let src = node.open_source(self.comparison.src).map_err(failed)?;
         let dst = node.open(self.comparison.dst, OFlags::RDONLY).map_err(failed)?;
         let mut names = names(src.as_fd()).map_err(failed)?;
-        for (name, kind) in self::names(dst.as_fd()).map_err(failed)? {
-            match names.remove(&name) {
-                None => self.differs(node, &name, "only in the clone"),
-                Some(_) => {
-                    self.entry(node, src.as_fd(), dst.as_fd(), &name)?;
-                    if kind == FileType::Directory {
-                        let child = Node::child(node, &name);
-                        if !self.is_skipped(&child.path()) {
-                            self.pool.give(child);
-                        }
-                    }
-                }
-            }
+        let mut buffer = ListingBuffer::new();
+        let mut listing = Listing::new(dst.as_fd(), &mut buffer).map_err(failed)?;
+        while let Some(entry) = listing.next() {
+            let name = entry.map_err(failed)?.name;
             if self.pool.stopped() {
                 return Ok(());
             }
+            if is_calves_own(name) {
+                continue;
+            }
+            if names.remove(name).is_none() {
+                self.differs(node, name, "only in the clone");
+            } else if self.entry(node, src.as_fd(), dst.as_fd(), name)? {
+                self.pool.give(Node::child(node, name));
+            }
         }
-        for (name, _) in names {
-            if !self.is_skipped(&node.path_of(&name)) {
+        for (name, kind) in names {
+            if !self.is_left_out(node, &name, kind) {
                 self.differs(node, &name, "not in the clone");
             }
         }
         Ok(())
     }
 
-    fn is_skipped(&self, path: &Path) -> bool {
-        self.comparison.skipped.binary_search_by(|skipped| skipped.as_path().cmp(path)).is_ok()
+    /// Whether an entry of the source has no place in the clone.
+    fn is_left_out(&self, node: &Arc<Node>, name: &CStr, kind: FileType) -> bool {
+        let comparison = self.comparison;
+        match kind {
+            FileType::Socket => return true,
+            FileType::CharacterDevice | FileType::BlockDevice if !comparison.devices => return true,
+            _ => {}
+        }
+        let exclude = comparison.exclude;
+        !exclude.is_empty() && exclude.matches(&node.path_of(name), kind == FileType::Directory)
     }
 
-    fn entry(&self, node: &Arc<Node>, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> Result<(), Error> {
+    /// Says whether it is a directory with entries to compare.
+    fn entry(&self, node: &Arc<Node>, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> Result<bool, Error> {
         let failed = |errno| Error::io("compare", self.comparison.src_path.join(node.path_of(name)), errno);
         let a = rustix::fs::statat(src, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         let b = rustix::fs::statat(dst, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if let Some(what) = self.stat_difference(&a, &b) {
             self.differs(node, name, what);
-            return Ok(());
+            return Ok(is_kind(&a, FileType::Directory) && is_kind(&b, FileType::Directory) && !self.stays_out(&a));
         }
         if self.comparison.links && !self.linked_alike(&a, &b) {
             self.differs(node, name, "hard links differ");
@@ -135,16 +154,24 @@ impl Worker<'_> {
             self.differs(node, name, "extended attributes differ");
         }
         let same = match FileType::from_raw_mode(a.st_mode) {
-            FileType::RegularFile => same_contents(src, dst, name),
+            FileType::RegularFile => same_contents(src, dst, name, || self.pool.stopped()),
             FileType::Symlink => rustix::fs::readlinkat(src, name, Vec::new())
                 .and_then(|target| Ok(target == rustix::fs::readlinkat(dst, name, Vec::new())?)),
             FileType::CharacterDevice | FileType::BlockDevice => Ok(a.st_rdev == b.st_rdev),
             _ => Ok(true),
         };
+        if same == Err(Errno::CANCELED) {
+            return Err(Error::Interrupted);
+        }
         if !same.map_err(failed)? {
             self.differs(node, name, "contents differ");
         }
-        Ok(())
+        Ok(is_kind(&a, FileType::Directory) && !self.stays_out(&a))
+    }
+
+    /// A mount point with `--one-file-system`: the clone has an empty directory.
+    fn stays_out(&self, directory: &Stat) -> bool {
+        self.comparison.mounts == Mounts::Stay && identity(directory).0 != self.root
     }
 
     /// Names of one inode in the source must be names of one inode in the clone.
@@ -179,17 +206,28 @@ impl Worker<'_> {
     }
 
     fn differs(&self, node: &Arc<Node>, name: &CStr, what: &'static str) {
-        let mut list = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
-        list.push((node.path_of(name), what));
+        let mut differences = self.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        differences.count += 1;
+        let path = node.path_of(name);
+        if differences.first.as_ref().is_none_or(|(first, _)| path < *first) {
+            differences.first = Some((path, what));
+        }
     }
 }
 
-fn names(directory: BorrowedFd<'_>) -> sys::Result<BTreeMap<CString, FileType>> {
+fn is_kind(stat: &Stat, kind: FileType) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == kind
+}
+
+fn names(directory: BorrowedFd<'_>) -> sys::Result<HashMap<CString, FileType>> {
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory, &mut buffer)?;
-    let mut names = BTreeMap::new();
+    let mut names = HashMap::new();
     while let Some(entry) = listing.next() {
         let entry = entry?;
+        if is_calves_own(entry.name) {
+            continue;
+        }
         let kind = match entry.kind {
             FileType::Unknown => {
                 let stat = rustix::fs::statat(directory, entry.name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -202,9 +240,14 @@ fn names(directory: BorrowedFd<'_>) -> sys::Result<BTreeMap<CString, FileType>> 
     Ok(names)
 }
 
-fn same_contents(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
+fn same_contents(
+    src: BorrowedFd<'_>,
+    dst: BorrowedFd<'_>,
+    name: &CStr,
+    stopped: impl Fn() -> bool,
+) -> sys::Result<bool> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let a = super::fill::open_source(src, name, flags)?;
+    let a = open_contents(src, name, stopped)?;
     let b = crate::sys::open_at(dst, name, flags, Mode::empty())?;
     let (mut left, mut right) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {

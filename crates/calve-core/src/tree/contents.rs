@@ -1,7 +1,7 @@
 //! Moving the bytes of one file: by sharing extents, or by reading and writing.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::Stat;
@@ -46,13 +46,37 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub(crate) struct Mover<'a> {
     buffer: Vec<u8>,
     cancel: &'a Cancel,
-    /// Whether the source's file system has been asked to write back everything.
-    flushed: &'a AtomicBool,
+    flush: &'a Flush,
+}
+
+/// When the source's file system is asked to write back everything: after two slow reflinks of small files, once.
+#[derive(Debug, Default)]
+pub(crate) struct Flush {
+    slow: AtomicUsize,
+}
+
+impl Flush {
+    const AFTER: usize = 2;
+
+    /// For a single file, after which none follows that would profit.
+    pub(crate) fn never() -> Self {
+        Self { slow: AtomicUsize::new(Self::AFTER) }
+    }
+
+    /// Whether now is the time. A large file may be slow because of its many extents.
+    fn is_due(&self, bytes: u64, took: Duration) -> bool {
+        const SLOW: Duration = Duration::from_millis(2);
+        const LARGE_BYTES: u64 = 1 << 20;
+        took > SLOW
+            && bytes < LARGE_BYTES
+            && self.slow.load(Ordering::Relaxed) < Self::AFTER
+            && self.slow.fetch_add(1, Ordering::Relaxed) + 1 == Self::AFTER
+    }
 }
 
 impl<'a> Mover<'a> {
-    pub(crate) fn new(cancel: &'a Cancel, flushed: &'a AtomicBool) -> Self {
-        Self { buffer: Vec::new(), cancel, flushed }
+    pub(crate) fn new(cancel: &'a Cancel, flush: &'a Flush) -> Self {
+        Self { buffer: Vec::new(), cancel, flush }
     }
 
     /// Shares the extents of `src` with the empty file `dst`.
@@ -69,7 +93,7 @@ impl<'a> Mover<'a> {
             // btrfs shares only between files that agree in being copy-on-write or not.
             result = retry(|| sys::reflink(src, dst));
         }
-        self.flush_when_slow(src, started.elapsed());
+        self.flush_when_slow(src, size(stat), started.elapsed());
         match result {
             // Asked after the reflink, which has written out what was dirty: before, the answer may be another.
             Ok(()) if may_inline && sys::is_inline(src, size(stat)) => {
@@ -81,11 +105,10 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// A reflink first writes the source's dirty pages, file by file. The first slow one shows that there are such pages; all
+    /// A reflink first writes the source's dirty pages, file by file. Slow ones show that there are such pages; all
     /// of them are then written in one go, which takes far fewer trips to the disk.
-    fn flush_when_slow(&self, src: BorrowedFd<'_>, took: Duration) {
-        const SLOW: Duration = Duration::from_millis(2);
-        if took > SLOW && !self.flushed.swap(true, Ordering::Relaxed) {
+    fn flush_when_slow(&self, src: BorrowedFd<'_>, bytes: u64, took: Duration) {
+        if self.flush.is_due(bytes, took) {
             // A failure shows again, with a name, when the file concerned is cloned.
             let _ = sys::sync_file_system(src);
         }
@@ -143,7 +166,15 @@ impl<'a> Mover<'a> {
                 Err(Errno::INVAL | Errno::OPNOTSUPP) if position == 0 => return Ok(None),
                 Err(errno) => return Err(Fault::src("find data in")(errno)),
             };
-            let hole = sys::seek_hole(src, data).map_err(Fault::src("find holes in"))?;
+            let hole = match sys::seek_hole(src, data) {
+                Ok(hole) => hole,
+                // It has been cut before that place since.
+                Err(Errno::NXIO) => {
+                    moved.short = true;
+                    return Ok(Some(moved));
+                }
+                Err(errno) => return Err(Fault::src("find holes in")(errno)),
+            };
             position = data;
             let stop = hole.min(size);
             while position < stop {
@@ -226,4 +257,20 @@ fn write_all_at(dst: BorrowedFd<'_>, mut bytes: &[u8], mut position: u64) -> Res
         position += length as u64;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_written_back_once_and_only_for_several_small_files() {
+        let (slow, quick) = (Duration::from_millis(3), Duration::from_millis(1));
+        let flush = Flush::default();
+        let cases = [(10 << 20, slow), (10 << 20, slow), (1000, quick), (1000, slow), (2000, quick), (1 << 20, slow)];
+        assert!(cases.iter().all(|(bytes, took)| !flush.is_due(*bytes, *took)));
+        assert!(flush.is_due(1000, slow));
+        assert!(!flush.is_due(1000, slow) && !flush.is_due(1000, slow));
+        assert!((0..5).all(|_| !Flush::never().is_due(1000, slow)));
+    }
 }

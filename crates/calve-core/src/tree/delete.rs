@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::names::Names;
 use super::node::Node;
+use super::place::identity;
 use super::pool::{Pool, open_directories_per_worker};
 use crate::error::Error;
 use crate::progress::{Cancel, Progress};
@@ -40,13 +41,40 @@ pub(crate) fn delete(parent: BorrowedFd<'_>, name: &CStr, path: &Path, deletion:
         Err(errno @ (Errno::ISDIR | Errno::PERM | Errno::ACCESS)) => errno,
         Err(errno) => return Err(failed("remove", errno)),
     };
-    let root = match open_for_deletion(parent, name) {
-        Ok(root) => root,
+    match open_for_deletion(parent, name) {
+        Ok(root) => empty_and_remove(parent, name, path, root, deletion),
         // It was no directory: an immutable file, somebody else's in a sticky directory.
-        Err(Errno::NOTDIR | Errno::LOOP) => return Err(failed("remove", refused)),
-        Err(Errno::XDEV) => return Err(failed("remove", Errno::BUSY)),
-        Err(errno) => return Err(failed("open directory", errno)),
-    };
+        Err(Errno::NOTDIR | Errno::LOOP) => Err(failed("remove", refused)),
+        Err(Errno::XDEV) => Err(failed("remove", Errno::BUSY)),
+        Err(errno) => Err(failed("open directory", errno)),
+    }
+}
+
+/// Deletes the directory `name`, if it is the one expected.
+pub(crate) fn delete_directory(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    path: &Path,
+    expected: (u64, u64),
+    deletion: &Deletion<'_>,
+) -> Result<u64, Error> {
+    let failed = |operation, errno| Error::io(operation, path, errno);
+    let root = open_for_deletion(parent, name).map_err(|errno| failed("open directory", errno))?;
+    let found = rustix::fs::fstat(&root).map_err(|errno| failed("stat", errno))?;
+    if identity(&found) != expected {
+        return Err(Error::StagingLost(path.to_path_buf()));
+    }
+    empty_and_remove(parent, name, path, root, deletion)
+}
+
+fn empty_and_remove(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    path: &Path,
+    root: OwnedFd,
+    deletion: &Deletion<'_>,
+) -> Result<u64, Error> {
+    let failed = |operation, errno| Error::io(operation, path, errno);
     let on_btrfs = sys::magic(root.as_fd()) == Ok(sys::BTRFS_MAGIC);
     let Some(root) = keep_unless_subvolume(on_btrfs, parent, name, root) else { return Ok(1) };
     let shared = Shared { deletion, root: root.as_fd(), path, on_btrfs, failure: Mutex::default() };
@@ -93,6 +121,16 @@ struct Doomed {
 impl Doomed {
     fn root() -> Arc<Self> {
         Arc::new(Self { node: Node::root(), parent: None, holders: AtomicUsize::new(1) })
+    }
+}
+
+/// A chain of thousands must not be dropped by recursion.
+impl Drop for Doomed {
+    fn drop(&mut self) {
+        let mut next = self.parent.take();
+        while let Some(parent) = next {
+            next = Arc::into_inner(parent).and_then(|mut doomed| doomed.parent.take());
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::contents::{Contents, Moved, Reflinked, size};
-use super::fill::{At, Files, Worker, open_source};
+use super::fill::{At, Files, Worker, open_contents, open_source};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
 use super::names::Names;
@@ -26,12 +26,18 @@ enum Made {
     Gone,
 }
 
+/// Why a device node is left out.
+pub(crate) const NO_DEVICES: &str = "device node: creating one needs privilege";
+
 /// How often an entry may turn into something else before it is left out.
 const PATIENCE: usize = 8;
 
 impl Worker<'_> {
     /// Makes the entry `name`. A directory is made empty and added to `below`.
     pub(super) fn entry(&mut self, at: At<'_>, name: &CStr, kind: FileType, below: &mut Names) -> Result<(), Error> {
+        if self.is_calves_own(at, name) {
+            return Ok(());
+        }
         let mut kind = kind;
         for attempt in 0..PATIENCE {
             if kind == FileType::Unknown {
@@ -102,10 +108,9 @@ impl Worker<'_> {
     }
 
     fn regular_file(&mut self, at: At<'_>, name: &CStr) -> Result<Made, Error> {
-        // NONBLOCK: should it have become a FIFO, opening must not wait for a writer.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let src = match open_source(at.src, name, flags) {
+        let src = match open_contents(at.src, name, || self.stopped()) {
             Ok(src) => src,
+            Err(Errno::CANCELED) => return Err(Error::Interrupted),
             Err(Errno::NOENT) => return Ok(Made::Gone),
             // A symlink, a socket, a device without a driver.
             Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(Made::OtherKind),
@@ -136,17 +141,7 @@ impl Worker<'_> {
         }
         let shared = self.shared;
         match shared.links.claim(stat, at.node, name) {
-            Claim::First(index) => {
-                let mut exists = false;
-                let made = make(self, &mut || {
-                    exists = true;
-                    shared.links.created(index);
-                });
-                if !exists {
-                    shared.links.abandoned(index);
-                }
-                made
-            }
+            Claim::First(mut first) => make(self, &mut || first.created()),
             Claim::LinkTo(directory, first) => match self.link(at, name, &directory, &first)? {
                 Ok(()) => {
                     self.tally.entries.hard_links += 1;
@@ -277,7 +272,7 @@ impl Worker<'_> {
         }
         if stat.st_nlink > 1 {
             match self.shared.links.claim(stat, at.node, name) {
-                Claim::First(index) => self.shared.links.created(index),
+                Claim::First(mut first) => first.created(),
                 Claim::LinkTo(..) => {
                     self.tally.entries.hard_links += 1;
                     return Ok(Made::Yes);
@@ -333,7 +328,7 @@ impl Worker<'_> {
             match sys::make_node(at.dst, name, kind, mode, &stat) {
                 Ok(()) => created(),
                 Err(Errno::PERM) if kind != FileType::Fifo => {
-                    worker.fill.notes.skipped(path(), "device node: creating one needs privilege");
+                    worker.fill.notes.skipped(path(), NO_DEVICES);
                     return Ok(Made::Yes);
                 }
                 Err(errno) => return worker.create_failed(at, name, "create special file", errno),

@@ -1,5 +1,6 @@
 //! Which entries are left out.
 
+use std::ffi::CStr;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -54,9 +55,31 @@ impl Exclude {
     }
 }
 
+/// Whether a name is a staged tree, trash, an overlay's place or the lock of one: whoever made it, on whatever machine, it is no
+/// part of what a user wants cloned.
+pub(crate) fn is_calves_own(name: &CStr) -> bool {
+    const KINDS: [&[u8]; 3] = [b"staging-", b"trash-", b"overlay-"];
+    let name = name.to_bytes();
+    name.first() == Some(&b'.')
+        && name.strip_prefix(b".calve-").is_some_and(|rest| KINDS.iter().any(|kind| rest.starts_with(kind)))
+}
+
+/// Why such a name is left out.
+pub(crate) const CALVES_OWN: &str = "calve's own";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calves_own_names_are_known() {
+        for name in [c".calve-trash-0-a-b-c", c".calve-staging-7-x.lock", c".calve-overlay-1"] {
+            assert!(is_calves_own(name), "{name:?}");
+        }
+        for name in [c".calve.toml", c".calve-notes", c"calve-trash-0", c".cargo", c".calve-trash"] {
+            assert!(!is_calves_own(name), "{name:?}");
+        }
+    }
 
     #[test]
     fn patterns_match_as_gitignore_does() {

@@ -8,14 +8,15 @@ use std::collections::HashSet;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
-use super::contents::{Contents, Mover};
-use super::exclude::Exclude;
+use super::contents::{Contents, Flush, Mover};
+use super::exclude::{CALVES_OWN, Exclude, is_calves_own};
 use super::links::Links;
 use super::metadata::{Created, Fault, Keeper, Side, Target, same_version, times};
 use super::names::Names;
@@ -73,7 +74,7 @@ pub(crate) struct Tally {
 /// What the workers share while they run.
 pub(super) struct Shared {
     pub(super) links: Links,
-    pub(super) flushed: AtomicBool,
+    pub(super) flush: Flush,
     /// The staged root: should the walk meet it, the destination is inside the source.
     staged: (u64, u64),
     /// Directories whose final mode would keep their owner out: it is set when everything below is done.
@@ -141,7 +142,10 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
         rustix::fs::fstat(fill.dst_root).map_err(|errno| Error::io("stat the staged tree of", fill.dst_path, errno))?;
     let shared = Shared {
         links: Links::default(),
-        flushed: AtomicBool::new(false),
+        flush: match scope {
+            Scope::Tree => Flush::default(),
+            Scope::Single(..) => Flush::never(),
+        },
         staged: identity(&staged),
         locked: Mutex::default(),
     };
@@ -203,7 +207,7 @@ impl<'f> Worker<'f> {
             shared,
             pool,
             keeper: Keeper::new(fill.created, fill.notes),
-            mover: Mover::new(fill.cancel, &shared.flushed),
+            mover: Mover::new(fill.cancel, &shared.flush),
             tally: Tally::default(),
             listing: ListingBuffer::new(),
             pending: Vec::new(),
@@ -489,6 +493,20 @@ impl<'f> Worker<'f> {
         self.fill.error(path, fault)
     }
 
+    /// Whether to stop working.
+    pub(super) fn stopped(&self) -> bool {
+        self.pool.stopped()
+    }
+
+    /// Whether it is something that Calve itself has left in the source. Not so when it was named as the source.
+    pub(super) fn is_calves_own(&self, at: At<'_>, name: &CStr) -> bool {
+        let own = is_calves_own(name) && matches!(self.fill.paths, Paths::Below);
+        if own {
+            self.fill.notes.skipped(at.node.path_of(name), CALVES_OWN);
+        }
+        own
+    }
+
     pub(super) fn excluded(&self, at: At<'_>, name: &CStr, is_directory: bool) -> bool {
         // Patterns are about what is in the source, not about the source itself.
         if self.fill.exclude.is_empty() || matches!(self.fill.paths, Paths::Same) {
@@ -526,6 +544,29 @@ pub(crate) fn open_source(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags)
     match crate::sys::open_at(directory, name, flags | sys::NO_ATIME, Mode::empty()) {
         Err(Errno::PERM) => crate::sys::open_at(directory, name, flags, Mode::empty()),
         other => other,
+    }
+}
+
+/// [`open_source`] for the contents of a file, without waiting for a FIFO's writer.
+///
+/// A file under somebody's lease (fcntl(2), `F_SETLEASE`) is opened when they have let go of it, which they have been told to do
+/// by then; EAGAIN when they do not within the time that the kernel gives them by default.
+pub(crate) fn open_contents(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    stopped: impl Fn() -> bool,
+) -> sys::Result<OwnedFd> {
+    const PATIENCE: Duration = Duration::from_secs(45);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut until = None;
+    loop {
+        match open_source(directory, name, flags) {
+            Err(Errno::AGAIN) if stopped() => return Err(Errno::CANCELED),
+            Err(Errno::AGAIN) if Instant::now() < *until.get_or_insert_with(|| Instant::now() + PATIENCE) => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => return other,
+        }
     }
 }
 

@@ -40,16 +40,40 @@ enum State {
     Abandoned,
 }
 
-pub(crate) enum Claim {
-    /// This is the first name: create the file, then call [`Links::created`] or [`Links::abandoned`].
-    First(u32),
+pub(crate) enum Claim<'l> {
+    /// This is the first name: create the file.
+    First(First<'l>),
     /// Link to this entry of that directory of the clone.
     LinkTo(Arc<Node>, CString),
 }
 
+/// The right to create the file of an inode's first name. Others wait for [`First::created`], or for this to be dropped (also by a
+/// panic), which leaves it to the next name.
+pub(crate) struct First<'l> {
+    links: &'l Links,
+    index: u32,
+    created: bool,
+}
+
+impl First<'_> {
+    /// The file exists: others may link to it.
+    pub(crate) fn created(&mut self) {
+        self.created = true;
+        self.links.settle(self.index, State::Created);
+    }
+}
+
+impl Drop for First<'_> {
+    fn drop(&mut self) {
+        if !self.created {
+            self.links.settle(self.index, State::Abandoned);
+        }
+    }
+}
+
 impl Links {
     /// Claims an inode for a name, waiting while another worker is creating its first one.
-    pub(crate) fn claim(&self, stat: &Stat, directory: &Arc<Node>, name: &CStr) -> Claim {
+    pub(crate) fn claim(&self, stat: &Stat, directory: &Arc<Node>, name: &CStr) -> Claim<'_> {
         let mut known = self.lock();
         let (device, _) = identity(stat);
         loop {
@@ -63,7 +87,7 @@ impl Links {
             let Some(&index) = known.devices[place].1.get(&stat.st_ino) else {
                 let index = known.add(directory, name);
                 known.devices[place].1.insert(stat.st_ino, index);
-                return Claim::First(index);
+                return Claim::First(First { links: self, index, created: false });
             };
             let record = &known.records[index as usize];
             match (record.state, &record.directory) {
@@ -80,16 +104,6 @@ impl Links {
                 }
             }
         }
-    }
-
-    /// The file of a first name exists.
-    pub(crate) fn created(&self, index: u32) {
-        self.settle(index, State::Created);
-    }
-
-    /// The file of a first name could not be made after all; the next name is the first.
-    pub(crate) fn abandoned(&self, index: u32) {
-        self.settle(index, State::Abandoned);
     }
 
     fn settle(&self, index: u32, state: State) {
@@ -114,5 +128,32 @@ impl Known {
 
     fn name(&self, at: u32) -> &CStr {
         CStr::from_bytes_until_nul(&self.names[at as usize..]).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn first(links: &Links, name: &CStr) -> bool {
+        let stat = rustix::fs::stat(c"/").unwrap();
+        let Claim::First(mut first) = links.claim(&stat, &Node::root(), name) else { return false };
+        first.created();
+        true
+    }
+
+    #[test]
+    fn a_worker_that_panics_leaves_the_first_name_to_another() {
+        let links = Links::default();
+        let stat = rustix::fs::stat(c"/").unwrap();
+        std::thread::scope(|scope| {
+            let died = scope.spawn(|| {
+                let _claim = links.claim(&stat, &Node::root(), c"a");
+                std::panic::resume_unwind(Box::new("on purpose"));
+            });
+            assert!(died.join().is_err());
+        });
+        assert!(first(&links, c"b"), "it would wait for ever");
+        assert!(!first(&links, c"c"));
     }
 }

@@ -1,7 +1,9 @@
 //! Hidden names beside a destination, and the locks that say whether their maker is alive.
 //!
-//! A name is `.calve-<purpose>-<uid>-<machine>-<boot>-<random>`; its lock is an empty directory of the same name with `.lock`
-//! behind it, under flock(2). A directory, because git shows empty files in its status and empty directories not.
+//! A name is `.calve-<purpose>-<uid>-<machine>-<boot>-<random>`; its lock is a directory of the same name with `.lock` behind it,
+//! under flock(2). A directory, because git shows empty files in its status and directories without files not. In it are
+//! further directories whose names say what the lock protects: whoever may rename entries of the parent could put something
+//! else under the hidden name, and a sweeper must not delete that.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +12,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::place::identity;
-use crate::sys;
+use crate::sys::{self, Listing, ListingBuffer};
 
 /// What a hidden sibling is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,10 +46,19 @@ pub(crate) struct Found {
     pub(crate) name: CString,
 }
 
+/// How far the locks of a file system are to be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// On this machine: a free lock means that nobody has it.
+    Machine,
+    /// Since this boot only: other machines, which may call themselves the same, use the file system too.
+    Boot,
+}
+
 /// Understands a name, if it is one that this user made on this machine.
 ///
 /// The same boot counts as the same machine: containers on one kernel have names of their own and share its locks.
-pub(crate) fn recognise(name: &CStr) -> Option<Found> {
+pub(crate) fn recognise(name: &CStr, reach: Reach) -> Option<Found> {
     let text = name.to_str().ok()?;
     let text = text.strip_suffix(LOCK_SUFFIX).unwrap_or(text);
     let mut fields = text.strip_prefix(PREFIX)?.split('-');
@@ -56,7 +67,8 @@ pub(crate) fn recognise(name: &CStr) -> Option<Found> {
         [Purpose::Staging, Purpose::Trash, Purpose::Overlay].into_iter().find(|purpose| purpose.word() == word)?;
     let user: u32 = fields.next()?.parse().ok()?;
     let (machine, boot, random) = (fields.next()?, fields.next()?, fields.next()?);
-    let here = machine == sys::machine_identity() || boot == sys::boot_identity();
+    let this_machine = reach == Reach::Machine && machine == sys::machine_identity();
+    let here = this_machine || boot == sys::boot_identity();
     let mine = user == rustix::process::geteuid().as_raw();
     let whole = random.len() == RANDOM_DIGITS && fields.next().is_none();
     (here && mine && whole).then(|| Found { purpose, name: CString::new(text).unwrap_or_default() })
@@ -78,6 +90,13 @@ fn lock_name(name: &CStr) -> CString {
     CString::new(bytes).unwrap_or_default()
 }
 
+const SUBVOLUME: &CStr = c"subvolume";
+const FAILED: &CStr = c"failed";
+
+fn record_name((device, inode): (u64, u64)) -> CString {
+    CString::new(format!("{device:x}-{inode:x}")).unwrap_or_default()
+}
+
 /// A held lock on a hidden name.
 pub(crate) struct Lock {
     directory: OwnedFd,
@@ -88,7 +107,8 @@ pub(crate) struct Lock {
 impl Lock {
     /// Reserves a new hidden name in `parent`. The lock is held before anything of that name exists.
     pub(crate) fn reserve(parent: BorrowedFd<'_>, purpose: Purpose) -> sys::Result<Self> {
-        loop {
+        // Losing to a sweeper is rare; losing every time is somebody's doing.
+        for _ in 0..64 {
             let name = new_name(purpose);
             match rustix::fs::mkdirat(parent, &*lock_name(&name), Mode::RWXU) {
                 Ok(()) => {}
@@ -105,6 +125,7 @@ impl Lock {
                 }
             }
         }
+        Err(Errno::AGAIN)
     }
 
     /// Takes the lock of a name that was found. `None` when its maker, or another sweeper, holds it.
@@ -116,17 +137,47 @@ impl Lock {
             Err(Errno::WOULDBLOCK) => return Ok(None),
             Err(errno) => return Err(errno),
         }
-        let identity = identity(&rustix::fs::fstat(&directory)?);
-        let lock = Self { directory, name: name.to_owned(), identity };
-        Ok(lock.is_held(parent).then_some(lock))
+        let stat = rustix::fs::fstat(&directory)?;
+        let mine = stat.st_uid == rustix::process::geteuid().as_raw();
+        let lock = Self { directory, name: name.to_owned(), identity: identity(&stat) };
+        Ok((mine && lock.is_held(parent)).then_some(lock))
     }
 
-    /// As [`Self::take`], for a name whose lock may have been lost.
-    pub(crate) fn take_or_make(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<Self>> {
-        match rustix::fs::mkdirat(parent, &*lock_name(name), Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => Self::take(parent, name),
-            Err(errno) => Err(errno),
+    /// Writes down that `protected` is what the hidden name stands for. There may be several.
+    pub(crate) fn record(&self, protected: (u64, u64)) -> sys::Result<()> {
+        self.note(&record_name(protected))
+    }
+
+    /// Writes down that the hidden name will stand for a subvolume, whose identity is not known before it is made.
+    pub(crate) fn record_subvolume(&self) -> sys::Result<()> {
+        self.note(SUBVOLUME)
+    }
+
+    /// Writes down that deleting failed, for the next run to tell.
+    pub(crate) fn record_failure(&self) {
+        let _ = self.note(FAILED);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has(FAILED)
+    }
+
+    /// Whether this directory, found under the hidden name, is what the lock protects.
+    pub(crate) fn protects(&self, found: BorrowedFd<'_>) -> bool {
+        let Ok(stat) = rustix::fs::fstat(found) else { return false };
+        self.has(&record_name(identity(&stat)))
+            || self.has(SUBVOLUME) && sys::is_subvolume(found, &stat).unwrap_or(false)
+    }
+
+    fn note(&self, record: &CStr) -> sys::Result<()> {
+        match rustix::fs::mkdirat(&self.directory, record, Mode::RWXU) {
+            Err(Errno::EXIST) => Ok(()),
+            other => other,
         }
+    }
+
+    fn has(&self, record: &CStr) -> bool {
+        rustix::fs::statat(&self.directory, record, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// The name that the lock protects.
@@ -143,7 +194,18 @@ impl Lock {
     /// Takes the lock away, when what it protected is no more.
     pub(crate) fn remove(self, parent: BorrowedFd<'_>) {
         if self.is_held(parent) {
+            self.erase();
             let _ = rustix::fs::unlinkat(parent, &*lock_name(&self.name), AtFlags::REMOVEDIR);
+        }
+    }
+
+    fn erase(&self) {
+        let mut buffer = ListingBuffer::new();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(again) = sys::open_at(self.directory.as_fd(), c".", flags, Mode::empty()) else { return };
+        let Ok(mut listing) = Listing::new(again.as_fd(), &mut buffer) else { return };
+        while let Some(Ok(entry)) = listing.next() {
+            let _ = rustix::fs::unlinkat(&self.directory, entry.name, AtFlags::REMOVEDIR);
         }
     }
 
@@ -160,9 +222,9 @@ mod tests {
     #[test]
     fn only_names_of_this_user_and_machine_are_recognised() {
         let name = new_name(Purpose::Trash);
-        let found = recognise(&name).unwrap();
+        let found = recognise(&name, Reach::Machine).unwrap();
         assert_eq!((found.purpose, &found.name), (Purpose::Trash, &name));
-        assert_eq!(recognise(&lock_name(&name)), Some(found));
+        assert_eq!(recognise(&lock_name(&name), Reach::Machine), Some(found));
 
         let text = name.to_str().unwrap();
         let user = rustix::process::geteuid().as_raw();
@@ -172,8 +234,10 @@ mod tests {
         let other_boot = text.replace(sys::boot_identity(), "00000000");
         let unlike = [foreign_user, foreign_machine, format!("{text}0"), format!("{text}-x"), ".calve-x".into()];
         for name in unlike {
-            assert_eq!(recognise(&CString::new(name.clone()).unwrap()), None, "{name}");
+            assert_eq!(recognise(&CString::new(name.clone()).unwrap(), Reach::Machine), None, "{name}");
         }
-        assert!(recognise(&CString::new(other_boot).unwrap()).is_some());
+        let other_boot = CString::new(other_boot).unwrap();
+        assert!(recognise(&other_boot, Reach::Machine).is_some());
+        assert_eq!(recognise(&other_boot, Reach::Boot), None);
     }
 }

@@ -89,6 +89,7 @@ pub(crate) struct Keeper<'a> {
 }
 
 pub(crate) const PERMISSIONS: RawMode = 0o777;
+const CAPABILITY: &CStr = c"security.capability";
 const SET_ID: RawMode = 0o6000;
 const ALL_MODE_BITS: RawMode = 0o7777;
 
@@ -146,7 +147,7 @@ impl<'a> Keeper<'a> {
     ) -> Result<(), Fault> {
         let owner_kept = self.keep_owner(dst, stat, owner_now, path)?;
         if self.names_length > 0 {
-            self.keep_xattrs(src, dst.xattrs(), path)?;
+            self.keep_xattrs(src, dst.xattrs(), owner_kept, path)?;
         }
         let Some(mode_now) = mode_now else { return Ok(()) };
         let mut mode = stat.st_mode & ALL_MODE_BITS;
@@ -219,11 +220,17 @@ impl<'a> Keeper<'a> {
         &mut self,
         src: XattrTarget<'_>,
         dst: XattrTarget<'_>,
+        owner_kept: bool,
         path: &dyn Fn() -> PathBuf,
     ) -> Result<(), Fault> {
         let mut rest = &self.names[..self.names_length];
         while let Ok(name) = CStr::from_bytes_until_nul(rest) {
             rest = &rest[name.to_bytes_with_nul().len()..];
+            if !owner_kept && name == CAPABILITY {
+                // As with set-user-ID bits: they were granted to a file of another owner.
+                self.notes.not_kept("xattr_not_kept", "file capabilities", Errno::PERM, path);
+                continue;
+            }
             let length = match src.read(name, &mut self.value) {
                 Ok(length) => length,
                 // It has just been removed, or is listed but not for this reader.

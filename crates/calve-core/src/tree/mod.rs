@@ -3,7 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod contents;
 pub(crate) mod delete;
-mod entry;
+pub(crate) mod entry;
 pub(crate) mod exclude;
 pub(crate) mod fill;
 mod links;
@@ -15,6 +15,7 @@ pub(crate) mod notes;
 pub(crate) mod place;
 pub(crate) mod pool;
 pub(crate) mod room;
+pub(crate) mod stable;
 pub(crate) mod staging;
 pub(crate) mod sweep;
 pub(crate) mod trash;

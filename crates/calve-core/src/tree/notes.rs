@@ -18,6 +18,8 @@ pub(crate) struct Notes(Mutex<Collected>);
 struct Collected {
     fell_back: Vec<FellBack>,
     skipped: Vec<Skipped>,
+    /// Never cut: there are few.
+    skipped_for: Vec<&'static str>,
     skipped_beyond: u64,
     changed: Vec<PathBuf>,
     changed_beyond: u64,
@@ -38,6 +40,8 @@ struct NotKept {
 pub(crate) struct Told {
     pub(crate) fell_back: Vec<FellBack>,
     pub(crate) skipped: Vec<Skipped>,
+    /// Every reason for which something was skipped, also where the list is cut.
+    pub(crate) skipped_for: Vec<&'static str>,
     pub(crate) changed: Vec<PathBuf>,
     pub(crate) warnings: Vec<Warning>,
 }
@@ -56,6 +60,9 @@ impl Notes {
     /// One entry is not in the clone.
     pub(crate) fn skipped(&self, path: PathBuf, reason: &'static str) {
         let mut notes = self.lock();
+        if !notes.skipped_for.contains(&reason) {
+            notes.skipped_for.push(reason);
+        }
         if notes.skipped.len() < MOST {
             notes.skipped.push(Skipped { path, reason });
         } else {
@@ -112,7 +119,13 @@ impl Notes {
         collected.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         collected.changed.sort();
         collected.changed.dedup();
-        Told { fell_back: collected.fell_back, skipped: collected.skipped, changed: collected.changed, warnings }
+        Told {
+            fell_back: collected.fell_back,
+            skipped: collected.skipped,
+            skipped_for: collected.skipped_for,
+            changed: collected.changed,
+            warnings,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Collected> {

@@ -133,7 +133,8 @@ impl<T: Send> Pool<T> {
         self.stop();
     }
 
-    fn stop(&self) {
+    /// Ends the run early: what was to be found out is known.
+    pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.wake.notify_all();
     }

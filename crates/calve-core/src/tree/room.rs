@@ -1,16 +1,18 @@
 //! Whether the source's data fits, found out before it is written.
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, StatVfs};
 use rustix::io::Errno;
 
-use super::exclude::Exclude;
+use super::exclude::{Exclude, is_calves_own};
 use super::node::Node;
+use super::place::identity;
 use crate::error::Error;
 use crate::progress::Cancel;
-use crate::sys::{Listing, ListingBuffer};
+use crate::sys::{self, Listing, ListingBuffer};
 
 /// Compares what `src` needs with what is free where `dst` is. The tree is walked only when the answer is not plain: all that
 /// is used on the source's file system together may fit.
@@ -26,8 +28,7 @@ pub(crate) fn check(
         // A file system that does not say how full it is; running out is noticed when it happens.
         return Ok(());
     };
-    let room = Room::free(&to);
-    if Room::used(&from).fits(&room) {
+    if Room::used(&from).fits(&Room::free(&to)) {
         return Ok(());
     }
     let needed = needed(src, exclude, cancel)
@@ -35,6 +36,10 @@ pub(crate) fn check(
     let no_room = |needed, available, unit| {
         let path = dst_path.to_path_buf();
         Err(Error::NoRoom { path, needed, available, unit })
+    };
+    let room = match Room::free(&to) {
+        room if needed.fits(&room) => return Ok(()),
+        _ => Room::after_writing_back(dst),
     };
     if needed.bytes > room.bytes {
         return no_room(needed.bytes, room.bytes, "bytes");
@@ -57,6 +62,14 @@ impl Room {
         Self { bytes: fs.f_bavail.saturating_mul(fs.f_frsize), inodes }
     }
 
+    /// XFS counts several blocks as used for each file whose data is still in memory: what was written a moment ago
+    /// takes six times its room. Only when everything is on the disk is it known what is free.
+    fn after_writing_back(dst: BorrowedFd<'_>) -> Self {
+        let _ = sys::sync_file_system(dst);
+        let everything = Self { bytes: u64::MAX, inodes: u64::MAX };
+        rustix::fs::fstatvfs(dst).map_or(everything, |fs| Self::free(&fs))
+    }
+
     fn used(fs: &StatVfs) -> Self {
         Self {
             bytes: fs.f_blocks.saturating_sub(fs.f_bfree).saturating_mul(fs.f_frsize),
@@ -69,11 +82,12 @@ impl Room {
     }
 }
 
-/// Allocated bytes (holes do not count) and entries. A file with several names counts for the share of one.
+/// Allocated bytes (holes do not count) and inodes. A file with several names counts once.
 fn needed(src: BorrowedFd<'_>, exclude: &Exclude, cancel: &Cancel) -> Result<Room, (std::path::PathBuf, Errno)> {
     let mut room = Room { bytes: 0, inodes: 1 };
     let mut buffer = ListingBuffer::new();
     let mut directories = vec![Node::root()];
+    let mut several_names = HashSet::new();
     while let Some(node) = directories.pop() {
         let failed = |errno| (node.path(), errno);
         let directory = match node.open_source(src) {
@@ -87,21 +101,34 @@ fn needed(src: BorrowedFd<'_>, exclude: &Exclude, cancel: &Cancel) -> Result<Roo
             if cancel.is_cancelled() {
                 return Ok(room);
             }
-            let is_directory = entry.kind == FileType::Directory;
+            if is_calves_own(entry.name) {
+                continue;
+            }
+            let stat = match entry.kind {
+                FileType::Directory => None,
+                _ => match rustix::fs::statat(&directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => Some(stat),
+                    Err(_) => continue,
+                },
+            };
+            let kind = stat.map_or(entry.kind, |stat| FileType::from_raw_mode(stat.st_mode));
+            let is_directory = kind == FileType::Directory;
             if !exclude.is_empty() && exclude.matches(&node.path_of(entry.name), is_directory) {
                 continue;
             }
-            room.inodes += 1;
             if is_directory {
+                room.inodes += 1;
                 directories.push(Node::child(&node, entry.name));
                 continue;
             }
-            let Ok(stat) = rustix::fs::statat(&directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            let Some(stat) = stat else { continue };
+            if stat.st_nlink > 1 && !several_names.insert(identity(&stat)) {
+                continue;
+            }
+            room.inodes += 1;
             let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
             let size = u64::try_from(stat.st_size).unwrap_or(0);
-            #[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
-            let names = (stat.st_nlink as u64).max(1);
-            room.bytes += allocated.min(size.next_multiple_of(4096)) / names;
+            room.bytes += allocated.min(size.next_multiple_of(4096));
         }
     }
     Ok(room)
@@ -110,9 +137,37 @@ fn needed(src: BorrowedFd<'_>, exclude: &Exclude, cancel: &Cancel) -> Result<Roo
 /// [`check`] for one entry that is not a directory.
 pub(crate) fn check_bytes(needed: u64, dst: BorrowedFd<'_>, dst_path: &Path) -> Result<(), Error> {
     match rustix::fs::fstatvfs(dst) {
-        Ok(to) if needed > Room::free(&to).bytes => {
-            Err(Error::NoRoom { path: dst_path.to_path_buf(), needed, available: Room::free(&to).bytes, unit: "bytes" })
-        }
+        Ok(to) if needed > Room::free(&to).bytes => match Room::after_writing_back(dst).bytes {
+            enough if needed <= enough => Ok(()),
+            available => Err(Error::NoRoom { path: dst_path.to_path_buf(), needed, available, unit: "bytes" }),
+        },
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, Mode, OFlags};
+
+    #[test]
+    fn a_file_with_several_names_counts_once_and_calves_own_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for directory in ["sub", ".calve-trash-1"] {
+            fs_err::create_dir(path(directory)).unwrap();
+        }
+        for file in ["a", "alone", ".calve-trash-1/large"] {
+            fs_err::write(path(file), vec![1; 8192]).unwrap();
+        }
+        for name in ["b", "sub/c", "sub/d"] {
+            fs_err::hard_link(path("a"), path(name)).unwrap();
+        }
+        let root = rustix::fs::openat(CWD, folder.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        rustix::fs::syncfs(&root).unwrap();
+        let exclude = Exclude::new(&[]).unwrap();
+        let needed = needed(root.as_fd(), &exclude, &Cancel::default()).unwrap();
+        // The root, `sub`, and two files.
+        assert_eq!((needed.inodes, needed.bytes), (4, 2 * 8192));
     }
 }

@@ -3,19 +3,22 @@
 //! The promise: whatever happens to this process, the destination is absent (or as it was) or complete. What a killed process
 //! leaves is a hidden name whose lock is free, which the next run in that place sweeps.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::delete::{Deletion, delete};
+use super::delete::Deletion;
 use super::lock::{Lock, Purpose};
 use super::place::{Place, identity};
 use super::pool::thread_count;
+use super::sweep::delete_protected;
 use super::trash;
 use crate::error::Error;
+use crate::guard;
 use crate::options::Existing;
 use crate::progress::{Cancel, Progress};
 use crate::report::Trashed;
@@ -58,6 +61,7 @@ impl<'p> Staging<'p> {
         let failed = |errno| Error::io("create a staging directory in", self.place.parent_path(), errno);
         rustix::fs::mkdirat(self.parent(), self.name(), Mode::RWXU).map_err(failed)?;
         let root = self.open_root().map_err(failed)?;
+        self.record(&root).map_err(failed)?;
         sys::drop_inherited_acls(root.as_fd());
         // btrfs: files in it would inherit this, and could then share nothing with ordinary ones.
         let _ = sys::clear_nocow(root.as_fd());
@@ -66,10 +70,22 @@ impl<'p> Staging<'p> {
         Ok(())
     }
 
+    /// A strategy is about to make a subvolume under the reserved name.
+    pub(crate) fn expect_subvolume(&self) -> sys::Result<()> {
+        self.lock.as_ref().map_or(Ok(()), Lock::record_subvolume)
+    }
+
+    /// Writes down for sweepers what the hidden name stands for.
+    fn record(&self, root: &OwnedFd) -> sys::Result<()> {
+        let stat = rustix::fs::fstat(root)?;
+        self.lock.as_ref().map_or(Ok(()), |lock| lock.record(identity(&stat)))
+    }
+
     /// Takes note of a directory that a strategy has made under the reserved name by itself.
     pub(crate) fn adopt_directory(&mut self) -> Result<(), Error> {
-        let root =
-            self.open_root().map_err(|errno| Error::io("open the staged tree in", self.place.parent_path(), errno))?;
+        let failed = |errno| Error::io("open the staged tree in", self.place.parent_path(), errno);
+        let root = self.open_root().map_err(failed)?;
+        self.record(&root).map_err(failed)?;
         self.root = Some(root);
         Ok(())
     }
@@ -92,7 +108,7 @@ impl<'p> Staging<'p> {
 
     /// Gives the staged tree its name. With [`Existing::Replace`] what was there is exchanged for it in the same step, and goes
     /// to the trash.
-    pub(crate) fn publish(mut self, existing: Existing) -> Result<Published, Error> {
+    pub(crate) fn publish(mut self, existing: Existing, protect: &[PathBuf]) -> Result<Published, Error> {
         let parent = self.place.parent();
         let lost = || Error::StagingLost(self.place.parent_path().to_path_buf());
         let Some(lock) = self.lock.take() else { return Err(lost()) };
@@ -104,16 +120,23 @@ impl<'p> Staging<'p> {
             Some(inside) => (root.as_fd(), inside),
             None => (parent, &name),
         };
-        let held = guard.lock.as_ref().is_some_and(|lock| lock.is_held(parent));
-        if !held || !names(parent, &name, root.as_fd()) {
+        let Some(lock) = guard.lock.as_ref().filter(|lock| lock.is_held(parent)) else { return Err(lost()) };
+        if !names(parent, &name, root.as_fd()) {
             return Err(lost());
         }
-        let replaced = self.rename(from, from_name, existing)?;
+        let replaced = self.rename(lock, from, from_name, existing, protect)?;
         Ok(self.settle(guard, replaced))
     }
 
     /// Says whether something was exchanged.
-    fn rename(&self, from: BorrowedFd<'_>, name: &CStr, existing: Existing) -> Result<bool, Error> {
+    fn rename(
+        &self,
+        lock: &Lock,
+        from: BorrowedFd<'_>,
+        name: &CStr,
+        existing: Existing,
+        protect: &[PathBuf],
+    ) -> Result<bool, Error> {
         let (parent, dst) = (self.place.parent(), self.place.name());
         let failed = |errno| Error::io("rename the finished clone to", self.place.path(), errno);
         let exists = || Error::DestinationExists(self.place.path().to_path_buf());
@@ -128,6 +151,12 @@ impl<'p> Staging<'p> {
                 }
                 Err(errno) => return Err(failed(errno)),
             }
+            // It may have come since the clone began. What is exchanged will be under the hidden name.
+            match self.place.stat()? {
+                None => continue,
+                Some(stat) => lock.record(identity(&stat)).map_err(failed)?,
+            }
+            guard::check(self.place, protect)?;
             match sys::rename_exchange(from, name, parent, dst) {
                 Ok(()) => return Ok(true),
                 Err(Errno::NOENT) => {}
@@ -183,8 +212,8 @@ impl<'p> Staging<'p> {
         }
         let gone = match self.inside {
             // The old entry is now in the staged directory.
-            Some(_) => remove_now(parent, lock.name(), self.place.path()).map(|()| None),
-            None => trash::move_in(parent, lock.name(), self.place.parent_path()).map(Some),
+            Some(_) => remove_now(parent, &lock, self.place.path()).map(|()| None),
+            None => self.trash(&lock),
         };
         match gone {
             Ok(trashed) => {
@@ -197,6 +226,21 @@ impl<'p> Staging<'p> {
                 Published { trashed: None, left: Some(error) }
             }
         }
+    }
+}
+
+impl Staging<'_> {
+    /// Moves what was replaced, now under the hidden name, to the trash; what is no directory goes at once.
+    fn trash(&self, lock: &Lock) -> Result<Option<Trashed>, Error> {
+        let parent = self.place.parent();
+        match rustix::fs::unlinkat(parent, lock.name(), AtFlags::empty()) {
+            Ok(()) => return Ok(None),
+            Err(Errno::ISDIR | Errno::PERM | Errno::ACCESS) => {}
+            Err(errno) => return Err(Error::io("remove what was replaced at", self.place.path(), errno)),
+        }
+        let (trashed, trash) = trash::move_in(parent, lock.name(), self.place.parent_path())?;
+        trash.leave();
+        Ok(Some(trashed))
     }
 }
 
@@ -216,20 +260,20 @@ fn names(parent: BorrowedFd<'_>, name: &CStr, root: BorrowedFd<'_>) -> bool {
         && FileType::from_raw_mode(a.st_mode) == FileType::Directory)
 }
 
-/// Deletes a hidden name in the foreground, whatever the caller's wish to stop: nothing is to be left behind.
-fn remove_now(parent: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<(), Error> {
+/// Deletes what a lock protects in the foreground, whatever the caller's wish to stop: nothing is to be left behind.
+fn remove_now(parent: BorrowedFd<'_>, lock: &Lock, path: &Path) -> Result<(), Error> {
     let deletion = Deletion {
         threads: thread_count(None),
         progress: &Progress::default(),
         cancel: &Cancel::default(),
         last: None,
     };
-    delete(parent, name, path, &deletion).map(|_| ())
+    delete_protected(parent, lock, path, &deletion).map(|_| ())
 }
 
 fn abandon(place: &Place, lock: Lock) {
-    let staged = place.parent_path().join(std::ffi::OsStr::new(&*lock.name().to_string_lossy()));
-    match remove_now(place.parent(), lock.name(), &staged) {
+    let staged = place.parent_path().join(OsStr::from_bytes(lock.name().to_bytes()));
+    match remove_now(place.parent(), &lock, &staged) {
         Ok(()) => lock.remove(place.parent()),
         // The next run in this place tries again.
         Err(_) => lock.leave(),

@@ -5,10 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 
-use super::delete::{Deletion, delete};
-use super::lock::{Found, Lock, Purpose, recognise};
+use super::delete::{Deletion, delete_directory};
+use super::lock::{Found, Lock, Purpose, Reach, recognise};
+use super::place::identity;
 use super::trash::GITIGNORE;
 use crate::error::Error;
 use crate::sys::{self, Listing, ListingBuffer};
@@ -21,8 +23,10 @@ pub(crate) struct Swept {
     pub(crate) deleted_entries: u64,
     /// The first name that could not be deleted, and why.
     pub(crate) failure: Option<Error>,
-    /// Whether there is trash, swept or not.
+    /// Whether there is trash that nobody is busy with, when something else was to be swept.
     pub(crate) saw_trash: bool,
+    /// Trash that an earlier reaper could not delete.
+    pub(crate) stuck_trash: Vec<PathBuf>,
 }
 
 /// Names of this user and machine in `parent`, whatever their purpose.
@@ -32,9 +36,11 @@ pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<Found>> {
     let directory = crate::sys::open_at(parent, c".", flags, Mode::empty())?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory.as_fd(), &mut buffer)?;
+    let shared_by_machines = sys::copies_on_the_server(sys::magic(parent)?);
+    let reach = if shared_by_machines { Reach::Boot } else { Reach::Machine };
     let mut all = Vec::new();
     while let Some(entry) = listing.next() {
-        if let Some(found) = recognise(entry?.name)
+        if let Some(found) = recognise(entry?.name, reach)
             && !all.contains(&found)
         {
             all.push(found);
@@ -51,14 +57,21 @@ pub(crate) fn sweep(
     deletion: &Deletion<'_>,
 ) -> Result<Swept, Error> {
     let found = find(parent).map_err(|errno| Error::io("read directory", parent_path, errno))?;
-    let saw_trash = found.iter().any(|found| found.purpose == Purpose::Trash);
-    let mut swept = Swept { saw_trash, ..Swept::default() };
-    for Found { name, .. } in found.into_iter().filter(|found| found.purpose == purpose) {
-        // Taken by another sweeper, or not to be had: theirs to deal with.
-        let Ok(Some(lock)) = Lock::take_or_make(parent, &name) else { continue };
+    let mut swept = Swept::default();
+    for Found { purpose: other, name } in found {
+        // Without a lock, or with one that somebody else holds, it is not to be touched.
+        let Ok(Some(lock)) = Lock::take(parent, &name) else { continue };
         let path = parent_path.join(OsStr::from_bytes(name.to_bytes()));
+        if other != purpose {
+            if other == Purpose::Trash {
+                swept.saw_trash = true;
+                swept.stuck_trash.extend(lock.has_failed().then_some(path));
+            }
+            lock.leave();
+            continue;
+        }
         let last = (purpose == Purpose::Trash).then_some(GITIGNORE);
-        match delete(parent, &name, &path, &Deletion { last, ..*deletion }) {
+        match delete_protected(parent, &lock, &path, &Deletion { last, ..*deletion }) {
             Ok(entries) => {
                 swept.deleted_entries += entries;
                 if entries > 0 {
@@ -71,10 +84,37 @@ pub(crate) fn sweep(
                 return Err(Error::Interrupted);
             }
             Err(error) => {
+                lock.record_failure();
                 swept.failure.get_or_insert(error);
                 lock.leave();
             }
         }
     }
     Ok(swept)
+}
+
+/// Deletes what a lock protects, if that is what its name stands for. Anything else under the name is left alone.
+pub(crate) fn delete_protected(
+    parent: BorrowedFd<'_>,
+    lock: &Lock,
+    path: &Path,
+    deletion: &Deletion<'_>,
+) -> Result<u64, Error> {
+    let failed = |errno| Error::io("open directory", path, errno);
+    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = match sys::open_at(parent, lock.name(), flags, Mode::empty()) {
+        Ok(found) => found,
+        Err(Errno::NOENT) => return Ok(0),
+        Err(errno) => return Err(failed(errno)),
+    };
+    if lock.protects(found.as_fd()) {
+        let stat = rustix::fs::fstat(&found).map_err(failed)?;
+        return delete_directory(parent, lock.name(), path, identity(&stat), deletion);
+    }
+    // Its maker was killed before it could write down what it had made, and had put nothing in it; or it is somebody else's.
+    match rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR) {
+        Ok(()) => Ok(1),
+        Err(Errno::NOENT) => Ok(0),
+        Err(_) => Err(Error::StagingLost(path.to_path_buf())),
+    }
 }

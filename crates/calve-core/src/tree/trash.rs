@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::lock::{Lock, Purpose};
+use super::place::identity;
 use crate::error::Error;
 use crate::report::Trashed;
 use crate::sys;
@@ -16,22 +17,24 @@ use crate::sys;
 /// Hides the trash from `git status`; deleted last.
 pub(crate) const GITIGNORE: &CStr = c".gitignore";
 
-/// Renames `name` in `parent` to a trash name beside it. Fails where the parent cannot be written to.
-pub(crate) fn move_in(parent: BorrowedFd<'_>, name: &CStr, parent_path: &Path) -> Result<Trashed, Error> {
+/// Renames the directory `name` in `parent` to a trash name beside it. Fails where the parent cannot be written to. The lock on the
+/// trash is the caller's: to delete under it, or to leave it to the reaper.
+pub(crate) fn move_in(parent: BorrowedFd<'_>, name: &CStr, parent_path: &Path) -> Result<(Trashed, Lock), Error> {
     let path = || parent_path.join(OsStr::from_bytes(name.to_bytes()));
     let failed = |errno| Error::io("move to the trash", path(), errno);
+    let moved = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+    let moved = identity(&moved);
     let lock = Lock::reserve(parent, Purpose::Trash).map_err(failed)?;
-    match rename(parent, name, lock.name()) {
+    match lock.record(moved).and_then(|()| rename(parent, name, lock.name())) {
         Ok(()) => {}
         Err(errno) => {
             lock.remove(parent);
             return Err(failed(errno));
         }
     }
-    hide_from_git(parent, lock.name());
+    hide_from_git(parent, lock.name(), moved);
     let name = OsStr::from_bytes(lock.name().to_bytes()).to_owned();
-    lock.leave();
-    Ok(Trashed { parent: parent_path.to_path_buf(), name })
+    Ok((Trashed { parent: parent_path.to_path_buf(), name }, lock))
 }
 
 fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> {
@@ -43,9 +46,13 @@ fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> 
 }
 
 /// git must not list the trash as untracked files. Best effort: a tree that cannot be written to shows until it is deleted.
-fn hide_from_git(parent: BorrowedFd<'_>, trash: &CStr) {
+fn hide_from_git(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(root) = crate::sys::open_at(parent, trash, directory, Mode::empty()) else { return };
+    // Somebody may have put another directory there meanwhile.
+    if !rustix::fs::fstat(&root).is_ok_and(|stat| identity(&stat) == moved) {
+        return;
+    }
     let _ = rustix::fs::fchmod(&root, Mode::RWXU);
     // A repository inside a repository is listed whatever its ignore files say.
     let _ = rustix::fs::renameat(&root, c".git", &root, c".git.calve-trash");

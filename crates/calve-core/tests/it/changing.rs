@@ -138,6 +138,110 @@ fn a_directory_that_vanishes_is_listed_and_leaves_no_empty_one() {
     assert!(noticed.is_some() && refused.is_some());
 }
 
+/// ENXIO ended the clone when the file was cut between looking for data and looking for the hole behind it.
+#[test]
+fn a_sparse_file_that_is_cut_is_listed() {
+    on_both(&["large"], |src| {
+        let file = fs::OpenOptions::new().write(true).open(src.join("large")).unwrap();
+        file.set_len(0).unwrap();
+        file.set_len(64 << 20).unwrap();
+        for piece in 0..64 {
+            std::os::unix::fs::FileExt::write_all_at(file.file(), b"data", piece << 20).unwrap();
+        }
+    });
+}
+
+/// Every entry may be as it was while it was cloned, and the clone may still be of no single moment.
+#[test]
+fn stable_is_about_the_whole_clone() {
+    for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::Tmpfs] {
+        for other in [None, Volume::new(FileSystem::Tmpfs)] {
+            let Some(volume) = Volume::new(file_system) else { return };
+            let src = volume.path().join("src");
+            calve_testkit::wide(src.join("many"), 2_000);
+            let tree = Tree::new(&src).file("a", "1").symlink("b", "x").dir("c");
+            let place = other.as_ref().map_or(volume.path(), Volume::path);
+            // Right after it was written: what is older than the clone is no change.
+            tree.file("a", "2");
+            let stable = options(|options| options.require = vec![Requirement::Stable]);
+            crate::cloning::clone_with(&stable, &src, place.join("quiet"));
+            for changed in ["a", "b", "c"] {
+                let stable = options(|options| options.require = vec![Requirement::Stable]);
+                let progress = std::sync::Arc::clone(&stable.progress);
+                let error = std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        // The root comes first, so all three are done; the 2,000 are not.
+                        while progress.entries() == 0 {
+                            std::thread::yield_now();
+                        }
+                        let path = src.join(changed);
+                        rustix::fs::chownat(
+                            rustix::fs::CWD,
+                            &path,
+                            Some(rustix::fs::Uid::from_raw(7)),
+                            None,
+                            rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
+                        )
+                        .unwrap();
+                    });
+                    crate::cloning::refused(&stable, &src, place.join("dst"))
+                });
+                // A directory may be noticed when its turn comes: its entries are made after the root's.
+                let whole = format!("src/{changed}` changed while the clone was made");
+                let noticed = if changed == "c" { "changed while" } else { &whole };
+                assert!(error.to_string().contains(noticed), "{error}");
+            }
+        }
+    }
+}
+
+/// A file under a lease is cloned when its holder has let go, and nobody waits who does not want to.
+#[test]
+fn a_lease_is_waited_for() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let tree = Tree::new(volume.path().join("src")).file("leased", "1").file("other", "2");
+    let hold = |seconds: &str| {
+        let program = "import fcntl, os, signal, sys, time\n\
+            signal.signal(signal.SIGIO, lambda *_: None)\n\
+            fd = os.open(sys.argv[1], os.O_RDWR)\n\
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+            print('held', flush=True)\n\
+            signal.pause()\n\
+            time.sleep(float(sys.argv[2]))\n\
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)\n";
+        let mut command = std::process::Command::new("python3");
+        command.args(["-c", program]).arg(tree.path().join("leased")).arg(seconds);
+        let mut holder = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(holder.stdout.take().unwrap()), &mut line).unwrap();
+        assert_eq!(line, "held\n");
+        holder
+    };
+    if !calve_testkit::require_program("python3") {
+        return;
+    }
+    let mut holder = hold("0.3");
+    let report = clone(tree.path(), volume.path().join("dst"));
+    assert!(holder.wait().unwrap().success());
+    assert!(report.elapsed.as_millis() >= 250, "{:?}", report.elapsed);
+    assert_eq!(fs::read(volume.path().join("dst/leased")).unwrap(), b"1");
+
+    let mut holder = hold("30");
+    let wish = CloneOptions::default();
+    let cancel = wish.cancel.clone();
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            cancel.cancel();
+        });
+        crate::cloning::refused(&wish, tree.path(), volume.path().join("dst-2"))
+    });
+    assert!(matches!(error, Error::Interrupted), "{error}");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert_holds(volume.path(), &["src", "dst"]);
+}
+
 #[test]
 fn a_quiet_source_is_stable() {
     for file_system in FileSystem::ALL {

@@ -179,6 +179,30 @@ fn trash_is_deleted_however_old_it_is() {
     assert_holds(volume.path(), &[]);
 }
 
+/// What was removed inside a project is not cloned with it while it waits to be deleted.
+#[test]
+fn trash_inside_the_source_is_not_cloned() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let tree = Tree::new(volume.path().join("src")).file("old/a", "1").file("sub/old/b", "1").file("kept", "1");
+    for old in ["old", "sub/old"] {
+        remove_tree(&tree.path().join(old), &RemoveOptions::default()).unwrap();
+    }
+    // Of another user, on another machine.
+    Tree::new(tree.path()).dir(".calve-staging-99-b-c-d/x").dir(".calve-staging-99-b-c-d.lock").file(".calve.toml", "");
+    for strategy in [Strategy::Reflink, Strategy::Copy, Strategy::Hardlink] {
+        let dst = volume.path().join(strategy.name());
+        let wish = options(|options| {
+            options.strategy = calve_core::Choice::Only(strategy);
+            options.verify = calve_core::Verify::Contents;
+        });
+        let report = clone_with(&wish, tree.path(), &dst);
+        assert_eq!(names_in(&dst), [".calve.toml", "kept", "sub"]);
+        assert_eq!(names_in(dst.join("sub")), [""; 0]);
+        assert!(report.skipped.iter().all(|skipped| skipped.reason == "calve's own"), "{:?}", report.skipped);
+        assert!(report.skipped.len() >= 4);
+    }
+}
+
 /// Node's `fs.cp` makes relative symlinks absolute; others follow them.
 #[test]
 fn symlinks_are_verbatim() {

@@ -34,6 +34,7 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failur
     if arguments.json {
         match receipts.first() {
             Some(receipt) if !several => output::json(receipt)?,
+            _ if arguments.dry_run => output::json(&receipt::plans(&receipts))?,
             _ => output::json(&receipt::clones(&receipts))?,
         }
     }
@@ -41,8 +42,9 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failur
 }
 
 fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) -> Result<Value, Failure> {
+    let failed = |error| Failure::Clone { error, src: src.to_path_buf() };
     if arguments.dry_run {
-        let plan = plan(src, dst, options)?;
+        let plan = plan(src, dst, options).map_err(failed)?;
         if !arguments.quiet {
             output::say(&receipt::plan_sentence(src, dst, &plan));
         }
@@ -51,7 +53,7 @@ fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) 
     let watch = Watch::start("cloned", &options.progress, arguments.quiet);
     let report = clone_tree(src, dst, options);
     drop(watch);
-    let report = report?;
+    let report = report.map_err(failed)?;
     delete_trash(&report);
     if !arguments.quiet {
         output::say(&receipt::sentence(&report));

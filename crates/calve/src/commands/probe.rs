@@ -9,39 +9,32 @@ use crate::{output, receipt};
 pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
     let dst = arguments.dst.as_ref().unwrap_or(&arguments.src);
     let report = probe(&arguments.src, dst)?;
-    if arguments.json {
-        output::json(&receipt::probe(&report))?;
-    } else {
-        print_table(&report).map_err(Failure::Output)?;
-    }
-    Ok(())
+    // The answer is the result of this command, so it goes to stdout.
+    if arguments.json { output::json(&receipt::probe(&report)) } else { output::result(&table(&report)) }
 }
 
-/// The answer is the result of this command, so it goes to stdout.
-fn print_table(report: &ProbeReport) -> std::io::Result<()> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
+fn table(report: &ProbeReport) -> String {
     let place = |place: &PlaceReport| {
         let (major, minor) = place.device;
         format!("{} ({}, device {major}:{minor})", Shown(&place.path), place.file_system)
     };
-    writeln!(out, "from  {}", place(&report.src))?;
-    writeln!(out, "to    {}", place(&report.dst))?;
+    let mut table = format!("from  {}\nto    {}\n", place(&report.src), place(&report.dst));
     for offer in &report.offers {
-        match &offer.refused {
-            None if offer.strategy == report.chosen => {
-                writeln!(out, "  {:<10} available; would be used", offer.strategy)?
-            }
-            None => writeln!(out, "  {:<10} available", offer.strategy)?,
-            Some(refused) => writeln!(out, "  {:<10} refused: {}", offer.strategy, refused.reason)?,
-        }
+        let answer = match &offer.refused {
+            None if Some(offer.strategy) == report.chosen => "available; would be used".to_owned(),
+            None => "available".to_owned(),
+            Some(refused) => format!("refused: {}", refused.reason),
+        };
+        table.push_str(&format!("  {:<10} {answer}\n", offer.strategy));
         if let Some(remedy) = offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref()) {
-            writeln!(out, "  {:<10} to have it: {remedy}", "")?;
+            table.push_str(&format!("  {:<10} to have it: {remedy}\n", ""));
         }
     }
     if report.copy_up_to_bytes > 0 {
         let limit = output::size(report.copy_up_to_bytes);
-        writeln!(out, "reflink copies files up to {limit}, where that is cheaper; --require cow shares them too")?;
+        let what =
+            format!("reflink copies files up to {limit}, where that is cheaper; --require cow shares them too\n");
+        table.push_str(&what);
     }
-    Ok(())
+    table
 }

@@ -18,7 +18,7 @@ pub(crate) fn start(parent: &Path) {
     let _ = Command::new(program)
         .arg("__reap")
         .stdin(Stdio::from(directory))
-        .stdout(Stdio::inherit())
+        .stdout(Stdio::null())
         .stderr(Stdio::null())
         .current_dir("/")
         .spawn();

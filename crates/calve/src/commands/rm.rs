@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{Cancel, Error, Progress, RemoveOptions, RemoveReport, Shown, Wait, remove_tree};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{protected, reap};
 use crate::cli::RmArguments;
 use crate::failure::{Failure, INTERRUPTED};
-use crate::output::{count, duration};
+use crate::output::{duration, entries};
 use crate::progress_bar::Watch;
 use crate::{output, receipt};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
         }
     }
     if arguments.json {
-        output::json(&json!({ "schema": "calve.remove/1", "removed": removed }))?;
+        output::json(&if arguments.dry_run { receipt::would_remove(&removed) } else { receipt::removals(&removed) })?;
     }
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
@@ -42,6 +42,7 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
 const UNFINISHED: &str =
     "what is left has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that place deletes it";
 
+/// What goes into the report: a receipt, or the path alone when nothing is to be done.
 fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<Option<Value>, Failure> {
     if arguments.dry_run {
         match calve_core::check_removable(path, options) {
@@ -51,7 +52,7 @@ fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<
         if !arguments.quiet {
             output::say(&format!("would remove `{}`", Shown(path)));
         }
-        return Ok(None);
+        return Ok(Some(receipt::path(path)));
     }
     let watch = Watch::start("deleted", &options.progress, arguments.quiet);
     let removed = remove_tree(path, options);
@@ -78,6 +79,6 @@ fn sentence(report: &RemoveReport) -> String {
     let path = Shown(&report.path);
     match &report.trashed {
         Some(_) => format!("removed `{path}` in {took}; its files are being deleted in the background"),
-        None => format!("removed `{path}`: {} entries deleted in {took}", count(report.deleted)),
+        None => format!("removed `{path}`: {} deleted in {took}", entries(report.deleted)),
     }
 }

@@ -213,6 +213,18 @@ fn the_disk_is_full_in_the_middle() {
 }
 
 #[test]
+fn what_is_not_yet_on_the_disk_does_not_make_it_look_full() {
+    // XFS reserves several blocks for each of these files until they are written back.
+    let (Some(here), Some(there)) = (Spot::on(FileSystem::Tmpfs), Volume::with_size(FileSystem::Xfs, 300 << 20)) else {
+        return;
+    };
+    wide(here.join("src"), 2000);
+    for round in 0..15 {
+        cp().arg(here.join("src")).arg(there.path().join(format!("{round}"))).succeeds();
+    }
+}
+
+#[test]
 fn there_are_no_more_inodes() {
     let builder = Volume::builder(FileSystem::Ext4).size_bytes(64 << 20).mkfs_args(["-N", "128"]);
     let Some(volume) = builder.mount() else { return };

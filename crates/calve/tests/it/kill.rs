@@ -211,6 +211,22 @@ fn an_interrupted_clone_leaves_nothing_and_says_only_that() {
 }
 
 #[test]
+fn signals_that_were_ignored_from_the_start_stop_nothing() {
+    for (name, signal) in [("HUP", Signal::HUP), ("INT", Signal::INT)] {
+        let Some(spot) = wide_spot(10_000) else { return };
+        let running = stopped_when(
+            || cp().args(["src", "dst"]).within(&spot).in_shell(&format!("trap '' {name};"), ""),
+            || staged(&spot).is_some_and(|staged| count(&staged) > 100) && !spot.join("dst").exists(),
+            || remove_deep(spot.join("dst")),
+        );
+        send(running.id(), signal);
+        send(running.id(), Signal::CONT);
+        running.wait().ended(0);
+        assert_same(spot.join("src"), spot.join("dst"));
+    }
+}
+
+#[test]
 fn an_interrupted_replacement_leaves_the_old_one() {
     let Some(spot) = wide_spot(10_000) else { return };
     spot.tree("dst").file("old", b"1");

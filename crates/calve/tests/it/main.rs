@@ -4,9 +4,11 @@
 
 mod bad_input;
 mod contract;
+mod documents;
 mod faults;
 mod kill;
 mod limits;
+mod messages;
 mod probe;
 mod process;
 mod program;

@@ -213,6 +213,18 @@ impl Ran {
     }
 }
 
+/// The keys of a JSON object, sorted.
+pub(crate) fn keys(object: &Value) -> Vec<&str> {
+    let mut keys = keys_in_order(object);
+    keys.sort_unstable();
+    keys
+}
+
+/// The keys of a JSON object, in the order in which they were printed.
+pub(crate) fn keys_in_order(object: &Value) -> Vec<&str> {
+    object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
 /// The program at a place that every user can reach.
 pub(crate) struct Reachable {
     program: PathBuf,

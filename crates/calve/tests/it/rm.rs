@@ -3,6 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use calve_testkit::{
     BindMount, FileSystem, Tree, Volume, everything, fingerprint, node_modules_like, require_program, require_root,
@@ -12,7 +14,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::process::{reapers, send};
-use crate::program::{Reachable, cp, rm};
+use crate::program::{Reachable, cp, keys, rm};
 use crate::spot::{Spot, eventually, eventually_nothing_left, leftovers, names, nothing_left};
 
 #[test]
@@ -33,10 +35,6 @@ fn it_returns_before_the_files_are_deleted_and_a_reaper_deletes_them() {
         eventually_nothing_left(&spot);
         spot.holds(&[]);
     }
-}
-
-fn keys(object: &serde_json::Value) -> Vec<&str> {
-    object.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 #[test]
@@ -347,6 +345,17 @@ fn a_reaper_that_was_killed_is_succeeded_by_the_next_commands() {
     spot.holds(&["new", "src"]);
 }
 
+/// The session of a process: field 6 of its stat, counted from behind its name. `None` when it has ended.
+fn session(id: u32) -> Option<u32> {
+    let stat = fs_err::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let mut fields = after_name.split_whitespace();
+    if fields.next()? == "Z" {
+        return None;
+    }
+    fields.nth(2)?.parse().ok()
+}
+
 #[test]
 fn the_reaper_lets_go_of_pipe_and_terminal() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
@@ -364,21 +373,24 @@ fn the_reaper_lets_go_of_pipe_and_terminal() {
             !at_work.is_empty() || shell.try_wait().unwrap().is_some()
         });
         let Some(&reaper) = at_work.first() else { continue };
+        // In a session of its own, so without a terminal. It begins one as soon as it runs.
+        eventually("it has a session of its own, or has ended", || session(reaper).is_none_or(|own| own == reaper));
         // It is held, and the pipe is closed all the same.
         send(reaper, Signal::STOP);
-        eventually("the pipe is closed", || shell.try_wait().unwrap().is_some());
-        let stat = fs_err::read_to_string(format!("/proc/{reaper}/stat")).unwrap_or_default();
         let output = fs_err::read_link(format!("/proc/{reaper}/fd/1"));
-        let ended = leftovers(&spot).is_empty();
+        let ended = session(reaper).is_none();
+        let give_up = Instant::now() + Duration::from_secs(10);
+        while shell.try_wait().unwrap().is_none() && Instant::now() < give_up {
+            sleep(Duration::from_millis(1));
+        }
+        let closed = shell.try_wait().unwrap().is_some();
         send(reaper, Signal::CONT);
+        shell.wait().unwrap();
         eventually_nothing_left(&spot);
         if ended {
             continue;
         }
-        // In a session of its own (field 6 is its own number), without a terminal (field 7).
-        let (_, after_name) = stat.rsplit_once(") ").unwrap();
-        let fields: Vec<_> = after_name.split_whitespace().collect();
-        assert_eq!((fields[3], fields[4]), (reaper.to_string().as_str(), "0"), "{stat}");
+        assert!(closed, "the pipe was open as long as the reaper lived");
         assert_eq!(output.unwrap(), Path::new("/dev/null"));
         return;
     }

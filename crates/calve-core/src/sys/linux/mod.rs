@@ -103,7 +103,7 @@ pub(crate) fn private_descriptors(keep: &[BorrowedFd<'_>]) {
                 return;
             }
         }
-        first = stop.saturating_add(1);
+        first = first.max(stop.saturating_add(1));
     }
 }
 
@@ -327,17 +327,22 @@ pub(crate) fn magic(fd: BorrowedFd<'_>) -> Result<u64> {
 /// Makes the calling process one that is not felt: lowest CPU share, and no disk time while others want it.
 pub(crate) fn lower_priority() {
     let _ = rustix::process::setpriority_process(None, 19);
-    const IOPRIO_SET: std::ffi::c_long = IOPRIO_SET_NUMBER;
     const WHO_PROCESS: std::ffi::c_int = 1;
     const CLASS_IDLE: std::ffi::c_int = 3 << 13;
-    // SAFETY: three integer arguments; it changes the scheduling of the calling thread only, and a failure is harmless.
-    unsafe { syscall(IOPRIO_SET, WHO_PROCESS, 0 as std::ffi::c_int, CLASS_IDLE) };
+    if let Some(ioprio_set) = IOPRIO_SET {
+        // SAFETY: three integer arguments; it changes the scheduling of the calling thread only, and a failure is harmless.
+        unsafe { syscall(ioprio_set, WHO_PROCESS, 0 as std::ffi::c_int, CLASS_IDLE) };
+    }
 }
 
-#[cfg(target_arch = "x86_64")]
-const IOPRIO_SET_NUMBER: std::ffi::c_long = 251;
-#[cfg(not(target_arch = "x86_64"))]
-const IOPRIO_SET_NUMBER: std::ffi::c_long = 30;
+/// The system call's number, where it is known.
+const IOPRIO_SET: Option<std::ffi::c_long> = if cfg!(target_arch = "x86_64") {
+    Some(251)
+} else if cfg!(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64")) {
+    Some(30)
+} else {
+    None
+};
 
 /// 64 random bits, for names that nobody can guess or collide with.
 pub(crate) fn random() -> u64 {

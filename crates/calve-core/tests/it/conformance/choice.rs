@@ -29,7 +29,7 @@ fn the_fastest_that_each_file_system_offers_is_taken() {
         let planned = plan(&src, &dst, &CloneOptions::default()).unwrap();
         assert_eq!((planned.strategy, strategies(&planned.refused)), (expected, better.clone()));
         let probed = probe(&src, &dst).unwrap();
-        assert_eq!((probed.chosen, probed.src.file_system.as_str()), (expected, file_system.name()));
+        assert_eq!((probed.chosen, probed.src.file_system.as_str()), (Some(expected), file_system.name()));
         assert_holds(volume.path(), &["src"]);
         let report = clone(&src, &dst);
         assert_eq!((report.strategy, strategies(&report.refused)), (expected, better));

@@ -84,6 +84,83 @@ fn nested_ones_cannot_be_taken_at_one_moment() {
     assert!(!volume.path().join("dst/sub/first/inside").exists());
 }
 
+/// Nobody can look into the clone of what was private before it is there, and the last thing it gets is the source's own mode.
+#[test]
+fn a_staged_snapshot_is_private() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let src = volume.path().join("src");
+    subvolume(&src);
+    calve_testkit::wide(src.join("many"), 2_000);
+    Tree::new(&src).acl("", "u::rwx,u:7:r-x,g::r-x,m::rwx,o::r-x,d:u::rwx,d:g::r-x,d:o::---").mtime("", 77, 7);
+    let mut wish = only(Strategy::Snapshot);
+    // Which takes a while.
+    wish.verify = calve_core::Verify::Contents;
+    let place = volume.path().join("place");
+    fs::create_dir(&place).unwrap();
+    let mut seen = std::collections::BTreeMap::<u32, usize>::new();
+    std::thread::scope(|scope| {
+        let work = scope.spawn(|| clone_with(&wish, &src, place.join("dst")));
+        while !work.is_finished() {
+            for entry in fs::read_dir(&place).unwrap() {
+                let name = entry.unwrap().file_name();
+                let lock = name.as_encoded_bytes().ends_with(b".lock");
+                if !lock && let (true, Ok(stat)) = (name != "dst", rustix::fs::lstat(place.join(&name))) {
+                    *seen.entry(stat.st_mode & 0o7777).or_default() += 1;
+                }
+            }
+        }
+    });
+    let private = seen.get(&0o700).copied().unwrap_or_default();
+    assert!(private > 0 && private * 2 > seen.values().sum(), "{seen:?}");
+    assert_same(&src, place.join("dst"));
+}
+
+/// A clone of one's own subvolume failed when somebody else's was nested in it: only its owner may snapshot that.
+#[test]
+fn somebody_elses_nested_subvolume_is_no_failure() {
+    const CASES: [(&str, &str); 3] = [
+        ("direct", "only the owner of the nested subvolume"),
+        ("deep", "only the owner of the nested subvolume"),
+        ("locked", "you may not change"),
+    ];
+    if let Some(place) = child::place() {
+        for (case, reason) in CASES {
+            let report = clone(place.join(case), place.join(format!("{case}-dst")));
+            assert_eq!(report.strategy, Strategy::Reflink);
+            assert!(report.refused[0].reason.contains(reason), "{:?}", report.refused);
+            assert!(place.join(format!("{case}-dst/one/two/file")).exists());
+        }
+        assert_eq!(clone(place.join("own"), place.join("own-dst")).strategy, Strategy::Snapshot);
+        assert_same(place.join("own"), place.join("own-dst"));
+        return;
+    }
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let place = volume.path().join("place");
+    fs::create_dir(&place).unwrap();
+    for case in ["direct", "deep", "locked", "own"] {
+        for path in ["", "one", "one/two"] {
+            subvolume(place.join(case).join(path));
+        }
+        let tree = Tree::new(place.join(case)).file("one/two/file", vec![b'x'; 10_000]).mode("one/two/file", 0o644);
+        let (uid, gid) = (Unprivileged::UID, Unprivileged::GID);
+        let mut tree = tree.owner("", uid, gid).owner("one/two/file", uid, gid);
+        if case != "direct" {
+            tree = tree.owner("one", uid, gid);
+        }
+        if case != "deep" {
+            tree = tree.owner("one/two", uid, gid);
+        }
+        if case == "locked" {
+            tree = tree.dir("one/two/between");
+            subvolume(tree.path().join("one/two/between/three"));
+            let _ = tree.owner("one/two/between/three", uid, gid);
+        }
+    }
+    Tree::new(volume.path()).owner("place", Unprivileged::UID, Unprivileged::GID);
+    let name = "conformance::subvolumes::somebody_elses_nested_subvolume_is_no_failure";
+    child::run_copied(name, &volume, &place, |program| Unprivileged::command(program));
+}
+
 #[test]
 fn an_owner_may_snapshot_and_others_may_not() {
     if let Some(place) = child::place() {

@@ -1,0 +1,169 @@
+//! `--require stable`: whether anything in the source changed between the first look at it and the last.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, FileType, Mode, Stat};
+use rustix::io::Errno;
+
+use super::exclude::{Exclude, is_calves_own};
+use super::metadata::same_version;
+use super::node::Node;
+use super::pool::Pool;
+use crate::error::Error;
+use crate::options::Mounts;
+use crate::progress::Cancel;
+use crate::source::Source;
+use crate::sys::{self, Listing, ListingBuffer};
+
+/// A moment in the time of the source's file system: whatever changes later has a later change time (ctime).
+///
+/// Such times come from a clock that ticks every 1 to 10 ms, so the moment lasts until the next tick has been seen. What changed
+/// before that tick is cloned as it is then. File systems that keep whole seconds only (ext3, FAT) do not show a change within
+/// the second of the moment; the clock of a network file system's server is taken to agree with this machine's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+/// A tick takes at most 10 ms (100 Hz).
+const TICK: Duration = Duration::from_millis(11);
+
+impl Moment {
+    /// Now. `staged` is the staged directory: where it is on the source's device, it tells the time.
+    pub(crate) fn now(source: &Source, staged: BorrowedFd<'_>) -> sys::Result<Self> {
+        if rustix::fs::fstat(staged)?.st_dev != source.stat().st_dev {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+            std::thread::sleep(TICK);
+            return Ok(Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec });
+        }
+        // Any change of the inode will do, even one that changes nothing.
+        let tick = || {
+            rustix::fs::fchmod(staged, Mode::RWXU)?;
+            rustix::fs::fstat(staged).map(|stat| Self::of(&stat))
+        };
+        let moment = tick()?;
+        let patience = Instant::now() + 5 * TICK;
+        while tick()? <= moment && Instant::now() < patience {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        Ok(moment)
+    }
+
+    #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
+    fn of(stat: &Stat) -> Self {
+        Self { seconds: stat.st_ctime as i64, nanoseconds: stat.st_ctime_nsec as i64 }
+    }
+}
+
+/// What is looked at once more.
+pub(crate) struct Quiet<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) since: Moment,
+    pub(crate) exclude: &'a Exclude,
+    pub(crate) mounts: Mounts,
+    pub(crate) threads: usize,
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// An entry (relative to the source) that has changed since the moment, if there is one.
+pub(crate) fn changed(quiet: &Quiet<'_>) -> Result<Option<PathBuf>, Error> {
+    let (source, since) = (quiet.source, quiet.since);
+    let failed = |errno| Error::io("stat", source.path(), errno);
+    let differs = |now: &Stat| Moment::of(now) > since || !same_version(source.stat(), now);
+    if let Some((name, _)) = source.single() {
+        return match rustix::fs::statat(source.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(now) => Ok(differs(&now).then(PathBuf::new)),
+            Err(Errno::NOENT) => Ok(Some(PathBuf::new())),
+            Err(errno) => Err(failed(errno)),
+        };
+    }
+    let root = rustix::fs::fstat(source.directory()).map_err(failed)?;
+    if differs(&root) {
+        return Ok(Some(PathBuf::new()));
+    }
+    let pool = Pool::new(quiet.threads, quiet.cancel.clone());
+    let found = pool.run(Node::root(), |pool| {
+        let mut buffer = ListingBuffer::new();
+        let mut found = None;
+        while let Some(node) = pool.next() {
+            match look(quiet, pool, &node, &root, &mut buffer) {
+                Ok(None) => {}
+                Ok(Some(path)) => {
+                    found = Some(path);
+                    pool.stop();
+                }
+                Err(error) => pool.fail(error),
+            }
+        }
+        found
+    })?;
+    Ok(found.into_iter().flatten().min())
+}
+
+/// One directory: the first entry that has changed. Those below are given to the pool.
+fn look(
+    quiet: &Quiet<'_>,
+    pool: &Pool<Arc<Node>>,
+    node: &Arc<Node>,
+    root: &Stat,
+    buffer: &mut ListingBuffer,
+) -> Result<Option<PathBuf>, Error> {
+    let failed = |operation, path: &Path, errno| Error::io(operation, quiet.source.path().join(path), errno);
+    let directory = match node.open_source(quiet.source.directory()) {
+        Ok(directory) => directory,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Some(node.path())),
+        Err(errno) => return Err(failed("open directory", &node.path(), errno)),
+    };
+    let mut listing = Listing::new(directory.as_fd(), buffer).map_err(|e| failed("read directory", &node.path(), e))?;
+    while let Some(entry) = listing.next() {
+        let entry = entry.map_err(|errno| failed("read directory", &node.path(), errno))?;
+        if pool.stopped() {
+            return Ok(None);
+        }
+        match one(quiet, node, directory.as_fd(), entry.name, root) {
+            Ok(Looked::Quiet) => {}
+            Ok(Looked::Below) => pool.give(Node::child(node, entry.name)),
+            Ok(Looked::Changed) | Err(Errno::NOENT) => return Ok(Some(node.path_of(entry.name))),
+            Err(errno) => return Err(failed("stat", &node.path_of(entry.name), errno)),
+        }
+    }
+    Ok(None)
+}
+
+enum Looked {
+    Quiet,
+    /// A directory that has not changed; there is more in it.
+    Below,
+    Changed,
+}
+
+fn one(
+    quiet: &Quiet<'_>,
+    node: &Arc<Node>,
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    root: &Stat,
+) -> sys::Result<Looked> {
+    if is_calves_own(name) {
+        return Ok(Looked::Quiet);
+    }
+    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let is_directory = kind == FileType::Directory;
+    // Neither is cloned.
+    if kind == FileType::Socket
+        || !quiet.exclude.is_empty() && quiet.exclude.matches(&node.path_of(name), is_directory)
+    {
+        return Ok(Looked::Quiet);
+    }
+    if Moment::of(&stat) > quiet.since {
+        return Ok(Looked::Changed);
+    }
+    let stays_out = quiet.mounts == Mounts::Stay && stat.st_dev != root.st_dev;
+    Ok(if is_directory && !stays_out { Looked::Below } else { Looked::Quiet })
+}

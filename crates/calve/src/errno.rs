@@ -1,0 +1,64 @@
+//! The names of error numbers, for receipts.
+
+use rustix::io::Errno;
+
+/// "EXDEV". Of two names for one number, the one that the kernel's manual pages prefer.
+pub(crate) fn name(errno: i32) -> String {
+    let known = NAMES.iter().find(|(number, _)| number.raw_os_error() == errno);
+    known.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
+}
+
+/// Those that calls on files can end with.
+const NAMES: &[(Errno, &str)] = &[
+    (Errno::PERM, "EPERM"),
+    (Errno::NOENT, "ENOENT"),
+    (Errno::INTR, "EINTR"),
+    (Errno::IO, "EIO"),
+    (Errno::NXIO, "ENXIO"),
+    (Errno::TOOBIG, "E2BIG"),
+    (Errno::BADF, "EBADF"),
+    (Errno::AGAIN, "EAGAIN"),
+    (Errno::NOMEM, "ENOMEM"),
+    (Errno::ACCESS, "EACCES"),
+    (Errno::BUSY, "EBUSY"),
+    (Errno::EXIST, "EEXIST"),
+    (Errno::XDEV, "EXDEV"),
+    (Errno::NODEV, "ENODEV"),
+    (Errno::NOTDIR, "ENOTDIR"),
+    (Errno::ISDIR, "EISDIR"),
+    (Errno::INVAL, "EINVAL"),
+    (Errno::NFILE, "ENFILE"),
+    (Errno::MFILE, "EMFILE"),
+    (Errno::NOTTY, "ENOTTY"),
+    (Errno::TXTBSY, "ETXTBSY"),
+    (Errno::FBIG, "EFBIG"),
+    (Errno::NOSPC, "ENOSPC"),
+    (Errno::SPIPE, "ESPIPE"),
+    (Errno::ROFS, "EROFS"),
+    (Errno::MLINK, "EMLINK"),
+    (Errno::RANGE, "ERANGE"),
+    (Errno::NAMETOOLONG, "ENAMETOOLONG"),
+    (Errno::NOSYS, "ENOSYS"),
+    (Errno::NOTEMPTY, "ENOTEMPTY"),
+    (Errno::LOOP, "ELOOP"),
+    (Errno::OVERFLOW, "EOVERFLOW"),
+    (Errno::ILSEQ, "EILSEQ"),
+    (Errno::OPNOTSUPP, "EOPNOTSUPP"),
+    (Errno::NOTSUP, "ENOTSUP"),
+    (Errno::TIMEDOUT, "ETIMEDOUT"),
+    (Errno::STALE, "ESTALE"),
+    (Errno::DQUOT, "EDQUOT"),
+    (Errno::CANCELED, "ECANCELED"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_number_is_always_text() {
+        assert_eq!(name(Errno::XDEV.raw_os_error()), "EXDEV");
+        assert_eq!(name(Errno::OPNOTSUPP.raw_os_error()), "EOPNOTSUPP");
+        assert_eq!(name(9999), "errno 9999");
+    }
+}

@@ -1,0 +1,77 @@
+//! What users read when something is not as it should be, and what they can do next.
+
+use calve_testkit::{FileSystem, fingerprint, require_root};
+
+use crate::program::{Reachable, cp, probe, rm};
+use crate::spot::Spot;
+
+#[test]
+fn an_option_may_stand_between_the_paths() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("a", b"1").file("b", b"2").dir("there");
+    cp().args(["a", "--strategy", "copy", "new"]).within(&spot).succeeds();
+    cp().args(["a", "-q", "b", "--json", "there"]).within(&spot).succeeds();
+    spot.holds(&["a", "b", "new", "there"]);
+    cp().args(["a", "--strategy", "copy"]).within(&spot).fails(2).hints().says(&["where to?", "`a`"]);
+}
+
+#[test]
+fn what_is_no_name_cannot_be_replaced() {
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    spot.tree("work/deep");
+    let before = fingerprint(&spot);
+    for dst in [".", "..", "./", "../deep/..", "/", "//"] {
+        let ran = cp().args(["-T", "--replace", "../../src", dst]).within(spot.join("work/deep")).fails(1).hints();
+        assert!(!ran.stderr.contains("--replace"), "{}", ran.stderr);
+        ran.says(&["cannot be replaced"]);
+        before.assert_unchanged(&spot);
+    }
+}
+
+#[test]
+fn more_threads_than_there_can_be_are_refused() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("a", b"1");
+    cp().args(["--threads", "65", "a", "new"]).within(&spot).fails(2).says(&["--threads", "1 to 64"]);
+    cp().args(["--threads", "64", "a", "new"]).within(&spot).succeeds();
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("a", b"1");
+    for command in [probe(), probe().arg("--json"), cp().args(["-q", "--json", "a", "b"])] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command.within(&spot).command().stdout(writer).output().unwrap();
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+    }
+}
+
+#[test]
+fn one_entry_is_not_several() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("a", b"1");
+    rm().args(["--wait", "a"]).within(&spot).succeeds().says(&["1 entry deleted"]);
+}
+
+#[test]
+fn excluding_is_advised_for_what_is_inside_the_source_only() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    spot.tree("src").file("closed/a", b"1").mode("closed", 0o700);
+    spot.tree("").dir("alone").mode("alone", 0o700).dir("place").mode("place", 0o555);
+    let reachable = Reachable::new();
+    let says_exclude = |arguments: [&str; 2]| {
+        let ran = cp().args(arguments).within(&spot).by_somebody_else(&reachable).fails(1).hints();
+        ran.stderr.contains("--exclude")
+    };
+    assert!(says_exclude(["src", "new"]));
+    assert!(!says_exclude(["alone", "new"]));
+    assert!(!says_exclude(["place", "place/new"]) && !says_exclude(["place", "alone/new"]));
+    let ran = rm().arg("src/closed").within(&spot).by_somebody_else(&reachable).fails(1).hints();
+    assert!(!ran.stderr.contains("--exclude"), "{}", ran.stderr);
+}
