@@ -6,6 +6,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::error::Error;
+use crate::guard;
 use crate::options::{CloneOptions, Existing};
 use crate::source::Source;
 use crate::sys;
@@ -16,7 +17,6 @@ use crate::tree::notes::Notes;
 use crate::tree::place::{Place, identity, is_inside};
 use crate::tree::pool::thread_count;
 use crate::tree::sweep::sweep;
-use crate::guard;
 
 /// A clone that makes sense.
 pub(crate) struct Checked {
@@ -86,7 +86,11 @@ pub(crate) fn sweep_leftovers(place: &Place, notes: &Notes, options: &CloneOptio
         notes.warn("not_swept", None, format!("could not remove what an earlier run had left: {error}"));
     }
     for path in swept.stuck_trash {
-        notes.warn("trash_stuck", Some(path), "removed earlier, but its files cannot be deleted; see who owns them".into());
+        notes.warn(
+            "trash_stuck",
+            Some(path),
+            "removed earlier, but its files cannot be deleted; see who owns them".into(),
+        );
     }
     Ok(swept.saw_trash)
 }

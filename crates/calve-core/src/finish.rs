@@ -60,7 +60,9 @@ pub(crate) fn finish(
     match source.single() {
         Some((name, _)) => staging.publish_inside(name.to_owned()),
         None => match (&outcome.whole, staging.root()) {
-            (Some(whole), Some(root)) => reopen(root, whole, &notes).map_err(io("set the mode of the staged tree of"))?,
+            (Some(whole), Some(root)) => {
+                reopen(root, whole, &notes).map_err(io("set the mode of the staged tree of"))?
+            }
             _ => seal(source, &staging, &notes, place)?,
         },
     }

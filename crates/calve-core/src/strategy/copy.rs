@@ -44,10 +44,9 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
     let Some(dst_root) = job.staging.root() else {
         return Err(Failure::Refused(Reason::new("no staged directory")));
     };
+    let untold = |errno| Error::io("tell the time in a staging directory in", job.staging.parent_path(), errno);
     let started = match job.options.requires(Requirement::Stable) {
-        true => Some(Moment::now(job.source, dst_root).map_err(|errno| {
-            Error::io("tell the time in a staging directory in", job.staging.parent_path(), errno)
-        })?),
+        true => Some(Moment::now(job.source, dst_root).map_err(untold)?),
         false => None,
     };
     let scope = match job.source.single() {

@@ -1,12 +1,14 @@
 //! Moving the bytes of one file: by sharing extents, or by reading and writing.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::fs::Stat;
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
+use super::fill::open_source;
 use super::metadata::Fault;
 use crate::progress::Cancel;
 use crate::sys::{self, retry};
@@ -49,28 +51,34 @@ pub(crate) struct Mover<'a> {
     flush: &'a Flush,
 }
 
-/// When the source's file system is asked to write back everything: after two slow reflinks of small files, once.
+/// When the source's file system is asked to write back everything: when several of the first reflinks of small files are slow.
+///
+/// Fresh files show at once. Later on a slow reflink has other reasons (a lock, a busy disk), and the clone's own data would be
+/// what is written back.
 #[derive(Debug, Default)]
 pub(crate) struct Flush {
+    seen: AtomicUsize,
     slow: AtomicUsize,
 }
 
 impl Flush {
-    const AFTER: usize = 2;
+    const WATCHED: usize = 64;
+    const SLOW_ONES: usize = 8;
 
     /// For a single file, after which none follows that would profit.
     pub(crate) fn never() -> Self {
-        Self { slow: AtomicUsize::new(Self::AFTER) }
+        Self { seen: AtomicUsize::new(Self::WATCHED), slow: AtomicUsize::default() }
     }
 
     /// Whether now is the time. A large file may be slow because of its many extents.
     fn is_due(&self, bytes: u64, took: Duration) -> bool {
         const SLOW: Duration = Duration::from_millis(2);
         const LARGE_BYTES: u64 = 1 << 20;
-        took > SLOW
+        self.seen.load(Ordering::Relaxed) < Self::WATCHED
+            && self.seen.fetch_add(1, Ordering::Relaxed) < Self::WATCHED
+            && took > SLOW
             && bytes < LARGE_BYTES
-            && self.slow.load(Ordering::Relaxed) < Self::AFTER
-            && self.slow.fetch_add(1, Ordering::Relaxed) + 1 == Self::AFTER
+            && self.slow.fetch_add(1, Ordering::Relaxed) + 1 == Self::SLOW_ONES
     }
 }
 
@@ -114,6 +122,29 @@ impl<'a> Mover<'a> {
         }
     }
 
+    /// Copies a small file whose contents are in memory. `None` when they are not, or it has holes: a reflink then costs less
+    /// than reading the disk.
+    pub(crate) fn copy_if_cached(
+        &mut self,
+        src: BorrowedFd<'_>,
+        dst: BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> Result<Option<Moved>, Fault> {
+        let size = size(stat);
+        if has_holes(stat) || size > BUFFER_BYTES as u64 {
+            return Ok(None);
+        }
+        if self.buffer.is_empty() {
+            self.buffer.resize(BUFFER_BYTES, 0);
+        }
+        let wanted = usize::try_from(size).unwrap_or(BUFFER_BYTES);
+        if sys::read_cached(src, &mut self.buffer[..wanted]) != Some(wanted) {
+            return Ok(None);
+        }
+        write_all(dst, &self.buffer[..wanted])?;
+        Ok(Some(Moved { written: size, ..Moved::default() }))
+    }
+
     /// Reads `src` and writes `dst`, holes left out.
     pub(crate) fn copy(
         &mut self,
@@ -126,8 +157,9 @@ impl<'a> Mover<'a> {
         if self.buffer.is_empty() {
             self.buffer.resize(BUFFER_BYTES, 0);
         }
-        let has_holes = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512) < size;
-        if has_holes && let Some(moved) = self.copy_around_holes(src, dst, size)? {
+        if has_holes(stat)
+            && let Some(moved) = self.copy_around_holes(src, dst, size)?
+        {
             return Ok(moved);
         }
         if on_server && let Some(moved) = self.copy_on_server(src, dst, size)? {
@@ -238,6 +270,34 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
     }
 }
 
+/// Fewer blocks than the size would need.
+fn has_holes(stat: &Stat) -> bool {
+    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512) < size(stat)
+}
+
+/// [`open_source`] for the contents of a file, without waiting for a FIFO's writer.
+///
+/// A file under somebody's lease (fcntl(2), `F_SETLEASE`) is opened when they have let go of it, which they have been told to do
+/// by then; EAGAIN when they do not within the time that the kernel gives them by default.
+pub(crate) fn open_contents(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    stopped: impl Fn() -> bool,
+) -> sys::Result<OwnedFd> {
+    const PATIENCE: Duration = Duration::from_secs(45);
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut until = None;
+    loop {
+        match open_source(directory, name, flags) {
+            Err(Errno::AGAIN) if stopped() => return Err(Errno::CANCELED),
+            Err(Errno::AGAIN) if Instant::now() < *until.get_or_insert_with(|| Instant::now() + PATIENCE) => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => return other,
+        }
+    }
+}
+
 pub(crate) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
@@ -266,11 +326,14 @@ mod tests {
     #[test]
     fn everything_is_written_back_once_and_only_for_several_small_files() {
         let (slow, quick) = (Duration::from_millis(3), Duration::from_millis(1));
-        let flush = Flush::default();
-        let cases = [(10 << 20, slow), (10 << 20, slow), (1000, quick), (1000, slow), (2000, quick), (1 << 20, slow)];
-        assert!(cases.iter().all(|(bytes, took)| !flush.is_due(*bytes, *took)));
-        assert!(flush.is_due(1000, slow));
-        assert!(!flush.is_due(1000, slow) && !flush.is_due(1000, slow));
-        assert!((0..5).all(|_| !Flush::never().is_due(1000, slow)));
+        let times = |flush: &Flush, bytes, took, count| (0..count).filter(|_| flush.is_due(bytes, took)).count();
+        let fresh = Flush::default();
+        assert_eq!(times(&fresh, 10 << 20, slow, 20), 0, "large files");
+        assert_eq!(times(&fresh, 1000, quick, 20), 0, "quick ones");
+        assert_eq!(times(&fresh, 1000, slow, 100), 1, "once");
+        let written_back = Flush::default();
+        assert_eq!(times(&written_back, 1000, quick, 64), 0);
+        assert_eq!(times(&written_back, 1000, slow, 100), 0, "only at the beginning");
+        assert_eq!(times(&Flush::never(), 1000, slow, 100), 0);
     }
 }

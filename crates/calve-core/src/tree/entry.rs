@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
-use super::contents::{Contents, Moved, Reflinked, size};
-use super::fill::{At, Files, Worker, open_contents, open_source};
+use super::contents::{Contents, Moved, Reflinked, open_contents, size};
+use super::fill::{At, Files, Worker, open_source};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
 use super::names::Names;
@@ -227,7 +227,14 @@ impl Worker<'_> {
     ) -> Result<Moved, Error> {
         let path = || at.node.path_of(name);
         let on_server = match self.fill.files {
-            Files::Clone(Contents::Reflink { copy_up_to_bytes, may_inline }) if size(stat) > copy_up_to_bytes => {
+            Files::Clone(Contents::Reflink { copy_up_to_bytes, may_inline }) if size(stat) > 0 => {
+                if size(stat) <= copy_up_to_bytes {
+                    let copied =
+                        self.mover.copy_if_cached(src, dst, stat).map_err(|fault| self.fault(&path(), fault))?;
+                    if let Some(moved) = copied {
+                        return Ok(moved);
+                    }
+                }
                 match self.mover.reflink(src, dst, stat, may_inline).map_err(|fault| self.fault(&path(), fault))? {
                     Reflinked::Done(moved) => return Ok(moved),
                     Reflinked::Refused(errno) if self.fill.strict => {

@@ -10,7 +10,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
@@ -544,29 +543,6 @@ pub(crate) fn open_source(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags)
     match crate::sys::open_at(directory, name, flags | sys::NO_ATIME, Mode::empty()) {
         Err(Errno::PERM) => crate::sys::open_at(directory, name, flags, Mode::empty()),
         other => other,
-    }
-}
-
-/// [`open_source`] for the contents of a file, without waiting for a FIFO's writer.
-///
-/// A file under somebody's lease (fcntl(2), `F_SETLEASE`) is opened when they have let go of it, which they have been told to do
-/// by then; EAGAIN when they do not within the time that the kernel gives them by default.
-pub(crate) fn open_contents(
-    directory: BorrowedFd<'_>,
-    name: &CStr,
-    stopped: impl Fn() -> bool,
-) -> sys::Result<OwnedFd> {
-    const PATIENCE: Duration = Duration::from_secs(45);
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut until = None;
-    loop {
-        match open_source(directory, name, flags) {
-            Err(Errno::AGAIN) if stopped() => return Err(Errno::CANCELED),
-            Err(Errno::AGAIN) if Instant::now() < *until.get_or_insert_with(|| Instant::now() + PATIENCE) => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            other => return other,
-        }
     }
 }
 

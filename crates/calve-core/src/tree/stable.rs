@@ -156,8 +156,7 @@ fn one(
     let kind = FileType::from_raw_mode(stat.st_mode);
     let is_directory = kind == FileType::Directory;
     // Neither is cloned.
-    if kind == FileType::Socket
-        || !quiet.exclude.is_empty() && quiet.exclude.matches(&node.path_of(name), is_directory)
+    if kind == FileType::Socket || !quiet.exclude.is_empty() && quiet.exclude.matches(&node.path_of(name), is_directory)
     {
         return Ok(Looked::Quiet);
     }

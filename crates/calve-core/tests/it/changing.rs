@@ -202,11 +202,12 @@ fn a_lease_is_waited_for() {
     let tree = Tree::new(volume.path().join("src")).file("leased", "1").file("other", "2");
     let hold = |seconds: &str| {
         let program = "import fcntl, os, signal, sys, time\n\
-            signal.signal(signal.SIGIO, lambda *_: None)\n\
+            told = []\n\
+            signal.signal(signal.SIGIO, lambda *_: told.append(1))\n\
             fd = os.open(sys.argv[1], os.O_RDWR)\n\
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
             print('held', flush=True)\n\
-            signal.pause()\n\
+            while not told: time.sleep(0.01)\n\
             time.sleep(float(sys.argv[2]))\n\
             fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)\n";
         let mut command = std::process::Command::new("python3");

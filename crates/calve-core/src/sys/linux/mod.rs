@@ -318,6 +318,14 @@ pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mod
     rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
 }
 
+/// Reads the start of a file if it is in memory (preadv2(2) with RWF_NOWAIT, Linux 4.14). `None` when the disk would be needed, and
+/// where the file system cannot tell.
+pub(crate) fn read_cached(file: BorrowedFd<'_>, buffer: &mut [u8]) -> Option<usize> {
+    use rustix::io::ReadWriteFlags;
+    let mut parts = [std::io::IoSliceMut::new(buffer)];
+    rustix::io::preadv2(file, &mut parts, 0, ReadWriteFlags::NOWAIT).ok()
+}
+
 /// The magic number of the file system of an open file (statfs(2)).
 pub(crate) fn magic(fd: BorrowedFd<'_>) -> Result<u64> {
     // The field's type differs between architectures; the numbers are 32 bits wide.
