@@ -131,7 +131,7 @@ fn replacing_clones_at_once_all_succeed_and_one_of_them_stays() {
             fs::remove_dir_all(&dst).unwrap();
             for tree in trashed {
                 fs::remove_dir_all(tree.parent.join(&tree.name)).unwrap();
-                fs::remove_dir(tree.parent.join(format!("{}.lock", tree.name.to_string_lossy()))).unwrap();
+                fs::remove_dir_all(tree.parent.join(format!("{}.lock", tree.name.to_string_lossy()))).unwrap();
             }
             let rest: Vec<&str> = names.iter().map(String::as_str).collect();
             assert_holds(volume.path(), &rest);
