@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, AtFlags, FileType};
 use rustix::io::Errno;
@@ -152,8 +152,21 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
         crate::sys::lower_priority();
     }
     let deletion = Deletion { threads: thread_count(None), progress: &Progress::default(), cancel, last: None };
-    let swept = sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
-    Ok(ReapReport { deleted: swept.deleted_entries, failure: swept.failure })
+    let mut report = ReapReport::default();
+    // Trash that another process has, or that changed while it was being deleted, may be left to nobody a moment later: the other
+    // process may have been killed, and not be gone yet.
+    let waits: &[u64] = if background == Background::Yes { &[50, 100, 200, 400, 800, 1600, 3200] } else { &[] };
+    for wait_ms in waits.iter().map(Some).chain([None]) {
+        let swept = sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
+        report.deleted += swept.deleted_entries;
+        report.failure = swept.failure;
+        let Some(wait_ms) = wait_ms else { break };
+        if !swept.saw_trash {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(*wait_ms));
+    }
+    Ok(report)
 }
 
 /// Whether [`reap`] may make its process one that is not felt.

@@ -23,7 +23,7 @@ pub(crate) struct Swept {
     pub(crate) deleted_entries: u64,
     /// The first name that could not be deleted, and why.
     pub(crate) failure: Option<Error>,
-    /// Whether there is trash that nobody is busy with, when something else was to be swept.
+    /// Whether there still is trash: when something else was to be swept, such that nobody is busy with; else any.
     pub(crate) saw_trash: bool,
     /// Trash that an earlier reaper could not delete.
     pub(crate) stuck_trash: Vec<PathBuf>,
@@ -60,7 +60,10 @@ pub(crate) fn sweep(
     let mut swept = Swept::default();
     for Found { purpose: other, name } in found {
         // Without a lock, or with one that somebody else holds, it is not to be touched.
-        let Ok(Some(lock)) = Lock::take(parent, &name) else { continue };
+        let Ok(Some(lock)) = Lock::take(parent, &name) else {
+            swept.saw_trash |= purpose == Purpose::Trash && other == purpose;
+            continue;
+        };
         let path = parent_path.join(OsStr::from_bytes(name.to_bytes()));
         if other != purpose {
             if other == Purpose::Trash {
@@ -85,6 +88,7 @@ pub(crate) fn sweep(
             }
             Err(error) => {
                 lock.record_failure();
+                swept.saw_trash |= purpose == Purpose::Trash;
                 swept.failure.get_or_insert(error);
                 lock.leave();
             }
