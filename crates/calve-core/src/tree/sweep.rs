@@ -23,7 +23,7 @@ pub(crate) struct Swept {
     pub(crate) deleted_entries: u64,
     /// The first name that could not be deleted, and why.
     pub(crate) failure: Option<Error>,
-    /// Whether there still is trash: when something else was to be swept, such that nobody is busy with; else any.
+    /// Whether there still is trash.
     pub(crate) saw_trash: bool,
     /// Trash that an earlier reaper could not delete.
     pub(crate) stuck_trash: Vec<PathBuf>,
@@ -61,7 +61,8 @@ pub(crate) fn sweep(
     for Found { purpose: other, name } in found {
         // Without a lock, or with one that somebody else holds, it is not to be touched.
         let Ok(Some(lock)) = Lock::take(parent, &name) else {
-            swept.saw_trash |= purpose == Purpose::Trash && other == purpose;
+            // Its holder may be about to end; whoever reaps finds out.
+            swept.saw_trash |= other == Purpose::Trash;
             continue;
         };
         let path = parent_path.join(OsStr::from_bytes(name.to_bytes()));
