@@ -39,7 +39,7 @@ mod tree;
 pub use clone::{Plan, clone_tree, plan};
 pub use error::{Error, Required, Shown};
 pub use options::{
-    Choice, CloneOptions, Durability, Existing, Mounts, RemoveOptions, Requirement, Strategy, Verify, Wait,
+    Choice, CloneOptions, Durability, Existing, Inlined, Mounts, RemoveOptions, Requirement, Strategy, Verify, Wait,
 };
 pub use probe::{Offer, PlaceReport, ProbeReport, probe};
 pub use progress::{Cancel, Progress};

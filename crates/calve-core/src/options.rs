@@ -132,6 +132,18 @@ pub enum Verify {
     Contents,
 }
 
+/// Whether the report tells the contents that a file system copied into its metadata from those that it shares.
+///
+/// Only btrfs does that, with small files. To tell takes a look at the extents of each of them (FIEMAP).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Inlined {
+    /// They are counted on their own.
+    #[default]
+    Counted,
+    /// They are counted as shared, which saves the look.
+    WithShared,
+}
+
 /// How a clone is to be made. `CloneOptions::default()` is what most callers want.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -151,6 +163,8 @@ pub struct CloneOptions {
     pub durability: Durability,
     /// Compare before publishing.
     pub verify: Verify,
+    /// How the report counts contents that the file system copied into its metadata.
+    pub inlined: Inlined,
     /// Worker threads for per-file strategies; by default what was measured to be fastest.
     pub threads: Option<NonZeroUsize>,
     /// Places that [`Existing::Replace`] must not move away (the user's home directory, say).

@@ -50,7 +50,8 @@ pub struct Bytes {
     /// Written by Calve.
     pub written: u64,
     /// Written by the kernel although a reflink was asked for: contents that the file system keeps inside its metadata.
-    pub inlined: u64,
+    /// `None` where they were not told from the shared ones, with which they are counted: [`crate::Inlined::WithShared`].
+    pub inlined: Option<u64>,
 }
 
 /// Files that got another treatment than the strategy's own.

@@ -162,9 +162,12 @@ pub(crate) fn sentence(report: &CloneReport) -> String {
         line.push_str(&format!(": {}", entry_count(entries.total())));
     }
     if let Some(bytes) = &report.bytes {
-        for (amount, what) in
-            [(bytes.shared, "shared"), (bytes.written, "written"), (bytes.inlined, "inlined by the file system")]
-        {
+        let shared = if bytes.inlined.is_some() { "shared" } else { "shared or inlined by the file system" };
+        for (amount, what) in [
+            (bytes.shared, shared),
+            (bytes.written, "written"),
+            (bytes.inlined.unwrap_or(0), "inlined by the file system"),
+        ] {
             if amount > 0 {
                 line.push_str(&format!(", {} {what}", size(amount)));
             }

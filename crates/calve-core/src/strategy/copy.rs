@@ -4,6 +4,7 @@ use super::{Failure, Job, Method, Outcome, Reason, Wish};
 use crate::error::Error;
 use crate::options::{Requirement, Strategy};
 use crate::probe::Facts;
+use crate::report::Bytes;
 use crate::tree::contents::Contents;
 use crate::tree::contents::size;
 use crate::tree::fill::{Files, Fill, Paths, Scope, fill};
@@ -76,5 +77,6 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
         },
         scope,
     )?;
-    Ok(Outcome { entries: Some(tally.entries), bytes: Some(tally.bytes), whole: None, started })
+    let bytes = Bytes { inlined: Some(tally.inlined_bytes), ..tally.bytes };
+    Ok(Outcome { entries: Some(tally.entries), bytes: Some(bytes), whole: None, started })
 }

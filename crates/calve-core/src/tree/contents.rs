@@ -26,9 +26,9 @@ pub(crate) struct Moved {
 /// How contents are to be moved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Contents {
-    /// Share extents. Files up to a size are read and written instead, where that is cheaper. `may_inline`: the file system
-    /// keeps small contents inside its metadata, where they cannot be shared.
-    Reflink { copy_up_to_bytes: u64, may_inline: bool },
+    /// Share extents. Files up to a size are read and written instead, where that is cheaper. `tell_inlined`: contents
+    /// that the file system keeps inside its metadata, where they cannot be shared, are told from those that are.
+    Reflink { copy_up_to_bytes: u64, tell_inlined: bool },
     /// Read and write.
     Copy,
     /// Ask the file system to copy, which for a network file system means its server.
@@ -93,7 +93,7 @@ impl<'a> Mover<'a> {
         src: BorrowedFd<'_>,
         dst: BorrowedFd<'_>,
         stat: &Stat,
-        may_inline: bool,
+        tell_inlined: bool,
     ) -> Result<Reflinked, Fault> {
         let started = Instant::now();
         let mut result = retry(|| sys::reflink(src, dst));
@@ -104,7 +104,7 @@ impl<'a> Mover<'a> {
         self.flush_when_slow(src, size(stat), started.elapsed());
         match result {
             // Asked after the reflink, which has written out what was dirty: before, the answer may be another.
-            Ok(()) if may_inline && sys::is_inline(src, size(stat)) => {
+            Ok(()) if tell_inlined && sys::is_inline(src, size(stat)) => {
                 Ok(Reflinked::Done(Moved { inlined: size(stat), ..Moved::default() }))
             }
             Ok(()) => Ok(Reflinked::Done(Moved { shared: size(stat), ..Moved::default() })),

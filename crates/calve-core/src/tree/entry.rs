@@ -213,7 +213,7 @@ impl Worker<'_> {
         self.tally.bytes.apparent += size(stat);
         self.tally.bytes.shared += moved.shared;
         self.tally.bytes.written += moved.written;
-        self.tally.bytes.inlined += moved.inlined;
+        self.tally.inlined_bytes += moved.inlined;
         Ok(Made::Yes)
     }
 
@@ -227,7 +227,7 @@ impl Worker<'_> {
     ) -> Result<Moved, Error> {
         let path = || at.node.path_of(name);
         let on_server = match self.fill.files {
-            Files::Clone(Contents::Reflink { copy_up_to_bytes, may_inline }) if size(stat) > 0 => {
+            Files::Clone(Contents::Reflink { copy_up_to_bytes, tell_inlined }) if size(stat) > 0 => {
                 if size(stat) <= copy_up_to_bytes {
                     let copied =
                         self.mover.copy_if_cached(src, dst, stat).map_err(|fault| self.fault(&path(), fault))?;
@@ -235,7 +235,7 @@ impl Worker<'_> {
                         return Ok(moved);
                     }
                 }
-                match self.mover.reflink(src, dst, stat, may_inline).map_err(|fault| self.fault(&path(), fault))? {
+                match self.mover.reflink(src, dst, stat, tell_inlined).map_err(|fault| self.fault(&path(), fault))? {
                     Reflinked::Done(moved) => return Ok(moved),
                     Reflinked::Refused(errno) if self.fill.strict => {
                         let detail = format!(

@@ -68,6 +68,7 @@ pub(crate) struct Fill<'a> {
 pub(crate) struct Tally {
     pub(crate) entries: Entries,
     pub(crate) bytes: Bytes,
+    pub(crate) inlined_bytes: u64,
 }
 
 /// What the workers share while they run.
@@ -351,8 +352,10 @@ impl<'f> Worker<'f> {
                 return Ok(());
             }
             batches += usize::from(refill);
-            if batches > 1 && refill && self.pool.hungry() {
-                // This directory is large, and another worker has nothing to do: it gets this batch.
+            if batches > 1 && refill && self.pool.nothing_offered() && !self.share() {
+                // This directory is large and the only work there is: a worker that becomes free gets this batch. Offered
+                // ahead, since it would wait for the next one otherwise. Other directories are better to share: two workers
+                // in one are in each other's way (the directory's lock, on XFS also that of its allocation group).
                 let mut names = Names::default();
                 names.push(entry.kind, entry.name);
                 while !listing.at_refill() {
@@ -452,13 +455,13 @@ impl<'f> Worker<'f> {
     }
 
     /// Gives half of the directories nearest to the root to a worker that has none.
-    fn share(&mut self) {
+    fn share(&mut self) -> bool {
         let alone = self.pending.len() == 1;
-        let Some(lowest) = self.pending.first_mut() else { return };
+        let Some(lowest) = self.pending.first_mut() else { return false };
         // Whoever gives away all that he has only waits to get it back, and each hand-over walks from the root again: a
         // chain of 2,000 directories took a hundred times as long.
         if alone && !lowest.names.are_several() {
-            return;
+            return false;
         }
         let names = lowest.names.split();
         let parent = Arc::clone(&lowest.node);
@@ -466,6 +469,7 @@ impl<'f> Worker<'f> {
             self.pending.remove(0);
         }
         self.pool.give(Task::Directories { parent, names });
+        true
     }
 
     /// Closes the directories nearest to the root, which will be needed last.
@@ -559,7 +563,7 @@ impl Tally {
         a.apparent += b.apparent;
         a.shared += b.shared;
         a.written += b.written;
-        a.inlined += b.inlined;
+        self.inlined_bytes += other.inlined_bytes;
         self
     }
 }

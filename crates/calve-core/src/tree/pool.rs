@@ -112,6 +112,12 @@ impl<T: Send> Pool<T> {
         self.hungry.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether a worker that becomes free would find nothing. Takes the lock: for large pieces of work.
+    pub(crate) fn nothing_offered(&self) -> bool {
+        let state = self.lock();
+        state.threads > 1 && state.queue.is_empty()
+    }
+
     /// Offers work to the others.
     pub(crate) fn give(&self, task: T) {
         let mut state = self.lock();

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use calve_core::{Bytes, Choice, Requirement, Strategy};
+use calve_core::{Bytes, Choice, Inlined, Requirement, Strategy};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything};
 use fs_err as fs;
 
@@ -12,7 +12,7 @@ use crate::extents::extents;
 
 /// The bytes of the clone's files, by what FIEMAP says of them.
 fn bytes_by_extents(root: &Path) -> Bytes {
-    let mut bytes = Bytes::default();
+    let mut bytes = Bytes { inlined: Some(0), ..Bytes::default() };
     let mut inodes = std::collections::HashSet::new();
     let mut waiting = vec![root.to_path_buf()];
     while let Some(path) = waiting.pop() {
@@ -23,7 +23,7 @@ fn bytes_by_extents(root: &Path) -> Bytes {
             let found = extents(&path);
             bytes.apparent += stat.len();
             match () {
-                () if found.inline > 0 => bytes.inlined += stat.len(),
+                () if found.inline > 0 => *bytes.inlined.as_mut().unwrap() += stat.len(),
                 () if found.shared == found.count => bytes.shared += stat.len(),
                 () => {
                     assert_eq!(found.shared, 0, "`{}` is shared in part: {found:?}", path.display());
@@ -99,8 +99,29 @@ fn a_copy_shares_nothing() {
         let told = clone_with(&only(Strategy::Copy), &src, &dst).bytes.unwrap();
         let found = bytes_by_extents(&dst);
         // Empty files have no extents at all, and those in the metadata were written too.
-        assert_eq!((found.shared, told.shared, told.inlined), (0, 0, 0));
+        assert_eq!((found.shared, told.shared, told.inlined), (0, 0, Some(0)));
         assert_eq!(told.written, told.apparent);
+    }
+}
+
+#[test]
+fn what_is_inlined_can_be_left_among_the_shared() {
+    for file_system in FileSystem::REFLINKING {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let [src, told, untold] = ["src", "told", "untold"].map(|name| volume.path().join(name));
+        files_of_all_sizes(&src);
+        let bytes = |inlined, dst: &Path| {
+            let strict = options(|options| {
+                options.require = vec![Requirement::Cow];
+                options.inlined = inlined;
+            });
+            clone_with(&strict, &src, dst).bytes.unwrap()
+        };
+        let (told, untold) = (bytes(Inlined::Counted, &told), bytes(Inlined::WithShared, &untold));
+        assert_eq!(untold.shared, told.shared + told.inlined.unwrap());
+        let may_inline = file_system == FileSystem::Btrfs;
+        assert_eq!(untold.inlined, (!may_inline).then_some(0), "{file_system:?}");
+        assert_eq!(told.inlined.unwrap() > 0, may_inline);
     }
 }
 
