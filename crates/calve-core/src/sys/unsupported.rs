@@ -123,6 +123,11 @@ pub(crate) fn is_inline(_file: BorrowedFd<'_>, _size: u64) -> bool {
     false
 }
 
+/// There are no allocation groups to tell apart.
+pub(crate) fn allocation_group_shift(_directory: BorrowedFd<'_>) -> Option<u32> {
+    None
+}
+
 pub(crate) fn copy_is_cheaper_up_to(_magic: u64) -> u64 {
     0
 }

@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
+use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::contents::{Contents, Flush, Mover};
+use super::descend::{Opened, Pending};
 use super::exclude::{CALVES_OWN, Exclude, is_calves_own};
+use super::groups::Groups;
 use super::links::Links;
 use super::metadata::{Created, Fault, Keeper, Side, Target, same_version, times};
 use super::names::Names;
@@ -75,13 +77,14 @@ pub(crate) struct Tally {
 pub(super) struct Shared {
     pub(super) links: Links,
     pub(super) flush: Flush,
+    pub(super) groups: Groups,
     /// The staged root: should the walk meet it, the destination is inside the source.
     staged: (u64, u64),
     /// Directories whose final mode would keep their owner out: it is set when everything below is done.
     locked: Mutex<Vec<(Arc<Node>, RawMode)>>,
 }
 
-enum Task {
+pub(super) enum Task {
     /// Directories that are in `parent` and have been made in its copy.
     Directories { parent: Arc<Node>, names: Names },
     /// One entry of the root, and nothing else.
@@ -91,7 +94,7 @@ enum Task {
 }
 
 /// A directory whose entries are made by several workers; the last one finishes it.
-struct Large {
+pub(super) struct Large {
     node: Arc<Node>,
     stat: Stat,
     unfinished: AtomicUsize,
@@ -109,14 +112,6 @@ pub(super) struct At<'d> {
     pub(super) node: &'d Arc<Node>,
     pub(super) src: BorrowedFd<'d>,
     pub(super) dst: BorrowedFd<'d>,
-}
-
-/// Directories below a finished one that are still to be done.
-struct Pending {
-    node: Arc<Node>,
-    /// `None` when closed to stay within the limit of descriptors; opened again when needed.
-    pair: Option<Pair>,
-    names: Names,
 }
 
 /// What the two paths for messages name.
@@ -146,6 +141,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
             Scope::Tree => Flush::default(),
             Scope::Single(..) => Flush::never(),
         },
+        groups: Groups::of(fill.dst_root, fill.threads),
         staged: identity(&staged),
         locked: Mutex::default(),
     };
@@ -188,20 +184,28 @@ fn lock_directories(fill: &Fill<'_>, mut locked: Vec<(Arc<Node>, RawMode)>) -> R
 pub(super) struct Worker<'f> {
     pub(super) fill: &'f Fill<'f>,
     pub(super) shared: &'f Shared,
-    pool: &'f Pool<Task>,
+    pub(super) pool: &'f Pool<Task>,
     pub(super) keeper: Keeper<'f>,
     pub(super) mover: Mover<'f>,
     pub(super) tally: Tally,
     listing: ListingBuffer,
-    pending: Vec<Pending>,
-    open_limit: usize,
+    pub(super) pending: Vec<Pending>,
+    pub(super) put_off: Vec<Opened>,
+    pub(super) put_off_limit: usize,
+    pub(super) open_limit: usize,
 }
 
+/// Directories that all workers together put off.
+const MOST_PUT_OFF: usize = 32;
+
 const OWNER_MAY_SEARCH: RawMode = 0o100;
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(super) const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl<'f> Worker<'f> {
     fn new(fill: &'f Fill<'f>, shared: &'f Shared, pool: &'f Pool<Task>) -> Self {
+        // Their descriptors come out of the same sum.
+        let put_off_limit = if shared.groups.matter() { (MOST_PUT_OFF / fill.threads).max(1) } else { 0 };
         Self {
             fill,
             shared,
@@ -211,7 +215,9 @@ impl<'f> Worker<'f> {
             tally: Tally::default(),
             listing: ListingBuffer::new(),
             pending: Vec::new(),
-            open_limit: open_directories_per_worker(fill.threads, 2),
+            put_off: Vec::new(),
+            put_off_limit,
+            open_limit: open_directories_per_worker(fill.threads, 2).saturating_sub(put_off_limit).max(1),
         }
     }
 
@@ -229,80 +235,12 @@ impl<'f> Worker<'f> {
         }
         let result = self.descend();
         self.pending.clear();
+        self.put_off.clear();
         result
     }
 
-    /// Takes one directory after the other, the deepest first, until nothing of its own is left.
-    fn descend(&mut self) -> Result<(), Error> {
-        let mut name = Vec::new();
-        while let Some(mut top) = self.pending.pop() {
-            if self.pool.stopped() {
-                return Ok(());
-            }
-            if top.names.take(&mut name).is_none() {
-                continue;
-            }
-            let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
-            let opened = self.open_child(&mut top, child)?;
-            if !top.names.is_empty() {
-                self.pending.push(top);
-            }
-            if let Some((node, pair, stat)) = opened {
-                self.directory(node, pair, stat)?;
-            }
-            self.stay_within_limit();
-            if self.pool.hungry() {
-                self.share();
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens a directory and its copy. `None` when it is gone, and its copy with it.
-    fn open_child(&self, parent: &mut Pending, name: &CStr) -> Result<Option<(Arc<Node>, Pair, Stat)>, Error> {
-        if name.is_empty() {
-            let pair = self.open_pair(&parent.node)?;
-            let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error("stat", Path::new(""), e))?;
-            return Ok(Some((Arc::clone(&parent.node), pair, stat)));
-        }
-        if parent.pair.is_none() {
-            parent.pair = Some(self.open_pair(&parent.node)?);
-        }
-        let Some(pair) = &parent.pair else { return Ok(None) };
-        let src = match open_source(pair.src.as_fd(), name, DIRECTORY) {
-            Ok(src) => src,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
-                self.directory_gone(&parent.node, pair, name)?;
-                return Ok(None);
-            }
-            Err(errno) => return Err(self.src_error("open directory", &parent.node.path_of(name), errno)),
-        };
-        let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error("stat", &parent.node.path_of(name), e))?;
-        let dst = crate::sys::open_at(&pair.dst, name, DIRECTORY, Mode::empty())
-            .map_err(|e| self.dst_error("open directory", &parent.node.path_of(name), e))?;
-        Ok(Some((Node::child(&parent.node, name), Pair { src, dst }, stat)))
-    }
-
-    /// A directory vanished, or became something else, after its copy was made: the copy goes too.
-    fn directory_gone(&self, parent: &Arc<Node>, pair: &Pair, name: &CStr) -> Result<(), Error> {
-        let path = parent.path_of(name);
-        let dst = &pair.dst;
-        let sealed = parent.sealed.get();
-        let removed = sealed
-            .map_or(Ok(()), |_| rustix::fs::fchmod(dst, Mode::RWXU))
-            .and_then(|()| rustix::fs::unlinkat(dst, name, AtFlags::REMOVEDIR));
-        removed.map_err(|errno| self.dst_error("remove directory", &path, errno))?;
-        if let Some((times, mode)) = sealed {
-            rustix::fs::fchmod(dst, *mode)
-                .and_then(|()| rustix::fs::futimens(dst, times))
-                .map_err(|errno| self.dst_error("set the times of", &parent.path(), errno))?;
-        }
-        self.fill.notes.changed(path);
-        Ok(())
-    }
-
     /// Makes every entry of one directory, then finishes its copy.
-    fn directory(&mut self, node: Arc<Node>, pair: Pair, stat: Stat) -> Result<(), Error> {
+    pub(super) fn directory(&mut self, Opened { node, pair, stat, place }: Opened) -> Result<(), Error> {
         if identity(&stat) == self.shared.staged {
             // By way of a bind mount; every other way was seen before anything was made.
             let (src, dst) = (self.fill.src_path.to_path_buf(), self.fill.dst_path.to_path_buf());
@@ -329,6 +267,9 @@ impl<'f> Worker<'f> {
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         if !below.is_empty() {
             self.pending.push(Pending { node, pair: Some(pair), names: below });
+        }
+        if let Some(place) = place {
+            self.shared.groups.leave(place);
         }
         Ok(())
     }
@@ -444,7 +385,7 @@ impl<'f> Worker<'f> {
         Ok(root.st_dev != stat.st_dev)
     }
 
-    fn open_pair(&self, node: &Node) -> Result<Pair, Error> {
+    pub(super) fn open_pair(&self, node: &Node) -> Result<Pair, Error> {
         let src = node
             .open_source(self.fill.src_root)
             .map_err(|errno| self.src_error("open directory", &node.path(), errno))?;
@@ -452,36 +393,6 @@ impl<'f> Worker<'f> {
             .open(self.fill.dst_root, OFlags::RDONLY)
             .map_err(|errno| self.dst_error("open directory", &node.path(), errno))?;
         Ok(Pair { src, dst })
-    }
-
-    /// Gives half of the directories nearest to the root to a worker that has none.
-    fn share(&mut self) -> bool {
-        let alone = self.pending.len() == 1;
-        let Some(lowest) = self.pending.first_mut() else { return false };
-        // Whoever gives away all that he has only waits to get it back, and each hand-over walks from the root again: a
-        // chain of 2,000 directories took a hundred times as long.
-        if alone && !lowest.names.are_several() {
-            return false;
-        }
-        let names = lowest.names.split();
-        let parent = Arc::clone(&lowest.node);
-        if lowest.names.is_empty() {
-            self.pending.remove(0);
-        }
-        self.pool.give(Task::Directories { parent, names });
-        true
-    }
-
-    /// Closes the directories nearest to the root, which will be needed last.
-    fn stay_within_limit(&mut self) {
-        let open = self.pending.iter().filter(|pending| pending.pair.is_some()).count();
-        let mut beyond = open.saturating_sub(self.open_limit);
-        for pending in &mut self.pending {
-            if beyond == 0 {
-                break;
-            }
-            beyond -= usize::from(pending.pair.take().is_some());
-        }
     }
 
     pub(super) fn src_error(&self, operation: &'static str, path: &Path, errno: Errno) -> Error {

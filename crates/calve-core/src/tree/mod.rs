@@ -3,9 +3,11 @@
 pub(crate) mod compare;
 pub(crate) mod contents;
 pub(crate) mod delete;
+mod descend;
 pub(crate) mod entry;
 pub(crate) mod exclude;
 pub(crate) mod fill;
+mod groups;
 mod links;
 pub(crate) mod lock;
 pub(crate) mod metadata;

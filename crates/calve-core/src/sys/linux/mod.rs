@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
 use rustix::io::Errno;
-use rustix::ioctl::{Direction, Opcode, Setter, Updater, ioctl, opcode};
+use rustix::ioctl::{Direction, Getter, Opcode, Setter, Updater, ioctl, opcode};
 
 pub(crate) use btrfs::{delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot};
 pub(crate) use identity::{boot_identity, machine_identity};
@@ -262,6 +262,37 @@ pub(crate) fn copy_is_cheaper_up_to(magic: u64) -> u64 {
 }
 
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
+/// `struct xfs_fsop_geom_v1`, as far as its fields are of interest (xfs_fs.h; ioctl_xfs_fsgeometry(2)).
+#[repr(C)]
+struct XfsGeometry {
+    block_bytes: u32,
+    _extent: u32,
+    group_blocks: u32,
+    _counts: [u32; 3],
+    inode_bytes: u32,
+    _percentage: u32,
+    _rest: [u64; 10],
+}
+
+/// How many low bits of an inode number tell where in its allocation group the inode is. `None` where there are no such groups.
+pub(crate) fn allocation_group_shift(directory: BorrowedFd<'_>) -> Option<u32> {
+    const FSGEOMETRY_V1: Opcode = opcode::read::<XfsGeometry>(b'X', 100);
+    const _: () = assert!(size_of::<XfsGeometry>() == 112);
+    if magic(directory) != Ok(XFS_MAGIC) {
+        return None;
+    }
+    // SAFETY: the opcode takes a pointer to `struct xfs_fsop_geom_v1`, which has the size of `XfsGeometry` (checked above) and no
+    // field for which some bits would not do; the kernel fills it.
+    let geometry = unsafe { ioctl(directory, Getter::<FSGEOMETRY_V1, XfsGeometry>::new()) }.ok()?;
+    let inodes_per_block = geometry.block_bytes.checked_div(geometry.inode_bytes)?;
+    Some(bits(geometry.group_blocks) + bits(inodes_per_block))
+}
+
+/// The bits that it takes to count to `count`: its logarithm, rounded up.
+fn bits(count: u32) -> u32 {
+    u32::BITS - count.saturating_sub(1).leading_zeros()
+}
+
 const XFS_MAGIC: u64 = 0x5846_5342;
 
 /// File systems whose server copies for us when asked with copy_file_range(2): the bytes do not travel.

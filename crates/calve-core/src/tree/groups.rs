@@ -1,0 +1,82 @@
+//! Allocation groups: keeping workers out of each other's way on XFS.
+//!
+//! XFS makes a file in the allocation group of its directory, under a lock of that group which is held until the transaction
+//! ends; directories are spread over the groups in turn. Two workers in directories of one group take turns at every file. So a
+//! worker puts a directory off whose group another one is busy in, and takes the next.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::sys;
+
+/// More groups than this share a place, which only means that a directory is put off without need.
+const PLACES: usize = 64;
+
+/// Which groups are busy. Empty where the file system has no such groups.
+#[derive(Debug)]
+pub(super) struct Groups {
+    /// The bits of an inode number below those of its group.
+    shift: Option<u32>,
+    busy: [AtomicUsize; PLACES],
+}
+
+impl Groups {
+    pub(super) fn of(directory: BorrowedFd<'_>, threads: usize) -> Self {
+        let shift = if threads > 1 { sys::allocation_group_shift(directory) } else { None };
+        Self { shift, busy: [const { AtomicUsize::new(0) }; PLACES] }
+    }
+
+    /// Whether there is anything to keep apart.
+    pub(super) fn matter(&self) -> bool {
+        self.shift.is_some()
+    }
+
+    /// The place of the group that `inode` is in.
+    pub(super) fn place(&self, inode: u64) -> Option<usize> {
+        let group = inode.checked_shr(self.shift?).unwrap_or(0);
+        usize::try_from(group % PLACES as u64).ok()
+    }
+
+    /// Enters a place that nobody is in.
+    pub(super) fn enter_free(&self, place: usize) -> bool {
+        self.busy[place].compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Enters a place, whoever is in it.
+    pub(super) fn enter(&self, place: usize) {
+        self.busy[place].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn leave(&self, place: usize) {
+        self.busy[place].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_free_until_somebody_is_in_it() {
+        let groups = Groups { shift: Some(22), busy: [const { AtomicUsize::new(0) }; PLACES] };
+        let (first, second) = (groups.place(131), groups.place((1 << 22) + 131));
+        assert_eq!((first, second), (Some(0), Some(1)));
+        assert!(groups.enter_free(0));
+        assert!(!groups.enter_free(0), "somebody is in it");
+        assert!(groups.enter_free(1), "the other group");
+        groups.enter(0);
+        groups.leave(0);
+        assert!(!groups.enter_free(0), "one of two has left");
+        groups.leave(0);
+        assert!(groups.enter_free(0));
+    }
+
+    #[test]
+    fn nothing_is_kept_apart_where_there_are_no_groups_or_no_other_worker() {
+        use std::os::fd::AsFd;
+        let directory = fs_err::File::open("/").unwrap();
+        let alone = Groups::of(directory.as_fd(), 1);
+        assert!(!alone.matter());
+        assert_eq!(alone.place(131), None);
+    }
+}
