@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use calve_core::{Requirement, Strategy};
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::named::Named;
 
 /// Instant, isolated, writable working copies, by the fastest method the machine really offers
 #[derive(Debug, Parser)]
@@ -22,6 +25,10 @@ pub(crate) enum Command {
     Cp(CpArguments),
     Rm(RmArguments),
     Probe(ProbeArguments),
+    Completions(CompletionsArguments),
+    /// Write the manual pages, one for each command, into a directory
+    #[command(name = "__man", hide = true)]
+    Man(ManArguments),
     /// Delete the trash of the directory given as standard input
     #[command(name = "__reap", hide = true)]
     Reap,
@@ -70,10 +77,10 @@ pub(crate) struct CpArguments {
     ///
     /// instant: the cost does not grow with the tree. cow: no file data is written by calve. stable: no entry changed
     /// from the beginning to the end. May be given several times.
-    #[arg(long, value_name = "PROPERTY", value_parser = requirement)]
+    #[arg(long, value_name = "PROPERTY", value_parser = Named(&["instant", "cow", "stable"], requirement), hide_possible_values = true)]
     pub(crate) require: Vec<Requirement>,
     /// Use this strategy or none: snapshot, clonefile, reflink, copy, hardlink
-    #[arg(long, value_name = "NAME", value_parser = strategy)]
+    #[arg(long, value_name = "NAME", value_parser = Named(&["snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
     /// Leave out entries that match; as in .gitignore (may be given several times)
     #[arg(long, value_name = "GLOB")]
@@ -144,6 +151,30 @@ pub(crate) struct ProbeArguments {
     /// Print the answer as JSON on stdout (schema calve.probe/1)
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Print the completions for a shell
+///
+/// What is printed is a script for that shell. It completes the commands, options and values of this version, and does not
+/// run calve.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Where to put it:
+  bash        calve completions bash > ~/.local/share/bash-completion/completions/calve
+  zsh         calve completions zsh > DIRECTORY/_calve    a directory of $fpath, before compinit runs
+  fish        calve completions fish > ~/.config/fish/completions/calve.fish
+  powershell  calve completions powershell | Out-String | Invoke-Expression    in $PROFILE")]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// An existing directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
 }
 
 fn requirement(name: &str) -> Result<Requirement, String> {

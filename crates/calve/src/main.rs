@@ -6,6 +6,7 @@ mod destination;
 mod errno;
 mod failure;
 mod interrupt;
+mod named;
 mod output;
 mod progress_bar;
 mod receipt;
@@ -27,6 +28,8 @@ fn main() -> ExitCode {
         Command::Cp(arguments) => commands::cp::run(&arguments, &cancel),
         Command::Rm(arguments) => commands::rm::run(&arguments, &cancel),
         Command::Probe(arguments) => commands::probe::run(&arguments),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
+        Command::Man(arguments) => commands::man::run(&arguments),
         Command::Reap => commands::reap::run(),
     };
     match result {

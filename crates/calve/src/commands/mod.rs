@@ -1,6 +1,8 @@
 //! One file per command: from its arguments to plain options of the library, and from its report to what is printed.
 
+pub(crate) mod completions;
 pub(crate) mod cp;
+pub(crate) mod man;
 pub(crate) mod probe;
 pub(crate) mod reap;
 pub(crate) mod rm;

@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
 
 mod bad_input;
+mod completions;
 mod contract;
 mod documents;
 mod faults;
 mod kill;
 mod limits;
+mod manual;
 mod messages;
 mod probe;
 mod process;

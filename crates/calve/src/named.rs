@@ -1,0 +1,23 @@
+//! Values that are chosen by name, so that completions can offer the names.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command, Error};
+
+/// The names to offer, and the function that takes a name, or says what is wrong with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Named<T>(pub(crate) &'static [&'static str], pub(crate) fn(&str) -> Result<T, String>);
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
+        let parse = self.1;
+        StringValueParser::new().try_map(move |name| parse(&name)).parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
+}
