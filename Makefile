@@ -1,4 +1,4 @@
-.PHONY: demo test bench build lint
+.PHONY: demo test bench dist check-dist build lint
 
 demo: ## clone a real project here and on the file systems that this machine can mount
 	@scripts/demo
@@ -8,6 +8,12 @@ test: ## everything that CI runs
 
 bench: ## compare with cp, rsync, cpz, rmz, xcp; options: make bench ARGS='--fs xfs --runs 3'
 	@bench/run $(ARGS)
+
+dist: ## the files of a release for Linux, into target/dist
+	@scripts/dist
+
+check-dist: ## start them on Debian 11; as root
+	@scripts/check-dist
 
 build:
 	cargo build --release -p calve

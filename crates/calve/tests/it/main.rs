@@ -11,6 +11,7 @@ mod kill;
 mod limits;
 mod manual;
 mod messages;
+mod packaging;
 mod probe;
 mod process;
 mod program;
