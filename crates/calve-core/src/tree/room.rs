@@ -164,7 +164,7 @@ mod tests {
             fs_err::hard_link(path("a"), path(name)).unwrap();
         }
         let root = rustix::fs::openat(CWD, folder.path(), OFlags::RDONLY, Mode::empty()).unwrap();
-        rustix::fs::syncfs(&root).unwrap();
+        crate::sys::sync_file_system(root.as_fd()).unwrap();
         let exclude = Exclude::new(&[]).unwrap();
         let needed = needed(root.as_fd(), &exclude, &Cancel::default()).unwrap();
         // The root, `sub`, and two files.
