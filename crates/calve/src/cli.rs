@@ -29,6 +29,11 @@ pub(crate) enum Command {
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]
     Man(ManArguments),
+    /// Measure Calve beside other programs, on your own data
+    Bench {
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
     /// Delete the trash of the directory given as standard input
     #[command(name = "__reap", hide = true)]
     Reap,
@@ -175,6 +180,67 @@ pub(crate) struct ManArguments {
     /// An existing directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    Copy(BenchCopyArguments),
+}
+
+/// Copy a tree by every means there is, and compare
+///
+/// Runs cp, rsync, cpz and xcp, as far as they are installed, and calve cp with every strategy that works there, in turn, each
+/// into a new place. Prints a table with the time (from start to end of the process), the CPU and memory used, and the disk
+/// space taken. A program that is faster than Calve is marked.
+///
+/// The tree is only read. Everything is made in one hidden directory in the place given by --into, which is removed at the
+/// end, also after an error or Ctrl-C. A tree on another file system is first copied there once, and that copy is measured.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve bench copy --tree node_modules --into .
+  calve bench copy --tree node_modules --into /mnt/scratch --runs 5 --export-html report.html
+  sudo calve bench copy --tree data --into . --cold     with empty caches
+
+Exit codes: 0 measured (a program of others that fails is reported), 1 failed, or a command of Calve's did, 2 usage,
+3 --cold is not possible, 130 interrupted.")]
+pub(crate) struct BenchCopyArguments {
+    /// The directory to copy
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tree: PathBuf,
+    /// Where the copies go, for as long as it takes
+    #[arg(long, value_name = "DIR")]
+    pub(crate) into: PathBuf,
+    /// How often each command is run [default: as often as five minutes allow, 3 to 10 times]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
+    /// How often each is run before that, without counting
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) warmup: u32,
+    /// Empty the caches before each run (root only)
+    #[arg(long)]
+    pub(crate) cold: bool,
+    /// Print nothing but the result and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the report as JSON on stdout (schema calve.bench/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) export: ExportArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// Write the report as JSON, a superset of hyperfine's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export_json: Option<PathBuf>,
+    /// Write the report as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export_markdown: Option<PathBuf>,
+    /// Write the report as one HTML file with plots
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export_html: Option<PathBuf>,
 }
 
 fn requirement(name: &str) -> Result<Requirement, String> {

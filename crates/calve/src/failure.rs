@@ -29,6 +29,12 @@ pub(crate) enum Failure {
     Output(io::Error),
     /// Ended early by a signal, with what that leaves to do.
     Interrupted(&'static str),
+    /// What went wrong, what to do next, and the exit code, as the command has them.
+    Stated {
+        text: String,
+        hint: &'static str,
+        code: u8,
+    },
     /// Some of several operands failed, each reported when it did; the worst code among them.
     Reported(u8),
 }
@@ -46,6 +52,10 @@ impl From<io::Error> for Failure {
 }
 
 impl Failure {
+    pub(crate) fn stated(code: u8, text: impl Into<String>, hint: &'static str) -> Self {
+        Self::Stated { text: text.into(), hint, code }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Core(error) | Self::Clone { error, .. } => match error {
@@ -57,7 +67,7 @@ impl Failure {
             Self::Interrupted(_) => INTERRUPTED,
             Self::Usage(_) => USAGE,
             Self::Io(_) | Self::Output(_) => FAILED,
-            Self::Reported(code) => *code,
+            Self::Reported(code) | Self::Stated { code, .. } => *code,
         }
     }
 
@@ -78,6 +88,7 @@ impl Failure {
                 output::error(&format!("write the report to stdout: {error}"), Some(hint));
             }
             Self::Interrupted(hint) => output::error(&Error::Interrupted.to_string(), Some(hint)),
+            Self::Stated { text, hint, .. } => output::error(text, Some(hint)),
             Self::Reported(_) => {}
         }
         ExitCode::from(self.code())

@@ -1,5 +1,6 @@
 //! The `calve` program.
 
+mod bench;
 mod cli;
 mod commands;
 mod destination;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Probe(arguments) => commands::probe::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
+        Command::Bench { command } => commands::bench::run(&command, &cancel),
         Command::Reap => commands::reap::run(),
     };
     match result {

@@ -1,0 +1,259 @@
+//! `calve bench copy`: one tree, copied by every means there is.
+
+mod census;
+mod workloads;
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use calve_core::{Cancel, CloneOptions, ProbeReport, Shown, Strategy, clone_tree, probe};
+use serde_json::{Value, json};
+
+use self::census::{Census, Contents};
+use self::workloads::Sources;
+use super::machine::{Machine, mount_options, own_peak_memory_bytes};
+use super::place::Place;
+use super::report::{Fact, Report};
+use super::runs::{self, Plan, Rounds};
+use super::space::{Cache, Room};
+use crate::failure::{FAILED, Failure, USAGE};
+use crate::receipt;
+
+/// What is asked for.
+pub(crate) struct Wish<'a> {
+    pub(crate) tree: &'a Path,
+    pub(crate) into: &'a Path,
+    pub(crate) rounds: Rounds,
+    pub(crate) warmup: u32,
+    pub(crate) cache: Cache,
+    pub(crate) say: &'a dyn Fn(&str),
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// Measures, removes all that was made, and reports.
+pub(crate) fn run(wish: &Wish<'_>) -> Result<Report, Failure> {
+    let tree = tree(wish)?;
+    let machine = Machine::here();
+    let began = SystemTime::now();
+    let mut place = Place::make(wish.into)?;
+    let report = measured(wish, &tree, machine, began, &mut place);
+    if place.has_runs() {
+        (wish.say)("removing everything that was made");
+    }
+    place.remove()?;
+    report
+}
+
+/// The directory to copy, free of links.
+fn tree(wish: &Wish<'_>) -> Result<PathBuf, Failure> {
+    let tree = fs_err::canonicalize(wish.tree)
+        .map_err(|error| Failure::stated(FAILED, error.to_string(), "name the directory to copy with `--tree`"))?;
+    if !tree.is_dir() {
+        let text = format!("`{}` is not a directory", Shown(wish.tree));
+        return Err(Failure::stated(USAGE, text, "name the directory to copy with `--tree`"));
+    }
+    if fs_err::canonicalize(wish.into).is_ok_and(|into| into.starts_with(&tree)) {
+        let text = format!("`{}` is inside the tree `{}`", Shown(wish.into), Shown(wish.tree));
+        let hint = "copies cannot be made inside of what is copied: name a place beside the tree with `--into`";
+        return Err(Failure::stated(USAGE, text, hint));
+    }
+    Ok(tree)
+}
+
+fn measured(
+    wish: &Wish<'_>,
+    tree: &Path,
+    machine: Machine,
+    began: SystemTime,
+    place: &mut Place,
+) -> Result<Report, Failure> {
+    let say = wish.say;
+    let before = census::take(tree, Contents::Leave, wish.cancel)?;
+    say(&format!("{}: {}", Shown(tree), before.in_words()));
+    let ground = Ground::prepare(wish, tree, &before, place)?;
+    let sources = &ground.sources;
+    let calve = std::env::current_exe()?;
+    let (workloads, absent) = workloads::choose(sources, &ground.probe, &calve, &find_program);
+    let versions = versions(&calve);
+    if wish.cache == Cache::Warm {
+        census::take(&sources.tree, Contents::Read, wish.cancel)?;
+    }
+    let inspect = |copy: &Path| remarks(sources, copy, wish.cancel);
+    let plan = Plan {
+        rounds: wish.rounds,
+        warmup: wish.warmup,
+        cache: wish.cache,
+        needs: before.room(),
+        inspect: &inspect,
+        say,
+        cancel: wish.cancel,
+    };
+    let runs = runs::run(workloads, &plan, place)?;
+    let after = census::take(tree, Contents::Leave, wish.cancel)?;
+    let mut report = Report::new("copy", began, machine, wish.cache, wish.warmup, runs, absent, versions);
+    report.memory_floor_bytes = own_peak_memory_bytes().unwrap_or(0);
+    report.facts = facts(tree, &before, &ground, place);
+    if before != after {
+        let message = format!(
+            "`{}` changed while it was being measured: {} before, {} afterwards; the runs are of different trees, and the ratios \
+             are worth little",
+            Shown(tree),
+            before.in_words(),
+            after.in_words()
+        );
+        report.warn("tree_changed", message);
+    }
+    Ok(report)
+}
+
+/// Where the commands read, and what can be done there.
+struct Ground {
+    sources: Sources,
+    /// Whether that is a copy of the tree, because the tree is elsewhere.
+    copied: bool,
+    tree_file_system: String,
+    /// Of the sources and the place.
+    probe: ProbeReport,
+}
+
+impl Ground {
+    /// The tree itself where it is on the place's file system, else a copy of it there; and, where there are hard links, a second one
+    /// to make them of.
+    fn prepare(wish: &Wish<'_>, tree: &Path, census: &Census, place: &Place) -> Result<Self, Failure> {
+        let of_the_tree = probe(tree, place.path())?;
+        let tree_file_system = of_the_tree.src.file_system.clone();
+        let copied = is_elsewhere(tree, place.path(), &of_the_tree)?;
+        let inside = if copied { probe(place.path(), place.path())? } else { of_the_tree };
+        let (shares, links) = (can(&inside, Strategy::Reflink), can(&inside, Strategy::Hardlink));
+        let needs = census.room();
+        check_room(
+            place,
+            Room {
+                bytes: needs.bytes * (1 + u64::from(copied) + u64::from(links && !shares)),
+                inodes: needs.inodes * (1 + u64::from(copied) + u64::from(links)),
+            },
+        )?;
+        let mut source = tree.to_path_buf();
+        if copied {
+            (wish.say)("the tree is on another file system: it is copied there once, and all commands read that copy");
+            source = place.path().join("source");
+            copy(tree, &source, wish.cancel)?;
+            place.flush()?;
+        }
+        let mut to_link = source.clone();
+        if links {
+            to_link = place.path().join("source-to-link");
+            copy(&source, &to_link, wish.cancel)?;
+            place.flush()?;
+        }
+        let probe = if copied { probe(&source, place.path())? } else { inside };
+        Ok(Self { sources: Sources { tree: source, to_link }, copied, tree_file_system, probe })
+    }
+}
+
+fn check_room(place: &Place, needs: Room) -> Result<(), Failure> {
+    let free = place.free()?;
+    let fits = free.bytes >= needs.bytes && free.inodes >= needs.inodes;
+    if fits { Ok(()) } else { Err(runs::no_room(place, needs)?) }
+}
+
+fn can(probe: &ProbeReport, strategy: Strategy) -> bool {
+    probe.offers.iter().any(|offer| offer.strategy == strategy && offer.refused.is_none())
+}
+
+/// Subvolumes of one btrfs have different numbers and share their extents all the same: the probe tells.
+fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, Failure> {
+    let same_device = fs_err::metadata(tree)?.dev() == fs_err::metadata(place)?.dev();
+    Ok(!same_device && !can(probe, Strategy::Reflink) && !can(probe, Strategy::Snapshot))
+}
+
+fn copy(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = CloneOptions::default();
+    options.cancel = cancel.clone();
+    clone_tree(src, dst, &options).map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    Ok(())
+}
+
+/// What a copy did not keep. A tree that is changing, or a walk that fails, says nothing about the copy.
+fn remarks(sources: &Sources, copy: &Path, cancel: &Cancel) -> Vec<String> {
+    let Ok(lost) = census::not_kept(&sources.tree, copy, cancel) else { return Vec::new() };
+    let list: Vec<String> =
+        lost.iter().map(|(what, number)| format!("{what} of {}", crate::output::entries(*number))).collect();
+    if list.is_empty() { Vec::new() } else { vec![format!("did not keep: {}", list.join(", "))] }
+}
+
+fn facts(tree: &Path, census: &Census, ground: &Ground, place: &Place) -> Vec<Fact> {
+    let Ground { sources, copied, tree_file_system, probe } = ground;
+    let into = place.path().parent().unwrap_or(place.path());
+    let options = mount_options(into).unwrap_or_else(|| "unknown options".into());
+    let tree_options = mount_options(tree).unwrap_or_else(|| "unknown options".into());
+    let mut json_tree = json!({
+        "path": receipt::path(tree),
+        "file_system": tree_file_system,
+        "mount_options": tree_options,
+        "copied_first": copied,
+    });
+    if let (Value::Object(all), Value::Object(counts)) = (&mut json_tree, census.json()) {
+        all.extend(counts);
+    }
+    let same = if *copied {
+        "on another file system; a copy of it, made there before the measuring began, is what all commands read"
+    } else {
+        "on the same file system, and read where it is"
+    };
+    let chosen = probe.chosen.map_or("nothing", Strategy::name);
+    vec![
+        Fact::new(
+            "tree",
+            "Tree",
+            format!("`{}`: {}; {tree_file_system}, mounted {tree_options}", Shown(tree), census.in_words()),
+            json_tree,
+        ),
+        Fact::new("same_file_system", "The tree is", same.into(), json!(!copied)),
+        Fact::new(
+            "target",
+            "Copied to",
+            format!("`{}`, {}, mounted {options}", Shown(into), probe.dst.file_system),
+            json!({
+                "path": receipt::path(into),
+                "file_system": probe.dst.file_system,
+                "mount_options": options,
+            }),
+        ),
+        Fact::new("chosen", "Calve's own choice", chosen.into(), json!(probe.chosen.map(Strategy::name))),
+        Fact::new(
+            "places",
+            "SRC, DST",
+            format!(
+                "`{}` (for hard links a copy of it), and a new path in the target for each run",
+                Shown(&sources.tree)
+            ),
+            json!({ "src": receipt::path(&sources.tree), "src_for_hard_links": receipt::path(&sources.to_link) }),
+        ),
+    ]
+}
+
+/// On the PATH, or where administrators' programs are, which the PATH of a user often lacks.
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    places.map(|place| place.join(name)).find(|candidate| {
+        fs_err::metadata(candidate).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// The first line that each program says of its version.
+fn versions(calve: &Path) -> Vec<(String, String)> {
+    let programs = workloads::programs().into_iter().filter_map(|name| Some((name, find_program(name)?)));
+    let with_calve = std::iter::once(("calve", calve.to_path_buf())).chain(programs);
+    with_calve.map(|(name, path)| (name.to_owned(), version(&path).unwrap_or_else(|| "unknown".into()))).collect()
+}
+
+fn version(program: &Path) -> Option<String> {
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().next()?.trim();
+    (output.status.success() && !line.is_empty()).then(|| line.to_owned())
+}

@@ -1,0 +1,181 @@
+//! The ways to copy a tree: those of others and of Calve, as far as this place has them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use calve_core::{ProbeReport, Refusal, Strategy};
+
+use crate::bench::workload::{Absent, Group, Leftovers, Side, Workload};
+
+/// A write to one of the trees never shows in the other.
+pub(crate) const INDEPENDENT: Group = Group { name: "independent copies", mark: "", note: "" };
+
+pub(crate) const LINKED: Group = Group {
+    name: "hard links",
+    mark: " †",
+    note: "† hard links: both trees have the same files, and a write to one shows in the other. They are compared with each \
+           other only.",
+};
+
+/// Where the commands read.
+pub(crate) struct Sources {
+    pub(crate) tree: PathBuf,
+    /// A copy of the tree for commands that give its files further names: those would change what other commands find.
+    pub(crate) to_link: PathBuf,
+}
+
+/// What a command needs of the place.
+enum Needs {
+    Nothing,
+    Reflink,
+    HardLink,
+    /// The tree is a subvolume of btrfs.
+    Snapshot,
+}
+
+struct Peer {
+    /// As typed, with `SRC` and `DST` for the places.
+    command: &'static str,
+    needs: Needs,
+    /// How to get it.
+    remedy: &'static str,
+}
+
+const PACKAGE: &str = "install it with the system's package manager";
+
+#[cfg(not(target_os = "macos"))]
+const PEERS: &[Peer] = &[
+    Peer { command: "cp -r SRC DST", needs: Needs::Nothing, remedy: PACKAGE },
+    Peer { command: "cp -a SRC DST", needs: Needs::Nothing, remedy: PACKAGE },
+    Peer { command: "cp -a --reflink=always SRC DST", needs: Needs::Reflink, remedy: PACKAGE },
+    // GNU cp shares extents by itself since coreutils 9.0. Where nothing can be shared this is `cp -a`.
+    Peer { command: "cp -a --reflink=never SRC DST", needs: Needs::Reflink, remedy: PACKAGE },
+    Peer { command: "cp -al SRC DST", needs: Needs::HardLink, remedy: PACKAGE },
+    Peer { command: "rsync -a SRC/ DST", needs: Needs::Nothing, remedy: PACKAGE },
+    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Needs::HardLink, remedy: PACKAGE },
+    Peer { command: "cpz SRC DST", needs: Needs::Nothing, remedy: "cargo install cpz" },
+    Peer { command: "xcp -r --no-progress SRC DST", needs: Needs::Nothing, remedy: "cargo install xcp" },
+    Peer { command: "btrfs subvolume snapshot SRC DST", needs: Needs::Snapshot, remedy: "install btrfs-progs" },
+];
+
+#[cfg(target_os = "macos")]
+const PEERS: &[Peer] = &[
+    Peer { command: "cp -R SRC DST", needs: Needs::Nothing, remedy: PACKAGE },
+    Peer { command: "cp -cR SRC DST", needs: Needs::Nothing, remedy: PACKAGE },
+    Peer { command: "rsync -a SRC/ DST", needs: Needs::Nothing, remedy: PACKAGE },
+    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Needs::HardLink, remedy: PACKAGE },
+    Peer { command: "cpz SRC DST", needs: Needs::Nothing, remedy: "cargo install cpz" },
+    Peer { command: "xcp -r --no-progress SRC DST", needs: Needs::Nothing, remedy: "cargo install xcp" },
+];
+
+/// The programs that are looked for.
+pub(crate) fn programs() -> Vec<&'static str> {
+    let mut names: Vec<&str> = PEERS.iter().map(|peer| program_of(peer.command)).collect();
+    names.dedup();
+    names
+}
+
+fn program_of(command: &'static str) -> &'static str {
+    command.split(' ').next().unwrap_or(command)
+}
+
+/// Everything that can be run, and everything that cannot, with the reason.
+pub(crate) fn choose(
+    sources: &Sources,
+    probe: &ProbeReport,
+    calve: &Path,
+    find: &dyn Fn(&str) -> Option<PathBuf>,
+) -> (Vec<Workload>, Vec<Absent>) {
+    let (mut workloads, mut absent) = (Vec::new(), Vec::new());
+    for peer in PEERS {
+        let program = program_of(peer.command);
+        let obstacle = match peer.needs {
+            Needs::Nothing => None,
+            Needs::Reflink => refusal(probe, Strategy::Reflink),
+            Needs::HardLink => refusal(probe, Strategy::Hardlink),
+            Needs::Snapshot => refusal(probe, Strategy::Snapshot),
+        };
+        match (obstacle, find(program)) {
+            (Some(refusal), _) => absent.push(Absent::refused(peer.command, refusal)),
+            (None, None) => absent.push(Absent::missing(peer.command, program, peer.remedy)),
+            (None, Some(path)) => {
+                let links = matches!(peer.needs, Needs::HardLink);
+                workloads.push(workload(peer.command.to_owned(), Side::Peer, links, path, sources));
+            }
+        }
+    }
+    for (command, strategy) in calves(probe) {
+        let links = strategy == Some(Strategy::Hardlink);
+        let side = if strategy.is_none() { Side::Reference } else { Side::Calve };
+        // The hard links of others are compared with Calve's.
+        let side = if links { Side::Reference } else { side };
+        match strategy.and_then(|strategy| refusal(probe, strategy)) {
+            Some(refusal) => absent.push(Absent::refused(command, refusal)),
+            None => workloads.push(workload(command, side, links, calve.to_path_buf(), sources)),
+        }
+    }
+    (workloads, absent)
+}
+
+/// Calve's commands, each with the strategy that it depends on: its own choice on none. A strategy that is its own choice is not
+/// run a second time.
+fn calves(probe: &ProbeReport) -> Vec<(String, Option<Strategy>)> {
+    let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
+    let shares = probe.chosen.filter(|chosen| *chosen != Strategy::Copy).unwrap_or(Strategy::Reflink);
+    // With files of all sizes shared it is another command than plain `calve cp` only where that copies the small ones.
+    if shares != Strategy::Reflink || probe.chosen != Some(shares) || probe.copy_up_to_bytes > 0 {
+        commands.push(("calve cp --require cow SRC DST".to_owned(), Some(shares)));
+    }
+    // An overlay is for callers of the library only.
+    let others = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
+    for strategy in others.filter(|strategy| Some(*strategy) != probe.chosen) {
+        commands.push((format!("calve cp --strategy {strategy} SRC DST"), Some(strategy)));
+    }
+    commands
+}
+
+fn refusal(probe: &ProbeReport, strategy: Strategy) -> Option<&Refusal> {
+    probe.offers.iter().find(|offer| offer.strategy == strategy)?.refused.as_ref()
+}
+
+fn workload(command: String, side: Side, links: bool, program: PathBuf, sources: &Sources) -> Workload {
+    let source = if links { sources.to_link.clone() } else { sources.tree.clone() };
+    let words: Vec<String> = command.split(' ').skip(1).map(str::to_owned).collect();
+    let argv = move |dst: &Path| {
+        let arguments = words.iter().map(|word| with_places(word, &source, dst));
+        std::iter::once(program.clone().into_os_string()).chain(arguments).collect()
+    };
+    Workload {
+        command,
+        side,
+        group: if links { &LINKED } else { &INDEPENDENT },
+        argv: Box::new(argv),
+        // A file with further names is treated differently, so these must go before the next ones are made.
+        leftovers: if links { Leftovers::DeleteAtOnce } else { Leftovers::Keep },
+    }
+}
+
+/// `SRC`, `SRC/`, `--link-dest=SRC` and `DST` with the real places in them.
+fn with_places(word: &str, source: &Path, dst: &Path) -> OsString {
+    for (name, path) in [("SRC", source), ("DST", dst)] {
+        if let Some((before, after)) = word.split_once(name) {
+            let mut whole = OsString::from(before);
+            whole.push(path);
+            whole.push(after);
+            return whole;
+        }
+    }
+    word.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_get_their_places() {
+        let shown = |word| with_places(word, Path::new("/s"), Path::new("/d")).into_string().unwrap();
+        let words = ["SRC", "SRC/", "--link-dest=SRC", "DST", "-a", "--reflink=always"];
+        assert_eq!(words.map(shown), ["/s", "/s/", "--link-dest=/s", "/d", "-a", "--reflink=always"]);
+    }
+}

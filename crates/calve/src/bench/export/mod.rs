@@ -1,0 +1,5 @@
+//! The report in its forms.
+
+pub(crate) mod html;
+pub(crate) mod json;
+pub(crate) mod markdown;

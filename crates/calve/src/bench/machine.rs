@@ -1,0 +1,176 @@
+//! The machine that it all ran on, and how busy others kept it.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    /// 0 where the system does not tell.
+    pub(crate) memory_bytes: u64,
+    pub(crate) kernel: String,
+    /// The load average over a minute, before the first run.
+    pub(crate) load: Option<f64>,
+}
+
+impl Machine {
+    pub(crate) fn here() -> Self {
+        let uname = rustix::system::uname();
+        let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+        Self {
+            cpu: first_field("/proc/cpuinfo", "model name").unwrap_or_else(|| text(uname.machine())),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_bytes().unwrap_or(0),
+            kernel: format!("{} {}", text(uname.sysname()), text(uname.release())),
+            load: load(),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "cpu": self.cpu,
+            "cores": self.cores,
+            "memory_bytes": self.memory_bytes,
+            "kernel": self.kernel,
+            "load_average_before": self.load,
+        })
+    }
+}
+
+fn first_field(file: &str, name: &str) -> Option<String> {
+    let text = fs_err::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn memory_bytes() -> Option<u64> {
+    kibibytes("/proc/meminfo", "MemTotal")
+}
+
+fn kibibytes(file: &str, name: &str) -> Option<u64> {
+    first_field(file, name)?.split_whitespace().next()?.parse::<u64>().ok().map(|number| number * 1024)
+}
+
+/// The most memory that this process has had: a program that it starts is counted from there on.
+pub(crate) fn own_peak_memory_bytes() -> Option<u64> {
+    kibibytes("/proc/self/status", "VmHWM")
+}
+
+fn load() -> Option<f64> {
+    fs_err::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// The mount that a path (without links) is on: what is mounted, and its options. `None` where there is no mount table to read.
+pub(crate) fn mount_options(path: &Path) -> Option<String> {
+    let table = fs_err::read_to_string("/proc/self/mountinfo").ok()?;
+    mount_options_in(&table, path)
+}
+
+/// See proc(5). Of several mounts on one point the last one counts.
+fn mount_options_in(table: &str, path: &Path) -> Option<String> {
+    let mut best: Option<(usize, String)> = None;
+    for line in table.lines() {
+        let (mount, system) = line.split_once(" - ")?;
+        let fields: Vec<&str> = mount.split(' ').collect();
+        let [point, options] = fields.get(4..6)? else { return None };
+        let point = unescaped(point);
+        let longest = best.as_ref().map_or(0, |(length, _)| *length);
+        if path.starts_with(&point) && point.len() >= longest {
+            // "xfs /dev/loop0 rw,inode64": the options of the file system. Whether one may write is said of the mount already.
+            let own = system.splitn(3, ' ').nth(2).unwrap_or("");
+            let own = own.split(',').filter(|option| !["", "rw", "ro"].contains(option));
+            best = Some((point.len(), options.split(',').chain(own).collect::<Vec<_>>().join(",")));
+        }
+    }
+    best.map(|(_, options)| options)
+}
+
+/// Spaces and the like are written as `\040` there.
+fn unescaped(field: &str) -> String {
+    let named = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    named.iter().fold(field.to_owned(), |text, (code, character)| text.replace(code, character))
+}
+
+/// The processors' clock of work for programs, and of work for other virtual machines. Work of the kernel is left out: it is done for
+/// the measured programs as well (writing back, loop devices).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clocks {
+    user_seconds: f64,
+}
+
+/// What the kernel shows to programs are hundredths of a second, on all common architectures.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A clock that ticks this seldom says nothing about shorter times.
+const SHORTEST: Duration = Duration::from_millis(300);
+
+impl Clocks {
+    pub(crate) fn now() -> Option<Self> {
+        let text = fs_err::read_to_string("/proc/stat").ok()?;
+        let fields = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+        let ticks: Vec<f64> = fields.map_while(|field| field.parse().ok()).collect();
+        // user, nice, …, steal: see proc(5).
+        let user = ticks.first()? + ticks.get(1)? + ticks.get(7).unwrap_or(&0.0);
+        Some(Self { user_seconds: user / TICKS_PER_SECOND })
+    }
+
+    /// How many processors others kept busy since then, on average.
+    pub(crate) fn others_since(self, seconds: f64, own_user_seconds: f64) -> Option<f64> {
+        if seconds < SHORTEST.as_secs_f64() {
+            return None;
+        }
+        let all = Self::now()?.user_seconds - self.user_seconds;
+        Some(((all - own_user_seconds) / seconds).max(0.0))
+    }
+}
+
+/// "2026-05-04T03:02:01Z". The calendar is Howard Hinnant's `civil_from_days`.
+pub(crate) fn utc(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, clock) = (seconds / 86_400, seconds % 86_400);
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_is_right() {
+        // As `date -u -d @N` prints them.
+        let cases = [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_767_225_599, "2025-12-31T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ];
+        for (seconds, expected) in cases {
+            assert_eq!(utc(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn the_mount_is_the_innermost_and_of_these_the_last() {
+        let table = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard\n\
+                     40 22 7:0 / /mnt/a\\040b rw,noatime - xfs /dev/loop0 rw,inode64,noquota\n\
+                     41 22 7:1 / /mnt/a\\040b ro - btrfs /dev/loop1 rw,ssd\n";
+        let options = |path: &str| mount_options_in(table, Path::new(path)).unwrap();
+        assert_eq!(options("/home"), "rw,relatime,discard");
+        assert_eq!(options("/mnt/a bc"), "rw,relatime,discard");
+        assert_eq!(options("/mnt/a b/c"), "ro,ssd");
+    }
+}

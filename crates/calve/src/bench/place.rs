@@ -1,0 +1,194 @@
+//! The hidden directory that everything is made in, and that is removed whatever happens.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Stdio, id};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use calve_core::{Cancel, Error, RemoveOptions, Shown, Wait, remove_tree};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::space::{self, Room};
+use crate::failure::{FAILED, Failure, USAGE};
+use crate::output;
+
+/// Dropping it removes it, and so do all ends of the bench but `kill -9`.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    directory: OwnedFd,
+    next: u32,
+    runs: Vec<PathBuf>,
+    removed: bool,
+}
+
+/// How its name begins.
+const PREFIX: &str = ".calve-bench-";
+const STDERR: &str = "stderr";
+
+impl Place {
+    /// A new one in the directory `into`.
+    pub(crate) fn make(into: &Path) -> Result<Self, Failure> {
+        let into = fs_err::canonicalize(into).map_err(|error| {
+            let hint = "name a directory that is there, on the file system that is to be measured";
+            Failure::stated(FAILED, error.to_string(), hint)
+        })?;
+        if !into.is_dir() {
+            let text = format!("`{}` is not a directory", Shown(&into));
+            return Err(Failure::stated(USAGE, text, "name a directory on the file system that is to be measured"));
+        }
+        tell_of_earlier_ones(&into);
+        let path = reserve(&into)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(|errno| unusable(&path, errno))?;
+        let place = Self { path, directory, next: 0, runs: Vec::new(), removed: false };
+        // The place may be in a work tree of git.
+        fs_err::write(place.path.join(".gitignore"), "*\n")?;
+        Ok(place)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path in it that is not there yet. What a run makes of it is deleted by [`Self::delete_runs`].
+    pub(crate) fn next_run(&mut self) -> PathBuf {
+        self.next += 1;
+        let path = self.path.join(format!("run-{}", self.next));
+        self.runs.push(path.clone());
+        path
+    }
+
+    pub(crate) fn has_runs(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    pub(crate) fn delete_runs(&mut self, cancel: &Cancel) -> Result<(), Failure> {
+        for path in std::mem::take(&mut self.runs) {
+            delete(&path, cancel)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what the latest run made.
+    pub(crate) fn delete_last_run(&mut self, cancel: &Cancel) -> Result<(), Failure> {
+        self.runs.pop().map_or(Ok(()), |path| delete(&path, cancel))
+    }
+
+    /// Where programs write what they have to say. It is empty now.
+    pub(crate) fn stderr(&self) -> Result<Stdio, Failure> {
+        Ok(Stdio::from(File::from(fs_err::File::create(self.path.join(STDERR))?)))
+    }
+
+    /// What the latest program had to say, on one line.
+    pub(crate) fn said(&self) -> String {
+        const LONGEST: usize = 400;
+        let bytes = fs_err::read(self.path.join(STDERR)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)]).into_owned();
+        let here = format!("{}/", self.path.display());
+        let plain = text.replace(&here, "").split_whitespace().collect::<Vec<_>>().join(" ");
+        plain.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
+    }
+
+    /// What `df` shows as used on the file system, in bytes.
+    pub(crate) fn used_bytes(&self) -> Result<u64, Failure> {
+        space::used_bytes(&self.directory).map_err(|errno| self.failed("measure the space of", errno))
+    }
+
+    /// What may still be written.
+    pub(crate) fn free(&self) -> Result<Room, Failure> {
+        space::free(&self.directory).map_err(|errno| self.failed("measure the space of", errno))
+    }
+
+    /// Everything onto the disk, so that no run pays for what another one wrote.
+    pub(crate) fn flush(&self) -> Result<(), Failure> {
+        space::flush(&self.directory).map_err(|errno| self.failed("write to the disk what is in", errno))
+    }
+
+    /// After a deletion: file systems give the space back in the background. Waits until the number stands still.
+    pub(crate) fn settle(&self) -> Result<(), Failure> {
+        let give_up = Instant::now() + Duration::from_secs(20);
+        let mut before = None;
+        while Instant::now() < give_up {
+            self.flush()?;
+            let now = self.used_bytes()?;
+            if before == Some(now) {
+                break;
+            }
+            before = Some(now);
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, operation: &'static str, errno: Errno) -> Failure {
+        Error::Io { operation, path: self.path.clone(), source: errno.into() }.into()
+    }
+
+    /// Removes everything, and tells when it could not.
+    pub(crate) fn remove(mut self) -> Result<(), Failure> {
+        self.removed = true;
+        // A switch of its own: what interrupted the bench must not interrupt this.
+        delete(&self.path, &Cancel::default())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.removed
+            && let Err(failure) = delete(&self.path, &Cancel::default())
+        {
+            failure.report();
+        }
+    }
+}
+
+fn reserve(into: &Path) -> Result<PathBuf, Failure> {
+    let mut number = 0_u32;
+    loop {
+        let path = into.join(format!("{PREFIX}{}-{number}", id()));
+        match rustix::fs::mkdir(&path, Mode::RWXU) {
+            Ok(()) => return Ok(path),
+            Err(Errno::EXIST) => number += 1,
+            Err(errno) => return Err(unusable(into, errno)),
+        }
+    }
+}
+
+fn unusable(path: &Path, errno: Errno) -> Failure {
+    let hint = match errno {
+        Errno::ROFS => "that file system is mounted read-only: name a place with `--into` that can be written to",
+        Errno::NOSPC | Errno::DQUOT => "free some space there, or name another place with `--into`",
+        _ => "name a place with `--into` that you may write to",
+    };
+    let text = format!("make a directory in `{}`: {}", Shown(path), std::io::Error::from(errno));
+    Failure::stated(FAILED, text, hint)
+}
+
+/// One whose process is gone was killed. Its files belong to the user, who may want to know before they go.
+fn tell_of_earlier_ones(into: &Path) {
+    for entry in std::iter::once(fs_err::read_dir(into)).flatten().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let number = process.split('-').next().unwrap_or_default();
+        if number.parse::<u32>().is_ok() && !Path::new("/proc").join(number).exists() {
+            let path = entry.path();
+            let shown = Shown(&path);
+            output::say(&format!("note: a bench that was killed left `{shown}`; delete it with: calve rm '{shown}'"));
+        }
+    }
+}
+
+/// A path that is not there is fine.
+fn delete(path: &Path, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = RemoveOptions::default();
+    options.wait = Wait::Yes;
+    options.cancel = cancel.clone();
+    match remove_tree(path, &options) {
+        Ok(_) | Err(Error::Missing(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,112 @@
+//! One run of a program: started in a process group of its own, waited for, and ended with all that it started.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use calve_core::Cancel;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
+use wait4::Wait4;
+
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// From before it was started until it had ended.
+    pub(crate) seconds: f64,
+    /// Of it, and of those of its children that it waited for.
+    pub(crate) user_seconds: f64,
+    pub(crate) system_seconds: f64,
+    /// The larger of its own peak and what the bench itself had when it started it: the kernel begins to count there.
+    pub(crate) peak_memory_bytes: u64,
+}
+
+impl Ended {
+    /// "exit code 23", "killed by SIGSEGV".
+    pub(crate) fn in_words(&self) -> String {
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("killed by {}", signal_name(signal)),
+            (None, None) => self.status.to_string(),
+        }
+    }
+}
+
+/// Runs it to its end, or kills it when cancelled. Whatever of its process group is left then is killed in either case.
+pub(crate) fn measure(argv: &[OsString], stderr: Stdio, cancel: &Cancel) -> io::Result<Ended> {
+    let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut command = Command::new(program);
+    // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).process_group(0);
+    let began = Instant::now();
+    let mut child = command.spawn()?;
+    let group = Pid::from_child(&child);
+    let seconds = thread::scope(|scope| {
+        let (ended, watched) = channel::<()>();
+        scope.spawn(move || kill_when_cancelled(group, &watched, cancel));
+        let seconds = wait_until_it_ends(group).map(|()| began.elapsed().as_secs_f64());
+        drop(ended);
+        seconds
+    })?;
+    // It is not waited for yet, so that its number, which is the group's too, cannot be given to another process.
+    let _ = kill_process_group(group, Signal::KILL);
+    let used = child.wait4()?;
+    wait_until_group_is_gone(group);
+    Ok(Ended {
+        status: used.status,
+        seconds,
+        user_seconds: used.rusage.utime.as_secs_f64(),
+        system_seconds: used.rusage.stime.as_secs_f64(),
+        peak_memory_bytes: used.rusage.maxrss,
+    })
+}
+
+fn wait_until_it_ends(process: Pid) -> io::Result<()> {
+    loop {
+        match waitid(WaitId::Pid(process), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+fn kill_when_cancelled(group: Pid, ended: &Receiver<()>, cancel: &Cancel) {
+    while ended.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
+        if cancel.is_cancelled() {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Killed processes need a moment, and until then they may still make files.
+fn wait_until_group_is_gone(group: Pid) {
+    let give_up = Instant::now() + Duration::from_secs(5);
+    while test_kill_process_group(group).is_ok() && Instant::now() < give_up {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The names of those that end a program because of a fault, or from outside.
+fn signal_name(signal: i32) -> String {
+    let known = [
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::HUP, "SIGHUP"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::INT, "SIGINT"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::SYS, "SIGSYS"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XCPU, "SIGXCPU"),
+        (Signal::XFSZ, "SIGXFSZ"),
+    ];
+    let name = known.iter().find(|(known, _)| known.as_raw() == signal);
+    name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
+}

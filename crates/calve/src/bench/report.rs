@@ -1,0 +1,253 @@
+//! What a bench has to tell, in whatever form.
+
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use super::machine::Machine;
+use super::runs::Runs;
+use super::space::Cache;
+use super::stats::{Summary, median, outliers};
+use super::workload::{Absent, Group, Row, Side, Why};
+use crate::output::duration;
+
+pub(crate) struct Report {
+    /// "copy"
+    pub(crate) bench: &'static str,
+    pub(crate) began: SystemTime,
+    pub(crate) machine: Machine,
+    pub(crate) cache: Cache,
+    pub(crate) warmup: u32,
+    pub(crate) rounds: u32,
+    /// About what was measured: only its own bench knows.
+    pub(crate) facts: Vec<Fact>,
+    /// Program and version.
+    pub(crate) versions: Vec<(String, String)>,
+    /// In the order in which they are shown: those measured first, the fastest of each group first.
+    pub(crate) rows: Vec<Row>,
+    pub(crate) absent: Vec<Absent>,
+    /// Peaks of memory up to this are the bench's own.
+    pub(crate) memory_floor_bytes: u64,
+    pub(crate) deletions: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+pub(crate) struct Fact {
+    pub(crate) key: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) text: String,
+    pub(crate) json: Value,
+}
+
+impl Fact {
+    pub(crate) fn new(key: &'static str, label: &'static str, text: String, json: Value) -> Self {
+        Self { key, label, text, json }
+    }
+}
+
+/// Something that makes the numbers worth less.
+pub(crate) struct Warning {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl Report {
+    #[expect(clippy::too_many_arguments, reason = "each is a fact of its own, known to the caller alone")]
+    pub(crate) fn new(
+        bench: &'static str,
+        began: SystemTime,
+        machine: Machine,
+        cache: Cache,
+        warmup: u32,
+        runs: Runs,
+        absent: Vec<Absent>,
+        versions: Vec<(String, String)>,
+    ) -> Self {
+        let mut report = Self {
+            bench,
+            began,
+            machine,
+            cache,
+            warmup,
+            rounds: runs.rounds,
+            facts: Vec::new(),
+            versions,
+            rows: runs.rows,
+            absent,
+            memory_floor_bytes: 0,
+            deletions: runs.deletions,
+            warnings: Vec::new(),
+        };
+        report.sort();
+        report.warn_of_the_machine();
+        report.warn_of_runs();
+        report
+    }
+
+    fn sort(&mut self) {
+        let mut groups: Vec<&Group> = Vec::new();
+        for row in &self.rows {
+            if !groups.contains(&row.workload.group) {
+                groups.push(row.workload.group);
+            }
+        }
+        let rank = |row: &Row| {
+            let group = groups.iter().position(|group| *group == row.workload.group).unwrap_or(usize::MAX);
+            (!row.is_measured(), group)
+        };
+        self.rows.sort_by(|a, b| {
+            let time = |row: &Row| median(&row.seconds()).unwrap_or(f64::INFINITY);
+            rank(a).cmp(&rank(b)).then(time(a).total_cmp(&time(b)))
+        });
+    }
+
+    pub(crate) fn measured(&self) -> impl Iterator<Item = (&Row, Summary)> {
+        let rows = self.rows.iter().filter(|row| row.is_measured());
+        rows.filter_map(|row| Some((row, Summary::of(&row.seconds())?)))
+    }
+
+    pub(crate) fn failed(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.failed.is_some())
+    }
+
+    /// How many times as long as the fastest of its group.
+    pub(crate) fn ratio(&self, row: &Row, summary: &Summary) -> f64 {
+        let group = self.measured().filter(|(other, _)| other.workload.group == row.workload.group);
+        summary.median / group.map(|(_, other)| other.median).fold(f64::INFINITY, f64::min)
+    }
+
+    /// What the peers in a group are compared with, when it was measured.
+    pub(crate) fn reference(&self, group: &Group) -> Option<(&Row, Summary)> {
+        self.measured().find(|(row, _)| row.workload.group == group && row.workload.side == Side::Reference)
+    }
+
+    /// The command of Calve's that this peer is faster than.
+    pub(crate) fn beats(&self, row: &Row, summary: &Summary) -> Option<&str> {
+        let (reference, ours) = self.reference(row.workload.group)?;
+        let is_faster = row.workload.side == Side::Peer && summary.median < ours.median;
+        is_faster.then_some(reference.workload.command.as_str())
+    }
+
+    /// The sentences at the end: for each group who is faster than Calve, or that nobody is.
+    pub(crate) fn conclusions(&self) -> Vec<String> {
+        let references = self.measured().filter(|(row, _)| row.workload.side == Side::Reference);
+        let mut sentences: Vec<String> = references.map(|(row, ours)| self.conclusion(row, &ours)).collect();
+        for row in self.failed().filter(|row| row.workload.side == Side::Reference) {
+            sentences.push(format!("`{}` failed, so that nothing is compared with it.", row.workload.command));
+        }
+        sentences
+    }
+
+    fn conclusion(&self, reference: &Row, ours: &Summary) -> String {
+        let Group { name, .. } = reference.workload.group;
+        let ours_shown = format!("`{}` ({})", reference.workload.command, shown(ours.median));
+        let peers: Vec<_> = self
+            .measured()
+            .filter(|(row, _)| row.workload.side == Side::Peer && row.workload.group == reference.workload.group)
+            .collect();
+        let faster: Vec<String> = peers
+            .iter()
+            .filter(|(_, theirs)| theirs.median < ours.median)
+            .map(|(row, theirs)| {
+                let times = ours.median / theirs.median;
+                let doubt = if theirs.max >= ours.min { ", within the spread" } else { "" };
+                let (command, took) = (&row.workload.command, shown(theirs.median));
+                format!("`{command}` ({took}; Calve takes {times:.2} times as long{doubt})")
+            })
+            .collect();
+        if peers.is_empty() {
+            return format!("{name}: {ours_shown}; no peer was measured.");
+        }
+        if faster.is_empty() {
+            let (row, theirs) = &peers[0];
+            let part = ours.median / theirs.median;
+            let (command, took) = (&row.workload.command, shown(theirs.median));
+            let doubt = if ours.max >= theirs.min { ", within the spread" } else { "" };
+            return format!(
+                "{name}: no peer was faster than {ours_shown}; the next is `{command}` ({took}; Calve takes {part:.2} of its \
+                 time{doubt})."
+            );
+        }
+        format!("{name}: faster than {ours_shown}: {}.", faster.join(", "))
+    }
+
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &Absent> {
+        self.absent.iter().filter(|absent| absent.why == Why::Missing)
+    }
+
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &Absent> {
+        self.absent.iter().filter(|absent| absent.why == Why::Refused)
+    }
+
+    pub(crate) fn cache_in_words(&self) -> String {
+        let rounds = match self.warmup {
+            0 => String::new(),
+            1 => "; one round before these is not counted".into(),
+            number => format!("; {number} rounds before these are not counted"),
+        };
+        match self.cache {
+            Cache::Warm => format!("warm: the tree was read once before the first run{rounds}"),
+            Cache::Cold => format!("cold: emptied before each run, also of the programs themselves{rounds}"),
+        }
+    }
+
+    pub(crate) fn warn(&mut self, code: &'static str, message: String) {
+        self.warnings.push(Warning { code, message });
+    }
+
+    fn warn_of_the_machine(&mut self) {
+        let cores = self.machine.cores;
+        if let Some(load) = self.machine.load.filter(|load| *load > cores as f64 / 2.0) {
+            let message = format!("the machine was busy before the first run: load average {load:.1} on {cores} cores");
+            self.warn("busy_before", message);
+        }
+        let all = || self.rows.iter().flat_map(|row| &row.samples);
+        let busy: Vec<f64> =
+            all().filter_map(|sample| sample.others).filter(|others| *others > OTHERS_DISTURB).collect();
+        if !busy.is_empty() {
+            let (most, number) = (busy.iter().copied().fold(0.0, f64::max), busy.len());
+            let message = format!(
+                "other programs were busy during {number} of {} runs, with up to {most:.1} of {cores} cores",
+                all().count()
+            );
+            self.warn("busy_during", message);
+        }
+    }
+
+    fn warn_of_runs(&mut self) {
+        let mut warnings = Vec::new();
+        for (row, summary) in self.measured() {
+            let command = &row.workload.command;
+            let far: Vec<String> = outliers(&row.seconds())
+                .into_iter()
+                .map(|index| format!("{} in round {}", shown(row.samples[index].seconds), row.samples[index].round))
+                .collect();
+            if !far.is_empty() {
+                let (list, middle) = (far.join(", "), shown(summary.median));
+                warnings.push(("outliers", format!("`{command}`: far from its median of {middle}: {list}")));
+            }
+            let spread = summary.mad / summary.median;
+            if spread > LARGE_SPREAD {
+                let percent = spread * 100.0;
+                warnings.push(("large_spread", format!("`{command}`: the MAD is {percent:.0} % of the median")));
+            }
+        }
+        for (code, message) in warnings {
+            self.warn(code, message);
+        }
+        for row in self.rows.iter().filter(|row| row.failed.is_some()) {
+            let Some(failed) = &row.failed else { continue };
+            let message = format!("`{}` failed and was not run again: {}", row.workload.command, failed.reason);
+            self.warnings.push(Warning { code: "failed", message });
+        }
+    }
+}
+
+/// In processors.
+const OTHERS_DISTURB: f64 = 0.25;
+const LARGE_SPREAD: f64 = 0.10;
+
+/// Seconds for people.
+pub(crate) fn shown(seconds: f64) -> String {
+    duration(std::time::Duration::from_secs_f64(seconds))
+}

@@ -1,0 +1,290 @@
+//! The runs: in rounds, in another order each time, each into a new place, with nothing else going on.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use calve_core::{Cancel, Error, Shown};
+
+use super::machine::Clocks;
+use super::place::Place;
+use super::process::{self, Ended};
+use super::space::{self, Cache, Room};
+use super::workload::{Failed, Leftovers, Row, Sample, Workload};
+use crate::failure::{FAILED, Failure};
+use crate::output::{duration, size};
+
+/// How the runs go.
+pub(crate) struct Plan<'a> {
+    pub(crate) rounds: Rounds,
+    pub(crate) warmup: u32,
+    pub(crate) cache: Cache,
+    /// What one run makes, at the most.
+    pub(crate) needs: Room,
+    /// Looks at the result of a workload's first run, and says what is to be known about it.
+    pub(crate) inspect: &'a dyn Fn(&Path) -> Vec<String>,
+    /// Called with each line of progress.
+    pub(crate) say: &'a dyn Fn(&str),
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// How many rounds count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rounds {
+    Exactly(u32),
+    /// As many as go into five minutes, 3 to 10.
+    Fitting,
+}
+
+impl Rounds {
+    fn another(self, done: u32, elapsed: Duration) -> bool {
+        const LONG: Duration = Duration::from_secs(300);
+        match self {
+            Self::Exactly(number) => done < number,
+            Self::Fitting => done < 3 || (done < 10 && elapsed + elapsed / done < LONG),
+        }
+    }
+}
+
+/// What was run.
+pub(crate) struct Runs {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) rounds: u32,
+    /// When earlier results were deleted to make room: "before round 2".
+    pub(crate) deletions: Vec<String>,
+}
+
+/// Runs all of them, and says how it went. What a program does wrong is in its row; an error is of the bench itself.
+pub(crate) fn run(workloads: Vec<Workload>, plan: &Plan<'_>, place: &mut Place) -> Result<Runs, Failure> {
+    let rows = workloads.into_iter().map(|workload| Row {
+        workload,
+        samples: Vec::new(),
+        failed: None,
+        said: String::new(),
+        remarks: Vec::new(),
+    });
+    let mut bench = Bench {
+        plan,
+        place,
+        rows: rows.collect(),
+        needs: plan.needs,
+        used_in_round: 0,
+        deletions: Vec::new(),
+        position: 0,
+    };
+    for _ in 0..plan.warmup {
+        bench.round(0)?;
+    }
+    let began = Instant::now();
+    let mut rounds = 0;
+    while plan.rounds.another(rounds, began.elapsed()) && bench.rows.iter().any(|row| row.failed.is_none()) {
+        rounds += 1;
+        bench.round(rounds)?;
+    }
+    Ok(Runs { rows: bench.rows, rounds, deletions: bench.deletions })
+}
+
+struct Bench<'a, 'p> {
+    plan: &'a Plan<'a>,
+    place: &'p mut Place,
+    rows: Vec<Row>,
+    /// What one run is known to need: as estimated, or more when a run took more.
+    needs: Room,
+    used_in_round: u64,
+    deletions: Vec<String>,
+    position: usize,
+}
+
+impl Bench<'_, '_> {
+    /// Round 0 does not count.
+    fn round(&mut self, round: u32) -> Result<(), Failure> {
+        if self.place.has_runs() && self.is_full(self.used_in_round)? {
+            self.make_room(format!("before round {round}"))?;
+        }
+        let before = self.place.used_bytes()?;
+        // A workload has different ones before it in every round.
+        for index in shuffled(self.rows.len(), u64::from(round)) {
+            if self.rows[index].failed.is_none() {
+                self.one(index, round)?;
+            }
+        }
+        self.used_in_round = self.place.used_bytes()?.saturating_sub(before);
+        Ok(())
+    }
+
+    fn one(&mut self, index: usize, round: u32) -> Result<(), Failure> {
+        self.ensure_room(round)?;
+        let dst = self.place.next_run();
+        let stderr = self.place.stderr()?;
+        self.place.flush()?;
+        if self.plan.cache == Cache::Cold {
+            space::drop_caches()?;
+        }
+        self.check_cancelled()?;
+        let used_before = self.place.used_bytes()?;
+        let clocks = Clocks::now();
+        let ran = process::measure(&(self.rows[index].workload.argv)(&dst), stderr, self.plan.cancel);
+        self.check_cancelled()?;
+        let others = |ended: &Ended| clocks?.others_since(ended.seconds, ended.user_seconds);
+        let others = ran.as_ref().ok().and_then(others);
+        let flushing = Instant::now();
+        self.place.flush()?;
+        let flush_seconds = flushing.elapsed().as_secs_f64();
+        let disk_bytes = self.place.used_bytes()?.cast_signed() - used_before.cast_signed();
+        self.needs.bytes = self.needs.bytes.max(disk_bytes.unsigned_abs());
+
+        let command = self.rows[index].workload.command.clone();
+        let shown = if round == 0 { "warm-up".to_owned() } else { format!("round {round}") };
+        match failure(&ran, round, &dst, &self.place.said()) {
+            Some(failed) => {
+                (self.plan.say)(&format!("{shown}  {:>9}  {command}: {}", "failed", failed.reason));
+                self.rows[index].failed = Some(failed);
+            }
+            None => {
+                let ended = ran?;
+                let took = duration(Duration::from_secs_f64(ended.seconds));
+                (self.plan.say)(&format!("{shown}  {took:>9}  {command}"));
+                let row = &mut self.rows[index];
+                if row.said.is_empty() && row.remarks.is_empty() {
+                    row.said = self.place.said();
+                    row.remarks = (self.plan.inspect)(&dst);
+                }
+                if round > 0 {
+                    let position = self.position;
+                    row.samples.push(sample(&ended, round, position, disk_bytes, flush_seconds, others));
+                    self.position += 1;
+                }
+            }
+        }
+        if self.rows[index].workload.leftovers == Leftovers::DeleteAtOnce {
+            self.place.delete_last_run(self.plan.cancel)?;
+            self.place.settle()?;
+        }
+        Ok(())
+    }
+
+    fn check_cancelled(&self) -> Result<(), Failure> {
+        if self.plan.cancel.is_cancelled() { Err(Error::Interrupted.into()) } else { Ok(()) }
+    }
+
+    fn is_full(&self, for_more: u64) -> Result<bool, Failure> {
+        let free = self.place.free()?;
+        Ok(free.bytes < for_more.max(self.needs.bytes) || free.inodes < self.needs.inodes)
+    }
+
+    fn ensure_room(&mut self, round: u32) -> Result<(), Failure> {
+        if self.is_full(0)? && self.place.has_runs() {
+            self.make_room(format!("within round {round}"))?;
+        }
+        if self.is_full(0)? { Err(no_room(self.place, self.needs)?) } else { Ok(()) }
+    }
+
+    fn make_room(&mut self, when: String) -> Result<(), Failure> {
+        (self.plan.say)("deleting the results of earlier runs, to make room");
+        self.place.delete_runs(self.plan.cancel)?;
+        self.place.settle()?;
+        self.deletions.push(when);
+        Ok(())
+    }
+}
+
+pub(crate) fn no_room(place: &Place, needs: Room) -> Result<Failure, Failure> {
+    let free = place.free()?;
+    let into = place.path().parent().unwrap_or(place.path());
+    let (needed, available) = if free.bytes < needs.bytes {
+        (size(needs.bytes), size(free.bytes))
+    } else {
+        (format!("{} inodes", needs.inodes), format!("{} inodes", free.inodes))
+    };
+    let text = format!("a run needs {needed} in `{}`, and only {available} are free", Shown(into));
+    Ok(Failure::stated(FAILED, text, "free some there, or name another place with `--into`"))
+}
+
+fn failure(ran: &std::io::Result<Ended>, round: u32, dst: &Path, said: &str) -> Option<Failed> {
+    let with_words = |what: String| if said.is_empty() { what } else { format!("{what}: {said}") };
+    match ran {
+        Err(error) => {
+            let reason = format!("it could not be started: {error}");
+            Some(Failed { round, exit_code: None, signal: None, reason })
+        }
+        Ok(ended) if !ended.status.success() => {
+            use std::os::unix::process::ExitStatusExt;
+            let (exit_code, signal) = (ended.status.code(), ended.status.signal());
+            Some(Failed { round, exit_code, signal, reason: with_words(ended.in_words()) })
+        }
+        Ok(_) if fs_err::symlink_metadata(dst).is_err() => {
+            let reason = with_words("it ended well and made nothing".into());
+            Some(Failed { round, exit_code: Some(0), signal: None, reason })
+        }
+        Ok(_) => None,
+    }
+}
+
+fn sample(
+    ended: &Ended,
+    round: u32,
+    position: usize,
+    disk_bytes: i64,
+    flush_seconds: f64,
+    others: Option<f64>,
+) -> Sample {
+    Sample {
+        round,
+        position,
+        seconds: ended.seconds,
+        user_seconds: ended.user_seconds,
+        system_seconds: ended.system_seconds,
+        peak_memory_bytes: ended.peak_memory_bytes,
+        disk_bytes,
+        flush_seconds,
+        others,
+    }
+}
+
+/// The numbers below `count` in an order that depends on `seed` alone, so that a run of the bench can be repeated exactly.
+fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    // SplitMix64, by Sebastiano Vigna.
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    };
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        order.swap(last, (next() % (last as u64 + 1)) as usize);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_round_has_every_workload_once_in_an_order_of_its_own() {
+        let orders: Vec<_> = (0..6).map(|round| shuffled(9, round)).collect();
+        for order in &orders {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..9).collect::<Vec<_>>());
+        }
+        for (round, order) in orders.iter().enumerate() {
+            assert!(!orders[..round].contains(order), "round {round} repeats an order: {order:?}");
+        }
+        assert_eq!(shuffled(9, 4), orders[4]);
+        assert_eq!((shuffled(0, 1), shuffled(1, 1)), (vec![], vec![0]));
+    }
+
+    #[test]
+    fn as_many_rounds_as_fit() {
+        let seconds = Duration::from_secs;
+        let fitting = |done, elapsed| Rounds::Fitting.another(done, seconds(elapsed));
+        // Never fewer than 3, however long they take; never more than 10.
+        assert!(fitting(0, 0) && fitting(2, 3000));
+        assert!(fitting(9, 9) && !fitting(10, 10));
+        // A fifth one would end at 295 s, or at 305 s.
+        assert!(fitting(4, 236) && !fitting(4, 244));
+        assert!(Rounds::Exactly(1).another(0, seconds(0)) && !Rounds::Exactly(1).another(1, seconds(0)));
+    }
+}

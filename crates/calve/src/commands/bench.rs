@@ -1,0 +1,118 @@
+//! `calve bench`.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::{Cancel, Shown};
+use serde_json::Value;
+
+use crate::bench::copy::{self, Wish};
+use crate::bench::export;
+use crate::bench::report::Report;
+use crate::bench::runs::Rounds;
+use crate::bench::space::{self, Cache};
+use crate::cli::{BenchCommand, BenchCopyArguments, ExportArguments};
+use crate::failure::{FAILED, Failure, REFUSED};
+use crate::output;
+
+pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure> {
+    match command {
+        BenchCommand::Copy(arguments) => copy(arguments, cancel),
+    }
+}
+
+fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let exports = Exports::of(&arguments.export)?;
+    let quiet = arguments.quiet;
+    let report = copy::run(&Wish {
+        tree: &arguments.tree,
+        into: &arguments.into,
+        rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
+        warmup: arguments.warmup,
+        cache: if arguments.cold { cold()? } else { Cache::Warm },
+        say: &|line| {
+            if !quiet {
+                output::say(line);
+            }
+        },
+        cancel,
+    })?;
+    finish(&report, arguments.json, &exports)
+}
+
+/// Prints the report, writes it where it was asked for, and says whether all of Calve's own commands worked.
+fn finish(report: &Report, json: bool, exports: &Exports) -> Result<(), Failure> {
+    if json {
+        output::json(&export::json::document(report))?;
+    } else {
+        output::result(&export::markdown::document(report))?;
+    }
+    exports.write(report)?;
+    let broken = report.failed().find(|row| row.workload.command.starts_with("calve "));
+    match broken {
+        Some(row) => {
+            let text = format!("`{}` failed", row.workload.command);
+            Err(Failure::stated(
+                FAILED,
+                text,
+                "the report has its exit code and what it said; run it by hand to see more",
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Needs a switch of the kernel's that root alone may use.
+fn cold() -> Result<Cache, Failure> {
+    match fs_err::OpenOptions::new().write(true).open(space::DROP_CACHES) {
+        Ok(_) => Ok(Cache::Cold),
+        Err(error) => {
+            let text = format!("`--cold` cannot be had: {error}");
+            Err(Failure::stated(REFUSED, text, "emptying the caches takes root, on Linux; or measure with warm caches"))
+        }
+    }
+}
+
+/// A form of the report.
+type Renderer = fn(&Report) -> String;
+
+/// The files to write in the end, known to be writable from the beginning.
+struct Exports(Vec<(PathBuf, Renderer)>);
+
+impl Exports {
+    fn of(arguments: &ExportArguments) -> Result<Self, Failure> {
+        let json: Renderer = |report| format!("{:#}\n", Value::clone(&export::json::document(report)));
+        let forms = [
+            (&arguments.export_json, json),
+            (&arguments.export_markdown, export::markdown::document),
+            (&arguments.export_html, export::html::document),
+        ];
+        let wanted: Vec<_> = forms.into_iter().filter_map(|(path, form)| Some((path.clone()?, form))).collect();
+        for (path, _) in &wanted {
+            check_writable(path)?;
+        }
+        Ok(Self(wanted))
+    }
+
+    fn write(&self, report: &Report) -> Result<(), Failure> {
+        for (path, render) in &self.0 {
+            fs_err::write(path, render(report)).map_err(|error| unwritable(path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Before anything is measured. What is there keeps its contents, and what is not there stays so.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    match fs_err::OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(_) => Ok(fs_err::remove_file(path)?),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            fs_err::OpenOptions::new().write(true).open(path).map(drop).map_err(|error| unwritable(path, &error))
+        }
+        Err(error) => Err(unwritable(path, &error)),
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let text = format!("the report cannot be written to `{}`: {error}", Shown(path));
+    Failure::stated(FAILED, text, "name a file in a directory that is there and that you may write to")
+}
