@@ -66,6 +66,10 @@ impl Place {
         !self.runs.is_empty()
     }
 
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
     pub(crate) fn delete_runs(&mut self, cancel: &Cancel) -> Result<(), Failure> {
         for path in std::mem::take(&mut self.runs) {
             delete(&path, cancel)?;

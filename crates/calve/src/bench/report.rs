@@ -14,6 +14,8 @@ use crate::output::duration;
 pub(crate) struct Report {
     /// "copy"
     pub(crate) bench: &'static str,
+    /// What was measured, in a sentence.
+    pub(crate) subject: String,
     pub(crate) began: SystemTime,
     pub(crate) machine: Machine,
     pub(crate) cache: Cache,
@@ -65,6 +67,7 @@ impl Report {
     ) -> Self {
         let mut report = Self {
             bench,
+            subject: String::new(),
             began,
             machine,
             cache,
@@ -171,6 +174,17 @@ impl Report {
         format!("{name}: faster than {ours_shown}: {}.", faster.join(", "))
     }
 
+    /// Each round, and what its runs took as a multiple of their commands' medians, in the middle.
+    pub(crate) fn rounds_in_relation(&self) -> Vec<(u32, f64)> {
+        let of = |round: u32| {
+            let runs =
+                self.measured().flat_map(|(row, summary)| row.samples.iter().map(move |sample| (sample, summary)));
+            let runs = runs.filter(|(sample, _)| sample.round == round);
+            median(&runs.map(|(sample, summary)| sample.seconds / summary.median).collect::<Vec<_>>())
+        };
+        (1..=self.rounds).filter_map(|round| Some((round, of(round)?))).collect()
+    }
+
     pub(crate) fn missing(&self) -> impl Iterator<Item = &Absent> {
         self.absent.iter().filter(|absent| absent.why == Why::Missing)
     }
@@ -216,6 +230,7 @@ impl Report {
 
     fn warn_of_runs(&mut self) {
         let mut warnings = Vec::new();
+        let mut wide = Vec::new();
         for (row, summary) in self.measured() {
             let command = &row.workload.command;
             let far: Vec<String> = outliers(&row.seconds())
@@ -228,9 +243,24 @@ impl Report {
             }
             let spread = summary.mad / summary.median;
             if spread > LARGE_SPREAD {
-                let percent = spread * 100.0;
-                warnings.push(("large_spread", format!("`{command}`: the MAD is {percent:.0} % of the median")));
+                wide.push(format!("`{command}` {:.0} %", spread * 100.0));
             }
+        }
+        if !wide.is_empty() {
+            let message = format!("large spread, the MAD in percent of the median: {}", wide.join(", "));
+            warnings.push(("large_spread", message));
+        }
+        let rounds = self.rounds_in_relation();
+        let compare = |a: &&(u32, f64), b: &&(u32, f64)| a.1.total_cmp(&b.1);
+        if let (Some(fast), Some(slow)) = (rounds.iter().min_by(compare), rounds.iter().max_by(compare))
+            && slow.1 / fast.1 > DRIFT
+        {
+            let times = slow.1 / fast.1;
+            let message = format!(
+                "the machine was not equally fast all the time: round {} took {times:.2} times as long as round {}",
+                slow.0, fast.0
+            );
+            warnings.push(("drift", message));
         }
         for (code, message) in warnings {
             self.warn(code, message);
@@ -246,6 +276,8 @@ impl Report {
 /// In processors.
 const OTHERS_DISTURB: f64 = 0.25;
 const LARGE_SPREAD: f64 = 0.10;
+/// Of the slowest round to the fastest.
+const DRIFT: f64 = 1.25;
 
 /// Seconds for people.
 pub(crate) fn shown(seconds: f64) -> String {

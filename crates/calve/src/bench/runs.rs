@@ -20,6 +20,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) cache: Cache,
     /// What one run makes, at the most.
     pub(crate) needs: Room,
+    /// The machine's; 0 where that is not known.
+    pub(crate) memory_bytes: u64,
     /// Looks at the result of a workload's first run, and says what is to be known about it.
     pub(crate) inspect: &'a dyn Fn(&Path) -> Vec<String>,
     /// Called with each line of progress.
@@ -97,7 +99,7 @@ struct Bench<'a, 'p> {
 impl Bench<'_, '_> {
     /// Round 0 does not count.
     fn round(&mut self, round: u32) -> Result<(), Failure> {
-        if self.place.has_runs() && self.is_full(self.used_in_round)? {
+        if self.place.has_runs() && (self.is_full(self.used_in_round)? || self.fills_memory()) {
             self.make_room(format!("before round {round}"))?;
         }
         let before = self.place.used_bytes()?;
@@ -169,6 +171,12 @@ impl Bench<'_, '_> {
     fn is_full(&self, for_more: u64) -> Result<bool, Failure> {
         let free = self.place.free()?;
         Ok(free.bytes < for_more.max(self.needs.bytes) || free.inodes < self.needs.inodes)
+    }
+
+    /// Names, inodes and contents of results stay in memory, and would push out the source's.
+    fn fills_memory(&self) -> bool {
+        let kept = self.place.runs() as u64 * self.plan.needs.bytes;
+        self.plan.memory_bytes > 0 && kept > self.plan.memory_bytes / 2
     }
 
     fn ensure_room(&mut self, round: u32) -> Result<(), Failure> {

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod completions;
+mod bench_copy;
 mod contract;
 mod documents;
 mod faults;

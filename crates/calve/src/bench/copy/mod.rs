@@ -86,23 +86,27 @@ fn measured(
         warmup: wish.warmup,
         cache: wish.cache,
         needs: before.room(),
+        memory_bytes: machine.memory_bytes,
         inspect: &inspect,
         say,
         cancel: wish.cancel,
     };
     let runs = runs::run(workloads, &plan, place)?;
-    let after = census::take(tree, Contents::Leave, wish.cancel)?;
+    let after = match census::take(tree, Contents::Leave, wish.cancel) {
+        // What has become unreadable has changed.
+        Err(Failure::Io(_)) => None,
+        taken => Some(taken?),
+    };
     let mut report = Report::new("copy", began, machine, wish.cache, wish.warmup, runs, absent, versions);
     report.memory_floor_bytes = own_peak_memory_bytes().unwrap_or(0);
+    report.subject = subject(tree, &before, &ground);
     report.facts = facts(tree, &before, &ground, place);
-    if before != after {
-        let message = format!(
-            "`{}` changed while it was being measured: {} before, {} afterwards; the runs are of different trees, and the ratios \
-             are worth little",
-            Shown(tree),
-            before.in_words(),
-            after.in_words()
-        );
+    if Some(before) != after {
+        let now = after
+            .map_or_else(|| "cannot be read any more".to_owned(), |after| format!("{} afterwards", after.in_words()));
+        let (tree, then) = (Shown(tree), before.in_words());
+        let message =
+            format!("`{tree}` changed while it was being measured: {then} before, {now}; do not rely on the ratios");
         report.warn("tree_changed", message);
     }
     Ok(report)
@@ -182,6 +186,12 @@ fn remarks(sources: &Sources, copy: &Path, cancel: &Cancel) -> Vec<String> {
     let list: Vec<String> =
         lost.iter().map(|(what, number)| format!("{what} of {}", crate::output::entries(*number))).collect();
     if list.is_empty() { Vec::new() } else { vec![format!("did not keep: {}", list.join(", "))] }
+}
+
+fn subject(tree: &Path, census: &Census, ground: &Ground) -> String {
+    let here =
+        if ground.copied { format!(", copied to {} first", ground.probe.dst.file_system) } else { String::new() };
+    format!("`{}` ({}) on {}{here}", Shown(tree), census.in_words(), ground.tree_file_system)
 }
 
 fn facts(tree: &Path, census: &Census, ground: &Ground, place: &Place) -> Vec<Fact> {

@@ -12,7 +12,7 @@ pub(crate) const INDEPENDENT: Group = Group { name: "independent copies", mark: 
 
 pub(crate) const LINKED: Group = Group {
     name: "hard links",
-    mark: " †",
+    mark: "\u{a0}†",
     note: "† hard links: both trees have the same files, and a write to one shows in the other. They are compared with each \
            other only.",
 };

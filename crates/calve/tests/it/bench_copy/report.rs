@@ -1,0 +1,274 @@
+//! What is measured, and what the report says of it.
+
+use calve_testkit::{FileSystem, Tree, Volume, fingerprint, is_root, node_modules_like, require_root, skip};
+use serde_json::{Value, json};
+
+use super::{Programs, bench_of, commands, of_command};
+use crate::program::{Reachable, keys_in_order};
+use crate::spot::{Spot, nothing_left};
+
+const MIB: usize = 1 << 20;
+
+/// Every key of hyperfine's `results[]`, up to version 1.20.
+const OF_HYPERFINE: [&str; 11] =
+    ["command", "mean", "stddev", "median", "user", "system", "min", "max", "times", "memory_usage_byte", "exit_codes"];
+
+fn numbers(values: &Value) -> Vec<f64> {
+    values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn it_measures_everything_and_leaves_nothing() {
+    let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
+    node_modules_like(spot.join("tree"), 200);
+    let before = fingerprint(spot.join("tree"));
+    let programs = Programs::none().real("cp").real("rsync");
+    let exports = ["--export-json", "r.json", "--export-markdown", "r.md", "--export-html", "r.html"];
+    let command = bench_of(spot.join("tree"), &spot).args(["--runs", "3", "--warmup", "1"]).args(exports);
+    let ran = command.within(&spot).env("PATH", programs.path()).succeeds();
+    spot.holds(&["r.html", "r.json", "r.md", "tree"]);
+    before.assert_unchanged(spot.join("tree"));
+
+    let report: Value = serde_json::from_str(&fs_err::read_to_string(spot.join("r.json")).unwrap()).unwrap();
+    assert_eq!((&report["schema"], &report["cache"]), (&json!("calve.bench/1"), &json!("warm")));
+    assert_eq!((&report["rounds"], &report["warmup_rounds"]), (&json!(3), &json!(1)));
+    let measured = commands(&report["results"]);
+    let expected = [
+        "cp -r SRC DST",
+        "cp -a SRC DST",
+        "cp -a --reflink=always SRC DST",
+        "cp -a --reflink=never SRC DST",
+        "cp -al SRC DST",
+        "rsync -a SRC/ DST",
+        "rsync -a --link-dest=SRC SRC/ DST",
+        "calve cp SRC DST",
+        "calve cp --require cow SRC DST",
+        "calve cp --strategy copy SRC DST",
+        "calve cp --strategy hardlink SRC DST",
+    ];
+    for command in expected {
+        assert!(measured.contains(&command), "{command} is not in {measured:?}");
+    }
+    assert_eq!(measured.len(), expected.len(), "{measured:?}");
+    assert_eq!(report["failed"], json!([]));
+    assert_eq!(of_command(&report["not_run"], "cpz SRC DST")["why"], "missing");
+    assert_eq!(of_command(&report["not_run"], "calve cp --strategy snapshot SRC DST")["why"], "refused");
+
+    // All three tell of every command, of every version, and of the places.
+    let markdown = fs_err::read_to_string(spot.join("r.md")).unwrap();
+    let html = fs_err::read_to_string(spot.join("r.html")).unwrap();
+    assert_eq!(markdown, ran.stdout);
+    let kernel = report["machine"]["kernel"].as_str().unwrap();
+    for text in [&markdown, &html] {
+        for words in [&measured[..], &["cpz SRC DST", "rsync  version", "calve 0.", "inode64", kernel]].concat() {
+            assert!(text.contains(words), "{words} is missing in {text}");
+        }
+    }
+    for line in ["round 3", "warm-up", "removing everything that was made"] {
+        assert!(ran.stderr.contains(line), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_json_is_a_superset_of_hyperfines() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    spot.tree("tree").file("a", vec![1; 100_000]).dir("d");
+    let programs = Programs::none().real("cp");
+    let command = bench_of(spot.join("tree"), &spot).args(["--json", "--runs", "4"]);
+    let report = command.env("PATH", programs.path()).succeeds().json();
+    spot.holds(&["tree"]);
+    for result in report["results"].as_array().unwrap() {
+        assert_eq!(keys_in_order(result)[..OF_HYPERFINE.len()], OF_HYPERFINE);
+        let times = numbers(&result["times"]);
+        assert_eq!((times.len(), &result["exit_codes"]), (4, &json!([0, 0, 0, 0])));
+        let number = |key: &str| result[key].as_f64().unwrap_or_else(|| panic!("{key}: {result:#}"));
+        let mut sorted = times.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert_eq!((number("min"), number("max")), (sorted[0], sorted[3]));
+        assert!((number("median") - f64::midpoint(sorted[1], sorted[2])).abs() < 1e-12);
+        assert!((number("mean") - times.iter().sum::<f64>() / 4.0).abs() < 1e-12);
+        assert!(number("stddev") >= 0.0 && number("user") >= 0.0 && number("system") >= 0.0);
+        assert!(numbers(&result["memory_usage_byte"]).iter().all(|bytes| *bytes > 100_000.0), "{result:#}");
+        assert!(number("ratio_to_fastest") >= 1.0);
+    }
+    // One run has no deviation, and hyperfine writes null.
+    let report = bench_of(spot.join("tree"), &spot).args(["--json", "--runs", "1"]).env("PATH", programs.path());
+    assert!(report.succeeds().json()["results"][0]["stddev"].is_null());
+}
+
+#[test]
+fn the_page_needs_nothing_from_elsewhere() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    spot.tree("<b>&tree").file("a", b"1");
+    let programs = Programs::none().real("cp");
+    let command = bench_of(spot.join("<b>&tree"), &spot).args(["--runs", "2", "--export-html", "r.html"]);
+    command.within(&spot).env("PATH", programs.path()).succeeds();
+    let html = fs_err::read_to_string(spot.join("r.html")).unwrap();
+    for reference in ["src=", "href", "url(", "@import", "<link", "<script", "<img", "<iframe", "://"] {
+        assert!(!html.contains(reference), "{reference} in {html}");
+    }
+    // Nor could it: browsers are told to load nothing.
+    assert!(html.contains("default-src 'none'"));
+    assert!(html.contains("prefers-color-scheme: dark"));
+    assert!(!html.contains("<b>"), "a name became markup");
+    // What is opened is closed.
+    for tag in ["svg", "div", "table", "ul", "li", "p", "h2", "title", "details", "code", "td", "tr", "dl", "dd"] {
+        let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
+        let opened = html.split(&open).skip(1).filter(|rest| rest.starts_with(['>', ' '])).count();
+        assert_eq!(opened, html.matches(&close).count(), "{tag}");
+    }
+    assert!(html.matches("<rect class=\"bar\"").count() >= 8, "{html}");
+    assert!(html.contains("class=\"drift\""));
+}
+
+#[test]
+fn sharing_takes_no_space_and_copying_does() {
+    for file_system in FileSystem::REFLINKING {
+        let Some(spot) = Spot::on(file_system) else { return };
+        for name in ["a", "b", "c", "d"] {
+            spot.tree("tree").file(name, vec![name.as_bytes()[0]; 8 * MIB]);
+        }
+        let programs = Programs::none().real("cp");
+        let command = bench_of(spot.join("tree"), &spot).args(["--json", "--runs", "1"]);
+        let report = command.env("PATH", programs.path()).succeeds().json();
+        let disk = |command: &str| of_command(&report["results"], command)["disk_bytes"].as_i64().unwrap();
+        for shares in ["calve cp SRC DST", "cp -a --reflink=always SRC DST", "cp -al SRC DST"] {
+            assert!(disk(shares) < MIB as i64, "{shares}: {}", disk(shares));
+        }
+        for writes in ["cp -a --reflink=never SRC DST", "calve cp --strategy copy SRC DST"] {
+            let used = disk(writes);
+            assert!((32 * MIB as i64..40 * MIB as i64).contains(&used), "{writes}: {used}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_possible_is_listed_with_the_reason() {
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    spot.tree("tree").file("a", b"1");
+    let programs = Programs::none().real("cp");
+    let report = bench_of(spot.join("tree"), &spot).args(["--json", "--runs", "1"]);
+    let report = report.env("PATH", programs.path()).succeeds().json();
+    for command in
+        ["cp -a --reflink=always SRC DST", "calve cp --require cow SRC DST", "calve cp --strategy reflink SRC DST"]
+    {
+        let reason = of_command(&report["not_run"], command)["reason"].as_str().unwrap();
+        assert!(reason.contains("ext4 cannot share extents"), "{command}: {reason}");
+    }
+    let missing = of_command(&report["not_run"], "xcp -r --no-progress SRC DST");
+    assert_eq!((&missing["why"], &missing["remedy"]), (&json!("missing"), &json!("cargo install xcp")));
+    assert_eq!(report["facts"]["chosen"], "copy");
+}
+
+#[test]
+fn a_subvolume_is_snapshotted_by_calve_and_by_its_peer() {
+    let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
+    let made = std::process::Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join("tree")).output();
+    assert!(made.unwrap().status.success());
+    spot.tree("tree").file("a", b"1");
+    let programs = Programs::none().real("cp").real("btrfs");
+    let command = bench_of(spot.join("tree"), &spot).args(["--json", "--runs", "2"]);
+    let report = command.env("PATH", programs.path()).succeeds().json();
+    for command in ["btrfs subvolume snapshot SRC DST", "calve cp SRC DST", "calve cp --strategy reflink SRC DST"] {
+        assert_eq!(numbers(&of_command(&report["results"], command)["times"]).len(), 2);
+    }
+    assert_eq!(report["facts"]["chosen"], "snapshot");
+    spot.holds(&["tree"]);
+}
+
+#[test]
+fn a_tree_elsewhere_is_copied_first_and_that_is_said() {
+    let (Some(elsewhere), Some(spot)) = (Spot::on(FileSystem::Tmpfs), Spot::on(FileSystem::Xfs)) else { return };
+    elsewhere.tree("tree").file("a", vec![1; 100_000]).symlink("l", "a");
+    let before = fingerprint(elsewhere.join("tree"));
+    let programs = Programs::none().real("cp");
+    let command = bench_of(elsewhere.join("tree"), &spot).args(["--runs", "1", "--export-json", "r.json"]);
+    let ran = command.within(&spot).env("PATH", programs.path()).succeeds();
+    assert!(ran.stderr.contains("the tree is on another file system: it is copied there once"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("on another file system; a copy of it"), "{}", ran.stdout);
+    let report: Value = serde_json::from_str(&fs_err::read_to_string(spot.join("r.json")).unwrap()).unwrap();
+    assert_eq!(report["facts"]["same_file_system"], false);
+    assert_eq!(
+        (&report["facts"]["tree"]["file_system"], &report["facts"]["tree"]["files"]),
+        (&json!("tmpfs"), &json!(1))
+    );
+    // So sharing can be measured all the same.
+    of_command(&report["results"], "cp -a --reflink=always SRC DST");
+    of_command(&report["results"], "calve cp --strategy hardlink SRC DST");
+    before.assert_unchanged(elsewhere.join("tree"));
+    spot.holds(&["r.json"]);
+    elsewhere.holds(&["tree"]);
+}
+
+#[test]
+fn results_are_deleted_in_between_where_they_do_not_fit() {
+    let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 80 << 20) else { return };
+    let spot = Spot::at(volume);
+    spot.tree("tree").file("a", vec![1; 8 * MIB]);
+    let programs = Programs::none().real("cp");
+    let command = bench_of(spot.join("tree"), &spot).args(["--runs", "3", "--export-json", "r.json"]);
+    let ran = command.within(&spot).env("PATH", programs.path()).succeeds();
+    let report: Value = serde_json::from_str(&fs_err::read_to_string(spot.join("r.json")).unwrap()).unwrap();
+    assert!(!report["deletions"].as_array().unwrap().is_empty());
+    assert!(ran.stdout.contains("to make room, earlier results were deleted"), "{}", ran.stdout);
+    assert_eq!(report["failed"], json!([]));
+    spot.holds(&["r.json", "tree"]);
+}
+
+#[test]
+fn a_faster_peer_is_marked_in_the_table_and_in_the_end() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    node_modules_like(spot.join("tree"), 3000);
+    // Faster than any copier, because it makes an empty directory. What it lacks is told too.
+    let programs = Programs::none().script("cpz", "mkdir \"$2\"").real("cp");
+    let command = bench_of(spot.join("tree"), &spot).args(["--runs", "3", "--export-json", "r.json"]);
+    let ran = command.within(&spot).env("PATH", programs.path()).succeeds();
+    let line = |words: &str| ran.stdout.lines().find(|line| line.contains(words)).unwrap().to_owned();
+    assert!(line("| `cpz SRC DST`").contains("faster than `calve cp SRC DST`"), "{}", ran.stdout);
+    assert!(line("- independent copies: faster than `calve cp SRC DST`").contains("`cpz SRC DST`"), "{}", ran.stdout);
+    assert!(line("`cpz SRC DST` did not keep").contains("missing of 3,"), "{}", ran.stdout);
+    let report: Value = serde_json::from_str(&fs_err::read_to_string(spot.join("r.json")).unwrap()).unwrap();
+    let peer = of_command(&report["results"], "cpz SRC DST");
+    assert_eq!((&peer["faster_than"], &peer["ratio_to_fastest"]), (&json!("calve cp SRC DST"), &json!(1.0)));
+    assert_eq!(report["versions"]["cpz"], "cpz 7.8");
+}
+
+#[test]
+fn caches_are_emptied_by_root_alone() {
+    let spot = Spot::anywhere();
+    spot.tree("tree").file("a", b"1");
+    let switch = fs_err::OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches");
+    if switch.is_err() {
+        let ran = bench_of(spot.join("tree"), &spot).arg("--cold").fails(3);
+        ran.says(&["`--cold` cannot be had", "drop_caches"]).hints();
+        spot.holds(&["tree"]);
+        if is_root() {
+            skip("the kernel's switch of the caches cannot be written to");
+        }
+        return;
+    }
+    let programs = Programs::none();
+    let report = bench_of(spot.join("tree"), &spot).args(["--cold", "--runs", "1", "--json"]);
+    let report = report.env("PATH", programs.path()).succeeds().json();
+    assert_eq!(report["cache"], "cold");
+    let Some(other) = Spot::on(FileSystem::Tmpfs) else { return };
+    Tree::new(other.join("tree")).file("a", b"1");
+    let reachable = Reachable::new();
+    let ran = bench_of(other.join("tree"), &other).arg("--cold").by_somebody_else(&reachable).fails(3);
+    ran.says(&["`--cold` cannot be had", "Permission denied"]).hints();
+    nothing_left(&other);
+}
+
+#[test]
+fn it_works_without_privileges() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
+    spot.tree("tree").file("a", vec![1; 50_000]);
+    let reachable = Reachable::new();
+    let command = bench_of(spot.join("tree"), &spot).args(["--runs", "1", "--json"]);
+    let report = command.by_somebody_else(&reachable).succeeds().json();
+    of_command(&report["results"], "calve cp SRC DST");
+    spot.holds(&["tree"]);
+}
