@@ -66,7 +66,7 @@ pub(crate) fn cells(report: &Report, row: &Row, summary: &Summary) -> [String; 1
         shown(summary.median),
         shown(summary.min),
         shown(summary.max),
-        shown(summary.mad),
+        if row.samples.len() > 1 { shown(summary.mad) } else { "-".into() },
         format!("{:.2}", report.ratio(row, summary)),
         shown(middle(|sample| sample.user_seconds)),
         shown(middle(|sample| sample.system_seconds)),
