@@ -32,10 +32,7 @@ const STDERR: &str = "stderr";
 impl Place {
     /// A new one in the directory `into`.
     pub(crate) fn make(into: &Path) -> Result<Self, Failure> {
-        let into = fs_err::canonicalize(into).map_err(|error| {
-            let hint = "name a directory that is there, on the file system that is to be measured";
-            Failure::stated(FAILED, error.to_string(), hint)
-        })?;
+        let into = real_path(into)?;
         if !into.is_dir() {
             let text = format!("`{}` is not a directory", Shown(&into));
             return Err(Failure::stated(USAGE, text, "name a directory on the file system that is to be measured"));
@@ -46,7 +43,9 @@ impl Place {
         let directory = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(|errno| unusable(&path, errno))?;
         let place = Self { path, directory, next: 0, runs: Vec::new(), removed: false };
         // The place may be in a work tree of git.
-        fs_err::write(place.path.join(".gitignore"), "*\n")?;
+        fs_err::write(place.path.join(".gitignore"), "*\n").map_err(|error| {
+            Failure::stated(FAILED, error.to_string(), "free some space there, or name another place")
+        })?;
         Ok(place)
     }
 
@@ -148,6 +147,14 @@ impl Drop for Place {
             failure.report();
         }
     }
+}
+
+/// A path free of links. What is not there is told as elsewhere.
+pub(crate) fn real_path(path: &Path) -> Result<PathBuf, Failure> {
+    fs_err::canonicalize(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()).into(),
+        _ => Failure::stated(FAILED, error.to_string(), "name a directory that you can reach"),
+    })
 }
 
 fn reserve(into: &Path) -> Result<PathBuf, Failure> {

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Error};
+use calve_core::{Cancel, Error, Shown};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::bench::space::Room;
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure};
 use crate::output::{count, size};
 
 /// A tree at one time.
@@ -132,11 +133,25 @@ fn walk(
     cancel: &Cancel,
     visit: &mut dyn FnMut(&Path, &Metadata) -> io::Result<()>,
 ) -> Result<(), Failure> {
+    walk_or_fail(root, cancel, visit).map_err(|error| {
+        if cancel.is_cancelled() {
+            return Error::Interrupted.into();
+        }
+        let hint = "the whole tree must be readable: fix the mode, or run as its owner";
+        Failure::stated(FAILED, error.to_string(), hint)
+    })
+}
+
+fn walk_or_fail(
+    root: &Path,
+    cancel: &Cancel,
+    visit: &mut dyn FnMut(&Path, &Metadata) -> io::Result<()>,
+) -> io::Result<()> {
     visit(root, &fs_err::symlink_metadata(root)?)?;
     let mut waiting: Vec<PathBuf> = vec![root.to_path_buf()];
     while let Some(directory) = waiting.pop() {
         if cancel.is_cancelled() {
-            return Err(Error::Interrupted.into());
+            return Err(io::ErrorKind::Interrupted.into());
         }
         let Some(entries) = unless_gone(fs_err::read_dir(&directory))? else { continue };
         for entry in entries {
@@ -161,19 +176,22 @@ fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
+    let failed = |errno: Errno| {
+        let reason = io::Error::from(errno);
+        io::Error::new(reason.kind(), format!("read `{}`: {reason}", Shown(path)))
+    };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let failed = |errno: Errno| io::Error::new(errno.kind(), format!("open `{}`: {errno}", path.display()));
     let file = match open_without_access_time(path, flags) {
         // Only its owner may leave the access time alone.
-        Err(Errno::PERM) => rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(failed)?,
-        opened => opened.map_err(failed)?,
+        Err(Errno::PERM) => rustix::fs::openat(CWD, path, flags, Mode::empty()),
+        opened => opened,
     };
-    let mut file = std::fs::File::from(file);
-    while file.read(buffer)? > 0 {}
+    let file = file.map_err(failed)?;
+    while rustix::io::read(&file, &mut *buffer).map_err(failed)? > 0 {}
     Ok(())
 }
 
-fn open_without_access_time(path: &Path, flags: OFlags) -> rustix::io::Result<std::os::fd::OwnedFd> {
+fn open_without_access_time(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     let flags = flags | OFlags::NOATIME;
     rustix::fs::openat(CWD, path, flags, Mode::empty())

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use calve_core::{Cancel, CloneOptions, ProbeReport, Shown, Strategy, clone_tree, probe};
+use calve_core::{Cancel, CloneOptions, Error, ProbeReport, Shown, Strategy, clone_tree, probe};
 use serde_json::{Value, json};
 
 use self::census::{Census, Contents};
 use self::workloads::Sources;
 use super::machine::{Machine, mount_options, own_peak_memory_bytes};
-use super::place::Place;
+use super::place::{self, Place};
 use super::report::{Fact, Report};
 use super::runs::{self, Plan, Rounds};
 use super::space::{Cache, Room};
-use crate::failure::{FAILED, Failure, USAGE};
+use crate::failure::{Failure, USAGE};
 use crate::receipt;
 
 /// What is asked for.
@@ -48,8 +48,7 @@ pub(crate) fn run(wish: &Wish<'_>) -> Result<Report, Failure> {
 
 /// The directory to copy, free of links.
 fn tree(wish: &Wish<'_>) -> Result<PathBuf, Failure> {
-    let tree = fs_err::canonicalize(wish.tree)
-        .map_err(|error| Failure::stated(FAILED, error.to_string(), "name the directory to copy with `--tree`"))?;
+    let tree = place::real_path(wish.tree)?;
     if !tree.is_dir() {
         let text = format!("`{}` is not a directory", Shown(wish.tree));
         return Err(Failure::stated(USAGE, text, "name the directory to copy with `--tree`"));
@@ -93,9 +92,10 @@ fn measured(
     };
     let runs = runs::run(workloads, &plan, place)?;
     let after = match census::take(tree, Contents::Leave, wish.cancel) {
+        Ok(after) => Some(after),
+        Err(failure @ Failure::Core(Error::Interrupted)) => return Err(failure),
         // What has become unreadable has changed.
-        Err(Failure::Io(_)) => None,
-        taken => Some(taken?),
+        Err(_) => None,
     };
     let mut report = Report::new("copy", began, machine, wish.cache, wish.warmup, runs, absent, versions);
     report.memory_floor_bytes = own_peak_memory_bytes().unwrap_or(0);

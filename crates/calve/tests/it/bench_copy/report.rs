@@ -271,4 +271,9 @@ fn it_works_without_privileges() {
     let report = command.by_somebody_else(&reachable).succeeds().json();
     of_command(&report["results"], "calve cp SRC DST");
     spot.holds(&["tree"]);
+    // What one may not read can only be copied by somebody else.
+    spot.tree("tree").file("secret", b"1").mode("secret", 0o000);
+    let ran = bench_of("tree", ".").args(["--runs", "1"]).within(&spot).by_somebody_else(&reachable).fails(1);
+    ran.says(&["secret", "Permission denied"]).hints();
+    spot.holds(&["tree"]);
 }

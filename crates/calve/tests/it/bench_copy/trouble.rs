@@ -19,9 +19,9 @@ fn paths_that_make_no_sense_are_refused_before_anything_is_made() {
         let ran = bench_of(tree, into).args(["--runs", "1"]).within(&spot).fails(code);
         ran.says(&[words]).hints();
     };
-    refused("missing", ".", 1, "missing");
+    refused("missing", ".", 1, "`missing` does not exist");
     refused("tree/file", ".", 2, "`tree/file` is not a directory");
-    refused("tree", "missing", 1, "missing");
+    refused("tree", "missing", 1, "`missing` does not exist");
     refused("tree", "file", 2, "is not a directory");
     refused("tree", "tree", 2, "`tree` is inside the tree `tree`");
     refused("tree", "tree/inside", 2, "is inside the tree");
