@@ -4,18 +4,16 @@ from dataclasses import dataclass
 # name: what `cargo install` needs. cp and rm are of GNU coreutils.
 PEERS = {"cpz": "cpz@3.2.1", "rmz": "rmz@3.2.1", "xcp": "xcp@0.24.9"}
 
-REFLINK_FILE_SYSTEMS = ("xfs", "btrfs")
-
 
 @dataclass(frozen=True)
 class Command:
-    section: str  # clone, snapshot, remove
+    section: str  # copy (which `calve bench copy` measures), snapshot, remove
     text: str  # as a user would type it, with SRC, DST or TREE for the places
     repeat: int = 1  # times in each round
 
     @property
     def label(self):
-        """The text without the places: how the command is named in tables and by --only."""
+        """The text without the places: how the command is named in tables."""
         return " ".join(word for word in self.text.split() if word not in ("SRC", "SRC/", "DST", "TREE"))
 
     @property
@@ -23,15 +21,12 @@ class Command:
         return self.text.split()[0]
 
 
-CP_BYTES = Command("clone", "cp -a --reflink=never SRC DST")
-CP_REFLINK = Command("clone", "cp -a --reflink=always SRC DST")
-CP = Command("clone", "cp -a SRC DST")
-CPZ = Command("clone", "cpz SRC DST")
-XCP = Command("clone", "xcp -r --no-progress SRC DST")
-RSYNC = Command("clone", "rsync -a SRC/ DST")
-CALVE = Command("clone", "calve cp SRC DST")
-CALVE_COPY = Command("clone", "calve cp --strategy copy SRC DST")
-CALVE_COW = Command("clone", "calve cp --require cow SRC DST")
+# As `calve bench copy` names them.
+CP_REFLINK = Command("copy", "cp -a --reflink=always SRC DST")
+CP = Command("copy", "cp -a SRC DST")
+CPZ = Command("copy", "cpz SRC DST")
+CALVE = Command("copy", "calve cp SRC DST")
+
 BTRFS_SNAPSHOT = Command("snapshot", "btrfs subvolume snapshot SRC DST", repeat=5)
 CALVE_SNAPSHOT = Command("snapshot", "calve cp SRC DST", repeat=5)
 CALVE_RM = Command("remove", "calve rm TREE")
@@ -39,19 +34,17 @@ CALVE_RM_WAIT = Command("remove", "calve rm --wait TREE")
 RMZ = Command("remove", "rmz TREE")
 RM = Command("remove", "rm -rf TREE")
 
-CLONE_PLAIN = [CP, CPZ, XCP, RSYNC, CALVE]
-# GNU cp reflinks by itself since coreutils 9.0, so the copying of bytes has to be asked for.
-CLONE_REFLINK = [CP_BYTES, CP_REFLINK, CPZ, XCP, RSYNC, CALVE, CALVE_COPY, CALVE_COW]
-SNAPSHOT = [BTRFS_SNAPSHOT, CALVE_SNAPSHOT]
-REMOVE = [CALVE_RM, CALVE_RM_WAIT, RMZ, RM]
-
 # The command that the others of its section are compared with.
-REFERENCES = {"ext4": [CP, RMZ], "xfs": [CP_REFLINK, RMZ], "btrfs": [CP_REFLINK, BTRFS_SNAPSHOT, RMZ]}
+REFERENCES = {"snapshot": BTRFS_SNAPSHOT, "remove": RMZ}
+SECTIONS = {"copy": "Copy the tree", "snapshot": "Clone a btrfs subvolume", "remove": "Remove the tree"}
 
 
-def commands_on(fs):
-    clone = CLONE_REFLINK if fs in REFLINK_FILE_SYSTEMS else CLONE_PLAIN
-    return [*clone, *(SNAPSHOT if fs == "btrfs" else []), *REMOVE]
+def commands_on(fs, sections):
+    """Those that are measured here and not by `calve bench copy`."""
+    commands = [CALVE_RM, CALVE_RM_WAIT, RMZ, RM]
+    if fs == "btrfs":
+        commands = [BTRFS_SNAPSHOT, CALVE_SNAPSHOT, *commands]
+    return [command for command in commands if command.section in sections]
 
 
 @dataclass(frozen=True)

@@ -74,24 +74,6 @@ def census(tree):
     return count
 
 
-def not_kept(source, copy):
-    """What a copy lacks of its source, as {what: number of entries}; contents are not compared."""
-    lost = {}
-    copied = dict(_entries(copy))
-    for path, entry in _entries(source):
-        twin = copied.get(path)
-        differences = {"missing": True} if twin is None else {
-            "type": stat.S_IFMT(entry.st_mode) != stat.S_IFMT(twin.st_mode),
-            "size": stat.S_ISREG(entry.st_mode) and entry.st_size != twin.st_size,
-            "mode": entry.st_mode != twin.st_mode,
-            "mtime": entry.st_mtime_ns != twin.st_mtime_ns,
-            "owner": (entry.st_uid, entry.st_gid) != (twin.st_uid, twin.st_gid),
-        }
-        for what, differs in differences.items():
-            lost[what] = lost.get(what, 0) + differs
-    return {what: number for what, number in lost.items() if number}
-
-
 def _entries(tree):
     yield ".", os.lstat(tree)
     for directory, subdirectories, files in os.walk(tree):

@@ -1,9 +1,8 @@
 """The results as Markdown: what was run and where, a table per file system, what must be reached, and where Calve loses."""
 from statistics import median
 
-from commands import REFERENCES, TARGETS
+from commands import REFERENCES, SECTIONS, TARGETS
 
-SECTIONS = {"clone": "Clone the tree", "snapshot": "Clone a btrfs subvolume", "remove": "Remove the tree"}
 LARGE_SPREAD = 0.10
 
 
@@ -19,15 +18,24 @@ def duration(seconds):
 def markdown(results):
     lines = ["# Calve's bench", "", *_where(results), ""]
     for fs, volume in results["volumes"].items():
-        lines += [f"## {fs}", "", f"Mounted `{volume['mount_options']}`; a new image for every round.", ""]
-        for section in SECTIONS:
+        lines += [f"## {fs}", ""]
+        if "copy" in volume:
+            lines += [f"### {SECTIONS['copy']} ({fs})", "", *_of_calve_bench(volume["copy_markdown"]), ""]
+        if volume["rows"]:
+            lines += [f"Mounted `{volume['mount_options']}`; a new image for every round.", ""]
+        for section in ("snapshot", "remove"):
             rows = [row for row in volume["rows"] if row["section"] == section]
             if rows:
-                lines += [f"### {SECTIONS[section]} ({fs})", "", *_table(rows, _reference(fs, section)), "", *_notes(rows)]
+                lines += [f"### {SECTIONS[section]} ({fs})", "", *_table(rows, REFERENCES[section].text), "", *_notes(rows)]
     lines += ["## Must reach", "", *_targets(results), "", "## Where Calve loses", "", *_losses(results), ""]
     if results["warnings"]:
         lines += ["## Warnings", "", *(f"- {warning}" for warning in results["warnings"]), ""]
     return "\n".join(lines)
+
+
+def _of_calve_bench(markdown):
+    """The report of `calve bench copy`, without its title."""
+    return markdown.strip().splitlines()[2:]
 
 
 def _where(results):
@@ -36,17 +44,14 @@ def _where(results):
            f"loop images on {machine['images_on']}; load average {machine['load_before']} at the start")
     yield (f"- Tree: {tree['kind']}, {tree['files']:,} files, {tree['directories']:,} directories, "
            f"{tree['symlinks']:,} symlinks, {tree['bytes'] / 1e9:.2f} GB")
+    yield "- Copies are measured by `calve bench copy` (docs/benchmarks.md), on a new image; what follows is about snapshots and removals"
     yield (f"- Rounds: {results['runs']}, after one that is not counted; all commands take turns within a round, in rotating "
-           "order; each run has a new destination; nothing is deleted between clones")
+           "order; each run has a new destination")
     yield "- Caches: warm (the source is read just before each round); `sync` before each run, outside of the time"
     yield "- Time: from `posix_spawn` to `wait4`, process start included; CPU from `wait4`"
     yield "- Peak memory and open files: sampled every 5 ms in the round that is not counted; `-` where the command was too short"
     for program, version in results["versions"].items():
         yield f"- {program}: {version}"
-
-
-def _reference(fs, section):
-    return next((command.text for command in REFERENCES[fs] if command.section == section), None)
 
 
 def _table(rows, reference_text):
@@ -78,9 +83,6 @@ def _notes(rows):
     for row in rows:
         if row.get("said"):
             notes.append(f"- `{row['text']}` said: {row['said']}")
-        if row.get("not_kept"):
-            lost = ", ".join(f"{what} of {number:,}" for what, number in row["not_kept"].items())
-            notes.append(f"- `{row['text']}` did not keep: {lost} entries")
         if row["problem"] and row["seconds"]:
             notes.append(f"- `{row['text']}`: {row['problem']}")
     return [*notes, ""] if notes else []
@@ -97,15 +99,19 @@ def spread_warnings(fs, rows):
 def judged(results):
     """(target, measured, reached) for each target; measured is None where a side was not run."""
     for target in TARGETS:
-        rows = results["volumes"].get(target.fs, {}).get("rows", [])
-        value = _median_of(rows, target.command)
+        volume = results["volumes"].get(target.fs, {})
+        value = _median_of(volume, target.command)
         if value is not None and target.against is not None:
-            against = _median_of(rows, target.against)
+            against = _median_of(volume, target.against)
             value = value / against if against else None
         yield target, value, value is not None and value <= target.limit
 
 
-def _median_of(rows, command):
+def _median_of(volume, command):
+    if command.section == "copy":
+        results = volume.get("copy", {}).get("results", [])
+        return next((result["median"] for result in results if result["command"] == command.text), None)
+    rows = volume.get("rows", [])
     seconds = next((row["seconds"] for row in rows if row["section"] == command.section and row["text"] == command.text), [])
     return median(seconds) if seconds else None
 
@@ -125,7 +131,14 @@ def _losses(results):
     """Every peer that is faster than the plain Calve command of its section, with Calve's ratio to it."""
     losses, measured = [], False
     for fs, volume in results["volumes"].items():
-        for section in SECTIONS:
+        copies = volume.get("copy", {}).get("results", [])
+        medians = {result["command"]: result["median"] for result in copies}
+        for result in copies:
+            if result["faster_than"]:
+                ratio = medians[result["faster_than"]] / result["median"]
+                losses.append(f"- {fs}: `{result['faster_than']}` takes {ratio:.2f} of the time of `{result['command']}`")
+        measured = measured or bool(copies)
+        for section in ("snapshot", "remove"):
             rows = [row for row in volume["rows"] if row["section"] == section and row["seconds"]]
             ours = [row for row in rows if row["text"] in ("calve cp SRC DST", "calve rm --wait TREE")]
             measured = measured or bool(ours)

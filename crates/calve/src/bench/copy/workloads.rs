@@ -24,48 +24,46 @@ pub(crate) struct Sources {
     pub(crate) to_link: PathBuf,
 }
 
-/// What a command needs of the place.
-enum Needs {
-    Nothing,
-    Reflink,
-    HardLink,
-    /// The tree is a subvolume of btrfs.
-    Snapshot,
-}
-
 struct Peer {
     /// As typed, with `SRC` and `DST` for the places.
     command: &'static str,
-    needs: Needs,
+    /// What the place must offer.
+    needs: Option<Strategy>,
     /// How to get it.
     remedy: &'static str,
 }
+
+/// GNU cp shares extents by itself since coreutils 9.0, so that the copying of bytes has to be asked for.
+const CP_NEVER: &str = "cp -a --reflink=never SRC DST";
 
 const PACKAGE: &str = "install it with the system's package manager";
 
 #[cfg(not(target_os = "macos"))]
 const PEERS: &[Peer] = &[
-    Peer { command: "cp -r SRC DST", needs: Needs::Nothing, remedy: PACKAGE },
-    Peer { command: "cp -a SRC DST", needs: Needs::Nothing, remedy: PACKAGE },
-    Peer { command: "cp -a --reflink=always SRC DST", needs: Needs::Reflink, remedy: PACKAGE },
-    // GNU cp shares extents by itself since coreutils 9.0. Where nothing can be shared this is `cp -a`.
-    Peer { command: "cp -a --reflink=never SRC DST", needs: Needs::Reflink, remedy: PACKAGE },
-    Peer { command: "cp -al SRC DST", needs: Needs::HardLink, remedy: PACKAGE },
-    Peer { command: "rsync -a SRC/ DST", needs: Needs::Nothing, remedy: PACKAGE },
-    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Needs::HardLink, remedy: PACKAGE },
-    Peer { command: "cpz SRC DST", needs: Needs::Nothing, remedy: "cargo install cpz" },
-    Peer { command: "xcp -r --no-progress SRC DST", needs: Needs::Nothing, remedy: "cargo install xcp" },
-    Peer { command: "btrfs subvolume snapshot SRC DST", needs: Needs::Snapshot, remedy: "install btrfs-progs" },
+    Peer { command: "cp -r SRC DST", needs: None, remedy: PACKAGE },
+    Peer { command: "cp -a SRC DST", needs: None, remedy: PACKAGE },
+    Peer { command: "cp -a --reflink=always SRC DST", needs: Some(Strategy::Reflink), remedy: PACKAGE },
+    Peer { command: CP_NEVER, needs: Some(Strategy::Reflink), remedy: PACKAGE },
+    Peer { command: "cp -al SRC DST", needs: Some(Strategy::Hardlink), remedy: PACKAGE },
+    Peer { command: "rsync -a SRC/ DST", needs: None, remedy: PACKAGE },
+    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Some(Strategy::Hardlink), remedy: PACKAGE },
+    Peer { command: "cpz SRC DST", needs: None, remedy: "cargo install cpz" },
+    Peer { command: "xcp -r --no-progress SRC DST", needs: None, remedy: "cargo install xcp" },
+    Peer {
+        command: "btrfs subvolume snapshot SRC DST",
+        needs: Some(Strategy::Snapshot),
+        remedy: "install btrfs-progs",
+    },
 ];
 
 #[cfg(target_os = "macos")]
 const PEERS: &[Peer] = &[
-    Peer { command: "cp -R SRC DST", needs: Needs::Nothing, remedy: PACKAGE },
-    Peer { command: "cp -cR SRC DST", needs: Needs::Nothing, remedy: PACKAGE },
-    Peer { command: "rsync -a SRC/ DST", needs: Needs::Nothing, remedy: PACKAGE },
-    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Needs::HardLink, remedy: PACKAGE },
-    Peer { command: "cpz SRC DST", needs: Needs::Nothing, remedy: "cargo install cpz" },
-    Peer { command: "xcp -r --no-progress SRC DST", needs: Needs::Nothing, remedy: "cargo install xcp" },
+    Peer { command: "cp -R SRC DST", needs: None, remedy: PACKAGE },
+    Peer { command: "cp -cR SRC DST", needs: Some(Strategy::Clonefile), remedy: PACKAGE },
+    Peer { command: "rsync -a SRC/ DST", needs: None, remedy: PACKAGE },
+    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Some(Strategy::Hardlink), remedy: PACKAGE },
+    Peer { command: "cpz SRC DST", needs: None, remedy: "cargo install cpz" },
+    Peer { command: "xcp -r --no-progress SRC DST", needs: None, remedy: "cargo install xcp" },
 ];
 
 /// The programs that are looked for.
@@ -89,17 +87,19 @@ pub(crate) fn choose(
     let (mut workloads, mut absent) = (Vec::new(), Vec::new());
     for peer in PEERS {
         let program = program_of(peer.command);
-        let obstacle = match peer.needs {
-            Needs::Nothing => None,
-            Needs::Reflink => refusal(probe, Strategy::Reflink),
-            Needs::HardLink => refusal(probe, Strategy::Hardlink),
-            Needs::Snapshot => refusal(probe, Strategy::Snapshot),
-        };
+        let obstacle = peer.needs.and_then(|strategy| refusal(probe, strategy));
         match (obstacle, find(program)) {
-            (Some(refusal), _) => absent.push(Absent::refused(peer.command, refusal)),
+            (Some(refusal), _) => {
+                let mut absent_peer = Absent::refused(peer.command, refusal);
+                if peer.command == CP_NEVER {
+                    absent_peer.reason = "nothing can be shared here, so that this is `cp -a`".into();
+                    absent_peer.remedy = None;
+                }
+                absent.push(absent_peer);
+            }
             (None, None) => absent.push(Absent::missing(peer.command, program, peer.remedy)),
             (None, Some(path)) => {
-                let links = matches!(peer.needs, Needs::HardLink);
+                let links = peer.needs == Some(Strategy::Hardlink);
                 workloads.push(workload(peer.command.to_owned(), Side::Peer, links, path, sources));
             }
         }
