@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use calve_core::{Cancel, Error, RemoveOptions, Shown, Wait, remove_tree};
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::space::{self, Room};
@@ -39,8 +39,9 @@ impl Place {
         }
         tell_of_earlier_ones(&into);
         let path = reserve(&into)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(|errno| unusable(&path, errno))?;
+        let directory = open(&path).map_err(|errno| unusable(&path, errno))?;
+        // Where there are no such locks the next bench has nothing to say of it, that is all.
+        hold(&directory);
         let place = Self { path, directory, next: 0, runs: Vec::new(), removed: false };
         // The place may be in a work tree of git.
         fs_err::write(place.path.join(".gitignore"), "*\n").map_err(|error| {
@@ -179,18 +180,26 @@ fn unusable(path: &Path, errno: Errno) -> Failure {
     Failure::stated(FAILED, text, hint)
 }
 
-/// One whose process is gone was killed. Its files belong to the user, who may want to know before they go.
+/// One that nobody holds was left by a bench that was killed. Its files belong to the user, who may want to know before they go.
 fn tell_of_earlier_ones(into: &Path) {
     for entry in std::iter::once(fs_err::read_dir(into)).flatten().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(process) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-        let number = process.split('-').next().unwrap_or_default();
-        if number.parse::<u32>().is_ok() && !Path::new("/proc").join(number).exists() {
-            let path = entry.path();
+        let path = entry.path();
+        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && open(&path).is_ok_and(|it| hold(&it))
+        {
             let shown = Shown(&path);
             output::say(&format!("note: a bench that was killed left `{shown}`; delete it with: calve rm '{shown}'"));
         }
     }
+}
+
+fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, path, flags, Mode::empty())
+}
+
+/// Whether nobody else holds it. Ends with the process, however that ends.
+fn hold(directory: &OwnedFd) -> bool {
+    rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 /// A path that is not there is fine.

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 
 use super::machine::Machine;
-use super::runs::Runs;
+use super::runs::{Plan, Runs};
 use super::space::Cache;
 use super::stats::{Summary, median, outliers};
 use super::workload::{Absent, Group, Row, Side, Why};
@@ -54,13 +54,11 @@ pub(crate) struct Warning {
 }
 
 impl Report {
-    #[expect(clippy::too_many_arguments, reason = "each is a fact of its own, known to the caller alone")]
     pub(crate) fn new(
         bench: &'static str,
         began: SystemTime,
         machine: Machine,
-        cache: Cache,
-        warmup: u32,
+        plan: &Plan<'_>,
         runs: Runs,
         absent: Vec<Absent>,
         versions: Vec<(String, String)>,
@@ -70,8 +68,8 @@ impl Report {
             subject: String::new(),
             began,
             machine,
-            cache,
-            warmup,
+            cache: plan.cache,
+            warmup: plan.warmup,
             rounds: runs.rounds,
             facts: Vec::new(),
             versions,

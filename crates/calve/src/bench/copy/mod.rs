@@ -19,6 +19,7 @@ use super::report::{Fact, Report};
 use super::runs::{self, Plan, Rounds};
 use super::space::{Cache, Room};
 use crate::failure::{Failure, USAGE};
+use crate::output::{entries, size};
 use crate::receipt;
 
 /// What is asked for.
@@ -97,10 +98,17 @@ fn measured(
         // What has become unreadable has changed.
         Err(_) => None,
     };
-    let mut report = Report::new("copy", began, machine, wish.cache, wish.warmup, runs, absent, versions);
+    let mut report = Report::new("copy", began, machine, &plan, runs, absent, versions);
     report.memory_floor_bytes = own_peak_memory_bytes().unwrap_or(0);
     report.subject = subject(tree, &before, &ground);
     report.facts = facts(tree, &before, &ground, place);
+    let memory = report.machine.memory_bytes;
+    if wish.cache == Cache::Warm && memory > 0 && before.bytes > memory / 2 {
+        let (tree, memory) = (size(before.bytes), size(memory));
+        let message =
+            format!("the tree has {tree} and the machine {memory} of memory: the caches cannot hold all of it");
+        report.warn("larger_than_memory", message);
+    }
     if Some(before) != after {
         let now = after
             .map_or_else(|| "cannot be read any more".to_owned(), |after| format!("{} afterwards", after.in_words()));
@@ -176,15 +184,14 @@ fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, 
 fn copy(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = CloneOptions::default();
     options.cancel = cancel.clone();
-    clone_tree(src, dst, &options).map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    clone_tree(src, dst, &options)?;
     Ok(())
 }
 
 /// What a copy did not keep. A tree that is changing, or a walk that fails, says nothing about the copy.
 fn remarks(sources: &Sources, copy: &Path, cancel: &Cancel) -> Vec<String> {
     let Ok(lost) = census::not_kept(&sources.tree, copy, cancel) else { return Vec::new() };
-    let list: Vec<String> =
-        lost.iter().map(|(what, number)| format!("{what} of {}", crate::output::entries(*number))).collect();
+    let list: Vec<String> = lost.iter().map(|(what, number)| format!("{what} of {}", entries(*number))).collect();
     if list.is_empty() { Vec::new() } else { vec![format!("did not keep: {}", list.join(", "))] }
 }
 

@@ -211,10 +211,30 @@ fn an_interruption_kills_what_runs_and_removes_everything() {
 fn what_a_killed_bench_has_left_is_named() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     spot.tree("tree").file("a", b"1");
-    // No process has a number as high as that.
-    spot.tree("").dir(".calve-bench-4194305-0");
+    spot.tree("").dir(".calve-bench-1-0").dir(".calve-bench-2-0");
+    // Held by one that still runs.
+    let held = fs_err::File::open(spot.join(".calve-bench-2-0")).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let programs = Programs::none();
     let ran = bench_of("tree", ".").args(["--runs", "1"]).within(&spot).env("PATH", programs.path()).succeeds();
-    ran.says(&["a bench that was killed left", ".calve-bench-4194305-0", "calve rm"]);
-    spot.holds(&[".calve-bench-4194305-0", "tree"]);
+    assert!(!ran.stderr.contains(".calve-bench-2-0"), "{}", ran.stderr);
+    ran.says(&["a bench that was killed left", ".calve-bench-1-0", "calve rm"]);
+    spot.holds(&[".calve-bench-1-0", ".calve-bench-2-0", "tree"]);
+}
+
+#[test]
+fn a_killed_bench_leaves_one_directory_and_an_untouched_tree() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    spot.tree("tree").file("a", b"1");
+    let before = fingerprint(spot.join("tree"));
+    let programs = Programs::none().script("cpz", "exec 2>/dev/null; mkdir \"$2\"; sleep 1");
+    let running = bench_of("tree", ".").args(["--runs", "1"]).within(&spot).env("PATH", programs.path()).start();
+    eventually("it has begun", || !leftovers(&spot).is_empty());
+    send(running.id(), Signal::KILL);
+    assert!(running.wait().was_killed());
+    let left = leftovers(&spot);
+    assert_eq!(left.len(), 1, "{left:?}");
+    before.assert_unchanged(spot.join("tree"));
+    let ran = bench_of("tree", ".").args(["--runs", "1"]).within(&spot).env("PATH", Programs::none().path()).succeeds();
+    ran.says(&["a bench that was killed left", &left[0]]);
 }
