@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
 
 mod bad_input;
-mod completions;
 mod bench_copy;
+mod completions;
 mod contract;
 mod documents;
 mod faults;
