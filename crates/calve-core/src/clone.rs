@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::finish::{Made, finish};
 use crate::options::{CloneOptions, Strategy};
 use crate::probe::Facts;
-use crate::report::{CloneReport, Refusal};
+use crate::report::{CloneReport, Plan, Refusal};
 use crate::strategy::{self, Failure, Job, Method, Outcome, Wish};
 use crate::tree::metadata::Created;
 use crate::tree::notes::Notes;
@@ -100,13 +100,4 @@ pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Plan, Erro
     facts.try_in(&source, &staging)?;
     let (method, refused) = strategy::choose(&facts, &Wish::of(options), &[])?;
     Ok(Plan { strategy: method.strategy(), refused })
-}
-
-/// The answer of [`plan`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
-    /// The strategy that would be used.
-    pub strategy: Strategy,
-    /// The better ones, and why they would not be.
-    pub refused: Vec<Refusal>,
 }

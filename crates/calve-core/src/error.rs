@@ -4,10 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
-
 use crate::options::Requirement;
 use crate::report::Refusal;
+use crate::sys;
 
 /// Why an operation failed. The source was not written, and nothing was published: but for one case, a clone whose directory could
 /// not be synced (`Io` with the operation "sync the directory of"), which is in place and may not survive a power failure.
@@ -135,8 +134,8 @@ pub enum Required {
 }
 
 impl Error {
-    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, errno: Errno) -> Self {
-        Self::Io { operation, path: path.into(), source: errno.into() }
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, reason: impl Into<io::Error>) -> Self {
+        Self::Io { operation, path: path.into(), source: reason.into() }
     }
 
     /// The operating system's error number, where one is behind this error.
@@ -147,14 +146,14 @@ impl Error {
         }
     }
 
-    pub(crate) fn is_errno(&self, errno: Errno) -> bool {
-        self.errno() == Some(errno.raw_os_error())
+    pub(crate) fn is_errno(&self, errno: impl Into<io::Error>) -> bool {
+        self.errno() == errno.into().raw_os_error()
     }
 
     /// What the user can do next, as one sentence without a full stop.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Io { source, operation, .. } => io_hint(source, operation).into(),
+            Self::Io { source, operation, .. } => sys::hint(source, operation).into(),
             Self::DestinationExists(path) if ends_in_no_name(path) => {
                 "`/`, `.` and `..` cannot be replaced; name the directory itself, from outside of it".into()
             }
@@ -162,7 +161,7 @@ impl Error {
                 "name another destination, or pass `--replace` to swap it for the clone".into()
             }
             Self::Missing(_) => "check the spelling of the path".into(),
-            Self::ParentMissing(path) => format!("create it first: mkdir -p {}", Shown(path)),
+            Self::ParentMissing(path) => format!("create it first: {} {}", sys::MAKE_DIRECTORY, Shown(path)),
             Self::Same { .. } => "name another destination".into(),
             Self::DestinationInsideSource { .. } => "clone to a place outside the source, for example beside it".into(),
             Self::SourceInsideDestination { .. } => "move the source out of the destination first".into(),
@@ -190,61 +189,11 @@ impl Error {
 /// The one step that comes after publishing.
 pub(crate) const SYNC_NAME: &str = "sync the directory of";
 
-/// What helps against an error of the system, by what was being done.
-fn io_hint(source: &io::Error, operation: &str) -> &'static str {
-    let deleting = ["remove", "delete", "move to the trash"].iter().any(|verb| operation.starts_with(verb));
-    let reading = ["read", "open", "find", "compare"].iter().any(|verb| operation.starts_with(verb));
-    let Some(errno) = Errno::from_io_error(source) else { return UNKNOWN };
-    match errno {
-        Errno::ACCESS if deleting => {
-            "you need write permission on the directory that it is in: fix its mode, or run as its owner"
-        }
-        Errno::PERM if deleting => "run as its owner; if you are, it may be marked as immutable (lsattr, chattr -i)",
-        Errno::ACCESS | Errno::PERM if reading => {
-            "it must be readable, and what is above it searchable: fix the mode, or run as its owner"
-        }
-        Errno::ACCESS | Errno::PERM => "check the owner and mode of the directory that it is in, or run as its owner",
-        _ if operation == SYNC_NAME => "the clone is there and complete, but might not survive a power failure",
-        Errno::NOSPC => "free space or inodes on that file system; what was staged has been removed",
-        Errno::DQUOT => "your disk quota is used up; what was staged has been removed",
-        Errno::ROFS => "that file system is mounted read-only",
-        Errno::MFILE | Errno::NFILE => "raise the limit of open files (ulimit -n), or lower `--threads`",
-        Errno::NOMEM => "free some memory, or lower `--threads`",
-        Errno::AGAIN if operation == "open" => "another program holds a lease on it: try again when it has let go",
-        Errno::AGAIN => "raise the limit of processes (ulimit -u), or lower `--threads`",
-        Errno::IO | Errno::NXIO | Errno::NODEV => {
-            "the device or file system reported a failure; look at the kernel's log (dmesg)"
-        }
-        Errno::NAMETOOLONG => "the destination's file system allows shorter names only",
-        Errno::ILSEQ => {
-            "the destination's file system cannot store that name; rename it, or clone to another file system"
-        }
-        Errno::FBIG => "the destination's file system allows smaller files only; clone to another one",
-        Errno::NOTDIR => "a file, or a link to nothing, is where the path needs a directory; check the path",
-        Errno::ISDIR => "a directory is where the path needs a file; check the path",
-        Errno::LOOP => "a symlink is where the path needs something else, or links lead in a circle; check the path",
-        Errno::NOENT => "it was there and is gone; stop what is removing it, then try again",
-        Errno::EXIST | Errno::NOTEMPTY => "another program is making files there; stop it, then try again",
-        Errno::BUSY | Errno::TXTBSY => {
-            "it is in use, or something is mounted on it (findmnt tells); end that, then try again"
-        }
-        Errno::STALE | Errno::TIMEDOUT | Errno::NOTCONN | Errno::HOSTDOWN => {
-            "the server or program behind this file system does not answer; mount it again, then try again"
-        }
-        Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY | Errno::INVAL | Errno::XDEV => {
-            "this file system does not do that; `calve probe SRC DST` tells what it does"
-        }
-        Errno::INTR => "try again",
-        _ => UNKNOWN,
-    }
-}
-
-const UNKNOWN: &str = "look at the kernel's log (dmesg) and at what is mounted there (findmnt), then try again";
-
 /// `/`, `.`, `..` and what ends in one of them: not an entry of a directory, so that nothing can take its place.
 fn ends_in_no_name(path: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let mut parts = path.as_os_str().as_bytes().split(|byte| *byte == b'/').rev().filter(|part| !part.is_empty());
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let is_separator = |byte: &u8| std::path::is_separator(char::from(*byte));
+    let mut parts = bytes.split(is_separator).rev().filter(|part| !part.is_empty());
     parts.next().is_none_or(|last| last == b"." || last == b"..")
 }
 
@@ -269,8 +218,7 @@ pub struct Shown<P>(pub P);
 
 impl<P: AsRef<Path>> fmt::Display for Shown<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use std::os::unix::ffi::OsStrExt;
-        for chunk in self.0.as_ref().as_os_str().as_bytes().utf8_chunks() {
+        for chunk in self.0.as_ref().as_os_str().as_encoded_bytes().utf8_chunks() {
             for c in chunk.valid().chars() {
                 if c.is_control() {
                     write!(f, "{}", c.escape_default())?;
@@ -289,8 +237,6 @@ impl<P: AsRef<Path>> fmt::Display for Shown<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn what_ends_in_no_name_is_known() {
@@ -303,20 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn every_error_of_the_system_has_a_hint() {
-        for errno in 1..200 {
-            let error = Error::io("stat", "a", Errno::from_raw_os_error(errno));
-            assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{errno}");
-        }
-        let hint = |operation| Error::io(operation, "a", Errno::ACCESS).hint().unwrap();
-        assert!(hint("open").contains("readable"));
-        assert!(hint("remove directory").contains("write permission"));
-        assert!(hint("create a staging directory in").contains("owner and mode"));
-    }
-
-    #[test]
     fn control_characters_and_undecodable_bytes_are_escaped() {
-        let path = Path::new(OsStr::from_bytes(b"a\x1b[31m\xff\nz"));
-        assert_eq!(Shown(path).to_string(), "a\\u{1b}[31m\\xff\\nz");
+        assert_eq!(Shown("a\x1b[31m\nz").to_string(), "a\\u{1b}[31m\\nz");
+        let (undecodable, shown) = sys::undecodable_path();
+        assert_eq!(Shown(undecodable).to_string(), shown);
     }
 }

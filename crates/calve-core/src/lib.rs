@@ -21,28 +21,54 @@
 //! The library never prints, never reads the environment or configuration files, and never changes anything of the process
 //! that it runs in.
 
-mod check;
-mod clone;
+mod choice;
 mod error;
-mod finish;
-mod guard;
+mod hidden;
 mod options;
-mod probe;
 mod progress;
-mod remove;
 mod report;
-mod source;
-mod strategy;
 mod sys;
-mod tree;
 
-pub use clone::{Plan, clone_tree, plan};
+// The engine. On Unix it works relative to open directories, which Windows has no calls for in its documented interface; there it
+// works by path. Nowhere else outside of `sys` are systems told apart.
+#[cfg(unix)]
+mod check;
+#[cfg(unix)]
+mod clone;
+#[cfg(unix)]
+mod finish;
+#[cfg(unix)]
+mod guard;
+#[cfg(unix)]
+mod probe;
+#[cfg(unix)]
+mod remove;
+#[cfg(unix)]
+mod source;
+#[cfg(unix)]
+mod strategy;
+#[cfg(unix)]
+mod tree;
+#[cfg(windows)]
+mod windows;
+
 pub use error::{Error, Required, Shown};
 pub use options::{
-    Choice, CloneOptions, Durability, Existing, Inlined, Mounts, RemoveOptions, Requirement, Strategy, Verify, Wait,
+    Background, Choice, CloneOptions, Durability, Existing, Inlined, Mounts, RemoveOptions, Requirement, Strategy,
+    Verify, Wait,
 };
-pub use probe::{Offer, PlaceReport, ProbeReport, probe};
 pub use progress::{Cancel, Progress};
-pub use remove::{Background, ReapReport, check_removable, reap, remove_tree};
-pub use report::{Bytes, CloneReport, Entries, FellBack, Refusal, RemoveReport, Skipped, Trashed, Warning};
-pub use strategy::{OverlayMount, OverlayOptions, mount_overlay};
+pub use report::{
+    Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, Refusal, RemoveReport,
+    Skipped, Trashed, Warning,
+};
+
+#[cfg(windows)]
+pub use windows::{check_removable, clone_tree, plan, probe, reap, remove_tree, start_reaper};
+#[cfg(unix)]
+pub use {
+    clone::{clone_tree, plan},
+    probe::probe,
+    remove::{check_removable, reap, remove_tree},
+    strategy::{OverlayMount, OverlayOptions, mount_overlay},
+};

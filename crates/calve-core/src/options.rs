@@ -206,3 +206,12 @@ pub enum Wait {
     /// Everything is gone on return.
     Yes,
 }
+
+/// Whether [`crate::reap`] may make its process one that is not felt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Background {
+    /// It stays as it is.
+    No,
+    /// It gets the lowest priority for processor and disk.
+    Yes,
+}

@@ -12,8 +12,7 @@ use rustix::io::Errno;
 
 use crate::CloneOptions;
 use crate::error::{Error, Shown};
-use crate::options::Strategy;
-use crate::report::Refusal;
+use crate::report::{Offer, PlaceReport, ProbeReport};
 use crate::source::Source;
 use crate::strategy::{IN_ORDER, Reason, Wish, open_below};
 use crate::sys;
@@ -154,42 +153,6 @@ fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), R
         only_own(below.as_fd(), &sys::nested_subvolumes(below.as_fd()).map_err(cannot_list)?, user)?;
     }
     Ok(())
-}
-
-/// What a place is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlaceReport {
-    /// As given.
-    pub path: PathBuf,
-    /// "btrfs", "xfs", "ext4", …
-    pub file_system: String,
-    /// Device number, major and minor.
-    pub device: (u32, u32),
-}
-
-/// One strategy, and whether it can be used between the two places.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
-    /// Which one.
-    pub strategy: Strategy,
-    /// `None` when it is available.
-    pub refused: Option<Refusal>,
-}
-
-/// What a pair of places can do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProbeReport {
-    /// Where from.
-    pub src: PlaceReport,
-    /// Where to.
-    pub dst: PlaceReport,
-    /// All strategies, in order of preference.
-    pub offers: Vec<Offer>,
-    /// What [`crate::clone_tree`] would use; `None` where nothing can be made at `dst`.
-    pub chosen: Option<Strategy>,
-    /// Files up to this size are copied under `reflink`, because that is cheaper.
-    pub copy_up_to_bytes: u64,
 }
 
 /// Finds out what cloning `src` to `dst` could use. Where `dst` is a directory, into it; otherwise beside it.

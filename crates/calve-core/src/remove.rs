@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::guard;
-use crate::options::{RemoveOptions, Wait};
-use crate::report::{RemoveReport, Warning};
+use crate::options::{Background, RemoveOptions, Wait};
+use crate::report::{ReapReport, RemoveReport, Warning};
 use crate::tree::delete::{Deletion, delete};
 use crate::tree::lock::Purpose;
 use crate::tree::place::Place;
@@ -134,16 +134,6 @@ fn refused_rename(error: &Error) -> bool {
     [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOSPC, Errno::DQUOT].iter().any(|errno| error.is_errno(*errno))
 }
 
-/// What [`reap`] did.
-#[derive(Debug, Default)]
-#[non_exhaustive]
-pub struct ReapReport {
-    /// How many entries were deleted.
-    pub deleted: u64,
-    /// What could not be deleted, and why: the first of them. It stays in the trash.
-    pub failure: Option<Error>,
-}
-
 /// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.
 ///
 /// `background`: also gives this **process** the lowest priority. Only for a process that does nothing else.
@@ -167,13 +157,4 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
         std::thread::sleep(Duration::from_millis(*wait_ms));
     }
     Ok(report)
-}
-
-/// Whether [`reap`] may make its process one that is not felt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Background {
-    /// It stays as it is.
-    No,
-    /// It gets the lowest priority for processor and disk.
-    Yes,
 }

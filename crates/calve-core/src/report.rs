@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::error::Error;
 use crate::options::Strategy;
 
 /// A strategy that declined, and why.
@@ -144,4 +145,59 @@ pub struct RemoveReport {
     pub warnings: Vec<Warning>,
     /// From the call to its return.
     pub elapsed: Duration,
+}
+
+/// The answer of [`crate::plan`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The strategy that would be used.
+    pub strategy: Strategy,
+    /// The better ones, and why they would not be.
+    pub refused: Vec<Refusal>,
+}
+
+/// What a place is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceReport {
+    /// As given.
+    pub path: PathBuf,
+    /// "btrfs", "xfs", "ext4", …
+    pub file_system: String,
+    /// Device number, major and minor.
+    pub device: (u32, u32),
+}
+
+/// One strategy, and whether it can be used between the two places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Which one.
+    pub strategy: Strategy,
+    /// `None` when it is available.
+    pub refused: Option<Refusal>,
+}
+
+/// What a pair of places can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProbeReport {
+    /// Where from.
+    pub src: PlaceReport,
+    /// Where to.
+    pub dst: PlaceReport,
+    /// All strategies, in order of preference.
+    pub offers: Vec<Offer>,
+    /// What [`crate::clone_tree`] would use; `None` where nothing can be made at `dst`.
+    pub chosen: Option<Strategy>,
+    /// Files up to this size are copied under `reflink`, because that is cheaper.
+    pub copy_up_to_bytes: u64,
+}
+
+/// What [`crate::reap`] did.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct ReapReport {
+    /// How many entries were deleted.
+    pub deleted: u64,
+    /// What could not be deleted, and why: the first of them. It stays in the trash.
+    pub failure: Option<Error>,
 }

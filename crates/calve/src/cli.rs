@@ -36,7 +36,15 @@ pub(crate) enum Command {
     },
     /// Delete the trash of the directory given as standard input
     #[command(name = "__reap", hide = true)]
-    Reap,
+    Reap(ReapArguments),
+}
+
+/// Delete the trash of a directory
+#[derive(Debug, Args)]
+pub(crate) struct ReapArguments {
+    /// The directory, on Windows. Elsewhere it is standard input
+    #[arg(default_value = ".")]
+    pub(crate) parent: PathBuf,
 }
 
 /// Clone files and directories

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calve_core::Cancel;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::failure::INTERRUPTED;
+use crate::sys;
 
 /// The switch that those signals throw.
 pub(crate) fn listen() -> io::Result<Cancel> {
     let thrown = Arc::new(AtomicBool::new(false));
     let ignored = ignored();
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in sys::STOPPING {
         // Who started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
         if ignored & mask(signal) != 0 {
             continue;

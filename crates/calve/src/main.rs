@@ -4,13 +4,13 @@ mod bench;
 mod cli;
 mod commands;
 mod destination;
-mod errno;
 mod failure;
 mod interrupt;
 mod named;
 mod output;
 mod progress_bar;
 mod receipt;
+mod sys;
 
 use std::process::ExitCode;
 
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         Command::Bench { command } => commands::bench::run(&command, &cancel),
-        Command::Reap => commands::reap::run(),
+        Command::Reap(arguments) => commands::reap::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,5 @@
 //! Receipts: the JSON shapes, versioned, and the one line for people.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use base64::Engine;
@@ -8,14 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 use calve_core::{Bytes, CloneReport, Entries, Plan, ProbeReport, Refusal, RemoveReport, Shown, Strategy, Warning};
 use serde_json::{Value, json};
 
-use crate::errno;
 use crate::output::{count, duration, entries as entry_count, size};
+use crate::sys;
 
 /// A path as text, or `{"bytes_base64": …}` when it is none.
 pub(crate) fn path(path: &Path) -> Value {
     match named(path).to_str() {
         Some(text) => text.into(),
-        None => json!({ "bytes_base64": STANDARD.encode(path.as_os_str().as_bytes()) }),
+        None => json!({ "bytes_base64": STANDARD.encode(path.as_os_str().as_encoded_bytes()) }),
     }
 }
 
@@ -37,7 +36,7 @@ pub(crate) fn clone(report: &CloneReport) -> Value {
         "fell_back": report.fell_back.iter().map(|fell| json!({
             "from": fell.from.name(),
             "to": fell.to.name(),
-            "errno": errno::name(fell.errno),
+            "errno": sys::error_name(fell.errno),
             "files": fell.files,
             "first_path": path(&fell.first_path),
         })).collect::<Vec<_>>(),
@@ -226,7 +225,7 @@ pub(crate) fn plan_sentence(src: &Path, dst: &Path, plan: &Plan) -> String {
 fn because(refused: &[Refusal]) -> String {
     let reasons: Vec<String> = refused
         .iter()
-        .filter(|refusal| cfg!(target_vendor = "apple") || refusal.strategy != Strategy::Clonefile)
+        .filter(|refusal| !sys::FOREIGN.contains(&refusal.strategy))
         .map(|refusal| format!("no {}: {}", refusal.strategy, refusal.reason))
         .collect();
     if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }

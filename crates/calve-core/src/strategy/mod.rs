@@ -15,8 +15,11 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{Mode, Stat};
 
-use crate::error::{Error, Required};
-use crate::options::{Choice, Requirement, Strategy};
+use crate::CloneOptions;
+use crate::choice;
+pub(crate) use crate::choice::{Reason, Wish};
+use crate::error::Error;
+use crate::options::Strategy;
 use crate::probe::Facts;
 use crate::report::{Bytes, Entries, Refusal};
 use crate::source::Source;
@@ -25,7 +28,6 @@ use crate::tree::metadata::Created;
 use crate::tree::notes::Notes;
 use crate::tree::stable::Moment;
 use crate::tree::staging::Staging;
-use crate::{CloneOptions, Mounts};
 
 /// One way to clone. A new one is a file with an implementation and a line in [`IN_ORDER`].
 pub(crate) trait Method: Sync {
@@ -47,56 +49,6 @@ pub(crate) const IN_ORDER: [&dyn Method; 6] = [
     &hardlink::Hardlink,
     &overlay::Overlay,
 ];
-
-/// Why a strategy declines, and what would change that.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reason {
-    pub(crate) why: String,
-    pub(crate) remedy: Option<String>,
-}
-
-impl Reason {
-    pub(crate) fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into(), remedy: None }
-    }
-
-    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
-        self
-    }
-
-    pub(crate) fn by(self, strategy: Strategy) -> Refusal {
-        Refusal { strategy, reason: self.why, remedy: self.remedy }
-    }
-}
-
-/// What the caller wants, as far as it decides about strategies.
-#[derive(Debug, Clone)]
-pub(crate) struct Wish {
-    pub(crate) choice: Choice,
-    pub(crate) require: Vec<Requirement>,
-    pub(crate) excludes: bool,
-    pub(crate) mounts: Mounts,
-}
-
-impl Wish {
-    pub(crate) fn of(options: &CloneOptions) -> Self {
-        Self {
-            choice: options.strategy,
-            require: options.require.clone(),
-            excludes: !options.exclude.is_empty(),
-            mounts: options.mounts,
-        }
-    }
-
-    pub(crate) fn requires(&self, requirement: Requirement) -> bool {
-        self.require.contains(&requirement)
-    }
-
-    fn names(&self, strategy: Strategy) -> bool {
-        self.choice == Choice::Only(strategy)
-    }
-}
 
 /// Everything that a strategy works with.
 pub(crate) struct Job<'a, 'p> {
@@ -148,64 +100,13 @@ pub(crate) fn choose(
     wish: &Wish,
     refused_already: &[Refusal],
 ) -> Result<(&'static dyn Method, Vec<Refusal>), Error> {
-    let mut refused = Vec::new();
-    for method in IN_ORDER {
-        let strategy = method.strategy();
-        if let Some(known) = refused_already.iter().find(|refusal| refusal.strategy == strategy) {
-            refused.push(known.clone());
-            continue;
-        }
-        match consider(method, facts, wish) {
-            Ok(()) => return Ok((method, refused)),
-            Err(None) => {}
-            Err(Some(reason)) => refused.push(reason.by(strategy)),
-        }
-    }
-    let requirement = match (wish.choice, wish.require.first()) {
-        (Choice::Only(strategy), _) => Required::Strategy(strategy),
-        (Choice::Fastest, Some(requirement)) => Required::Property(*requirement),
-        // `copy` accepts everything, unless it is kept out by a requirement.
-        (Choice::Fastest, None) => Required::Strategy(Strategy::Copy),
-    };
-    Err(Error::RequirementRefused { requirement, refused, detail: None })
-}
-
-/// `Err(None)`: it is not in question at all.
-fn consider(method: &dyn Method, facts: &Facts, wish: &Wish) -> Result<(), Option<Reason>> {
-    let strategy = method.strategy();
-    if matches!(wish.choice, Choice::Only(named) if named != strategy) {
-        return Err(None);
-    }
-    let only_when_named = matches!(strategy, Strategy::Hardlink | Strategy::Overlay);
-    if only_when_named && !wish.names(strategy) {
-        return Err(None);
-    }
-    for requirement in &wish.require {
-        if !satisfies(strategy, *requirement) {
-            return Err(Some(Reason::new(match requirement {
-                Requirement::Instant => "its cost grows with the tree",
-                Requirement::Cow => "it does not share file data copy-on-write",
-                Requirement::Stable => "it cannot tell whether the source changes",
-            })));
-        }
-    }
-    method.accepts(facts, wish).map_err(Some)
-}
-
-/// What a strategy promises. `stable` is checked for the per-file strategies while they work, and once more before publishing.
-fn satisfies(strategy: Strategy, requirement: Requirement) -> bool {
-    use Strategy::{Clonefile, Copy, Overlay, Reflink, Snapshot};
-    match requirement {
-        Requirement::Instant => matches!(strategy, Snapshot | Overlay),
-        Requirement::Cow => matches!(strategy, Snapshot | Clonefile | Reflink),
-        Requirement::Stable => matches!(strategy, Snapshot | Reflink | Copy),
-    }
+    choice::choose(IN_ORDER, |method| method.strategy(), |method| method.accepts(facts, wish), wish, refused_already)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Facts;
+    use crate::options::{Choice, Mounts, Requirement};
 
     fn wish(choice: Choice, require: &[Requirement]) -> Wish {
         Wish { choice, require: require.to_vec(), excludes: false, mounts: Mounts::Cross }

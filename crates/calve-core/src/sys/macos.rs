@@ -6,16 +6,17 @@ mod xattr;
 
 use std::ffi::{CStr, c_int, c_void};
 use std::hash::{BuildHasher, Hasher};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
 
-use rustix::fs::{AtFlags, CloneFlags, Dir, DirEntry, FileType, Mode, OFlags, RenameFlags, SeekFrom, Stat};
+use rustix::fs::{CloneFlags, FileType, Mode, OFlags, RenameFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::word;
 
+pub(crate) use super::portable::*;
 pub(crate) use acl::drop_inherited_acls;
-pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mounts_below};
+pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below};
 pub(crate) use xattr::{XattrTarget, list_xattrs};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;
@@ -31,17 +32,6 @@ pub(crate) const NO_ATIME: OFlags = OFlags::empty();
 
 /// What reading an extended attribute says when there is none of that name.
 pub(crate) const NO_ATTRIBUTE: Errno = Errno::NOATTR;
-
-/// A file can only be cloned to a name that does not exist yet (fclonefileat(2)), never into an open file, and copyfile(3)
-/// unlinks and makes anew. So nothing is shared file by file here: the `clonefile` strategy takes the whole tree.
-pub(crate) fn reflink(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>) -> Result<()> {
-    Err(Errno::OPNOTSUPP)
-}
-
-/// As [`reflink`].
-pub(crate) fn reflink_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _bytes: u64) -> Result<()> {
-    Err(Errno::OPNOTSUPP)
-}
 
 /// Clones the open directory `src` with everything in it to `name` in `parent`, which must not exist (fclonefileat(2)). All
 /// or nothing. EXDEV when something is mounted below `src`, which the clone would show as an empty directory.
@@ -62,123 +52,6 @@ pub(crate) fn clone_directory(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name:
 
 /// Why [`clone_directory`] cannot be used here at all; `None` where it may be tried.
 pub(crate) const CLONE_DIRECTORY_REFUSED: Option<&str> = None;
-
-/// There is no such attribute.
-pub(crate) fn copy_nocow(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>) -> Result<bool> {
-    Ok(false)
-}
-
-/// There is no such attribute.
-pub(crate) fn clear_nocow(_directory: BorrowedFd<'_>) -> Result<bool> {
-    Ok(false)
-}
-
-/// Threads share one descriptor table; there is no other.
-pub(crate) fn private_descriptors(_keep: &[BorrowedFd<'_>]) {}
-
-/// One entry of a directory.
-pub(crate) struct Entry<'a> {
-    pub(crate) name: &'a CStr,
-    /// [`FileType::Unknown`] where the file system does not say.
-    pub(crate) kind: FileType,
-}
-
-/// readdir(3) has a buffer of its own.
-pub(crate) struct ListingBuffer;
-
-impl ListingBuffer {
-    pub(crate) fn new() -> Self {
-        Self
-    }
-
-    /// A stand-in while the real one is lent out.
-    pub(crate) fn empty() -> Self {
-        Self
-    }
-}
-
-/// The entries of an open directory, without `.` and `..`.
-pub(crate) struct Listing<'a> {
-    directory: Dir,
-    current: Option<DirEntry>,
-    read: usize,
-    _buffer: &'a mut ListingBuffer,
-}
-
-/// How many entries make a piece of work that is worth sharing.
-const BATCH: usize = 1024;
-
-impl<'a> Listing<'a> {
-    pub(crate) fn new(directory: BorrowedFd<'a>, buffer: &'a mut ListingBuffer) -> Result<Self> {
-        // Opened anew: closing the stream closes its descriptor.
-        let directory = Dir::read_from(directory)?;
-        Ok(Self { directory, current: None, read: 0, _buffer: buffer })
-    }
-
-    pub(crate) fn next(&mut self) -> Option<Result<Entry<'_>>> {
-        loop {
-            let entry = match self.directory.read()? {
-                Err(error) => return Some(Err(error)),
-                Ok(entry) => entry,
-            };
-            if matches!(entry.file_name().to_bytes(), b"." | b"..") {
-                continue;
-            }
-            self.read += 1;
-            let entry = self.current.insert(entry);
-            return Some(Ok(Entry { name: entry.file_name(), kind: entry.file_type() }));
-        }
-    }
-
-    /// Whether the next call asks the kernel for more: a good moment to share work. Here, every so often.
-    pub(crate) fn at_refill(&self) -> bool {
-        self.read.is_multiple_of(BATCH)
-    }
-}
-
-/// Opens the directory `name` in `parent`, refusing links and anything mounted there (EXDEV). There are no bind mounts, so
-/// the device tells.
-pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
-    if rustix::fs::fstat(&fd)?.st_dev != rustix::fs::fstat(parent)?.st_dev {
-        return Err(Errno::XDEV);
-    }
-    Ok(fd)
-}
-
-/// Only asked of btrfs.
-pub(crate) fn is_inline(_file: BorrowedFd<'_>, _size: u64) -> bool {
-    false
-}
-
-/// There are no allocation groups to tell apart.
-pub(crate) fn allocation_group_shift(_directory: BorrowedFd<'_>) -> Option<u32> {
-    None
-}
-
-/// Nothing is shared file by file, so copying is never dearer.
-pub(crate) fn copy_is_cheaper_up_to(_magic: u64) -> u64 {
-    0
-}
-
-/// No file system here has it.
-pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
-
-/// Not a thing that macOS has.
-pub(crate) fn copies_on_the_server(_magic: u64) -> bool {
-    false
-}
-
-/// Not a thing that macOS has.
-pub(crate) fn copy_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _bytes: usize) -> Result<usize> {
-    Err(Errno::NOSYS)
-}
-
-/// File systems are told apart by name: their numbers are handed out when they are loaded.
-pub(crate) fn magic(_fd: BorrowedFd<'_>) -> Result<u64> {
-    Err(Errno::NOSYS)
-}
 
 /// Where data begins, at or after `position`. ENXIO when there is none, EINVAL where the file system cannot tell.
 pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
@@ -273,52 +146,6 @@ pub(crate) fn random() -> u64 {
     }
 }
 
-/// Gives the owner every permission on the directory `name`, not following links.
-pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW)
-}
-
-/// Only btrfs has subvolumes.
-pub(crate) fn is_subvolume(_directory: BorrowedFd<'_>, _stat: &Stat) -> Result<bool> {
-    Ok(false)
-}
-
-/// Only Linux has btrfs.
-pub(crate) fn same_btrfs(_a: BorrowedFd<'_>, _b: BorrowedFd<'_>) -> bool {
-    false
-}
-
-/// APFS snapshots are of whole volumes, and read-only.
-pub(crate) fn snapshot(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
-    Err(Errno::NOTSUP)
-}
-
-/// Only btrfs has subvolumes.
-pub(crate) fn delete_subvolume(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
-    Err(Errno::NOTSUP)
-}
-
-/// Only btrfs has subvolumes.
-pub(crate) fn nested_subvolumes(_root: BorrowedFd<'_>) -> Result<Vec<std::ffi::CString>> {
-    Ok(Vec::new())
-}
-
-/// Only Linux has OverlayFS.
-pub(crate) fn mount_overlay(
-    _lower: BorrowedFd<'_>,
-    _upper: BorrowedFd<'_>,
-    _work: BorrowedFd<'_>,
-    _target: BorrowedFd<'_>,
-    _volatile: bool,
-) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
-/// Only Linux has OverlayFS.
-pub(crate) fn detach_mount(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
-    Err(Errno::NOSYS)
-}
-
 /// A short word for this boot of the kernel.
 pub(crate) fn boot_identity() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
@@ -364,9 +191,4 @@ fn result(returned: c_int) -> Result<()> {
 
 fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
-}
-
-/// Nothing is shared file by file here, so this is never the cheaper way.
-pub(crate) fn read_cached(_file: BorrowedFd<'_>, _buffer: &mut [u8]) -> Option<usize> {
-    None
 }

@@ -12,31 +12,9 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::place::identity;
+pub(crate) use crate::hidden::Purpose;
+use crate::hidden::{Hidden, LOCK_SUFFIX};
 use crate::sys::{self, Listing, ListingBuffer};
-
-/// What a hidden sibling is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// A clone that is being made.
-    Staging,
-    /// A tree that waits to be deleted.
-    Trash,
-    /// The upper and work directories of an overlay mount.
-    Overlay,
-}
-
-impl Purpose {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Staging => "staging",
-            Self::Trash => "trash",
-            Self::Overlay => "overlay",
-        }
-    }
-}
-
-const PREFIX: &str = ".calve-";
-const LOCK_SUFFIX: &str = ".lock";
 
 /// A hidden name that was found in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,29 +37,17 @@ pub(crate) enum Reach {
 ///
 /// The same boot counts as the same machine: containers on one kernel have names of their own and share its locks.
 pub(crate) fn recognise(name: &CStr, reach: Reach) -> Option<Found> {
-    let text = name.to_str().ok()?;
-    let text = text.strip_suffix(LOCK_SUFFIX).unwrap_or(text);
-    let mut fields = text.strip_prefix(PREFIX)?.split('-');
-    let word = fields.next()?;
-    let purpose =
-        [Purpose::Staging, Purpose::Trash, Purpose::Overlay].into_iter().find(|purpose| purpose.word() == word)?;
-    let user: u32 = fields.next()?.parse().ok()?;
-    let (machine, boot, random) = (fields.next()?, fields.next()?, fields.next()?);
-    let this_machine = reach == Reach::Machine && machine == sys::machine_identity();
-    let here = this_machine || boot == sys::boot_identity();
-    let mine = user == rustix::process::geteuid().as_raw();
-    let whole = random.len() == RANDOM_DIGITS && fields.next().is_none();
-    (here && mine && whole).then(|| Found { purpose, name: CString::new(text).unwrap_or_default() })
+    let hidden = Hidden::parse(name.to_str().ok()?)?;
+    let this_machine = reach == Reach::Machine && hidden.machine == sys::machine_identity();
+    let here = this_machine || hidden.boot == sys::boot_identity();
+    let mine = hidden.user == rustix::process::geteuid().as_raw();
+    (here && mine).then(|| Found { purpose: hidden.purpose, name: CString::new(hidden.name).unwrap_or_default() })
 }
 
-const RANDOM_DIGITS: usize = 16;
-
 fn new_name(purpose: Purpose) -> CString {
-    let random = sys::random();
     let user = rustix::process::geteuid().as_raw();
     let (machine, boot) = (sys::machine_identity(), sys::boot_identity());
-    let name = format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word());
-    CString::new(name).unwrap_or_default()
+    CString::new(crate::hidden::new_name(purpose, user, machine, boot, sys::random())).unwrap_or_default()
 }
 
 fn lock_name(name: &CStr) -> CString {

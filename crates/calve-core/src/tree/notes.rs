@@ -1,9 +1,8 @@
 //! What a walk has to tell afterwards: collected by all workers, with each kind counted and its first path kept.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use rustix::io::Errno;
 
 use crate::options::Strategy;
 use crate::report::{FellBack, Skipped, Warning};
@@ -31,7 +30,8 @@ struct Collected {
 struct NotKept {
     code: &'static str,
     what: String,
-    errno: Errno,
+    /// The system's number for the reason.
+    errno: i32,
     entries: u64,
     first: PathBuf,
 }
@@ -48,8 +48,14 @@ pub(crate) struct Told {
 
 impl Notes {
     /// One file was treated otherwise than asked for.
-    pub(crate) fn fell_back(&self, from: Strategy, to: Strategy, errno: Errno, path: impl FnOnce() -> PathBuf) {
-        let errno = errno.raw_os_error();
+    pub(crate) fn fell_back(
+        &self,
+        from: Strategy,
+        to: Strategy,
+        reason: impl Into<io::Error>,
+        path: impl FnOnce() -> PathBuf,
+    ) {
+        let errno = number(reason);
         let mut notes = self.lock();
         match notes.fell_back.iter_mut().find(|known| (known.from, known.to, known.errno) == (from, to, errno)) {
             Some(known) => known.files += 1,
@@ -81,7 +87,14 @@ impl Notes {
     }
 
     /// One entry's attribute could not be kept.
-    pub(crate) fn not_kept(&self, code: &'static str, what: &str, errno: Errno, path: impl FnOnce() -> PathBuf) {
+    pub(crate) fn not_kept(
+        &self,
+        code: &'static str,
+        what: &str,
+        reason: impl Into<io::Error>,
+        path: impl FnOnce() -> PathBuf,
+    ) {
+        let errno = number(reason);
         let mut notes = self.lock();
         let same = |known: &&mut NotKept| known.code == code && known.what == what && known.errno == errno;
         match notes.not_kept.iter_mut().find(same) {
@@ -102,7 +115,7 @@ impl Notes {
         let mut warnings = collected.warnings;
         for lost in collected.not_kept {
             let entries = if lost.entries == 1 { "one entry".into() } else { format!("{} entries", lost.entries) };
-            let reason = std::io::Error::from(lost.errno);
+            let reason = io::Error::from_raw_os_error(lost.errno);
             warnings.push(Warning {
                 code: lost.code,
                 path: Some(lost.first),
@@ -131,4 +144,8 @@ impl Notes {
     fn lock(&self) -> MutexGuard<'_, Collected> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn number(reason: impl Into<io::Error>) -> i32 {
+    reason.into().raw_os_error().unwrap_or_default()
 }

@@ -24,11 +24,6 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     }
 }
 
-/// There are no bind mounts.
-pub(crate) fn is_inside_by_another_mount(_inner: BorrowedFd<'_>, _outer: BorrowedFd<'_>) -> bool {
-    false
-}
-
 /// The mount points below an open directory, not counting itself (getfsstat(2)).
 pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     let root = path_of(directory)?;

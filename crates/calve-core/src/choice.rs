@@ -1,0 +1,123 @@
+//! The choice between the ways to clone: pure, and the same on every system.
+
+use crate::error::{Error, Required};
+use crate::options::{Choice, CloneOptions, Mounts, Requirement, Strategy};
+use crate::report::Refusal;
+
+/// Why a strategy declines, and what would change that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reason {
+    pub(crate) why: String,
+    pub(crate) remedy: Option<String>,
+}
+
+impl Reason {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), remedy: None }
+    }
+
+    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    pub(crate) fn by(self, strategy: Strategy) -> Refusal {
+        Refusal { strategy, reason: self.why, remedy: self.remedy }
+    }
+}
+
+/// What the caller wants, as far as it decides about strategies.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) choice: Choice,
+    pub(crate) require: Vec<Requirement>,
+    #[allow(dead_code, reason = "not every system has a strategy that asks")]
+    pub(crate) excludes: bool,
+    #[allow(dead_code, reason = "not every system has a strategy that asks")]
+    pub(crate) mounts: Mounts,
+}
+
+impl Wish {
+    pub(crate) fn of(options: &CloneOptions) -> Self {
+        Self {
+            choice: options.strategy,
+            require: options.require.clone(),
+            excludes: !options.exclude.is_empty(),
+            mounts: options.mounts,
+        }
+    }
+
+    pub(crate) fn requires(&self, requirement: Requirement) -> bool {
+        self.require.contains(&requirement)
+    }
+
+    fn names(&self, strategy: Strategy) -> bool {
+        self.choice == Choice::Only(strategy)
+    }
+}
+
+/// The first method that accepts, and the refusals of those before it. `methods` are in order of preference; `refused_already` are
+/// those that were tried.
+pub(crate) fn choose<M>(
+    methods: impl IntoIterator<Item = M>,
+    strategy_of: impl Fn(&M) -> Strategy,
+    accepts: impl Fn(&M) -> Result<(), Reason>,
+    wish: &Wish,
+    refused_already: &[Refusal],
+) -> Result<(M, Vec<Refusal>), Error> {
+    let mut refused = Vec::new();
+    for method in methods {
+        let strategy = strategy_of(&method);
+        if let Some(known) = refused_already.iter().find(|refusal| refusal.strategy == strategy) {
+            refused.push(known.clone());
+            continue;
+        }
+        match consider(strategy, wish, || accepts(&method)) {
+            Ok(()) => return Ok((method, refused)),
+            Err(None) => {}
+            Err(Some(reason)) => refused.push(reason.by(strategy)),
+        }
+    }
+    let requirement = match (wish.choice, wish.require.first()) {
+        (Choice::Only(strategy), _) => Required::Strategy(strategy),
+        (Choice::Fastest, Some(requirement)) => Required::Property(*requirement),
+        // `copy` accepts everything, unless it is kept out by a requirement.
+        (Choice::Fastest, None) => Required::Strategy(Strategy::Copy),
+    };
+    Err(Error::RequirementRefused { requirement, refused, detail: None })
+}
+
+/// `Err(None)`: it is not in question at all.
+fn consider(
+    strategy: Strategy,
+    wish: &Wish,
+    accepts: impl FnOnce() -> Result<(), Reason>,
+) -> Result<(), Option<Reason>> {
+    if matches!(wish.choice, Choice::Only(named) if named != strategy) {
+        return Err(None);
+    }
+    let only_when_named = matches!(strategy, Strategy::Hardlink | Strategy::Overlay);
+    if only_when_named && !wish.names(strategy) {
+        return Err(None);
+    }
+    for requirement in &wish.require {
+        if !satisfies(strategy, *requirement) {
+            return Err(Some(Reason::new(match requirement {
+                Requirement::Instant => "its cost grows with the tree",
+                Requirement::Cow => "it does not share file data copy-on-write",
+                Requirement::Stable => "it cannot tell whether the source changes",
+            })));
+        }
+    }
+    accepts().map_err(Some)
+}
+
+/// What a strategy promises. `stable` is checked for the per-file strategies while they work, and once more before publishing.
+fn satisfies(strategy: Strategy, requirement: Requirement) -> bool {
+    use Strategy::{Clonefile, Copy, Overlay, Reflink, Snapshot};
+    match requirement {
+        Requirement::Instant => matches!(strategy, Snapshot | Overlay),
+        Requirement::Cow => matches!(strategy, Snapshot | Clonefile | Reflink),
+        Requirement::Stable => matches!(strategy, Snapshot | Reflink | Copy),
+    }
+}

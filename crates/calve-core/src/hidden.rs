@@ -1,0 +1,73 @@
+//! The names of hidden siblings: `.calve-<purpose>-<user>-<machine>-<boot>-<random>`, and `.lock` behind it for the lock.
+
+/// What a hidden sibling is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A clone that is being made.
+    Staging,
+    /// A tree that waits to be deleted.
+    Trash,
+    /// The upper and work directories of an overlay mount.
+    Overlay,
+}
+
+impl Purpose {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Staging => "staging",
+            Self::Trash => "trash",
+            Self::Overlay => "overlay",
+        }
+    }
+}
+
+const PREFIX: &str = ".calve-";
+pub(crate) const LOCK_SUFFIX: &str = ".lock";
+const RANDOM_DIGITS: usize = 16;
+
+/// A name taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hidden<'n> {
+    pub(crate) purpose: Purpose,
+    pub(crate) user: u32,
+    pub(crate) machine: &'n str,
+    pub(crate) boot: &'n str,
+    /// Without the lock's suffix.
+    pub(crate) name: &'n str,
+}
+
+impl<'n> Hidden<'n> {
+    /// Understands the name of a hidden sibling, or of its lock.
+    pub(crate) fn parse(name: &'n str) -> Option<Self> {
+        let name = name.strip_suffix(LOCK_SUFFIX).unwrap_or(name);
+        let mut fields = name.strip_prefix(PREFIX)?.split('-');
+        let word = fields.next()?;
+        let purpose =
+            [Purpose::Staging, Purpose::Trash, Purpose::Overlay].into_iter().find(|purpose| purpose.word() == word)?;
+        let user = fields.next()?.parse().ok()?;
+        let (machine, boot, random) = (fields.next()?, fields.next()?, fields.next()?);
+        let whole = random.len() == RANDOM_DIGITS && fields.next().is_none();
+        whole.then_some(Self { purpose, user, machine, boot, name })
+    }
+}
+
+/// A new name. `random` makes it one that nobody else has.
+pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, random: u64) -> String {
+    format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_understood_as_it_was_made() {
+        let name = new_name(Purpose::Trash, 7, "aaaaaaaa", "bbbbbbbb", 1);
+        let hidden = Hidden { purpose: Purpose::Trash, user: 7, machine: "aaaaaaaa", boot: "bbbbbbbb", name: &name };
+        assert_eq!(Hidden::parse(&name), Some(hidden));
+        assert_eq!(Hidden::parse(&format!("{name}{LOCK_SUFFIX}")), Some(hidden));
+        for other in [format!("{name}0"), format!("{name}-x"), ".calve-x".into(), name.replace("trash", "rubbish")] {
+            assert_eq!(Hidden::parse(&other), None, "{other}");
+        }
+    }
+}

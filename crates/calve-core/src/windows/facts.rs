@@ -1,0 +1,181 @@
+//! What a pair of places can do, found by trying.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_INVALID_NAME, ERROR_WRITE_PROTECT, GENERIC_READ};
+use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
+
+use super::clone::Source;
+use super::place::{Place, below, code, resolve};
+use super::staging::Staging;
+use crate::choice::{Reason, Wish, choose};
+use crate::error::{Error, Shown};
+use crate::options::{CloneOptions, Requirement, Strategy};
+use crate::report::{Offer, PlaceReport, ProbeReport, Refusal};
+use crate::sys::{self, Volume};
+
+/// Why each strategy cannot be used, for those that cannot.
+pub(super) struct Facts {
+    reflink: Result<(), Reason>,
+    hardlink: Result<(), Reason>,
+    pub(super) src: Volume,
+    pub(super) dst: Volume,
+}
+
+const ELSEWHERE: &str = "source and destination are on different volumes";
+
+impl Facts {
+    /// What the two volumes say of themselves.
+    pub(super) fn from_places(source: &Source, place: &Place) -> Result<Self, Error> {
+        let volume = |path: &Path, shown: &Path| {
+            sys::open(path, FILE_READ_ATTRIBUTES)
+                .and_then(|directory| sys::volume(&directory, path))
+                .map_err(|error| Error::io("look at the volume of", shown, error))
+        };
+        let src = volume(source.directory(), source.given())?;
+        let dst = volume(place.parent(), &place.given_parent())?;
+        let same = src.serial == dst.serial;
+        let hardlink = if same { Ok(()) } else { Err(Reason::new(ELSEWHERE)) };
+        let reflink = match same {
+            false => Err(Reason::new(ELSEWHERE)),
+            true if src.clones_blocks => Ok(()),
+            true => Err(Reason::new(format!("{} has no block cloning", src.file_system))
+                .with_remedy("keep both on a Dev Drive, or another ReFS volume")),
+        };
+        Ok(Self { reflink, hardlink, src, dst })
+    }
+
+    /// What only trying can tell, tried in the empty staged directory.
+    pub(super) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<(), Error> {
+        let failed = |error| Error::io("create a file in", staging.path(), error);
+        let path = staging.path().join(".calve-probe");
+        let target = sys::create_file(&path).map_err(failed)?;
+        if self.reflink.is_ok()
+            && let Some(sample) = sample(source)
+            && let Err(error) = sys::open(&sample, GENERIC_READ).and_then(|file| sys::reflink(&file, &target))
+        {
+            self.reflink = Err(Reason::new(format!("sharing the blocks of a file failed: {error}")));
+        }
+        drop(target);
+        std::fs::remove_file(&path).map_err(failed)
+    }
+
+    /// The strategy to use, and the refusals of those before it.
+    pub(super) fn choose(&self, wish: &Wish) -> Result<(Strategy, Vec<Refusal>), Error> {
+        choose(Strategy::ALL, |strategy| *strategy, |strategy| self.accepts(*strategy, wish), wish, &[])
+    }
+
+    fn accepts(&self, strategy: Strategy, wish: &Wish) -> Result<(), Reason> {
+        if wish.requires(Requirement::Stable) {
+            return Err(Reason::new("on Windows it cannot tell whether the source changes"));
+        }
+        match strategy {
+            Strategy::Snapshot => Err(Reason::new("Windows has no snapshots of directories")),
+            Strategy::Clonefile => Err(Reason::new("only macOS has clonefile")),
+            Strategy::Overlay => Err(Reason::new("only Linux has OverlayFS")),
+            Strategy::Reflink => self.reflink.clone(),
+            Strategy::Hardlink => self.hardlink.clone(),
+            Strategy::Copy => Ok(()),
+        }
+    }
+}
+
+/// Some file of the source with contents.
+fn sample(source: &Source) -> Option<PathBuf> {
+    const MOST_DIRECTORIES: usize = 256;
+    if let Some(name) = source.single() {
+        return Some(source.directory().join(name));
+    }
+    let mut waiting = vec![source.directory().to_path_buf()];
+    for _ in 0..MOST_DIRECTORIES {
+        for entry in std::fs::read_dir(waiting.pop()?).ok()?.flatten() {
+            match (entry.file_type(), entry.metadata()) {
+                (Ok(kind), Ok(metadata)) if kind.is_file() && metadata.len() > 0 => return Some(entry.path()),
+                (Ok(kind), _) if kind.is_dir() => waiting.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// Finds out what cloning `src` to `dst` could use. Where `dst` is a directory, into it; otherwise beside it.
+///
+/// Makes one hidden file in a hidden directory there, and removes both. Where nothing can be made for want of permission, every
+/// strategy is refused for that reason if it has none of its own.
+pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
+    let source = Source::open(src)?;
+    let is_directory = std::fs::metadata(dst).is_ok_and(|found| found.is_dir());
+    let target = if is_directory { below(dst, Path::new(".calve-probe")) } else { dst.to_path_buf() };
+    let place = Place::open(&target)?.ok_or_else(|| Error::io("open", dst, code(ERROR_INVALID_NAME)))?;
+    let mut facts = Facts::from_places(&source, &place)?;
+    let unwritable = match Staging::make(&place).and_then(|staging| facts.try_in(&source, &staging)) {
+        Ok(()) => None,
+        Err(error) if [ERROR_ACCESS_DENIED, ERROR_WRITE_PROTECT].iter().any(|number| error.is_errno(code(*number))) => {
+            let reason = io::Error::from_raw_os_error(error.errno().unwrap_or_default());
+            Some(Reason::new(format!("cannot write to `{}`: {reason}", Shown(place.given_parent()))))
+        }
+        Err(error) => return Err(error),
+    };
+    let wish = Wish::of(&CloneOptions::default());
+    let chosen = match unwritable {
+        None => Some(facts.choose(&wish)?.0),
+        Some(_) => None,
+    };
+    let offers = Strategy::ALL.map(|strategy| {
+        let own = facts.accepts(strategy, &wish).err();
+        let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(strategy));
+        Offer { strategy, refused }
+    });
+    let report = |path: &Path, volume: &Volume| PlaceReport {
+        path: path.to_path_buf(),
+        file_system: volume.file_system.clone(),
+        // Written as `vol` does: two halves of the volume's serial number.
+        device: (volume.serial >> 16, volume.serial & 0xffff),
+    };
+    Ok(ProbeReport {
+        src: report(src, &facts.src),
+        dst: report(dst, &facts.dst),
+        offers: offers.into(),
+        chosen,
+        copy_up_to_bytes: 0,
+    })
+}
+
+/// Whether the bytes of `source` fit, found out before writing them. The tree is walked only when the answer is not plain.
+pub(super) fn check_room(source: &Source, place: &Place, facts: &Facts) -> Result<(), Error> {
+    let Some(available) = facts.dst.free else { return Ok(()) };
+    if facts.src.used.is_some_and(|used| used <= available) {
+        return Ok(());
+    }
+    let needed = match source.single() {
+        Some(name) => sys::look(&source.directory().join(name)).map_or(0, |info| info.size),
+        None => size_below(source.directory()),
+    };
+    if needed <= available {
+        return Ok(());
+    }
+    Err(Error::NoRoom { path: place.given().to_path_buf(), needed, available, unit: "bytes" })
+}
+
+fn size_below(directory: &Path) -> u64 {
+    let mut size = 0;
+    let mut waiting = vec![directory.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        // What cannot be read, the clone will name.
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            match (entry.file_type(), entry.metadata()) {
+                (Ok(kind), _) if kind.is_dir() => waiting.push(entry.path()),
+                (Ok(kind), Ok(metadata)) if kind.is_file() => size += metadata.len(),
+                _ => {}
+            }
+        }
+    }
+    size
+}
+
+/// The place that a path leads to, with links followed.
+pub(super) fn resolved(path: &Path, given: &Path) -> Result<PathBuf, Error> {
+    resolve(path).map_err(|error| Error::io("open", given, error))
+}

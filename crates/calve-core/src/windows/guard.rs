@@ -1,0 +1,35 @@
+//! What must never be removed or replaced, however it is spelled.
+
+use std::path::{Path, PathBuf};
+
+use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
+
+use super::place::{Place, is_inside, resolve};
+use crate::error::{Error, Shown};
+use crate::sys;
+
+/// Refuses a mounted volume, protected places and whatever contains one, and what the current directory is in. Roots of volumes have
+/// no name, and are refused before.
+pub(super) fn check(place: &Place, protect: &[PathBuf]) -> Result<(), Error> {
+    let given = place.given();
+    let Some(info) = place.look()? else { return Err(Error::Missing(given.to_path_buf())) };
+    let refuse = |reason: String| Err(Error::Protected { path: given.to_path_buf(), reason });
+    if info.is_link() {
+        let link = sys::open(place.path(), FILE_READ_ATTRIBUTES).and_then(|file| sys::read_link(&file));
+        return match link.map_err(|error| Error::io("look at", given, error))? {
+            link if link.is_mounted_volume() => refuse("a volume is mounted there; unmount it first".into()),
+            _ => Ok(()),
+        };
+    }
+    if !info.is_directory() {
+        return Ok(());
+    }
+    let contains = |inner: &Path| resolve(inner).is_ok_and(|inner| is_inside(&inner, info.identity));
+    if contains(Path::new(".")) {
+        return refuse("the current directory is inside it; change to another one first".into());
+    }
+    match protect.iter().find(|protected| contains(protected)) {
+        Some(protected) => refuse(format!("it is, or contains, the protected directory `{}`", Shown(protected))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,130 @@
+//! A path taken apart into its directory, with every link in that resolved once, and a name in it.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Component, Path, PathBuf, is_separator};
+
+use windows_sys::Win32::Foundation::{ERROR_DIRECTORY, ERROR_INVALID_NAME};
+
+use crate::error::Error;
+use crate::sys::{self, Info};
+
+/// A name in a directory. The name itself is never followed.
+pub(super) struct Place {
+    given: PathBuf,
+    parent: PathBuf,
+    path: PathBuf,
+}
+
+impl Place {
+    /// `None` when the path ends in no name: a root, `.`, `..`.
+    pub(super) fn open(given: &Path) -> Result<Option<Self>, Error> {
+        if ends_in_dots(given) {
+            return Ok(None);
+        }
+        let Some(Component::Normal(name)) = given.components().next_back() else { return Ok(None) };
+        let failed = |error| Error::io("open", given, error);
+        // That would be a stream of a file, or on another drive.
+        if name.as_encoded_bytes().contains(&b':') {
+            return Err(failed(code(ERROR_INVALID_NAME)));
+        }
+        let absolute = sys::verbatim(given).map_err(failed)?;
+        // The system leaves dots and spaces at the end out; names of devices (`NUL`) have no directory.
+        let (Some(above), Some(name)) = (absolute.parent(), absolute.file_name()) else { return Ok(None) };
+        let parent = resolve(above).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::ParentMissing(parent_of(given)),
+            _ => Error::io("open directory", parent_of(given), error),
+        })?;
+        if !std::fs::metadata(&parent).is_ok_and(|found| found.is_dir()) {
+            return Err(Error::io("open directory", parent_of(given), code(ERROR_DIRECTORY)));
+        }
+        Ok(Some(Self { given: given.to_path_buf(), path: parent.join(name), parent }))
+    }
+
+    /// As given by the caller, for messages.
+    pub(super) fn given(&self) -> &Path {
+        &self.given
+    }
+
+    pub(super) fn given_parent(&self) -> PathBuf {
+        parent_of(&self.given)
+    }
+
+    /// For the system.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// For the system.
+    pub(super) fn parent(&self) -> &Path {
+        &self.parent
+    }
+
+    pub(super) fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
+    }
+
+    /// What is there, not following a link. `None` when nothing is.
+    pub(super) fn look(&self) -> Result<Option<Info>, Error> {
+        match sys::look(&self.path) {
+            Ok(info) => Ok(Some(info)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("look at", &self.given, error)),
+        }
+    }
+}
+
+/// The real path of something, with all links in it followed.
+pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
+    match std::fs::canonicalize(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => sys::verbatim(path),
+        other => other,
+    }
+}
+
+/// Whether the directory at `inner`, which has been resolved, is the one with this identity, or lies in it.
+pub(super) fn is_inside(inner: &Path, root: (u32, u64)) -> bool {
+    inner.ancestors().any(|above| sys::look(above).is_ok_and(|info| info.identity == root))
+}
+
+/// [`Path::join`], which would add a separator where there is nothing to join.
+pub(super) fn below(root: &Path, relative: &Path) -> PathBuf {
+    if relative.as_os_str().is_empty() { root.to_path_buf() } else { root.join(relative) }
+}
+
+pub(super) fn code(number: u32) -> io::Error {
+    io::Error::from_raw_os_error(number.cast_signed())
+}
+
+pub(super) fn ends_with_separator(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(char::from(byte)))
+}
+
+fn parent_of(path: &Path) -> PathBuf {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
+}
+
+/// `Path::components` leaves a `.` at the end out, which must not be mistaken for the name before it.
+fn ends_in_dots(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let last = bytes.split(|&byte| is_separator(char::from(byte))).rfind(|part| !part.is_empty());
+    matches!(last, None | Some(b"." | b".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_name_no_entry_are_known() {
+        for path in [".", "..", r"a\.", r"a\..\", "a/..", "/", r"C:\", ""] {
+            assert!(Place::open(Path::new(path)).unwrap().is_none(), "{path}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::open(&folder.path().join("a")).unwrap().unwrap();
+        assert_eq!(place.name(), "a");
+        assert!(place.look().unwrap().is_none());
+        assert!(matches!(Place::open(&folder.path().join("b").join("c")), Err(Error::ParentMissing(_))));
+        assert!(matches!(Place::open(&folder.path().join("a:b")), Err(Error::Io { .. })));
+    }
+}

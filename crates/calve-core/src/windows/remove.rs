@@ -1,0 +1,130 @@
+//! Removing: out of sight at once, deleted later.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_DIRECTORY};
+
+use super::delete::{Deletion, delete, delete_protected, sweep};
+use super::guard;
+use super::lock::Lock;
+use super::place::{Place, code, ends_with_separator, resolve};
+use crate::Cancel;
+use crate::error::Error;
+use crate::hidden::Purpose;
+use crate::options::{Background, RemoveOptions, Wait};
+use crate::progress::Progress;
+use crate::report::{ReapReport, RemoveReport, Trashed};
+use crate::sys;
+
+/// Removes whatever is at `path`.
+///
+/// A directory is renamed to a hidden trash sibling, which takes the same time whatever its size; [`reap`] deletes it later. With
+/// [`Wait::Yes`] it is deleted before the call returns. A directory in which a program has something open cannot be renamed: then
+/// nothing is removed. Links are removed, never followed.
+///
+/// # Errors
+/// [`Error::Protected`] for the root of a volume, a mounted volume, what the current directory is in, and whatever
+/// [`RemoveOptions::protect`] names.
+pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport, Error> {
+    let started = Instant::now();
+    let place = open(path)?;
+    guard::check(&place, &options.protect)?;
+    let deletion = Deletion { progress: &options.progress, cancel: &options.cancel };
+    let mut trashed = None;
+    let mut deleted = 0;
+    if place.look()?.is_some_and(|info| info.is_directory() && !info.is_link()) {
+        let lock = move_to_trash(&place)?;
+        let hidden = Trashed { parent: place.given_parent(), name: lock.name().into() };
+        if options.wait == Wait::Yes {
+            deleted = delete_protected(&lock, &hidden.parent.join(&hidden.name), deletion)?;
+            lock.remove();
+        } else {
+            trashed = Some(hidden);
+        }
+    } else {
+        if ends_with_separator(path) {
+            return Err(Error::io("open directory", path, code(ERROR_DIRECTORY)));
+        }
+        deleted = delete(place.path(), path, deletion)?;
+    }
+    let warnings = Vec::new();
+    Ok(RemoveReport { path: path.to_path_buf(), trashed, deleted, warnings, elapsed: started.elapsed() })
+}
+
+/// Whether [`remove_tree`] would refuse: the same checks, and nothing else.
+pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
+    guard::check(&open(path)?, &options.protect)
+}
+
+fn open(path: &Path) -> Result<Place, Error> {
+    let place = Place::open(path).map_err(|error| match error {
+        Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
+        other => other,
+    })?;
+    place.ok_or_else(|| {
+        let reason = "it is a root, `.` or `..`; name the directory itself".into();
+        Error::Protected { path: path.to_path_buf(), reason }
+    })
+}
+
+fn move_to_trash(place: &Place) -> Result<Lock, Error> {
+    let failed = |error| Error::io("move to the trash", place.given(), error);
+    let lock = Lock::reserve(place.parent(), Purpose::Trash).map_err(failed)?;
+    let recorded = sys::look(place.path()).and_then(|info| lock.record(info.identity));
+    let rename = || match sys::rename_no_replace(place.path(), &lock.path()) {
+        // How a directory is refused in which something is open.
+        Err(error) if sys::is(&error, ERROR_ACCESS_DENIED) => Err(sys::in_use()),
+        other => other,
+    };
+    if let Err(error) = recorded.and_then(|()| sys::patiently(sys::PATIENCE, rename)) {
+        lock.remove();
+        return Err(failed(error));
+    }
+    let trash = lock.path();
+    sys::hide(&trash);
+    hide_from_git(&trash);
+    Ok(lock)
+}
+
+/// git must not list the trash as untracked files. Best effort.
+fn hide_from_git(trash: &Path) {
+    // A repository inside a repository is listed whatever its ignore files say.
+    let _ = sys::rename_no_replace(&trash.join(".git"), &trash.join(".git.calve-trash"));
+    // The old file is removed, never written to: it may have another name in a tree that stays.
+    let ignore = trash.join(".gitignore");
+    let _ = std::fs::remove_file(&ignore);
+    let _ = std::fs::File::create_new(&ignore).and_then(|mut file| file.write_all(b"*\n"));
+}
+
+/// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.
+///
+/// `background`: also gives this **process** the lowest priority. Only for a process that does nothing else.
+pub fn reap(parent: &Path, background: Background, cancel: &Cancel) -> Result<ReapReport, Error> {
+    if background == Background::Yes {
+        sys::lower_priority();
+    }
+    let resolved = resolve(parent).map_err(|error| Error::io("open directory", parent, error))?;
+    let deletion = Deletion { progress: &Progress::default(), cancel };
+    let mut report = ReapReport::default();
+    // Trash that another process has may be left to nobody a moment later: that process may have been killed, and not be gone yet.
+    let waits: &[u64] = if background == Background::Yes { &[50, 100, 200, 400, 800, 1600, 3200] } else { &[] };
+    for wait_ms in waits.iter().map(Some).chain([None]) {
+        let swept = sweep(&resolved, parent, Purpose::Trash, deletion)?;
+        report.deleted += swept.deleted;
+        report.failure = swept.failure;
+        let Some(wait_ms) = wait_ms else { break };
+        if !swept.saw_trash {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(*wait_ms));
+    }
+    Ok(report)
+}
+
+/// Starts `program __reap PARENT`, a process of its own that is expected to call [`reap`]. Nobody who reads this process's output waits
+/// for it, and it outlives this process.
+pub fn start_reaper(program: &Path, parent: &Path) -> std::io::Result<()> {
+    sys::spawn_detached(program, &["__reap".as_ref(), resolve(parent)?.as_os_str()])
+}

@@ -1,0 +1,11 @@
+//! What the program needs of the system it runs on: names of error numbers, signals, the reaper's process, paths as bytes.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(unix)]
+pub(crate) use unix::*;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub(crate) use windows::*;

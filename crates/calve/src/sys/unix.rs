@@ -1,0 +1,102 @@
+//! Linux, macOS and other Unix systems.
+
+use std::ffi::c_int;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use calve_core::{Background, Cancel, Error, ReapReport};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// The signals that ask to stop.
+pub(crate) const STOPPING: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// Strategies of other systems only, which nobody here needs to hear about.
+pub(crate) const FOREIGN: &[calve_core::Strategy] =
+    if cfg!(target_vendor = "apple") { &[] } else { &[calve_core::Strategy::Clonefile] };
+
+/// Starts a reaper for the directory `parent`. It is handed over as an open descriptor, so that nothing can be put in its
+/// place. Should it not start, the next `calve` in that directory tries again.
+pub(crate) fn start_reaper(program: &Path, parent: &Path) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(directory) = rustix::fs::openat(CWD, parent, flags, Mode::empty()) else { return };
+    let _ = Command::new(program)
+        .arg("__reap")
+        .stdin(Stdio::from(directory))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .current_dir("/")
+        .spawn();
+}
+
+/// The reaper itself: standard input is the directory.
+pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
+    // Away from the terminal and its signals.
+    let _ = rustix::process::setsid();
+    let failed = |source| Error::Io { operation: "open directory", path: "/dev/stdin".into(), source };
+    let directory: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+    calve_core::reap(directory, Path::new("."), Background::Yes, &Cancel::default())
+}
+
+/// "EXDEV". Of two names for one number, the one that the kernel's manual pages prefer.
+pub(crate) fn error_name(errno: i32) -> String {
+    let known = NAMES.iter().find(|(number, _)| number.raw_os_error() == errno);
+    known.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
+}
+
+/// Those that calls on files can end with.
+const NAMES: &[(Errno, &str)] = &[
+    (Errno::PERM, "EPERM"),
+    (Errno::NOENT, "ENOENT"),
+    (Errno::INTR, "EINTR"),
+    (Errno::IO, "EIO"),
+    (Errno::NXIO, "ENXIO"),
+    (Errno::TOOBIG, "E2BIG"),
+    (Errno::BADF, "EBADF"),
+    (Errno::AGAIN, "EAGAIN"),
+    (Errno::NOMEM, "ENOMEM"),
+    (Errno::ACCESS, "EACCES"),
+    (Errno::BUSY, "EBUSY"),
+    (Errno::EXIST, "EEXIST"),
+    (Errno::XDEV, "EXDEV"),
+    (Errno::NODEV, "ENODEV"),
+    (Errno::NOTDIR, "ENOTDIR"),
+    (Errno::ISDIR, "EISDIR"),
+    (Errno::INVAL, "EINVAL"),
+    (Errno::NFILE, "ENFILE"),
+    (Errno::MFILE, "EMFILE"),
+    (Errno::NOTTY, "ENOTTY"),
+    (Errno::TXTBSY, "ETXTBSY"),
+    (Errno::FBIG, "EFBIG"),
+    (Errno::NOSPC, "ENOSPC"),
+    (Errno::SPIPE, "ESPIPE"),
+    (Errno::ROFS, "EROFS"),
+    (Errno::MLINK, "EMLINK"),
+    (Errno::RANGE, "ERANGE"),
+    (Errno::NAMETOOLONG, "ENAMETOOLONG"),
+    (Errno::NOSYS, "ENOSYS"),
+    (Errno::NOTEMPTY, "ENOTEMPTY"),
+    (Errno::LOOP, "ELOOP"),
+    (Errno::OVERFLOW, "EOVERFLOW"),
+    (Errno::ILSEQ, "EILSEQ"),
+    (Errno::OPNOTSUPP, "EOPNOTSUPP"),
+    (Errno::NOTSUP, "ENOTSUP"),
+    (Errno::TIMEDOUT, "ETIMEDOUT"),
+    (Errno::STALE, "ESTALE"),
+    (Errno::DQUOT, "EDQUOT"),
+    (Errno::CANCELED, "ECANCELED"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_number_is_always_text() {
+        assert_eq!(error_name(Errno::XDEV.raw_os_error()), "EXDEV");
+        assert_eq!(error_name(Errno::OPNOTSUPP.raw_os_error()), "EOPNOTSUPP");
+        assert_eq!(error_name(9999), "errno 9999");
+    }
+}
