@@ -125,6 +125,6 @@ mod tests {
         assert_eq!(place.name(), "a");
         assert!(place.look().unwrap().is_none());
         assert!(matches!(Place::open(&folder.path().join("b").join("c")), Err(Error::ParentMissing(_))));
-        assert!(matches!(Place::open(&folder.path().join("a:b")), Err(Error::Io { .. })));
+        assert!(matches!(Place::open(&folder.path().join("name:b")), Err(Error::Io { .. })));
     }
 }
