@@ -13,6 +13,8 @@ mod lock;
 mod place;
 mod remove;
 mod staging;
+#[cfg(test)]
+mod tests;
 
 // These know nothing of the system, and are the Unix engine's own.
 #[path = "../tree/exclude.rs"]
