@@ -84,13 +84,24 @@ impl Facts {
     pub(crate) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<Created, Error> {
         let failed = |errno| Error::io("create a file in", staging.parent_path(), errno);
         let Some(root) = staging.root() else { return Err(failed(Errno::NOENT)) };
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = crate::sys::open_at(root, PROBE_NAME, flags, Mode::from_raw_mode(0o777)).map_err(failed)?;
-        let stat = rustix::fs::fstat(&file).map_err(failed)?;
-        self.reflink = sample::try_reflink(source, root, file.as_fd());
-        rustix::fs::unlinkat(root, PROBE_NAME, AtFlags::empty()).map_err(failed)?;
-        Ok(Created { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777 })
+        with_new_file(root, |file| self.reflink = sample::try_reflink(source, root, file)).map_err(failed)
     }
+}
+
+/// What a new file in the staged directory has.
+pub(crate) fn created_in(staging: &Staging<'_>) -> Result<Created, Error> {
+    let failed = |errno| Error::io("create a file in", staging.parent_path(), errno);
+    with_new_file(staging.root().ok_or_else(|| failed(Errno::NOENT))?, |_| {}).map_err(failed)
+}
+
+/// Makes a file, hands it over, and removes it. Says what it had.
+fn with_new_file(root: BorrowedFd<'_>, then: impl FnOnce(BorrowedFd<'_>)) -> sys::Result<Created> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = crate::sys::open_at(root, PROBE_NAME, flags, Mode::from_raw_mode(0o777))?;
+    let stat = rustix::fs::fstat(&file)?;
+    then(file.as_fd());
+    rustix::fs::unlinkat(root, PROBE_NAME, AtFlags::empty())?;
+    Ok(Created { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777 })
 }
 
 const PROBE_NAME: &std::ffi::CStr = c".calve-probe";

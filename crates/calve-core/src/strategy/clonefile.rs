@@ -1,9 +1,10 @@
-//! `clonefile`: macOS, one call for the whole tree. With excluded entries: one call for each of the largest subtrees that have none,
-//! and the per-file engine for the directories above them.
+//! `clonefile`: macOS, one call for the whole tree. With excluded entries, and for large trees: one call for each of the largest
+//! subtrees that are small enough and have none, and the per-file engine for the directories above them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
@@ -11,9 +12,10 @@ use rustix::io::Errno;
 use super::{Failure, Job, Method, Outcome, Reason, Wish};
 use crate::error::Error;
 use crate::options::Strategy;
-use crate::probe::Facts;
+use crate::probe::{Facts, created_in};
+use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::{Exclude, is_calves_own};
 use crate::tree::fill::Files;
 use crate::tree::node::Node;
 
@@ -29,8 +31,10 @@ impl Method for Clonefile {
     }
 
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-        if !job.exclude.is_empty() {
-            return in_parts(job);
+        let parts = Parts::of(job.source.directory(), job.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.options.cancel)
+            .map_err(|(path, errno)| Error::io("read directory", job.source.path().join(path), errno))?;
+        if let Parts::Several(whole) = parts {
+            return in_parts(job, &whole);
         }
         match sys::clone_directory(job.source.directory(), job.staging.parent(), job.staging.name()) {
             Ok(()) => job.staging.adopt_directory()?,
@@ -61,47 +65,103 @@ fn refusal(errno: Errno) -> Option<Reason> {
     })
 }
 
-fn in_parts(job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
+/// How many entries one call may clone.
+///
+/// The call cannot be interrupted, tells nothing while it runs, and large ones were seen to keep other programs from the disk for
+/// seconds (a shell that does not start). At about 57 us an entry, as measured by others, this many take half a second.
+const MOST_ENTRIES_IN_ONE_CALL: u64 = 10_000;
+
+fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outcome, Failure> {
     if job.staging.root().is_none() {
         job.staging.make_directory()?;
+        job.created = created_in(job.staging)?;
     }
-    let partial = partial_directories(job.source.directory(), job.exclude)
-        .map_err(|(path, errno)| Error::io("read directory", job.source.path().join(path), errno))?;
+    // Several at a time take as long as one after the other, and leave less of the disk to others.
+    job.threads = 1;
     job.notes.warn("clonefile_drops", None, DROPPED.into());
-    let outcome = super::copy::per_file(job, Files::Clonefile { partial: &partial }, false)?;
+    let outcome = super::copy::per_file(job, Files::Clonefile { whole }, false)?;
     // The calls for whole subtrees do not count what is in them.
     Ok(Outcome { entries: None, bytes: None, ..outcome })
 }
 
-/// The directories, relative to the root, that have an excluded entry somewhere below: those that cannot be cloned in one call.
-fn partial_directories(root: BorrowedFd<'_>, exclude: &Exclude) -> Result<HashSet<PathBuf>, (PathBuf, Errno)> {
-    let mut partial = HashSet::new();
-    let mut buffer = ListingBuffer::new();
-    let mut pending = vec![Node::root()];
-    while let Some(node) = pending.pop() {
-        let failed = |errno| (node.path(), errno);
-        let directory = node.open(root, OFlags::RDONLY).map_err(failed)?;
-        let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
-        while let Some(entry) = listing.next() {
-            let entry = entry.map_err(failed)?;
-            let path = node.path_of(entry.name);
-            let is_directory = entry.kind == FileType::Directory;
-            if exclude.matches(&path, is_directory) {
-                partial.extend(path.ancestors().skip(1).map(PathBuf::from));
-            } else if is_directory {
-                pending.push(Node::child(&node, entry.name));
+/// What can be cloned in one call.
+#[derive(Debug, PartialEq, Eq)]
+enum Parts {
+    /// All of it.
+    All,
+    /// Each of these directories, relative to the root, with the number of entries in it; what is above them is made one by one.
+    Several(HashMap<PathBuf, u64>),
+}
+
+/// A directory that was looked into.
+struct Seen {
+    node: Arc<Node>,
+    parent: Option<usize>,
+    /// In it and below.
+    entries: u64,
+    /// Something below is left out, or there is too much.
+    is_partial: bool,
+}
+
+impl Parts {
+    fn of(
+        root: BorrowedFd<'_>,
+        exclude: &Exclude,
+        most_entries: u64,
+        cancel: &Cancel,
+    ) -> Result<Self, (PathBuf, Errno)> {
+        let mut seen = vec![Seen { node: Node::root(), parent: None, entries: 0, is_partial: false }];
+        let mut buffer = ListingBuffer::new();
+        let mut pending = vec![0];
+        while let Some(index) = pending.pop() {
+            let node = Arc::clone(&seen[index].node);
+            let failed = |errno| (node.path(), errno);
+            let directory = node.open(root, OFlags::RDONLY).map_err(failed)?;
+            let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
+            while let Some(entry) = listing.next() {
+                let entry = entry.map_err(failed)?;
+                let is_directory = entry.kind == FileType::Directory;
+                let left_out = is_calves_own(entry.name)
+                    || !exclude.is_empty() && exclude.matches(&node.path_of(entry.name), is_directory);
+                seen[index].entries += 1;
+                seen[index].is_partial |= left_out;
+                if is_directory && !left_out {
+                    pending.push(seen.len());
+                    let node = Node::child(&node, entry.name);
+                    seen.push(Seen { node, parent: Some(index), entries: 0, is_partial: false });
+                }
+            }
+            if cancel.is_cancelled() {
+                // What runs next notices too.
+                break;
             }
         }
+        Ok(Self::among(seen, most_entries))
     }
-    Ok(partial)
+
+    fn among(mut seen: Vec<Seen>, most_entries: u64) -> Self {
+        // Each comes after the one that it is in.
+        for index in (0..seen.len()).rev() {
+            seen[index].is_partial |= seen[index].entries > most_entries;
+            if let Some(parent) = seen[index].parent {
+                seen[parent].entries += seen[index].entries;
+                seen[parent].is_partial |= seen[index].is_partial;
+            }
+        }
+        if !seen[0].is_partial {
+            return Self::All;
+        }
+        let is_largest = |one: &&Seen| !one.is_partial && one.parent.is_some_and(|parent| seen[parent].is_partial);
+        Self::Several(seen.iter().filter(is_largest).map(|one| (one.node.path(), one.entries)).collect())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::Mode;
 
-    #[test]
-    fn the_largest_subtrees_without_an_excluded_entry_stay_whole() {
+    fn parts(exclude: &[&str], most_entries: u64) -> Parts {
         let folder = tempfile::tempdir().unwrap();
         for path in ["whole/deep/deeper", "mixed/clean", "mixed/dirty", "build"] {
             fs_err::create_dir_all(folder.path().join(path)).unwrap();
@@ -109,10 +169,25 @@ mod tests {
         for path in ["whole/deep/deeper/a.js", "mixed/clean/a.js", "mixed/dirty/a.log", "build/a.js"] {
             fs_err::write(folder.path().join(path), path).unwrap();
         }
-        let exclude = Exclude::new(&["*.log".into(), "/build/".into()]).unwrap();
-        let root = rustix::fs::open(folder.path(), OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
-        let partial = partial_directories(root.as_fd(), &exclude).unwrap();
-        let expected = ["", "mixed", "mixed/dirty"].map(PathBuf::from);
-        assert_eq!(partial, HashSet::from(expected));
+        let exclude = Exclude::new(&exclude.iter().map(|&glob| glob.into()).collect::<Vec<_>>()).unwrap();
+        let root = rustix::fs::open(folder.path(), OFlags::RDONLY, Mode::empty()).unwrap();
+        Parts::of(root.as_fd(), &exclude, most_entries, &Cancel::default()).unwrap()
+    }
+
+    fn several<const N: usize>(whole: [(&str, u64); N]) -> Parts {
+        Parts::Several(whole.map(|(path, entries)| (PathBuf::from(path), entries)).into())
+    }
+
+    #[test]
+    fn the_largest_subtrees_without_an_excluded_entry_stay_whole() {
+        assert_eq!(parts(&["*.log", "/build/"], 100), several([("whole", 3), ("mixed/clean", 1)]));
+        assert_eq!(parts(&["*.none"], 100), Parts::All);
+    }
+
+    #[test]
+    fn no_call_clones_more_than_it_may() {
+        assert_eq!(parts(&[], 11), Parts::All);
+        assert_eq!(parts(&[], 10), several([("whole", 3), ("mixed", 4), ("build", 1)]));
+        assert_eq!(parts(&[], 2), several([("whole/deep", 2), ("mixed/clean", 1), ("mixed/dirty", 1), ("build", 1)]));
     }
 }

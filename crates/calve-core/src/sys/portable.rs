@@ -136,6 +136,11 @@ pub(crate) fn magic(_fd: BorrowedFd<'_>) -> Result<u64> {
     Err(Errno::NOSYS)
 }
 
+/// Sets the mode of the entry `name`, not following links.
+pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {
+    rustix::fs::chmodat(parent, name, mode, AtFlags::SYMLINK_NOFOLLOW)
+}
+
 /// Gives the owner every permission on the directory `name`, not following links.
 pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW)

@@ -79,11 +79,9 @@ impl Worker<'_> {
 
     /// A subtree in one call, where the strategy does that. `None` where its entries are to be made one by one.
     fn whole_directory(&mut self, at: At<'_>, name: &CStr) -> Result<Option<Made>, Error> {
-        let Files::Clonefile { partial } = self.fill.files else { return Ok(None) };
+        let Files::Clonefile { whole } = self.fill.files else { return Ok(None) };
         let path = at.node.path_of(name);
-        if partial.contains(&path) {
-            return Ok(None);
-        }
+        let Some(entries) = whole.get(&path) else { return Ok(None) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let src = match open_source(at.src, name, flags) {
             Ok(src) => src,
@@ -92,7 +90,10 @@ impl Worker<'_> {
             Err(errno) => return Err(self.src_error("open directory", &path, errno)),
         };
         match sys::clone_directory(src.as_fd(), at.dst, name) {
-            Ok(()) => Ok(Some(Made::Yes)),
+            Ok(()) => {
+                self.fill.progress.add(*entries, 0);
+                Ok(Some(Made::Yes))
+            }
             Err(errno) => self.create_failed(at, name, "clone directory", errno).map(Some),
         }
     }

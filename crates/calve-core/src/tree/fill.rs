@@ -4,7 +4,7 @@
 //! into the directories below, so nothing has to be visited twice and no directory has to stay open for its children. Tasks
 //! hold names, not descriptors: a descriptor is private to its worker, and can be opened again from the root.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -36,9 +36,9 @@ use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 pub(crate) enum Files<'a> {
     Clone(Contents),
     Hardlink,
-    /// By one call each, and so are all directories but the `partial` ones (relative to the source).
+    /// By one call each, and so are the `whole` directories (relative to the source, with the number of entries in each).
     Clonefile {
-        partial: &'a HashSet<PathBuf>,
+        whole: &'a HashMap<PathBuf, u64>,
     },
 }
 

@@ -165,7 +165,7 @@ impl<'a> Keeper<'a> {
         let mode = Mode::from_raw_mode(mode);
         match dst {
             Target::Open(fd) => rustix::fs::fchmod(fd, mode),
-            Target::Named(directory, name) => rustix::fs::chmodat(directory, name, mode, AtFlags::empty()),
+            Target::Named(directory, name) => sys::set_mode_of_name(directory, name, mode),
         }
         .map_err(Fault::dst("set the mode of"))
     }

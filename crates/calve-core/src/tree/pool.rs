@@ -170,11 +170,10 @@ pub(crate) fn thread_count(wanted: Option<NonZeroUsize>) -> usize {
     wanted.map_or_else(|| *DEFAULT.get_or_init(count), NonZeroUsize::get).min(64)
 }
 
-/// How many directories each worker may keep open: 256 descriptors for all of them together, less some for files.
+/// How many directories each worker may keep open: what is permitted to all of them together, less some for files.
 pub(crate) fn open_directories_per_worker(threads: usize, descriptors_per_directory: usize) -> usize {
-    const DESCRIPTORS: usize = 256;
     const RESERVED: usize = 32;
     const PER_WORKER: usize = 6;
-    let share = (DESCRIPTORS - RESERVED) / threads;
+    let share = (crate::sys::MOST_DESCRIPTORS - RESERVED) / threads;
     (share.saturating_sub(PER_WORKER) / descriptors_per_directory).max(1)
 }

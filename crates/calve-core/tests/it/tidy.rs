@@ -65,11 +65,21 @@ fn lines(select: impl Fn(&Source) -> bool, is_wrong: impl Fn(&str) -> bool) -> V
 
 #[test]
 fn platforms_are_told_apart_in_sys_only() {
-    let elsewhere = |source: &Source| source.is_in(CORE) && !source.is_in("crates/calve-core/src/sys");
+    // `lib.rs` picks the engine.
+    let elsewhere = |source: &Source| {
+        source.is_in(CORE)
+            && !source.is_in("crates/calve-core/src/sys")
+            && source.path != Path::new(CORE).join("lib.rs")
+    };
     let found = lines(elsewhere, |line| {
         line.contains("target_os") || line.contains("cfg(unix") || line.contains("cfg(windows")
     });
     assert_none(&found, "platform code belongs into src/sys");
+    let in_program = |source: &Source| source.is_in("crates/calve/src") && !source.is_in("crates/calve/src/sys");
+    let found = lines(in_program, |line| {
+        line.contains("cfg(unix") || line.contains("cfg(windows") || line.contains("os::unix")
+    });
+    assert_none(&found, "platform code of the program belongs into its src/sys");
 }
 
 #[test]

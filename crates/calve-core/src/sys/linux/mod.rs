@@ -2,6 +2,7 @@
 
 mod btrfs;
 mod identity;
+mod mode;
 mod mounts;
 mod overlay;
 mod xattr;
@@ -15,6 +16,7 @@ use rustix::ioctl::{Direction, Getter, Opcode, Setter, Updater, ioctl, opcode};
 
 pub(crate) use btrfs::{delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot};
 pub(crate) use identity::{boot_identity, machine_identity};
+pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mounts_below};
 pub(crate) use overlay::{detach_mount, mount_overlay};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
@@ -394,12 +396,4 @@ pub(crate) fn random() -> u64 {
             (now.tv_nsec as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (std::process::id() as u64) << 32
         }
     }
-}
-
-/// Gives the owner every permission on the directory `name`, not following links.
-pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = crate::sys::open_at(parent, name, flags, Mode::empty())?;
-    // fchmod refuses descriptors opened with O_PATH; their entry in /proc is the same file.
-    rustix::fs::chmod(format!("/proc/thread-self/fd/{}", fd.as_raw_fd()), Mode::RWXU)
 }
