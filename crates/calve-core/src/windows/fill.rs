@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use windows_sys::Win32::Storage::FileSystem::{
-    FILE_LIST_DIRECTORY, FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES, READ_CONTROL,
+    FILE_ATTRIBUTE_HIDDEN, FILE_ATTRIBUTE_SYSTEM, FILE_LIST_DIRECTORY, FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES,
+    READ_CONTROL,
 };
 
 use super::exclude::{CALVES_OWN, Exclude, is_calves_own_text};
@@ -127,7 +128,8 @@ impl Worker<'_> {
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         // Nobody can put a link in the copy's place while its entries are made.
         let lost = || Error::StagingLost(self.fill.shown_dst.to_path_buf());
-        let pinned = sys::pin(&dst).map_err(|error| self.dst_error("open directory", relative, error))?;
+        let pinned = sys::patiently(sys::PATIENCE, || sys::pin(&dst))
+            .map_err(|error| self.dst_error("open directory", relative, error))?;
         let _pinned = pinned.ok_or_else(lost)?;
         let access = FILE_LIST_DIRECTORY | FILE_READ_ATTRIBUTES | READ_CONTROL;
         let Some(directory) = self.open_source(relative, access)? else { return Ok(()) };
@@ -207,8 +209,12 @@ impl Worker<'_> {
     fn finish_directories(&self, mut directories: Vec<(PathBuf, Info)>) -> Result<(), Error> {
         // The deepest first: what is done to one may change the time of the one that it is in.
         directories.sort_by_key(|(path, _)| std::cmp::Reverse(path.components().count()));
-        for (relative, info) in directories {
-            let (_, dst) = self.paths(&relative);
+        for (relative, mut info) in directories {
+            let (src, dst) = self.paths(&relative);
+            if src.parent().is_none() {
+                // The root of a volume has these, which would put the clone out of sight.
+                info.attributes &= !(FILE_ATTRIBUTE_HIDDEN | FILE_ATTRIBUTE_SYSTEM);
+            }
             let set = || {
                 let copy = sys::open(&dst, FILE_READ_ATTRIBUTES | FILE_WRITE_ATTRIBUTES)?;
                 sys::set_basic(&copy, info.times, settable(info.attributes))?;

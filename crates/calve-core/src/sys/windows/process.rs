@@ -7,6 +7,7 @@ use std::path::Path;
 use std::ptr::null;
 
 use windows_sys::Win32::Foundation::{CloseHandle, ERROR_ACCESS_DENIED};
+use windows_sys::Win32::System::SystemInformation::GetSystemDirectoryW;
 use windows_sys::Win32::System::Threading::{
     CREATE_BREAKAWAY_FROM_JOB, CREATE_NEW_PROCESS_GROUP, CreateProcessW, DETACHED_PROCESS, IDLE_PRIORITY_CLASS,
     PROCESS_INFORMATION, STARTUPINFOW,
@@ -17,6 +18,7 @@ use super::{done, is, wide};
 /// Starts `program ARGUMENTS`, detached: without a console, and without any handle of this process, so that nobody who reads this
 /// process's output waits for it. Where the job that this process belongs to permits it, it leaves that job too.
 ///
+/// Its current directory is the system's: nobody can rename or remove a directory that is some process's current one.
 /// Nothing of the calling process is changed. An argument must not have a quotation mark in it, as no path can.
 pub(crate) fn spawn_detached(program: &Path, arguments: &[&OsStr]) -> io::Result<()> {
     let mut line = OsString::new();
@@ -41,6 +43,7 @@ pub(crate) fn spawn_detached(program: &Path, arguments: &[&OsStr]) -> io::Result
 fn create(program: &Path, line: &OsStr, flags: u32) -> io::Result<()> {
     let program = wide(program);
     let mut line = wide(Path::new(line));
+    let directory = system_directory()?;
     let startup = STARTUPINFOW { cb: size_of::<STARTUPINFOW>() as u32, ..STARTUPINFOW::default() };
     let mut made = PROCESS_INFORMATION::default();
     // SAFETY: strings with a NUL at their end, of which the command line may be written to; a null pointer where the call takes what
@@ -54,7 +57,7 @@ fn create(program: &Path, line: &OsStr, flags: u32) -> io::Result<()> {
             0,
             flags,
             null(),
-            null(),
+            directory.as_ptr(),
             &startup,
             &mut made,
         )
@@ -64,4 +67,13 @@ fn create(program: &Path, line: &OsStr, flags: u32) -> io::Result<()> {
         unsafe { CloseHandle(handle) };
     }
     Ok(())
+}
+
+/// With a NUL at its end.
+fn system_directory() -> io::Result<Vec<u16>> {
+    let mut path = vec![0u16; 1024];
+    // SAFETY: at most as many units are written as there is room for.
+    let length = unsafe { GetSystemDirectoryW(path.as_mut_ptr(), path.len() as u32) };
+    done(i32::from(length > 0 && (length as usize) < path.len()))?;
+    Ok(path)
 }
