@@ -30,6 +30,7 @@ pub(crate) enum Command {
     #[command(name = "__man", hide = true)]
     Man(ManArguments),
     /// Measure Calve beside other programs, on your own data
+    #[cfg(unix)]
     Bench {
         #[command(subcommand)]
         command: BenchCommand,
@@ -190,6 +191,7 @@ pub(crate) struct ManArguments {
     pub(crate) directory: PathBuf,
 }
 
+#[cfg(unix)]
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     Copy(BenchCopyArguments),
@@ -203,6 +205,7 @@ pub(crate) enum BenchCommand {
 ///
 /// The tree is only read. Everything is made in one hidden directory in the place given by --into, which is removed at the
 /// end, also after an error or Ctrl-C. A tree on another file system is first copied there once, and that copy is measured.
+#[cfg(unix)]
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -238,6 +241,7 @@ pub(crate) struct BenchCopyArguments {
     pub(crate) export: ExportArguments,
 }
 
+#[cfg(unix)]
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
     /// Write the report as JSON, a superset of hyperfine's

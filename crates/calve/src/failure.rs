@@ -30,6 +30,7 @@ pub(crate) enum Failure {
     /// Ended early by a signal, with what that leaves to do.
     Interrupted(&'static str),
     /// What went wrong, what to do next, and the exit code, as the command has them.
+    #[allow(dead_code, reason = "not every system has a command that needs it")]
     Stated {
         text: String,
         hint: &'static str,
@@ -52,6 +53,7 @@ impl From<io::Error> for Failure {
 }
 
 impl Failure {
+    #[allow(dead_code, reason = "not every system has a command that needs it")]
     pub(crate) fn stated(code: u8, text: impl Into<String>, hint: &'static str) -> Self {
         Self::Stated { text: text.into(), hint, code }
     }

@@ -1,5 +1,7 @@
 //! The `calve` program.
 
+// It measures programs of Unix, by what Unix tells of processes.
+#[cfg(unix)]
 mod bench;
 mod cli;
 mod commands;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Command::Probe(arguments) => commands::probe::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
+        #[cfg(unix)]
         Command::Bench { command } => commands::bench::run(&command, &cancel),
         Command::Reap(arguments) => commands::reap::run(&arguments),
     };

@@ -1,5 +1,6 @@
 //! One file per command: from its arguments to plain options of the library, and from its report to what is printed.
 
+#[cfg(unix)]
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod cp;
