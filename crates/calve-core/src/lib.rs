@@ -40,6 +40,10 @@ mod finish;
 #[cfg(unix)]
 mod guard;
 #[cfg(unix)]
+mod identify;
+#[cfg(unix)]
+mod measure;
+#[cfg(unix)]
 mod probe;
 #[cfg(unix)]
 mod remove;
@@ -68,6 +72,8 @@ pub use windows::{check_removable, clone_tree, plan, probe, reap, remove_tree, s
 #[cfg(unix)]
 pub use {
     clone::{clone_tree, plan},
+    identify::{PlaceIdentity, identify},
+    measure::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, ThreadCost, measure},
     probe::probe,
     remove::{check_removable, reap, remove_tree},
     strategy::{OverlayMount, OverlayOptions, mount_overlay},

@@ -2,6 +2,8 @@
 
 mod sample;
 
+pub(crate) use sample::reason as reflink_refusal;
+
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -173,11 +175,7 @@ fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), R
 /// read-only, every strategy is refused for that reason if it has none of its own.
 pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let source = Source::open(src)?;
-    let inside = dst.join(".calve-probe");
-    let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
-        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
-    let target = if is_directory { inside.as_path() } else { dst };
-    let Some(place) = Place::open(target)? else { return Err(Error::io("open", dst, Errno::INVAL)) };
+    let (place, is_directory) = place_of(dst)?;
     let mut facts = Facts::from_places(&source, place.parent());
     let unwritable = match try_at(&place, &source, &mut facts) {
         Ok(()) => None,
@@ -209,6 +207,16 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         chosen,
         copy_up_to_bytes: facts.copy_is_cheaper_up_to_bytes,
     })
+}
+
+/// The place that is meant by `dst`: in it where it is a directory, otherwise beside it. Says which.
+pub(crate) fn place_of(dst: &Path) -> Result<(Place, bool), Error> {
+    let inside = dst.join(".calve-probe");
+    let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
+    let target = if is_directory { inside.as_path() } else { dst };
+    let place = Place::open(target)?.ok_or_else(|| Error::io("open", dst, Errno::INVAL))?;
+    Ok((place, is_directory))
 }
 
 fn try_at(place: &Place, source: &Source, facts: &mut Facts) -> Result<(), Error> {

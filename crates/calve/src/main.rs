@@ -7,7 +7,9 @@ mod cli;
 mod commands;
 mod destination;
 mod failure;
+mod home;
 mod interrupt;
+mod measured;
 mod named;
 mod output;
 mod progress_bar;
@@ -30,7 +32,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Cp(arguments) => commands::cp::run(&arguments, &cancel),
         Command::Rm(arguments) => commands::rm::run(&arguments, &cancel),
-        Command::Probe(arguments) => commands::probe::run(&arguments),
+        Command::Probe(arguments) => commands::probe::run(&arguments, &cancel),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         #[cfg(unix)]

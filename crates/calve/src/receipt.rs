@@ -7,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use calve_core::{Bytes, CloneReport, Entries, Plan, ProbeReport, Refusal, RemoveReport, Shown, Strategy, Warning};
 use serde_json::{Value, json};
 
+use crate::commands::probe::Measurements;
+use crate::measured;
 use crate::output::{count, duration, entries as entry_count, size};
 use crate::sys;
 
@@ -93,7 +95,7 @@ pub(crate) fn remove(report: &RemoveReport) -> Value {
 }
 
 /// `calve.probe/1`.
-pub(crate) fn probe(report: &ProbeReport) -> Value {
+pub(crate) fn probe(report: &ProbeReport, measured: &Measurements) -> Value {
     let place = |place: &calve_core::PlaceReport| {
         json!({
             "path": path(&place.path),
@@ -106,13 +108,15 @@ pub(crate) fn probe(report: &ProbeReport) -> Value {
         "src": place(&report.src),
         "dst": place(&report.dst),
         "chosen": report.chosen.map(Strategy::name),
-        "copy_up_to_bytes": report.copy_up_to_bytes,
+        "copy_up_to_bytes": measured.copy_up_to_bytes().unwrap_or(report.copy_up_to_bytes),
         "strategies": report.offers.iter().map(|offer| json!({
             "strategy": offer.strategy.name(),
             "available": offer.refused.is_none(),
             "reason": offer.refused.as_ref().map(|refused| &refused.reason),
             "remedy": offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref()),
         })).collect::<Vec<_>>(),
+        "measured": measured.known().map(measured::document),
+        "measured_ignored": measured.ignored(),
     })
 }
 

@@ -33,13 +33,18 @@ pub(crate) fn check(
     }
     let needed = needed(src, exclude, cancel)
         .map_err(|(path, errno)| Error::io("read directory", src_path.join(path), errno))?;
+    check_room(&needed, dst, dst_path)
+}
+
+/// Whether so much is free where `dst` is.
+pub(crate) fn check_room(needed: &Room, dst: BorrowedFd<'_>, dst_path: &Path) -> Result<(), Error> {
     let no_room = |needed, available, unit| {
         let path = dst_path.to_path_buf();
         Err(Error::NoRoom { path, needed, available, unit })
     };
-    let room = match Room::free(&to) {
-        room if needed.fits(&room) => return Ok(()),
-        _ => Room::after_writing_back(dst),
+    let room = match rustix::fs::fstatvfs(dst).map(|to| Room::free(&to)) {
+        Ok(room) if !needed.fits(&room) => Room::after_writing_back(dst),
+        _ => return Ok(()),
     };
     if needed.bytes > room.bytes {
         return no_room(needed.bytes, room.bytes, "bytes");
@@ -50,9 +55,9 @@ pub(crate) fn check(
     Ok(())
 }
 
-struct Room {
-    bytes: u64,
-    inodes: u64,
+pub(crate) struct Room {
+    pub(crate) bytes: u64,
+    pub(crate) inodes: u64,
 }
 
 impl Room {

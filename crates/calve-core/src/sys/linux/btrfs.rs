@@ -62,6 +62,7 @@ struct InodeLookup {
 
 const MAGIC: u8 = 0x94;
 const SNAP_CREATE_V2: Opcode = opcode::write::<VolumeArgs>(MAGIC, 23);
+const SUBVOL_CREATE_V2: Opcode = opcode::write::<VolumeArgs>(MAGIC, 24);
 const SNAP_DESTROY_V2: Opcode = opcode::write::<VolumeArgs>(MAGIC, 63);
 const GET_SUBVOL_ROOTREF: Opcode = opcode::read_write::<RootRefs>(MAGIC, 61);
 const INO_LOOKUP_USER: Opcode = opcode::read_write::<InodeLookup>(MAGIC, 62);
@@ -94,7 +95,7 @@ pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     matches!((fsid(a), fsid(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-fn fsid(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
+pub(super) fn fsid(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
     if magic(directory)? != BTRFS_MAGIC {
         return Err(Errno::NOTTY);
     }
@@ -111,6 +112,13 @@ pub(crate) fn snapshot(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr)
     // SAFETY: the opcode takes a pointer to `struct btrfs_ioctl_vol_args_v2`, whose layout `VolumeArgs` has (size checked
     // above); the kernel only reads it.
     unsafe { ioctl(parent, Setter::<SNAP_CREATE_V2, VolumeArgs>::new(args)) }
+}
+
+/// Makes `name` in `parent` an empty subvolume.
+pub(crate) fn create_subvolume(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    let args = VolumeArgs::named(0, name)?;
+    // SAFETY: as in `snapshot`.
+    unsafe { ioctl(parent, Setter::<SUBVOL_CREATE_V2, VolumeArgs>::new(args)) }
 }
 
 /// Deletes the subvolume `name` in `parent`: one call, whatever the size.

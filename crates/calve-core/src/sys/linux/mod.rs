@@ -5,6 +5,7 @@ mod identity;
 mod mode;
 mod mounts;
 mod overlay;
+mod volume;
 mod xattr;
 
 use std::ffi::CStr;
@@ -14,11 +15,12 @@ use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, 
 use rustix::io::Errno;
 use rustix::ioctl::{Direction, Getter, Opcode, Setter, Updater, ioctl, opcode};
 
-pub(crate) use btrfs::{delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot};
+pub(crate) use btrfs::{create_subvolume, delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot};
 pub(crate) use identity::{boot_identity, machine_identity};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
-pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mounts_below};
-pub(crate) use overlay::{detach_mount, mount_overlay};
+pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mount_options, mounts_below};
+pub(crate) use overlay::{detach_mount, detached_overlay, mount_overlay};
+pub(crate) use volume::{finish_write_back, start_write_back, volume_identity};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;

@@ -93,6 +93,13 @@ fn by_longest_prefix(directory: BorrowedFd<'_>) -> Option<String> {
         .map(|line| line.file_system)
 }
 
+/// The options of the mount that an open directory is on, those of the mount and those of the file system. Empty where the mount
+/// table does not tell.
+pub(crate) fn mount_options(directory: BorrowedFd<'_>) -> String {
+    let line = || mount_lines().ok()?.into_iter().find(|line| Some(line.id) == mount_id(directory).ok());
+    line().map(|line| line.options).unwrap_or_default()
+}
+
 struct MountLine {
     id: u64,
     /// Major and minor number.
@@ -101,6 +108,8 @@ struct MountLine {
     root: PathBuf,
     point: PathBuf,
     file_system: String,
+    /// Of the mount, then of the file system.
+    options: String,
 }
 
 fn mount_lines() -> Result<Vec<MountLine>> {
@@ -123,8 +132,19 @@ fn parse_line(line: &[u8]) -> Option<MountLine> {
     let device = fields.nth(1)?.to_vec();
     let root = unescape(fields.next()?);
     let point = unescape(fields.next()?);
-    let file_system = fields.skip_while(|field| *field != b"-").nth(1)?;
-    Some(MountLine { id, device, root, point, file_system: String::from_utf8_lossy(file_system).into_owned() })
+    let options = fields.next()?;
+    let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
+    let file_system = fields.next()?;
+    let of_file_system = fields.nth(1).unwrap_or_default();
+    let text = |bytes| String::from_utf8_lossy(bytes);
+    Some(MountLine {
+        id,
+        device,
+        root,
+        point,
+        file_system: text(file_system).into_owned(),
+        options: format!("{};{}", text(options), text(of_file_system)),
+    })
 }
 
 fn unescape(field: &[u8]) -> PathBuf {
@@ -154,6 +174,7 @@ mod tests {
         let line = parse_line(b"36 35 98:0 / /mnt/a\\040b rw shared:1 master:2 - ext4 /dev/root rw").unwrap();
         assert_eq!((line.id, line.file_system.as_str()), (36, "ext4"));
         assert_eq!(line.point, Path::new("/mnt/a b"));
+        assert_eq!(line.options, "rw;rw");
     }
 
     #[test]

@@ -1,0 +1,416 @@
+//! Files to try with, and the trials: the engine itself, on small trees in the staged directory, again and again.
+
+use std::ffi::{CStr, CString};
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::choice::{best_threads, copy_up_to_bytes};
+use super::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, ThreadCost, calls};
+use crate::error::Error;
+use crate::identify::identity_of;
+use crate::options::{Mounts, Strategy};
+use crate::probe::reflink_refusal;
+use crate::progress::{Cancel, Progress};
+use crate::report::Refusal;
+use crate::sys::{self, retry};
+use crate::tree::contents::Contents;
+use crate::tree::delete::{Deletion, delete};
+use crate::tree::exclude::Exclude;
+use crate::tree::fill::{Files, Fill, Paths, Scope, Tally, fill};
+use crate::tree::metadata::Created;
+use crate::tree::notes::Notes;
+use crate::tree::pool::thread_count;
+use crate::tree::staging::Staging;
+
+const KIB: u64 = 1024;
+
+/// The sizes, how many files of each there are, and in how many rounds they are cloned. 4 KiB is a block: between 1 and 16 KiB most
+/// small files are.
+const CLASSES: [(u64, usize, usize); 6] = [
+    (0, 200, MOST_ROUNDS),
+    (KIB, 200, MOST_ROUNDS),
+    (4 * KIB, 200, MOST_ROUNDS),
+    (16 * KIB, 200, MOST_ROUNDS),
+    (128 * KIB, 24, 5),
+    (1024 * KIB, 5, 5),
+];
+const MOST_ROUNDS: usize = 15;
+/// A slow file system gets fewer files.
+const FEWEST_FILES: usize = 4;
+/// The tree that is cloned by several threads: like a `node_modules`, many directories with a few small files.
+const TREE_DIRECTORIES: usize = 48;
+const TREE_FILES: [u64; 16] =
+    [300, 500, 700, 900, KIB, KIB, KIB, KIB, 2 * KIB, 2 * KIB, 2 * KIB, 3 * KIB, 4 * KIB, 6 * KIB, 8 * KIB, 12 * KIB];
+const TREE_ROUNDS: usize = 9;
+const DELETED_BATCHES: usize = 12;
+
+/// Until when, as a share of the budget, each part may begin another round. The rest is for cleaning up.
+const FILES_UNTIL: f64 = 0.40;
+const THREADS_UNTIL: f64 = 0.62;
+const CALLS_UNTIL: f64 = 0.72;
+const DELETING_UNTIL: f64 = 0.85;
+
+pub(super) struct Trial<'a> {
+    pub(super) root: BorrowedFd<'a>,
+    /// For messages.
+    path: PathBuf,
+    created: Created,
+    exclude: Exclude,
+    started: Instant,
+    budget: Duration,
+    cancel: &'a Cancel,
+    may_inline: bool,
+    batches: usize,
+    written: u64,
+    /// Copies of small files, to be deleted.
+    deletable: Vec<(CString, usize)>,
+}
+
+/// Files of one size, and the time that cloning them took, per file.
+struct Class {
+    size: u64,
+    name: CString,
+    files: usize,
+    rounds: usize,
+    copy: Vec<Duration>,
+    reflink: Vec<Duration>,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn begin(
+        staging: &'a Staging<'_>,
+        started: Instant,
+        options: &'a MeasureOptions,
+    ) -> Result<Self, Error> {
+        let path = staging.parent_path().to_path_buf();
+        let failed = |errno| Error::io("create a file in", &path, errno);
+        let Some(root) = staging.root() else { return Err(failed(Errno::NOENT)) };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = sys::open_at(root, c"created", flags, Mode::from_raw_mode(0o777)).map_err(failed)?;
+        let stat = rustix::fs::fstat(&file).map_err(failed)?;
+        Ok(Self {
+            root,
+            created: Created { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777 },
+            exclude: Exclude::new(&[])?,
+            started,
+            budget: options.budget,
+            cancel: &options.cancel,
+            may_inline: sys::magic(root) == Ok(sys::BTRFS_MAGIC),
+            batches: 0,
+            written: 0,
+            deletable: Vec::new(),
+            path,
+        })
+    }
+
+    pub(super) fn run(mut self) -> Result<Measurement, Error> {
+        let (create, made) = self.create_empty()?;
+        let mut classes = self.make_classes(create, made)?;
+        let refused = self.try_reflink(&classes)?;
+        self.clone_classes(&mut classes, refused.is_none())?;
+        let files: Vec<FileCost> = classes.iter().filter_map(Class::cost).collect();
+        let copy_up_to_bytes = copy_up_to_bytes(&files);
+        let contents = match copy_up_to_bytes {
+            Some(copy_up_to_bytes) => Contents::Reflink { copy_up_to_bytes, may_inline: self.may_inline },
+            None => Contents::Copy,
+        };
+        let threads = self.thread_costs(contents, create)?;
+        let snapshot = calls::snapshot(&self)?;
+        let overlay = calls::overlay(&self)?;
+        let delete = self.delete_cost()?;
+        Ok(Measurement {
+            place: identity_of(self.root),
+            create,
+            files,
+            reflink_refused: refused,
+            delete,
+            snapshot,
+            overlay,
+            best_threads: best_threads(&threads),
+            threads,
+            copy_up_to_bytes,
+            written_bytes: self.written,
+            elapsed: self.started.elapsed(),
+        })
+    }
+
+    /// Whether there is time for another round.
+    pub(super) fn may_go_on(&self, until: f64) -> bool {
+        self.started.elapsed() < self.budget.mul_f64(until)
+    }
+
+    pub(super) fn calls_may_go_on(&self) -> bool {
+        self.may_go_on(CALLS_UNTIL)
+    }
+
+    pub(super) fn stop_if_cancelled(&self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    pub(super) fn failed(&self, operation: &'static str) -> impl Fn(Errno) -> Error + use<'_> {
+        move |errno| Error::io(operation, &self.path, errno)
+    }
+
+    /// Empty files in `0`, and the time for each.
+    fn create_empty(&mut self) -> Result<(Duration, usize), Error> {
+        const PATIENCE: Duration = Duration::from_millis(100);
+        let directory = self.make_directory(self.root, c"0")?;
+        let mut times = Vec::new();
+        let began = Instant::now();
+        while times.len() < CLASSES[0].1 && (times.len() < FEWEST_FILES || began.elapsed() < PATIENCE) {
+            self.stop_if_cancelled()?;
+            let started = Instant::now();
+            drop(self.create(directory.as_fd(), times.len())?);
+            times.push(started.elapsed());
+        }
+        let files = times.len();
+        Ok((median(&mut times).unwrap_or_default(), files))
+    }
+
+    fn make_classes(&mut self, create: Duration, empty: usize) -> Result<Vec<Class>, Error> {
+        let mut classes = Vec::new();
+        for (size, files, rounds) in CLASSES {
+            let name = number(size);
+            let files = if size == 0 { empty } else { fewer(files, create) };
+            if size > 0 {
+                let directory = self.make_directory(self.root, &name)?;
+                self.make_files(directory.as_fd(), &vec![size; files])?;
+            }
+            classes.push(Class { size, name, files, rounds, copy: Vec::new(), reflink: Vec::new() });
+        }
+        for class in classes.iter().filter(|class| class.size > 0) {
+            self.write_back(&class.name, class.files)?;
+        }
+        Ok(classes)
+    }
+
+    fn make_directory(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Error> {
+        rustix::fs::mkdirat(parent, name, Mode::RWXU).map_err(self.failed("create a directory in"))?;
+        self.open_directory(parent, name)
+    }
+
+    fn open_directory(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        sys::open_at(parent, name, flags, Mode::empty()).map_err(self.failed("open a directory in"))
+    }
+
+    fn create(&self, directory: BorrowedFd<'_>, index: usize) -> Result<OwnedFd, Error> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        sys::open_at(directory, &*number(index as u64), flags, mode).map_err(self.failed("create a file in"))
+    }
+
+    /// Files with contents that no file system finds a shortcut for. They begin to be written to the disk.
+    fn make_files(&mut self, directory: BorrowedFd<'_>, sizes: &[u64]) -> Result<(), Error> {
+        let largest = sizes.iter().copied().max().unwrap_or(0);
+        let contents = noise(usize::try_from(largest).unwrap_or(0));
+        for (index, size) in sizes.iter().enumerate() {
+            self.stop_if_cancelled()?;
+            let file = self.create(directory, index)?;
+            let mut rest = &contents[..usize::try_from(*size).unwrap_or(0)];
+            while !rest.is_empty() {
+                let length = retry(|| rustix::io::write(&file, rest)).map_err(self.failed("write a file in"))?;
+                rest = &rest[length..];
+            }
+            sys::start_write_back(file.as_fd());
+            self.written += size;
+        }
+        Ok(())
+    }
+
+    /// Waits for it: the kernel writes a source's dirty pages before it shares them, which would be taken for the reflink's cost.
+    fn write_back(&self, directory: &CStr, files: usize) -> Result<(), Error> {
+        let directory = self.open_directory(self.root, directory)?;
+        for index in 0..files {
+            self.stop_if_cancelled()?;
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = sys::open_at(&directory, &*number(index as u64), flags, Mode::empty())
+                .map_err(self.failed("open a file in"))?;
+            sys::finish_write_back(file.as_fd());
+        }
+        Ok(())
+    }
+
+    /// Why nothing can be shared here; `None` when it can.
+    fn try_reflink(&self, classes: &[Class]) -> Result<Option<Refusal>, Error> {
+        let Some(class) = classes.iter().find(|class| class.size == 4 * KIB) else { return Ok(None) };
+        let directory = self.open_directory(self.root, &class.name)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let src = sys::open_at(&directory, c"0", flags, Mode::empty()).map_err(self.failed("open a file in"))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dst = sys::open_at(self.root, c"reflink", flags, Mode::RUSR | Mode::WUSR)
+            .map_err(self.failed("create a file in"))?;
+        let tried = retry(|| sys::reflink(src.as_fd(), dst.as_fd()));
+        Ok(tried.err().map(|errno| reflink_refusal(errno, self.root).by(Strategy::Reflink)))
+    }
+
+    /// All classes in turn, by both methods in turn, so that what disturbs one disturbs the other.
+    fn clone_classes(&mut self, classes: &mut [Class], reflinks: bool) -> Result<(), Error> {
+        let reflink = Contents::Reflink { copy_up_to_bytes: 0, may_inline: self.may_inline };
+        for round in 0..MOST_ROUNDS {
+            for class in classes.iter_mut().filter(|class| round < class.rounds) {
+                let bytes = class.size * class.files as u64;
+                let methods = [Some(Contents::Copy), (reflinks && class.size > 0).then_some(reflink)];
+                let turn = if round.is_multiple_of(2) { methods } else { [methods[1], methods[0]] };
+                for contents in turn.into_iter().flatten() {
+                    if round > 0 && !(self.may_go_on(FILES_UNTIL) && self.may_write(bytes)) {
+                        return Ok(());
+                    }
+                    let (took, tally, out) = self.clone_batch(&class.name, contents, 1)?;
+                    let per_file = took / u32::try_from(class.files).unwrap_or(1);
+                    match contents {
+                        Contents::Copy => {
+                            class.copy.push(per_file);
+                            if class.size == 4 * KIB && self.deletable.len() < DELETED_BATCHES {
+                                self.deletable.push((out, class.files));
+                            }
+                        }
+                        _ if tally.bytes.written == 0 => class.reflink.push(per_file),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Half of it is kept for the trials with threads.
+    fn may_write(&self, bytes: u64) -> bool {
+        self.written + bytes <= MEASURE_WRITES_AT_MOST_BYTES
+    }
+
+    /// Clones the directory `name` of the staged one to a new one.
+    fn clone_batch(
+        &mut self,
+        name: &CStr,
+        contents: Contents,
+        threads: usize,
+    ) -> Result<(Duration, Tally, CString), Error> {
+        self.stop_if_cancelled()?;
+        let src = self.open_directory(self.root, name)?;
+        let out = number_after("out-", self.batches);
+        self.batches += 1;
+        let dst = self.make_directory(self.root, &out)?;
+        let (notes, progress) = (Notes::default(), Progress::default());
+        let filling = Fill {
+            src_root: src.as_fd(),
+            dst_root: dst.as_fd(),
+            src_path: &self.path,
+            dst_path: &self.path,
+            paths: Paths::Below,
+            files: Files::Clone(contents),
+            strict: false,
+            exclude: &self.exclude,
+            mounts: Mounts::Cross,
+            created: self.created,
+            keeps_nocow: self.may_inline,
+            threads,
+            notes: &notes,
+            progress: &progress,
+            cancel: self.cancel,
+        };
+        let started = Instant::now();
+        let tally = fill(&filling, Scope::Tree)?;
+        let took = started.elapsed();
+        self.written += tally.bytes.written;
+        Ok((took, tally, out))
+    }
+
+    /// The tree of many directories, with one thread, two, four, …
+    fn thread_costs(&mut self, contents: Contents, create: Duration) -> Result<Vec<ThreadCost>, Error> {
+        let directories = fewer(TREE_DIRECTORIES, create * 4).max(thread_count(None));
+        let tree = self.make_directory(self.root, c"tree")?;
+        for index in 0..directories {
+            let directory = self.make_directory(tree.as_fd(), &number(index as u64))?;
+            self.make_files(directory.as_fd(), &TREE_FILES)?;
+        }
+        for index in 0..directories {
+            self.write_back(&number_after("tree/", index), TREE_FILES.len())?;
+        }
+        let files = u32::try_from(directories * TREE_FILES.len()).unwrap_or(1);
+        let bytes = directories as u64 * TREE_FILES.iter().sum::<u64>();
+        let mut times: Vec<(NonZeroUsize, Vec<Duration>)> =
+            numbers_of_threads(thread_count(None)).map(|threads| (threads, Vec::new())).collect();
+        'rounds: for round in 0..TREE_ROUNDS {
+            for (threads, took) in &mut times {
+                if round > 0 && !(self.may_go_on(THREADS_UNTIL) && self.may_write(bytes)) {
+                    break 'rounds;
+                }
+                took.push(self.clone_batch(c"tree", contents, threads.get())?.0);
+            }
+        }
+        let cost = |(threads, mut took): (NonZeroUsize, Vec<Duration>)| {
+            Some(ThreadCost { threads, per_file: median(&mut took)? / files })
+        };
+        Ok(times.into_iter().filter_map(cost).collect())
+    }
+
+    /// What has been copied is deleted, directory by directory.
+    fn delete_cost(&mut self) -> Result<Option<Duration>, Error> {
+        let mut times = Vec::new();
+        let progress = Progress::default();
+        for (name, files) in std::mem::take(&mut self.deletable) {
+            if !times.is_empty() && !self.may_go_on(DELETING_UNTIL) {
+                break;
+            }
+            let deletion = Deletion { threads: 1, progress: &progress, cancel: self.cancel, last: None };
+            let started = Instant::now();
+            delete(self.root, &name, &self.path, &deletion)?;
+            times.push(started.elapsed() / u32::try_from(files).unwrap_or(1));
+        }
+        Ok(median(&mut times))
+    }
+}
+
+impl Class {
+    fn cost(&self) -> Option<FileCost> {
+        let copy = median(&mut self.copy.clone())?;
+        Some(FileCost { size_bytes: self.size, copy, reflink: median(&mut self.reflink.clone()) })
+    }
+}
+
+/// One, two, four, … and as many as there are.
+fn numbers_of_threads(most: usize) -> impl Iterator<Item = NonZeroUsize> {
+    let doubling =
+        std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(move |threads| *threads < most);
+    doubling.chain([most]).filter_map(NonZeroUsize::new)
+}
+
+/// As many as take a twentieth of a second by the cost of an empty file, of which each step is a multiple.
+fn fewer(files: usize, create: Duration) -> usize {
+    const BATCH: Duration = Duration::from_millis(25);
+    let affordable = BATCH.as_nanos() / create.as_nanos().max(1);
+    usize::try_from(affordable).unwrap_or(files).clamp(FEWEST_FILES, files.max(FEWEST_FILES))
+}
+
+pub(super) fn median(times: &mut [Duration]) -> Option<Duration> {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}
+
+fn number(number: u64) -> CString {
+    CString::new(number.to_string()).unwrap_or_default()
+}
+
+pub(super) fn number_after(prefix: &str, number: usize) -> CString {
+    CString::new(format!("{prefix}{number}")).unwrap_or_default()
+}
+
+/// Bytes that do not compress (xorshift64, Marsaglia 2003).
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
