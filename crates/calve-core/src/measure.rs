@@ -44,7 +44,7 @@ pub const MEASURE_WRITES_AT_MOST_BYTES: u64 = 200_000_000;
 
 /// What is asked to be free before anything is made: small files take whole blocks, and some file systems more at first.
 const ROOM_BYTES: u64 = 256 << 20;
-const ROOM_INODES: u64 = 64_000;
+const ROOM_INODES: u64 = 100_000;
 
 /// What a place costs. Times are medians, with the page cache warm and one thread unless said otherwise.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +67,7 @@ pub struct Measurement {
     pub threads: Vec<ThreadCost>,
     /// Up to this size a copy is faster than a reflink; `None` without reflinks.
     pub copy_up_to_bytes: Option<u64>,
-    /// The smallest number of threads that is about as fast as the best one.
+    /// As many threads as there are processors, at most eight, unless fewer were clearly faster.
     pub best_threads: Option<NonZeroUsize>,
     /// Contents written to measure all this.
     pub written_bytes: u64,

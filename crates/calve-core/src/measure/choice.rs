@@ -1,15 +1,17 @@
 //! What follows from the numbers. Pure.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use super::{FileCost, ThreadCost};
 
 /// A copy has to be faster by this share: a reflink also saves room, and the write to the disk that a copy still needs later.
-const MARGIN: f64 = 0.10;
+const MARGIN: f64 = 0.05;
 /// Larger files are never copied for speed: what a copy leaves to be written to the disk later grows with its size.
 const COPY_AT_MOST_BYTES: u64 = 16 * 1024;
-/// More threads have to be faster by this share.
-const THREADS_MARGIN: f64 = 0.05;
+/// Fewer threads have to be faster by this share: a tree larger than the one measured waits more, for locks and for the disk, and
+/// waiting is what more threads hide.
+const THREADS_MARGIN: f64 = 0.15;
 
 /// Up to which size a copy is faster than a reflink; 0 where it never is, `None` where there are no reflinks.
 ///
@@ -18,7 +20,7 @@ pub(super) fn copy_up_to_bytes(files: &[FileCost]) -> Option<u64> {
     let mut previous: Option<(u64, f64)> = None;
     for file in files {
         let Some(reflink) = file.reflink else { continue };
-        let gain = reflink.as_secs_f64() * (1.0 - MARGIN) - file.copy.as_secs_f64();
+        let gain = gain(file.copy, reflink);
         if gain <= 0.0 {
             return Some(match previous {
                 None => 0,
@@ -30,6 +32,16 @@ pub(super) fn copy_up_to_bytes(files: &[FileCost]) -> Option<u64> {
     previous.map(|(size, _)| size.min(COPY_AT_MOST_BYTES))
 }
 
+/// What a copy saves, in seconds, beyond what it has to.
+fn gain(copy: Duration, reflink: Duration) -> f64 {
+    reflink.as_secs_f64() * (1.0 - MARGIN) - copy.as_secs_f64()
+}
+
+/// Whether a copy is faster by enough.
+pub(super) fn pays(copy: Duration, reflink: Duration) -> bool {
+    gain(copy, reflink) > 0.0
+}
+
 /// Where the gain is used up between two sizes, rounded down.
 fn whole_kib(from: u64, to: u64, share: f64) -> u64 {
     const KIB: u64 = 1024;
@@ -37,17 +49,16 @@ fn whole_kib(from: u64, to: u64, share: f64) -> u64 {
     ((from + beyond as u64) / KIB * KIB).clamp(from, COPY_AT_MOST_BYTES.max(from)).min(COPY_AT_MOST_BYTES)
 }
 
-/// The smallest number of threads that is nearly as fast as the fastest.
+/// As many threads as there are processors, unless fewer are clearly faster.
 pub(super) fn best_threads(costs: &[ThreadCost]) -> Option<NonZeroUsize> {
-    let best = costs.iter().map(|cost| cost.per_file).min()?;
-    let enough = best.mul_f64(1.0 + THREADS_MARGIN);
-    costs.iter().filter(|cost| cost.per_file <= enough).map(|cost| cost.threads).min()
+    let most = costs.iter().max_by_key(|cost| cost.threads)?;
+    let enough = most.per_file.mul_f64(1.0 - THREADS_MARGIN);
+    let faster = costs.iter().filter(|cost| cost.per_file <= enough);
+    Some(faster.min_by_key(|cost| cost.per_file).unwrap_or(most).threads)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const KIB: u64 = 1024;
@@ -65,15 +76,15 @@ mod tests {
     #[test]
     fn a_copy_that_is_not_faster_by_a_margin_is_not_taken() {
         assert_eq!(copy_up_to_bytes(&files(&[(0, 20, 0), (1, 30, 30), (16, 40, 30)])), Some(0), "a tie is shared");
-        assert_eq!(copy_up_to_bytes(&files(&[(0, 20, 0), (1, 91, 100), (16, 200, 100)])), Some(0));
-        assert_eq!(copy_up_to_bytes(&files(&[(0, 20, 0), (1, 89, 100), (2, 91, 100)])), Some(KIB));
+        assert_eq!(copy_up_to_bytes(&files(&[(0, 20, 0), (1, 95, 100), (16, 200, 100)])), Some(0));
+        assert_eq!(copy_up_to_bytes(&files(&[(0, 20, 0), (1, 94, 100), (2, 95, 100)])), Some(2 * KIB));
     }
 
     #[test]
     fn between_two_sizes_the_gain_changes_evenly_and_is_rounded_down() {
         // A gain of 40 at 4 KiB, and a loss of 40 at 16 KiB: used up in the middle.
-        assert_eq!(copy_up_to_bytes(&files(&[(1, 40, 100), (4, 50, 100), (16, 130, 100)])), Some(10 * KIB));
-        assert_eq!(copy_up_to_bytes(&files(&[(4, 50, 100), (16, 131, 100)])), Some(9 * KIB));
+        assert_eq!(copy_up_to_bytes(&files(&[(1, 40, 100), (4, 55, 100), (16, 135, 100)])), Some(10 * KIB));
+        assert_eq!(copy_up_to_bytes(&files(&[(4, 55, 100), (16, 136, 100)])), Some(9 * KIB));
     }
 
     #[test]
@@ -104,10 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_number_of_threads_that_is_nearly_the_best() {
-        assert_eq!(threads(&[(1, 100), (2, 96), (4, 120)]), Some(1));
-        assert_eq!(threads(&[(1, 100), (2, 60), (4, 58)]), Some(2));
-        assert_eq!(threads(&[(1, 100), (2, 60), (4, 40), (8, 41)]), Some(4));
+    fn fewer_threads_than_processors_are_taken_when_they_are_clearly_faster() {
+        assert_eq!(threads(&[(1, 100), (2, 96), (4, 60)]), Some(4));
+        assert_eq!(threads(&[(1, 100), (2, 101)]), Some(2), "a tie");
+        assert_eq!(threads(&[(1, 86), (2, 100)]), Some(2), "not clear");
+        assert_eq!(threads(&[(1, 85), (2, 100)]), Some(1));
+        assert_eq!(threads(&[(1, 84), (2, 60), (4, 70), (8, 100)]), Some(2), "the fastest of those");
         assert_eq!(threads(&[(1, 100)]), Some(1));
         assert_eq!(threads(&[]), None);
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::choice::{best_threads, copy_up_to_bytes};
+use super::choice::{best_threads, copy_up_to_bytes, pays};
 use super::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, ThreadCost, calls};
 use crate::error::Error;
 use crate::identify::identity_of;
@@ -36,24 +36,25 @@ const CLASSES: [(u64, usize, usize); 6] = [
     (KIB, 200, MOST_ROUNDS),
     (4 * KIB, 200, MOST_ROUNDS),
     (16 * KIB, 200, MOST_ROUNDS),
-    (128 * KIB, 24, 5),
-    (1024 * KIB, 5, 5),
+    (128 * KIB, 24, 3),
+    (1024 * KIB, 5, 3),
 ];
-const MOST_ROUNDS: usize = 15;
+const MOST_ROUNDS: usize = 9;
 /// A slow file system gets fewer files.
 const FEWEST_FILES: usize = 4;
-/// The tree that is cloned by several threads: like a `node_modules`, many directories with a few small files.
-const TREE_DIRECTORIES: usize = 48;
-const TREE_FILES: [u64; 16] =
-    [300, 500, 700, 900, KIB, KIB, KIB, KIB, 2 * KIB, 2 * KIB, 2 * KIB, 3 * KIB, 4 * KIB, 6 * KIB, 8 * KIB, 12 * KIB];
-const TREE_ROUNDS: usize = 9;
-const DELETED_BATCHES: usize = 12;
+/// The tree that is cloned as a whole is like a `node_modules`: many directories, with small files of these sizes.
+const TREE_DIRECTORIES: usize = 320;
+const TREE_FILES: [u64; 16] = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1300, 1600, 2200, 4000, 7000];
+const CHOICE_ROUNDS: usize = 3;
+const THREADS_ROUNDS: usize = 5;
+const DELETED_BATCHES: usize = 9;
 
 /// Until when, as a share of the budget, each part may begin another round. The rest is for cleaning up.
-const FILES_UNTIL: f64 = 0.40;
-const THREADS_UNTIL: f64 = 0.62;
-const CALLS_UNTIL: f64 = 0.72;
-const DELETING_UNTIL: f64 = 0.85;
+const FILES_UNTIL: f64 = 0.25;
+const CHOICE_UNTIL: f64 = 0.42;
+const THREADS_UNTIL: f64 = 0.60;
+const CALLS_UNTIL: f64 = 0.65;
+const DELETING_UNTIL: f64 = 0.75;
 
 pub(super) struct Trial<'a> {
     pub(super) root: BorrowedFd<'a>,
@@ -64,7 +65,7 @@ pub(super) struct Trial<'a> {
     started: Instant,
     budget: Duration,
     cancel: &'a Cancel,
-    may_inline: bool,
+    on_btrfs: bool,
     batches: usize,
     written: u64,
     /// Copies of small files, to be deleted.
@@ -100,7 +101,7 @@ impl<'a> Trial<'a> {
             started,
             budget: options.budget,
             cancel: &options.cancel,
-            may_inline: sys::magic(root) == Ok(sys::BTRFS_MAGIC),
+            on_btrfs: sys::magic(root) == Ok(sys::BTRFS_MAGIC),
             batches: 0,
             written: 0,
             deletable: Vec::new(),
@@ -114,12 +115,13 @@ impl<'a> Trial<'a> {
         let refused = self.try_reflink(&classes)?;
         self.clone_classes(&mut classes, refused.is_none())?;
         let files: Vec<FileCost> = classes.iter().filter_map(Class::cost).collect();
-        let copy_up_to_bytes = copy_up_to_bytes(&files);
-        let contents = match copy_up_to_bytes {
-            Some(copy_up_to_bytes) => Contents::Reflink { copy_up_to_bytes, may_inline: self.may_inline },
-            None => Contents::Copy,
+        let tree = Tree::make(&mut self, create)?;
+        let copy_up_to_bytes = match copy_up_to_bytes(&files) {
+            Some(limit) if limit > 0 && !tree.copying_pays(&mut self, limit)? => Some(0),
+            other => other,
         };
-        let threads = self.thread_costs(contents, create)?;
+        let contents = copy_up_to_bytes.map_or(Contents::Copy, |limit| self.reflink(limit));
+        let threads = tree.thread_costs(&mut self, contents)?;
         let snapshot = calls::snapshot(&self)?;
         let overlay = calls::overlay(&self)?;
         let delete = self.delete_cost()?;
@@ -251,7 +253,7 @@ impl<'a> Trial<'a> {
 
     /// All classes in turn, by both methods in turn, so that what disturbs one disturbs the other.
     fn clone_classes(&mut self, classes: &mut [Class], reflinks: bool) -> Result<(), Error> {
-        let reflink = Contents::Reflink { copy_up_to_bytes: 0, may_inline: self.may_inline };
+        let reflink = self.reflink(0);
         for round in 0..MOST_ROUNDS {
             for class in classes.iter_mut().filter(|class| round < class.rounds) {
                 let bytes = class.size * class.files as u64;
@@ -266,6 +268,10 @@ impl<'a> Trial<'a> {
                     match contents {
                         Contents::Copy => {
                             class.copy.push(per_file);
+                            // The room that is reserved for them would run out at the cost of the reflinks.
+                            if self.on_btrfs {
+                                self.write_back(&out, class.files)?;
+                            }
                             if class.size == 4 * KIB && self.deletable.len() < DELETED_BATCHES {
                                 self.deletable.push((out, class.files));
                             }
@@ -279,7 +285,10 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Half of it is kept for the trials with threads.
+    fn reflink(&self, copy_up_to_bytes: u64) -> Contents {
+        Contents::Reflink { copy_up_to_bytes, may_inline: self.on_btrfs }
+    }
+
     fn may_write(&self, bytes: u64) -> bool {
         self.written + bytes <= MEASURE_WRITES_AT_MOST_BYTES
     }
@@ -308,7 +317,7 @@ impl<'a> Trial<'a> {
             exclude: &self.exclude,
             mounts: Mounts::Cross,
             created: self.created,
-            keeps_nocow: self.may_inline,
+            keeps_nocow: self.on_btrfs,
             threads,
             notes: &notes,
             progress: &progress,
@@ -319,35 +328,6 @@ impl<'a> Trial<'a> {
         let took = started.elapsed();
         self.written += tally.bytes.written;
         Ok((took, tally, out))
-    }
-
-    /// The tree of many directories, with one thread, two, four, …
-    fn thread_costs(&mut self, contents: Contents, create: Duration) -> Result<Vec<ThreadCost>, Error> {
-        let directories = fewer(TREE_DIRECTORIES, create * 4).max(thread_count(None));
-        let tree = self.make_directory(self.root, c"tree")?;
-        for index in 0..directories {
-            let directory = self.make_directory(tree.as_fd(), &number(index as u64))?;
-            self.make_files(directory.as_fd(), &TREE_FILES)?;
-        }
-        for index in 0..directories {
-            self.write_back(&number_after("tree/", index), TREE_FILES.len())?;
-        }
-        let files = u32::try_from(directories * TREE_FILES.len()).unwrap_or(1);
-        let bytes = directories as u64 * TREE_FILES.iter().sum::<u64>();
-        let mut times: Vec<(NonZeroUsize, Vec<Duration>)> =
-            numbers_of_threads(thread_count(None)).map(|threads| (threads, Vec::new())).collect();
-        'rounds: for round in 0..TREE_ROUNDS {
-            for (threads, took) in &mut times {
-                if round > 0 && !(self.may_go_on(THREADS_UNTIL) && self.may_write(bytes)) {
-                    break 'rounds;
-                }
-                took.push(self.clone_batch(c"tree", contents, threads.get())?.0);
-            }
-        }
-        let cost = |(threads, mut took): (NonZeroUsize, Vec<Duration>)| {
-            Some(ThreadCost { threads, per_file: median(&mut took)? / files })
-        };
-        Ok(times.into_iter().filter_map(cost).collect())
     }
 
     /// What has been copied is deleted, directory by directory.
@@ -374,6 +354,86 @@ impl Class {
     }
 }
 
+/// The tree of many directories.
+struct Tree {
+    directories: usize,
+    bytes: u64,
+}
+
+impl Tree {
+    fn make(trial: &mut Trial<'_>, create: Duration) -> Result<Self, Error> {
+        let directories = fewer(TREE_DIRECTORIES, create * 12).max(thread_count(None));
+        let tree = trial.make_directory(trial.root, TREE)?;
+        for index in 0..directories {
+            let directory = trial.make_directory(tree.as_fd(), &number(index as u64))?;
+            trial.make_files(directory.as_fd(), &TREE_FILES)?;
+        }
+        let made = Self { directories, bytes: directories as u64 * TREE_FILES.iter().sum::<u64>() };
+        made.write_back(trial, TREE)?;
+        Ok(made)
+    }
+
+    fn files(&self) -> u32 {
+        u32::try_from(self.directories * TREE_FILES.len()).unwrap_or(1)
+    }
+
+    fn write_back(&self, trial: &Trial<'_>, name: &CStr) -> Result<(), Error> {
+        for index in 0..self.directories {
+            let directory = number_after(&format!("{}/", name.to_string_lossy()), index);
+            trial.write_back(&directory, TREE_FILES.len())?;
+        }
+        Ok(())
+    }
+
+    /// Whether a whole tree gains, too, from copying files up to `limit`.
+    ///
+    /// btrfs reserves some 400 KiB of room for metadata for each file that is not yet written back (two insertions of up to eight
+    /// nodes of 16 KiB each, twice), and in a larger tree makes the writer wait for just that: so there it counts.
+    fn copying_pays(&self, trial: &mut Trial<'_>, limit: u64) -> Result<bool, Error> {
+        let mut times = [Vec::new(), Vec::new()];
+        for round in 0..CHOICE_ROUNDS {
+            for copies in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
+                if round > 0 && !(trial.may_go_on(CHOICE_UNTIL) && trial.may_write(self.bytes)) {
+                    break;
+                }
+                let contents = trial.reflink(if copies { limit } else { 0 });
+                let (mut took, _, out) = trial.clone_batch(TREE, contents, 1)?;
+                let started = Instant::now();
+                if trial.on_btrfs {
+                    self.write_back(trial, &out)?;
+                    took += started.elapsed();
+                }
+                times[usize::from(copies)].push(took);
+            }
+        }
+        let [shared, copied] = times.each_mut().map(|times| median(times));
+        Ok(shared.zip(copied).is_some_and(|(shared, copied)| pays(copied, shared)))
+    }
+
+    /// With one thread, two, four, …
+    fn thread_costs(&self, trial: &mut Trial<'_>, contents: Contents) -> Result<Vec<ThreadCost>, Error> {
+        let mut times: Vec<(NonZeroUsize, Vec<Duration>)> =
+            numbers_of_threads(thread_count(None)).map(|threads| (threads, Vec::new())).collect();
+        'rounds: for round in 0..THREADS_ROUNDS {
+            times.reverse();
+            for (threads, took) in &mut times {
+                if round > 0 && !(trial.may_go_on(THREADS_UNTIL) && trial.may_write(self.bytes)) {
+                    break 'rounds;
+                }
+                took.push(trial.clone_batch(TREE, contents, threads.get())?.0);
+            }
+        }
+        let cost = |(threads, mut took): (NonZeroUsize, Vec<Duration>)| {
+            Some(ThreadCost { threads, per_file: median(&mut took)? / self.files() })
+        };
+        let mut costs: Vec<ThreadCost> = times.into_iter().filter_map(cost).collect();
+        costs.sort_unstable_by_key(|cost| cost.threads);
+        Ok(costs)
+    }
+}
+
+const TREE: &CStr = c"tree";
+
 /// One, two, four, … and as many as there are.
 fn numbers_of_threads(most: usize) -> impl Iterator<Item = NonZeroUsize> {
     let doubling =
@@ -381,7 +441,7 @@ fn numbers_of_threads(most: usize) -> impl Iterator<Item = NonZeroUsize> {
     doubling.chain([most]).filter_map(NonZeroUsize::new)
 }
 
-/// As many as take a twentieth of a second by the cost of an empty file, of which each step is a multiple.
+/// As many as can be paid for, by the cost of an empty file, of which each step is a multiple.
 fn fewer(files: usize, create: Duration) -> usize {
     const BATCH: Duration = Duration::from_millis(25);
     let affordable = BATCH.as_nanos() / create.as_nanos().max(1);
