@@ -73,7 +73,7 @@ pub use windows::{check_removable, clone_tree, plan, probe, reap, remove_tree, s
 pub use {
     clone::{clone_tree, plan},
     identify::{PlaceIdentity, identify},
-    measure::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, ThreadCost, measure},
+    measure::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, SmallCopies, ThreadCost, measure},
     probe::probe,
     remove::{check_removable, reap, remove_tree},
     strategy::{OverlayMount, OverlayOptions, mount_overlay},

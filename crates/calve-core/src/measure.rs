@@ -2,6 +2,7 @@
 
 mod calls;
 mod choice;
+mod tree;
 mod trial;
 
 use std::num::NonZeroUsize;
@@ -65,7 +66,9 @@ pub struct Measurement {
     pub overlay: Result<Duration, Refusal>,
     /// The cost of a small file in a tree of many directories, for some numbers of threads.
     pub threads: Vec<ThreadCost>,
-    /// Up to this size a copy is faster than a reflink; `None` without reflinks.
+    /// What copying the smaller of small files instead of sharing them does for a whole tree; `None` where no size gains by itself.
+    pub small_copies: Option<SmallCopies>,
+    /// Up to this size copies pay; `None` without reflinks.
     pub copy_up_to_bytes: Option<u64>,
     /// As many threads as there are processors, at most eight, unless fewer were clearly faster.
     pub best_threads: Option<NonZeroUsize>,
@@ -84,6 +87,15 @@ pub struct FileCost {
     pub copy: Duration,
     /// Its extents shared. `None` where there are none, or sharing is refused.
     pub reflink: Option<Duration>,
+}
+
+/// A tree of small files, cloned with copies and without.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SmallCopies {
+    /// Files up to this size were copied.
+    pub up_to_bytes: u64,
+    /// The time with copies, as a share of the time with reflinks only. On btrfs writing them back counts.
+    pub ratio: f64,
 }
 
 /// What a small file costs with so many threads.

@@ -13,23 +13,26 @@ const COPY_AT_MOST_BYTES: u64 = 16 * 1024;
 /// waiting is what more threads hide.
 const THREADS_MARGIN: f64 = 0.15;
 
-/// Up to which size a copy is faster than a reflink; 0 where it never is, `None` where there are no reflinks.
+/// Up to which size copying files saves more than it costs; 0 where it never does, `None` where there are no reflinks.
 ///
-/// Between two sizes the gain is taken to change evenly; behind the first size at which a copy does not pay, none does.
+/// Sizes count alike. Behind the last size that gains, the gain is taken to change evenly until the next one, which loses.
 pub(super) fn copy_up_to_bytes(files: &[FileCost]) -> Option<u64> {
-    let mut previous: Option<(u64, f64)> = None;
-    for file in files {
-        let Some(reflink) = file.reflink else { continue };
-        let gain = gain(file.copy, reflink);
-        if gain <= 0.0 {
-            return Some(match previous {
-                None => 0,
-                Some((size, gained)) => whole_kib(size, file.size_bytes, gained / (gained - gain)),
-            });
+    let gains: Vec<(u64, f64)> =
+        files.iter().filter_map(|file| Some((file.size_bytes, gain(file.copy, file.reflink?)))).collect();
+    let mut sum = 0.0;
+    let mut last = None;
+    for (index, &(_, gain)) in gains.iter().enumerate() {
+        sum += gain;
+        if gain > 0.0 && sum > 0.0 {
+            last = Some(index);
         }
-        previous = Some((file.size_bytes, gain));
     }
-    previous.map(|(size, _)| size.min(COPY_AT_MOST_BYTES))
+    let limit = match last.map(|index| (gains[index], gains.get(index + 1))) {
+        None => 0,
+        Some(((size, _), None)) => size,
+        Some(((size, gained), Some(&(next, lost)))) => whole_kib(size, next, gained / (gained - lost)),
+    };
+    (!gains.is_empty()).then_some(limit.min(COPY_AT_MOST_BYTES))
 }
 
 /// What a copy saves, in seconds, beyond what it has to.
@@ -37,16 +40,16 @@ fn gain(copy: Duration, reflink: Duration) -> f64 {
     reflink.as_secs_f64() * (1.0 - MARGIN) - copy.as_secs_f64()
 }
 
-/// Whether a copy is faster by enough.
-pub(super) fn pays(copy: Duration, reflink: Duration) -> bool {
-    gain(copy, reflink) > 0.0
+/// Whether copies that take this share of the time of reflinks are worth it.
+pub(super) fn pays(ratio: f64) -> bool {
+    ratio < 1.0 - MARGIN
 }
 
 /// Where the gain is used up between two sizes, rounded down.
 fn whole_kib(from: u64, to: u64, share: f64) -> u64 {
     const KIB: u64 = 1024;
     let beyond = (to - from) as f64 * share;
-    ((from + beyond as u64) / KIB * KIB).clamp(from, COPY_AT_MOST_BYTES.max(from)).min(COPY_AT_MOST_BYTES)
+    (from + beyond as u64) / KIB * KIB
 }
 
 /// As many threads as there are processors, unless fewer are clearly faster.
@@ -96,8 +99,19 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_behind_a_loss_does_not_count() {
-        assert_eq!(copy_up_to_bytes(&files(&[(1, 100, 100), (4, 1, 100), (16, 1, 100)])), Some(0));
+    fn a_loss_is_made_up_for_by_a_larger_gain_behind_it() {
+        assert_eq!(copy_up_to_bytes(&files(&[(1, 96, 100), (4, 80, 100), (16, 200, 100)])), Some(5 * KIB));
+        assert_eq!(
+            copy_up_to_bytes(&files(&[(1, 120, 100), (4, 80, 100), (16, 200, 100)])),
+            Some(0),
+            "not by a smaller one"
+        );
+        assert_eq!(copy_up_to_bytes(&files(&[(1, 50, 100), (4, 100, 100), (16, 50, 100)])), Some(16 * KIB));
+    }
+
+    #[test]
+    fn a_whole_tree_has_to_gain_by_the_margin_too() {
+        assert!(pays(0.94) && !pays(0.95) && !pays(1.2) && !pays(f64::NAN));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Files to try with, and the trials: the engine itself, on small trees in the staged directory, again and again.
 
 use std::ffi::{CStr, CString};
-use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,7 +9,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::choice::{best_threads, copy_up_to_bytes, pays};
-use super::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, ThreadCost, calls};
+use super::tree::Tree;
+use super::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, calls};
 use crate::error::Error;
 use crate::identify::identity_of;
 use crate::options::{Mounts, Strategy};
@@ -24,7 +24,6 @@ use crate::tree::exclude::Exclude;
 use crate::tree::fill::{Files, Fill, Paths, Scope, Tally, fill};
 use crate::tree::metadata::Created;
 use crate::tree::notes::Notes;
-use crate::tree::pool::thread_count;
 use crate::tree::staging::Staging;
 
 const KIB: u64 = 1024;
@@ -42,19 +41,13 @@ const CLASSES: [(u64, usize, usize); 6] = [
 const MOST_ROUNDS: usize = 9;
 /// A slow file system gets fewer files.
 const FEWEST_FILES: usize = 4;
-/// The tree that is cloned as a whole is like a `node_modules`: many directories, with small files of these sizes.
-const TREE_DIRECTORIES: usize = 320;
-const TREE_FILES: [u64; 16] = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1300, 1600, 2200, 4000, 7000];
-const CHOICE_ROUNDS: usize = 3;
-const THREADS_ROUNDS: usize = 5;
 const DELETED_BATCHES: usize = 9;
 
-/// Until when, as a share of the budget, each part may begin another round. The rest is for cleaning up.
-const FILES_UNTIL: f64 = 0.25;
-const CHOICE_UNTIL: f64 = 0.42;
-const THREADS_UNTIL: f64 = 0.60;
-const CALLS_UNTIL: f64 = 0.65;
-const DELETING_UNTIL: f64 = 0.75;
+/// Until when, as a share of the budget and with the time for cleaning up, each part may begin another round.
+const FILES_UNTIL: f64 = 0.35;
+const CALLS_UNTIL: f64 = 0.95;
+/// Deleting a file, by the cost of an empty one.
+const DELETING: u32 = 3;
 
 pub(super) struct Trial<'a> {
     pub(super) root: BorrowedFd<'a>,
@@ -65,9 +58,12 @@ pub(super) struct Trial<'a> {
     started: Instant,
     budget: Duration,
     cancel: &'a Cancel,
-    on_btrfs: bool,
+    pub(super) on_btrfs: bool,
     batches: usize,
     written: u64,
+    pub(super) create: Duration,
+    /// Files made so far, which will have to be deleted.
+    made: usize,
     /// Copies of small files, to be deleted.
     deletable: Vec<(CString, usize)>,
 }
@@ -104,21 +100,28 @@ impl<'a> Trial<'a> {
             on_btrfs: sys::magic(root) == Ok(sys::BTRFS_MAGIC),
             batches: 0,
             written: 0,
+            create: Duration::ZERO,
+            made: 0,
             deletable: Vec::new(),
             path,
         })
     }
 
     pub(super) fn run(mut self) -> Result<Measurement, Error> {
-        let (create, made) = self.create_empty()?;
-        let mut classes = self.make_classes(create, made)?;
+        let empty = self.create_empty()?;
+        let mut classes = self.make_classes(empty)?;
         let refused = self.try_reflink(&classes)?;
         self.clone_classes(&mut classes, refused.is_none())?;
         let files: Vec<FileCost> = classes.iter().filter_map(Class::cost).collect();
-        let tree = Tree::make(&mut self, create)?;
-        let copy_up_to_bytes = match copy_up_to_bytes(&files) {
-            Some(limit) if limit > 0 && !tree.copying_pays(&mut self, limit)? => Some(0),
-            other => other,
+        let tree = Tree::make(&mut self)?;
+        let candidate = copy_up_to_bytes(&files);
+        let small_copies = match candidate {
+            Some(limit) if limit > 0 => Some(tree.small_copies(&mut self, limit)?),
+            _ => None,
+        };
+        let copy_up_to_bytes = match small_copies {
+            Some(tried) if !pays(tried.ratio) => Some(0),
+            _ => candidate,
         };
         let contents = copy_up_to_bytes.map_or(Contents::Copy, |limit| self.reflink(limit));
         let threads = tree.thread_costs(&mut self, contents)?;
@@ -127,7 +130,7 @@ impl<'a> Trial<'a> {
         let delete = self.delete_cost()?;
         Ok(Measurement {
             place: identity_of(self.root),
-            create,
+            create: self.create,
             files,
             reflink_refused: refused,
             delete,
@@ -135,6 +138,7 @@ impl<'a> Trial<'a> {
             overlay,
             best_threads: best_threads(&threads),
             threads,
+            small_copies,
             copy_up_to_bytes,
             written_bytes: self.written,
             elapsed: self.started.elapsed(),
@@ -143,7 +147,8 @@ impl<'a> Trial<'a> {
 
     /// Whether there is time for another round.
     pub(super) fn may_go_on(&self, until: f64) -> bool {
-        self.started.elapsed() < self.budget.mul_f64(until)
+        let cleaning = self.create * DELETING * u32::try_from(self.made).unwrap_or(u32::MAX);
+        self.started.elapsed() + cleaning < self.budget.mul_f64(until)
     }
 
     pub(super) fn calls_may_go_on(&self) -> bool {
@@ -158,8 +163,8 @@ impl<'a> Trial<'a> {
         move |errno| Error::io(operation, &self.path, errno)
     }
 
-    /// Empty files in `0`, and the time for each.
-    fn create_empty(&mut self) -> Result<(Duration, usize), Error> {
+    /// Empty files in `0`: how many, and the time for each.
+    fn create_empty(&mut self) -> Result<usize, Error> {
         const PATIENCE: Duration = Duration::from_millis(100);
         let directory = self.make_directory(self.root, c"0")?;
         let mut times = Vec::new();
@@ -171,14 +176,16 @@ impl<'a> Trial<'a> {
             times.push(started.elapsed());
         }
         let files = times.len();
-        Ok((median(&mut times).unwrap_or_default(), files))
+        self.made += files;
+        self.create = median(&mut times).unwrap_or_default();
+        Ok(files)
     }
 
-    fn make_classes(&mut self, create: Duration, empty: usize) -> Result<Vec<Class>, Error> {
+    fn make_classes(&mut self, empty: usize) -> Result<Vec<Class>, Error> {
         let mut classes = Vec::new();
         for (size, files, rounds) in CLASSES {
             let name = number(size);
-            let files = if size == 0 { empty } else { fewer(files, create) };
+            let files = if size == 0 { empty } else { fewer(files, self.create) };
             if size > 0 {
                 let directory = self.make_directory(self.root, &name)?;
                 self.make_files(directory.as_fd(), &vec![size; files])?;
@@ -191,7 +198,7 @@ impl<'a> Trial<'a> {
         Ok(classes)
     }
 
-    fn make_directory(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Error> {
+    pub(super) fn make_directory(&self, parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Error> {
         rustix::fs::mkdirat(parent, name, Mode::RWXU).map_err(self.failed("create a directory in"))?;
         self.open_directory(parent, name)
     }
@@ -208,7 +215,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Files with contents that no file system finds a shortcut for. They begin to be written to the disk.
-    fn make_files(&mut self, directory: BorrowedFd<'_>, sizes: &[u64]) -> Result<(), Error> {
+    pub(super) fn make_files(&mut self, directory: BorrowedFd<'_>, sizes: &[u64]) -> Result<(), Error> {
         let largest = sizes.iter().copied().max().unwrap_or(0);
         let contents = noise(usize::try_from(largest).unwrap_or(0));
         for (index, size) in sizes.iter().enumerate() {
@@ -221,12 +228,13 @@ impl<'a> Trial<'a> {
             }
             sys::start_write_back(file.as_fd());
             self.written += size;
+            self.made += 1;
         }
         Ok(())
     }
 
     /// Waits for it: the kernel writes a source's dirty pages before it shares them, which would be taken for the reflink's cost.
-    fn write_back(&self, directory: &CStr, files: usize) -> Result<(), Error> {
+    pub(super) fn write_back(&self, directory: &CStr, files: usize) -> Result<(), Error> {
         let directory = self.open_directory(self.root, directory)?;
         for index in 0..files {
             self.stop_if_cancelled()?;
@@ -285,16 +293,16 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    fn reflink(&self, copy_up_to_bytes: u64) -> Contents {
+    pub(super) fn reflink(&self, copy_up_to_bytes: u64) -> Contents {
         Contents::Reflink { copy_up_to_bytes, may_inline: self.on_btrfs }
     }
 
-    fn may_write(&self, bytes: u64) -> bool {
+    pub(super) fn may_write(&self, bytes: u64) -> bool {
         self.written + bytes <= MEASURE_WRITES_AT_MOST_BYTES
     }
 
     /// Clones the directory `name` of the staged one to a new one.
-    fn clone_batch(
+    pub(super) fn clone_batch(
         &mut self,
         name: &CStr,
         contents: Contents,
@@ -327,6 +335,7 @@ impl<'a> Trial<'a> {
         let tally = fill(&filling, Scope::Tree)?;
         let took = started.elapsed();
         self.written += tally.bytes.written;
+        self.made += usize::try_from(tally.entries.files).unwrap_or(0);
         Ok((took, tally, out))
     }
 
@@ -335,9 +344,6 @@ impl<'a> Trial<'a> {
         let mut times = Vec::new();
         let progress = Progress::default();
         for (name, files) in std::mem::take(&mut self.deletable) {
-            if !times.is_empty() && !self.may_go_on(DELETING_UNTIL) {
-                break;
-            }
             let deletion = Deletion { threads: 1, progress: &progress, cancel: self.cancel, last: None };
             let started = Instant::now();
             delete(self.root, &name, &self.path, &deletion)?;
@@ -354,95 +360,8 @@ impl Class {
     }
 }
 
-/// The tree of many directories.
-struct Tree {
-    directories: usize,
-    bytes: u64,
-}
-
-impl Tree {
-    fn make(trial: &mut Trial<'_>, create: Duration) -> Result<Self, Error> {
-        let directories = fewer(TREE_DIRECTORIES, create * 12).max(thread_count(None));
-        let tree = trial.make_directory(trial.root, TREE)?;
-        for index in 0..directories {
-            let directory = trial.make_directory(tree.as_fd(), &number(index as u64))?;
-            trial.make_files(directory.as_fd(), &TREE_FILES)?;
-        }
-        let made = Self { directories, bytes: directories as u64 * TREE_FILES.iter().sum::<u64>() };
-        made.write_back(trial, TREE)?;
-        Ok(made)
-    }
-
-    fn files(&self) -> u32 {
-        u32::try_from(self.directories * TREE_FILES.len()).unwrap_or(1)
-    }
-
-    fn write_back(&self, trial: &Trial<'_>, name: &CStr) -> Result<(), Error> {
-        for index in 0..self.directories {
-            let directory = number_after(&format!("{}/", name.to_string_lossy()), index);
-            trial.write_back(&directory, TREE_FILES.len())?;
-        }
-        Ok(())
-    }
-
-    /// Whether a whole tree gains, too, from copying files up to `limit`.
-    ///
-    /// btrfs reserves some 400 KiB of room for metadata for each file that is not yet written back (two insertions of up to eight
-    /// nodes of 16 KiB each, twice), and in a larger tree makes the writer wait for just that: so there it counts.
-    fn copying_pays(&self, trial: &mut Trial<'_>, limit: u64) -> Result<bool, Error> {
-        let mut times = [Vec::new(), Vec::new()];
-        for round in 0..CHOICE_ROUNDS {
-            for copies in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
-                if round > 0 && !(trial.may_go_on(CHOICE_UNTIL) && trial.may_write(self.bytes)) {
-                    break;
-                }
-                let contents = trial.reflink(if copies { limit } else { 0 });
-                let (mut took, _, out) = trial.clone_batch(TREE, contents, 1)?;
-                let started = Instant::now();
-                if trial.on_btrfs {
-                    self.write_back(trial, &out)?;
-                    took += started.elapsed();
-                }
-                times[usize::from(copies)].push(took);
-            }
-        }
-        let [shared, copied] = times.each_mut().map(|times| median(times));
-        Ok(shared.zip(copied).is_some_and(|(shared, copied)| pays(copied, shared)))
-    }
-
-    /// With one thread, two, four, …
-    fn thread_costs(&self, trial: &mut Trial<'_>, contents: Contents) -> Result<Vec<ThreadCost>, Error> {
-        let mut times: Vec<(NonZeroUsize, Vec<Duration>)> =
-            numbers_of_threads(thread_count(None)).map(|threads| (threads, Vec::new())).collect();
-        'rounds: for round in 0..THREADS_ROUNDS {
-            times.reverse();
-            for (threads, took) in &mut times {
-                if round > 0 && !(trial.may_go_on(THREADS_UNTIL) && trial.may_write(self.bytes)) {
-                    break 'rounds;
-                }
-                took.push(trial.clone_batch(TREE, contents, threads.get())?.0);
-            }
-        }
-        let cost = |(threads, mut took): (NonZeroUsize, Vec<Duration>)| {
-            Some(ThreadCost { threads, per_file: median(&mut took)? / self.files() })
-        };
-        let mut costs: Vec<ThreadCost> = times.into_iter().filter_map(cost).collect();
-        costs.sort_unstable_by_key(|cost| cost.threads);
-        Ok(costs)
-    }
-}
-
-const TREE: &CStr = c"tree";
-
-/// One, two, four, … and as many as there are.
-fn numbers_of_threads(most: usize) -> impl Iterator<Item = NonZeroUsize> {
-    let doubling =
-        std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(move |threads| *threads < most);
-    doubling.chain([most]).filter_map(NonZeroUsize::new)
-}
-
 /// As many as can be paid for, by the cost of an empty file, of which each step is a multiple.
-fn fewer(files: usize, create: Duration) -> usize {
+pub(super) fn fewer(files: usize, create: Duration) -> usize {
     const BATCH: Duration = Duration::from_millis(25);
     let affordable = BATCH.as_nanos() / create.as_nanos().max(1);
     usize::try_from(affordable).unwrap_or(files).clamp(FEWEST_FILES, files.max(FEWEST_FILES))
@@ -453,7 +372,7 @@ pub(super) fn median(times: &mut [Duration]) -> Option<Duration> {
     times.get(times.len() / 2).copied()
 }
 
-fn number(number: u64) -> CString {
+pub(super) fn number(number: u64) -> CString {
     CString::new(number.to_string()).unwrap_or_default()
 }
 

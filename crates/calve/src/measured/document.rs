@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use calve_core::{FileCost, Measurement, PlaceIdentity, Refusal, Strategy, ThreadCost};
+use calve_core::{FileCost, Measurement, PlaceIdentity, Refusal, SmallCopies, Strategy, ThreadCost};
 use serde_json::{Value, json};
 
 use super::Measured;
@@ -36,6 +36,10 @@ pub(crate) fn document(measured: &Measured) -> Value {
             "threads": cost.threads,
             "file_us": micros(cost.per_file),
         })).collect::<Vec<_>>(),
+        "small_copies": measurement.small_copies.map(|copies| json!({
+            "up_to_bytes": copies.up_to_bytes,
+            "ratio": (copies.ratio * 1000.0).round() / 1000.0,
+        })),
         "copy_up_to_bytes": measurement.copy_up_to_bytes,
         "best_threads": measurement.best_threads,
         "written_bytes": measurement.written_bytes,
@@ -82,6 +86,7 @@ pub(super) fn parse(text: &str) -> Option<Measured> {
         snapshot: duration_or_refusal(&value["snapshot"], Strategy::Snapshot)?,
         overlay: duration_or_refusal(&value["overlay"], Strategy::Overlay)?,
         threads: list("threads")?.iter().map(thread).collect::<Option<_>>()?,
+        small_copies: optional(&value["small_copies"], small_copies)?,
         copy_up_to_bytes: optional(&value["copy_up_to_bytes"], Value::as_u64)?,
         best_threads: optional(&value["best_threads"], threads)?,
         written_bytes: value["written_bytes"].as_u64()?,
@@ -115,6 +120,10 @@ fn duration(value: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(value.as_f64()? / 1_000_000.0).ok().filter(|time| *time < Duration::from_secs(3600))
 }
 
+fn small_copies(value: &Value) -> Option<SmallCopies> {
+    Some(SmallCopies { up_to_bytes: value["up_to_bytes"].as_u64()?, ratio: value["ratio"].as_f64()? })
+}
+
 fn threads(value: &Value) -> Option<NonZeroUsize> {
     NonZeroUsize::new(usize::try_from(value.as_u64()?).ok()?).filter(|threads| threads.get() <= 64)
 }
@@ -128,5 +137,68 @@ fn duration_or_refusal(value: &Value, strategy: Strategy) -> Option<Result<Durat
     match duration(&value["us"]) {
         Some(time) => Some(Ok(time)),
         None => refused(value, strategy).map(Err),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured() -> Measured {
+        let refused = |strategy| Refusal { strategy, reason: "no".into(), remedy: Some("yes".into()) };
+        let one = NonZeroUsize::MIN;
+        let place = PlaceIdentity {
+            machine: "m".into(),
+            kernel: "6.1".into(),
+            processors: 2,
+            file_system: "xfs".into(),
+            volume: "v".into(),
+            mount_options: "rw".into(),
+        };
+        let measurement = Measurement {
+            place,
+            create: Duration::from_nanos(8_123),
+            files: vec![
+                FileCost { size_bytes: 0, copy: Duration::from_micros(3), reflink: None },
+                FileCost { size_bytes: 4096, copy: Duration::from_micros(4), reflink: Some(Duration::from_micros(5)) },
+            ],
+            reflink_refused: Some(refused(Strategy::Reflink)),
+            delete: None,
+            snapshot: Ok(Duration::from_millis(2)),
+            overlay: Err(refused(Strategy::Overlay)),
+            threads: vec![ThreadCost { threads: one, per_file: Duration::from_micros(7) }],
+            small_copies: Some(SmallCopies { up_to_bytes: 4096, ratio: 0.8 }),
+            copy_up_to_bytes: Some(4096),
+            best_threads: Some(one),
+            written_bytes: 12,
+            elapsed: Duration::from_millis(1234),
+        };
+        Measured { at_unix_s: 1_000_000, measurement }
+    }
+
+    #[test]
+    fn what_is_kept_is_read_again_as_it_was() {
+        let mut measured = measured();
+        assert_eq!(parse(&kept(&measured)), Some(measured.clone()));
+        measured.measurement.small_copies = None;
+        measured.measurement.copy_up_to_bytes = None;
+        measured.measurement.best_threads = None;
+        measured.measurement.reflink_refused = None;
+        assert_eq!(parse(&kept(&measured)), Some(measured));
+    }
+
+    #[test]
+    fn damage_is_noticed_wherever_it_is() {
+        let Ok(Value::Object(whole)) = serde_json::from_str(&kept(&measured())) else { panic!("no object") };
+        for name in whole.keys() {
+            let mut damaged = whole.clone();
+            damaged[name] = json!({ "nonsense": -1 });
+            assert_eq!(parse(&Value::Object(damaged).to_string()), None, "{name}");
+        }
+        for text in ["", "{}", "[]", "null", "{\"schema\": \"calve.measured/1\"}", "\u{0}\u{0}\u{0}\u{0}"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        let cut = kept(&measured());
+        assert_eq!(parse(&cut[..cut.len() / 2]), None);
     }
 }

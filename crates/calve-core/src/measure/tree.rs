@@ -1,0 +1,111 @@
+//! Trials with a whole tree of small files: whether copies pay, and how many threads do.
+
+use std::ffi::CStr;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use super::trial::{Trial, fewer, median, number, number_after};
+use super::{SmallCopies, ThreadCost};
+use crate::error::Error;
+use crate::tree::contents::Contents;
+use crate::tree::pool::thread_count;
+
+/// The tree that is cloned as a whole is like a `node_modules`: many directories, with small files of these sizes.
+const TREE_DIRECTORIES: usize = 80;
+const TREE_FILES: [u64; 16] = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1300, 1600, 2200, 4000, 7000];
+const CHOICE_ROUNDS: usize = 15;
+const THREADS_ROUNDS: usize = 11;
+/// Until when, as a share of the budget and with the time for cleaning up, each part may begin another round.
+const CHOICE_UNTIL: f64 = 0.60;
+const THREADS_UNTIL: f64 = 0.85;
+
+/// The tree of many directories.
+pub(super) struct Tree {
+    directories: usize,
+    bytes: u64,
+}
+
+impl Tree {
+    pub(super) fn make(trial: &mut Trial<'_>) -> Result<Self, Error> {
+        let directories = fewer(TREE_DIRECTORIES, trial.create * 48).max(thread_count(None));
+        let tree = trial.make_directory(trial.root, TREE)?;
+        for index in 0..directories {
+            let directory = trial.make_directory(tree.as_fd(), &number(index as u64))?;
+            trial.make_files(directory.as_fd(), &TREE_FILES)?;
+        }
+        let made = Self { directories, bytes: directories as u64 * TREE_FILES.iter().sum::<u64>() };
+        made.write_back(trial, TREE)?;
+        Ok(made)
+    }
+
+    fn files(&self) -> u32 {
+        u32::try_from(self.directories * TREE_FILES.len()).unwrap_or(1)
+    }
+
+    fn write_back(&self, trial: &Trial<'_>, name: &CStr) -> Result<(), Error> {
+        for index in 0..self.directories {
+            let directory = number_after(&format!("{}/", name.to_string_lossy()), index);
+            trial.write_back(&directory, TREE_FILES.len())?;
+        }
+        Ok(())
+    }
+
+    /// What a whole tree gains from copying files up to `limit`: the median of the ratios of pairs that follow one another, since
+    /// disturbances last longer than a pair.
+    ///
+    /// btrfs reserves some 400 KiB of room for metadata for each file that is not yet written back (two insertions of up to eight
+    /// nodes of 16 KiB each, twice), and in a larger tree makes the writer wait for just that: so there it counts.
+    pub(super) fn small_copies(&self, trial: &mut Trial<'_>, limit: u64) -> Result<SmallCopies, Error> {
+        let mut ratios = Vec::new();
+        for round in 0..CHOICE_ROUNDS {
+            if round > 0 && !(trial.may_go_on(CHOICE_UNTIL) && trial.may_write(self.bytes)) {
+                break;
+            }
+            let [mut shared, mut copied] = [Duration::ZERO; 2];
+            for copies in [round.is_multiple_of(2), !round.is_multiple_of(2)] {
+                let contents = trial.reflink(if copies { limit } else { 0 });
+                let (mut took, _, out) = trial.clone_batch(TREE, contents, 1)?;
+                let started = Instant::now();
+                if trial.on_btrfs {
+                    self.write_back(trial, &out)?;
+                    took += started.elapsed();
+                }
+                *(if copies { &mut copied } else { &mut shared }) = took;
+            }
+            ratios.push(copied.as_secs_f64() / shared.as_secs_f64());
+        }
+        ratios.sort_unstable_by(f64::total_cmp);
+        Ok(SmallCopies { up_to_bytes: limit, ratio: ratios[ratios.len() / 2] })
+    }
+
+    /// With one thread, two, four, …
+    pub(super) fn thread_costs(&self, trial: &mut Trial<'_>, contents: Contents) -> Result<Vec<ThreadCost>, Error> {
+        let mut times: Vec<(NonZeroUsize, Vec<Duration>)> =
+            numbers_of_threads(thread_count(None)).map(|threads| (threads, Vec::new())).collect();
+        'rounds: for round in 0..THREADS_ROUNDS {
+            times.reverse();
+            for (threads, took) in &mut times {
+                if round > 0 && !(trial.may_go_on(THREADS_UNTIL) && trial.may_write(self.bytes)) {
+                    break 'rounds;
+                }
+                took.push(trial.clone_batch(TREE, contents, threads.get())?.0);
+            }
+        }
+        let cost = |(threads, mut took): (NonZeroUsize, Vec<Duration>)| {
+            Some(ThreadCost { threads, per_file: median(&mut took)? / self.files() })
+        };
+        let mut costs: Vec<ThreadCost> = times.into_iter().filter_map(cost).collect();
+        costs.sort_unstable_by_key(|cost| cost.threads);
+        Ok(costs)
+    }
+}
+
+const TREE: &CStr = c"tree";
+
+/// One, two, four, … and as many as there are.
+fn numbers_of_threads(most: usize) -> impl Iterator<Item = NonZeroUsize> {
+    let doubling =
+        std::iter::successors(Some(1), |threads| Some(threads * 2)).take_while(move |threads| *threads < most);
+    doubling.chain([most]).filter_map(NonZeroUsize::new)
+}
