@@ -45,7 +45,9 @@ pub const MEASURE_WRITES_AT_MOST_BYTES: u64 = 200_000_000;
 
 /// What is asked to be free before anything is made: small files take whole blocks, and some file systems more at first.
 const ROOM_BYTES: u64 = 256 << 20;
-const ROOM_INODES: u64 = 100_000;
+const ROOM_INODES: u64 = MOST_FILES as u64 + 5_000;
+/// The most files that are made.
+const MOST_FILES: usize = 50_000;
 
 /// What a place costs. Times are medians, with the page cache warm and one thread unless said otherwise.
 #[derive(Debug, Clone, PartialEq)]

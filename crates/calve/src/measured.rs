@@ -7,7 +7,7 @@
 mod document;
 mod table;
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use calve_core::{Measurement, PlaceIdentity};
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::home;
 
@@ -93,13 +95,12 @@ fn fits(measured: &Measured, place: &PlaceIdentity) -> Result<(), String> {
 /// Reads a file that only this user can have written.
 fn read_trusted(path: &Path) -> io::Result<String> {
     let refuse = |why: &str| Err(io::Error::other(format!("`{}` {why}", calve_core::Shown(path))));
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let opened = fs::OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
-    let file = match opened {
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return refuse("is a symlink");
-        }
-        other => other?,
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP) => return refuse("is a symlink"),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Err(io::ErrorKind::NotFound.into()),
+        Err(errno) => return refuse(&format!("cannot be opened: {}", io::Error::from(errno))),
     };
     let found = file.metadata()?;
     if !found.is_file() {

@@ -39,8 +39,8 @@ impl Tree {
         Ok(made)
     }
 
-    fn files(&self) -> u32 {
-        u32::try_from(self.directories * TREE_FILES.len()).unwrap_or(1)
+    fn files(&self) -> usize {
+        self.directories * TREE_FILES.len()
     }
 
     fn write_back(&self, trial: &Trial<'_>, name: &CStr) -> Result<(), Error> {
@@ -54,12 +54,12 @@ impl Tree {
     /// What a whole tree gains from copying files up to `limit`: the median of the ratios of pairs that follow one another, since
     /// disturbances last longer than a pair.
     ///
-    /// btrfs reserves some 400 KiB of room for metadata for each file that is not yet written back (two insertions of up to eight
-    /// nodes of 16 KiB each, twice), and in a larger tree makes the writer wait for just that: so there it counts.
+    /// For each file that is not yet written back btrfs reserves room for metadata, far more than will be used. In a larger tree than
+    /// this one that room runs out, and the writer waits for files to be written back: so there that counts.
     pub(super) fn small_copies(&self, trial: &mut Trial<'_>, limit: u64) -> Result<SmallCopies, Error> {
         let mut ratios = Vec::new();
         for round in 0..CHOICE_ROUNDS {
-            if round > 0 && !(trial.may_go_on(CHOICE_UNTIL) && trial.may_write(self.bytes)) {
+            if round > 0 && !(trial.may_go_on(CHOICE_UNTIL) && trial.may_write(2 * self.files(), self.bytes)) {
                 break;
             }
             let [mut shared, mut copied] = [Duration::ZERO; 2];
@@ -86,14 +86,14 @@ impl Tree {
         'rounds: for round in 0..THREADS_ROUNDS {
             times.reverse();
             for (threads, took) in &mut times {
-                if round > 0 && !(trial.may_go_on(THREADS_UNTIL) && trial.may_write(self.bytes)) {
+                if round > 0 && !(trial.may_go_on(THREADS_UNTIL) && trial.may_write(self.files(), self.bytes)) {
                     break 'rounds;
                 }
                 took.push(trial.clone_batch(TREE, contents, threads.get())?.0);
             }
         }
         let cost = |(threads, mut took): (NonZeroUsize, Vec<Duration>)| {
-            Some(ThreadCost { threads, per_file: median(&mut took)? / self.files() })
+            Some(ThreadCost { threads, per_file: median(&mut took)? / u32::try_from(self.files()).unwrap_or(1) })
         };
         let mut costs: Vec<ThreadCost> = times.into_iter().filter_map(cost).collect();
         costs.sort_unstable_by_key(|cost| cost.threads);

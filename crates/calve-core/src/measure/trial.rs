@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::choice::{best_threads, copy_up_to_bytes, pays};
 use super::tree::Tree;
-use super::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, calls};
+use super::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MOST_FILES, MeasureOptions, Measurement, calls};
 use crate::error::Error;
 use crate::identify::identity_of;
 use crate::options::{Mounts, Strategy};
@@ -268,7 +268,7 @@ impl<'a> Trial<'a> {
                 let methods = [Some(Contents::Copy), (reflinks && class.size > 0).then_some(reflink)];
                 let turn = if round.is_multiple_of(2) { methods } else { [methods[1], methods[0]] };
                 for contents in turn.into_iter().flatten() {
-                    if round > 0 && !(self.may_go_on(FILES_UNTIL) && self.may_write(bytes)) {
+                    if round > 0 && !(self.may_go_on(FILES_UNTIL) && self.may_write(class.files, bytes)) {
                         return Ok(());
                     }
                     let (took, tally, out) = self.clone_batch(&class.name, contents, 1)?;
@@ -297,8 +297,9 @@ impl<'a> Trial<'a> {
         Contents::Reflink { copy_up_to_bytes, may_inline: self.on_btrfs }
     }
 
-    pub(super) fn may_write(&self, bytes: u64) -> bool {
-        self.written + bytes <= MEASURE_WRITES_AT_MOST_BYTES
+    /// Whether that does not make more than was promised.
+    pub(super) fn may_write(&self, files: usize, bytes: u64) -> bool {
+        self.written + bytes <= MEASURE_WRITES_AT_MOST_BYTES && self.made + files <= MOST_FILES
     }
 
     /// Clones the directory `name` of the staged one to a new one.

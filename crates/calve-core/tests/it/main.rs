@@ -12,6 +12,7 @@ mod changing;
 mod conformance;
 mod hostile;
 mod independence;
+mod measure;
 mod overlay;
 mod regression;
 mod remove;

@@ -43,7 +43,7 @@ pub(crate) fn document(measured: &Measured) -> Value {
         "copy_up_to_bytes": measurement.copy_up_to_bytes,
         "best_threads": measurement.best_threads,
         "written_bytes": measurement.written_bytes,
-        "elapsed_ms": micros(measurement.elapsed) / 1000.0,
+        "elapsed_ms": (measurement.elapsed.as_secs_f64() * 1_000_000.0).round() / 1000.0,
     })
 }
 

@@ -11,6 +11,7 @@ mod faults;
 mod kill;
 mod limits;
 mod manual;
+mod measure;
 mod messages;
 mod packaging;
 mod probe;
