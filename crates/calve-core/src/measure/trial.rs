@@ -294,7 +294,7 @@ impl<'a> Trial<'a> {
     }
 
     pub(super) fn reflink(&self, copy_up_to_bytes: u64) -> Contents {
-        Contents::Reflink { copy_up_to_bytes, may_inline: self.on_btrfs }
+        Contents::Reflink { copy_up_to_bytes, tell_inlined: false }
     }
 
     /// Whether that does not make more than was promised.
