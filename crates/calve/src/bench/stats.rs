@@ -50,11 +50,17 @@ fn mad(values: &[f64], centre: f64) -> f64 {
 /// Hyperfine's rule: ten standard deviations, of which the MAD times 1.4826 is an estimate that outliers do not move.
 const OUTLIER_SCORE: f64 = 1.4826 * 10.0;
 
-/// With few runs the MAD is sometimes tiny by chance. What is this close to the median troubles nobody.
+/// The MAD is sometimes tiny by chance. What is this close to the median troubles nobody.
 const HARMLESS: f64 = 0.05;
+
+/// Of fewer, two that are close to each other by chance would make an outlier of any other.
+const ENOUGH: usize = 5;
 
 /// The positions of the values that are far from the others.
 pub(crate) fn outliers(values: &[f64]) -> Vec<usize> {
+    if values.len() < ENOUGH {
+        return Vec::new();
+    }
     let Some(centre) = median(values) else { return Vec::new() };
     let spread = mad(values, centre).max(f64::EPSILON);
     let far = |value: f64| {
@@ -110,9 +116,15 @@ mod tests {
 
     #[test]
     fn a_tiny_distance_is_no_outlier_however_small_the_spread() {
-        // MAD 0.001; 2.02 is 19 of them away, and 1 % slower.
-        assert_eq!(outliers(&[2.0, 2.001, 2.02]), [0; 0]);
+        // Median 2.001, MAD 0.001; 2.02 is 19 of them away, and 1 % slower.
+        assert_eq!(outliers(&[2.0, 2.001, 2.002, 2.001, 2.02]), [0; 0]);
         // 2.2 is 10 % slower.
-        assert_eq!(outliers(&[2.0, 2.001, 2.2]), [2]);
+        assert_eq!(outliers(&[2.0, 2.001, 2.002, 2.001, 2.2]), [4]);
+    }
+
+    #[test]
+    fn few_values_have_no_outliers() {
+        assert_eq!(outliers(&[2.0, 2.001, 2.0, 9.0]), [0; 0]);
+        assert_eq!(outliers(&[2.0, 2.001, 2.0, 2.0, 9.0]), [4]);
     }
 }
