@@ -24,6 +24,7 @@
 mod choice;
 mod error;
 mod hidden;
+mod measurement;
 mod options;
 mod progress;
 mod report;
@@ -57,6 +58,9 @@ mod tree;
 mod windows;
 
 pub use error::{Error, Required, Shown};
+pub use measurement::{
+    FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, PlaceIdentity, SmallCopies, ThreadCost,
+};
 pub use options::{
     Background, Choice, CloneOptions, Durability, Existing, Inlined, Mounts, RemoveOptions, Requirement, Strategy,
     Verify, Wait,
@@ -68,12 +72,12 @@ pub use report::{
 };
 
 #[cfg(windows)]
-pub use windows::{check_removable, clone_tree, plan, probe, reap, remove_tree, start_reaper};
+pub use windows::{check_removable, clone_tree, identify, measure, plan, probe, reap, remove_tree, start_reaper};
 #[cfg(unix)]
 pub use {
     clone::{clone_tree, plan},
-    identify::{PlaceIdentity, identify},
-    measure::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, SmallCopies, ThreadCost, measure},
+    identify::identify,
+    measure::measure,
     probe::probe,
     remove::{check_removable, reap, remove_tree},
     strategy::{OverlayMount, OverlayOptions, mount_overlay},

@@ -7,19 +7,14 @@
 mod document;
 mod table;
 
-use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use calve_core::{Measurement, PlaceIdentity};
 use fs_err as fs;
-use fs_err::os::unix::fs::OpenOptionsExt as _;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
 
-use crate::home;
+use crate::{home, sys};
 
 pub(crate) use document::document;
 pub(crate) use table::table;
@@ -94,26 +89,8 @@ fn fits(measured: &Measured, place: &PlaceIdentity) -> Result<(), String> {
 
 /// Reads a file that only this user can have written.
 fn read_trusted(path: &Path) -> io::Result<String> {
-    let refuse = |why: &str| Err(io::Error::other(format!("`{}` {why}", calve_core::Shown(path))));
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::LOOP) => return refuse("is a symlink"),
-        Err(Errno::NOENT | Errno::NOTDIR) => return Err(io::ErrorKind::NotFound.into()),
-        Err(errno) => return refuse(&format!("cannot be opened: {}", io::Error::from(errno))),
-    };
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return refuse("is not a regular file");
-    }
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        return refuse("belongs to another user");
-    }
-    if found.mode() & 0o022 != 0 {
-        return refuse("can be changed by others");
-    }
     let mut text = String::new();
-    file.take(LARGEST_BYTES).read_to_string(&mut text)?;
+    sys::open_own_file(path)?.take(LARGEST_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -129,7 +106,7 @@ pub(crate) fn store(measured: &Measured) -> Result<(), String> {
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
+    sys::make_private_folder(folder).map_err(|error| {
         io::Error::new(error.kind(), format!("cannot create `{}`: {error}", calve_core::Shown(folder)))
     })
 }
@@ -139,11 +116,7 @@ fn write(path: &Path, folder: &Path, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let staged = folder.join(name);
-    let written = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&staged)
+    let written = sys::create_private_file(&staged)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .and_then(|()| fs::rename(&staged, path));
     if written.is_err() {

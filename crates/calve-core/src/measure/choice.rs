@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use super::{FileCost, ThreadCost};
+use crate::measurement::{FileCost, ThreadCost};
 
 /// A copy has to be faster by this share: a reflink also saves room, and the write to the disk that a copy still needs later.
 const MARGIN: f64 = 0.05;

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use super::trial::{Trial, fewer, median, number, number_after};
-use super::{SmallCopies, ThreadCost};
 use crate::error::Error;
+use crate::measurement::{SmallCopies, ThreadCost};
 use crate::tree::contents::Contents;
 use crate::tree::pool::thread_count;
 

@@ -10,9 +10,10 @@ use rustix::io::Errno;
 
 use super::choice::{best_threads, copy_up_to_bytes, pays};
 use super::tree::Tree;
-use super::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MOST_FILES, MeasureOptions, Measurement, calls};
+use super::{MOST_FILES, calls};
 use crate::error::Error;
 use crate::identify::identity_of;
+use crate::measurement::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement};
 use crate::options::{Mounts, Strategy};
 use crate::probe::reflink_refusal;
 use crate::progress::{Cancel, Progress};

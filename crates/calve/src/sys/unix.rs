@@ -1,11 +1,15 @@
 //! Linux, macOS and other Unix systems.
 
 use std::ffi::c_int;
+use std::fs::{DirBuilder, File};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use calve_core::{Background, Cancel, Error, ReapReport};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -38,6 +42,39 @@ pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
     let failed = |source| Error::Io { operation: "open directory", path: "/dev/stdin".into(), source };
     let directory: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     calve_core::reap(directory, Path::new("."), Background::Yes, &Cancel::default())
+}
+
+/// Opens a file that only this user can have written. `NotFound` when there is none.
+pub(crate) fn open_own_file(path: &Path) -> io::Result<File> {
+    let refuse = |why: &str| Err(io::Error::other(format!("`{}` {why}", calve_core::Shown(path))));
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP) => return refuse("is a symlink"),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Err(io::ErrorKind::NotFound.into()),
+        Err(errno) => return refuse(&format!("cannot be opened: {}", io::Error::from(errno))),
+    };
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return refuse("is not a regular file");
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return refuse("belongs to another user");
+    }
+    if found.mode() & 0o022 != 0 {
+        return refuse("can be changed by others");
+    }
+    Ok(file)
+}
+
+/// Makes a directory for this user alone, and what is above it.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Creates a file for this user alone.
+pub(crate) fn create_private_file(path: &Path) -> io::Result<fs_err::File> {
+    fs_err::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// "EXDEV". Of two names for one number, the one that the kernel's manual pages prefer.
