@@ -129,12 +129,23 @@ fn write(path: &Path, folder: &Path, text: &str) -> io::Result<()> {
 fn forget_old(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
-        let old =
-            |found: std::fs::Metadata| found.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > KEPT_FOR));
-        if entry.metadata().is_ok_and(old) {
+        let old = |found: std::fs::Metadata| {
+            found.is_file() && found.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > KEPT_FOR))
+        };
+        // The directory may be somebody's who keeps other things in it.
+        if is_own_name(&entry.file_name().to_string_lossy()) && entry.metadata().is_ok_and(old) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Sixteen digits and `.json`, and while it is written a process id after that.
+fn is_own_name(name: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some((word, rest)) = name.split_once(".json") else { return false };
+    word.len() == 16
+        && word.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        && (rest.is_empty() || rest.strip_prefix('.').is_some_and(digits))
 }
 
 /// The name tells file systems and mounts apart. Machine and kernel are in the file, so that a stale one is replaced.
@@ -150,4 +161,21 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 
 fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own_name;
+
+    #[test]
+    fn only_names_of_its_own_are_forgotten() {
+        for own in ["0123456789abcdef.json", "0123456789abcdef.json.4711"] {
+            assert!(is_own_name(own), "{own}");
+        }
+        for foreign in
+            ["thesis.csv", "0123456789abcdef.json.bak", "0123456789ABCDEF.json", "123.json", "0123456789abcdef"]
+        {
+            assert!(!is_own_name(foreign), "{foreign}");
+        }
+    }
 }

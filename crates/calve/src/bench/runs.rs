@@ -132,7 +132,7 @@ impl Bench<'_, '_> {
         self.place.flush()?;
         let flush_seconds = flushing.elapsed().as_secs_f64();
         let disk_bytes = self.place.used_bytes()?.cast_signed() - used_before.cast_signed();
-        self.needs.bytes = self.needs.bytes.max(disk_bytes.unsigned_abs());
+        self.needs.bytes = self.needs.bytes.max(u64::try_from(disk_bytes).unwrap_or(0));
 
         let command = self.rows[index].workload.command.clone();
         let shown = if round == 0 { "warm-up".to_owned() } else { format!("round {round}") };

@@ -11,7 +11,7 @@ use crate::bench::report::Report;
 use crate::bench::runs::Rounds;
 use crate::bench::space::{self, Cache};
 use crate::cli::{BenchCommand, BenchCopyArguments, ExportArguments};
-use crate::failure::{FAILED, Failure, REFUSED};
+use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::output;
 
 pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure> {
@@ -41,12 +41,14 @@ fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> 
 
 /// Prints the report, writes it where it was asked for, and says whether all of Calve's own commands worked.
 fn finish(report: &Report, json: bool, exports: &Exports) -> Result<(), Failure> {
+    // The files first: what was measured for minutes must not be lost with a closed pipe.
+    let written = exports.write(report);
     if json {
         output::json(&export::json::document(report))?;
     } else {
         output::result(&export::markdown::document(report))?;
     }
-    exports.write(report)?;
+    written?;
     let broken = report.failed().find(|row| row.workload.command.starts_with("calve "));
     match broken {
         Some(row) => {
@@ -87,17 +89,23 @@ impl Exports {
             (&arguments.export_html, export::html::document),
         ];
         let wanted: Vec<_> = forms.into_iter().filter_map(|(path, form)| Some((path.clone()?, form))).collect();
-        for (path, _) in &wanted {
+        for (index, (path, _)) in wanted.iter().enumerate() {
+            if wanted[..index].iter().any(|(other, _)| other == path) {
+                let text = format!("`{}` is named for two forms of the report", Shown(path));
+                return Err(Failure::stated(USAGE, text, "name a file of its own for each"));
+            }
             check_writable(path)?;
         }
         Ok(Self(wanted))
     }
 
     fn write(&self, report: &Report) -> Result<(), Failure> {
-        for (path, render) in &self.0 {
-            fs_err::write(path, render(report)).map_err(|error| unwritable(path, &error))?;
-        }
-        Ok(())
+        let written = self
+            .0
+            .iter()
+            .map(|(path, render)| fs_err::write(path, render(report)).map_err(|error| unwritable(path, &error)));
+        // One that fails does not keep the others from being written.
+        written.fold(Ok(()), Result::and)
     }
 }
 

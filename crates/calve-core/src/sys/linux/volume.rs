@@ -13,14 +13,19 @@ pub(crate) fn volume_identity(directory: BorrowedFd<'_>) -> String {
     if let Ok(id) = super::btrfs::fsid(directory) {
         return hexadecimal(&id);
     }
-    match file_system_uuid(directory) {
-        Ok(uuid) => hexadecimal(uuid.uuid.get(..usize::from(uuid.length)).unwrap_or(&uuid.uuid)),
-        Err(_) => {
-            let id = rustix::fs::fstatvfs(directory).map_or(0, |fs| fs.f_fsid);
-            let device = rustix::fs::fstat(directory).map_or(0, |stat| stat.st_dev);
-            format!("{id:x}-{device:x}")
-        }
+    if let Ok(uuid) = file_system_uuid(directory)
+        && let Some(word) = told(uuid.uuid.get(..usize::from(uuid.length)).unwrap_or(&uuid.uuid))
+    {
+        return word;
     }
+    let id = rustix::fs::fstatvfs(directory).map_or(0, |fs| fs.f_fsid);
+    let device = rustix::fs::fstat(directory).map_or(0, |stat| stat.st_dev);
+    format!("{id:x}-{device:x}")
+}
+
+/// Images are made with no UUID, or with one of zeros only, which tells nothing apart.
+fn told(uuid: &[u8]) -> Option<String> {
+    uuid.iter().any(|byte| *byte != 0).then(|| hexadecimal(uuid))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -62,4 +67,14 @@ pub(crate) fn start_write_back(file: BorrowedFd<'_>) {
 pub(crate) fn finish_write_back(file: BorrowedFd<'_>) {
     // SAFETY: as above.
     unsafe { sync_file_range(file.as_raw_fd(), 0, 0, WAIT_BEFORE | WRITE | WAIT_AFTER) };
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_uuid_of_zeros_names_nothing() {
+        assert_eq!(super::told(&[0; 16]), None);
+        assert_eq!(super::told(&[]), None);
+        assert_eq!(super::told(&[0, 0xab]), Some("00ab".into()));
+    }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use calve_core::{Cancel, CloneOptions, Error, ProbeReport, Shown, Strategy, clone_tree, probe};
+use calve_core::{Cancel, CloneOptions, Error, Measurement, ProbeReport, Shown, Strategy, clone_tree, probe};
 use serde_json::{Value, json};
 
 use self::census::{Census, Contents};
@@ -20,7 +20,7 @@ use super::runs::{self, Plan, Rounds};
 use super::space::{Cache, Room};
 use crate::failure::{Failure, USAGE};
 use crate::output::{entries, size};
-use crate::receipt;
+use crate::{measured, receipt};
 
 /// What is asked for.
 pub(crate) struct Wish<'a> {
@@ -75,7 +75,11 @@ fn measured(
     let ground = Ground::prepare(wish, tree, &before, place)?;
     let sources = &ground.sources;
     let calve = std::env::current_exe()?;
-    let (workloads, absent) = workloads::choose(sources, &ground.probe, &calve, &find_program);
+    // `calve cp` goes by what was measured there, where somebody did.
+    let measured = measured::for_place(place.path());
+    let copy_up_to_bytes =
+        measured.as_ref().and_then(|known| known.copy_up_to_bytes).unwrap_or(ground.probe.copy_up_to_bytes);
+    let (workloads, absent) = workloads::choose(sources, &ground.probe, copy_up_to_bytes, &calve, &find_program);
     let versions = versions(&calve);
     if wish.cache == Cache::Warm {
         census::take(&sources.tree, Contents::Read, wish.cancel)?;
@@ -102,6 +106,7 @@ fn measured(
     report.memory_floor_bytes = own_peak_memory_bytes().unwrap_or(0);
     report.subject = subject(tree, &before, &ground);
     report.facts = facts(tree, &before, &ground, place);
+    report.facts.push(small_files(copy_up_to_bytes, measured.as_ref()));
     let memory = report.machine.memory_bytes;
     if wish.cache == Cache::Warm && memory > 0 && before.bytes > memory / 2 {
         let (tree, memory) = (size(before.bytes), size(memory));
@@ -250,6 +255,26 @@ fn facts(tree: &Path, census: &Census, ground: &Ground, place: &Place) -> Vec<Fa
             json!({ "src": receipt::path(&sources.tree), "src_for_hard_links": receipt::path(&sources.to_link) }),
         ),
     ]
+}
+
+/// What `calve cp` does with small files and threads, and why.
+fn small_files(copy_up_to_bytes: u64, measured: Option<&Measurement>) -> Fact {
+    let source = if measured.is_some() { "as `calve probe --measure` found there" } else { "as built in" };
+    let threads = measured.and_then(|known| known.best_threads);
+    let text = match (copy_up_to_bytes, threads) {
+        (0, None) => format!("all files are shared where that is possible, {source}"),
+        (0, Some(threads)) => format!("all files are shared where that is possible, by {threads} threads, {source}"),
+        (bytes, None) => format!("files up to {} are copied under reflink, {source}", size(bytes)),
+        (bytes, Some(threads)) => {
+            format!("files up to {} are copied under reflink, by {threads} threads, {source}", size(bytes))
+        }
+    };
+    let value = json!({
+        "copy_up_to_bytes": copy_up_to_bytes,
+        "threads": threads,
+        "measured": measured.is_some(),
+    });
+    Fact::new("small_files", "`calve cp`", text, value)
 }
 
 /// On the PATH, or where administrators' programs are, which the PATH of a user often lacks.

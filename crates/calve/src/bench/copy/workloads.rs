@@ -81,6 +81,7 @@ fn program_of(command: &'static str) -> &'static str {
 pub(crate) fn choose(
     sources: &Sources,
     probe: &ProbeReport,
+    copy_up_to_bytes: u64,
     calve: &Path,
     find: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> (Vec<Workload>, Vec<Absent>) {
@@ -104,7 +105,7 @@ pub(crate) fn choose(
             }
         }
     }
-    for (command, strategy) in calves(probe) {
+    for (command, strategy) in calves(probe, copy_up_to_bytes) {
         let links = strategy == Some(Strategy::Hardlink);
         let side = if strategy.is_none() { Side::Reference } else { Side::Calve };
         // The hard links of others are compared with Calve's.
@@ -119,11 +120,11 @@ pub(crate) fn choose(
 
 /// Calve's commands, each with the strategy that it depends on: its own choice on none. A strategy that is its own choice is not
 /// run a second time.
-fn calves(probe: &ProbeReport) -> Vec<(String, Option<Strategy>)> {
+fn calves(probe: &ProbeReport, copy_up_to_bytes: u64) -> Vec<(String, Option<Strategy>)> {
     let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
     let shares = probe.chosen.filter(|chosen| *chosen != Strategy::Copy).unwrap_or(Strategy::Reflink);
     // With files of all sizes shared it is another command than plain `calve cp` only where that copies the small ones.
-    if shares != Strategy::Reflink || probe.chosen != Some(shares) || probe.copy_up_to_bytes > 0 {
+    if shares != Strategy::Reflink || probe.chosen != Some(shares) || copy_up_to_bytes > 0 {
         commands.push(("calve cp --require cow SRC DST".to_owned(), Some(shares)));
     }
     // An overlay is for callers of the library only.
