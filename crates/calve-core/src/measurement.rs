@@ -62,11 +62,11 @@ pub struct Measurement {
     pub overlay: Result<Duration, Refusal>,
     /// The cost of a small file in a tree of many directories, for some numbers of threads.
     pub threads: Vec<ThreadCost>,
-    /// What copying the smaller of small files instead of sharing them does for a whole tree; `None` where no size gains by itself.
+    /// What copying the smaller of small files instead of sharing them does for a whole tree; `None` where nothing speaks for it.
     pub small_copies: Option<SmallCopies>,
-    /// Up to this size copies pay; `None` without reflinks.
+    /// Up to this size copies pay; what is built in where the trials do not clearly speak against it. `None` without reflinks.
     pub copy_up_to_bytes: Option<u64>,
-    /// As many threads as there are processors, at most eight, unless fewer were clearly faster.
+    /// As many threads as there are processors, at most eight, unless fewer were clearly faster in most trials.
     pub best_threads: Option<NonZeroUsize>,
     /// Contents written to measure all this.
     pub written_bytes: u64,

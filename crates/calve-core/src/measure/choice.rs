@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use crate::measurement::{FileCost, ThreadCost};
+use super::trial::median;
+use crate::measurement::FileCost;
 
 /// A copy has to be faster by this share: a reflink also saves room, and the write to the disk that a copy still needs later.
 const MARGIN: f64 = 0.05;
@@ -40,9 +41,27 @@ fn gain(copy: Duration, reflink: Duration) -> f64 {
     reflink.as_secs_f64() * (1.0 - MARGIN) - copy.as_secs_f64()
 }
 
-/// Whether copies that take this share of the time of reflinks are worth it.
-pub(super) fn pays(ratio: f64) -> bool {
-    ratio < 1.0 - MARGIN
+/// The answer for a place: `tried` bytes when a whole tree gains from copying files up to there, 0 when it does not.
+///
+/// `built_in` stands unless most of the pairs of trials are against it, and there are some: it comes from trees that are larger, on
+/// machines that were quieter. `ratios` are those of the time with copies to the time without.
+pub(super) fn decide(tried: u64, built_in: u64, ratios: &[f64]) -> u64 {
+    let gains = ratios.iter().filter(|ratio| **ratio < 1.0 - MARGIN).count();
+    let against = if built_in == 0 { gains } else { ratios.len() - gains };
+    match (clearly(against, ratios.len()), built_in) {
+        (true, 0) => tried,
+        (true, _) | (false, 0) => 0,
+        (false, _) if ratios.len() < FEWEST_PAIRS => built_in,
+        (false, _) => tried,
+    }
+}
+
+/// Fewer do not overrule anything.
+const FEWEST_PAIRS: usize = 5;
+
+/// Three quarters.
+fn clearly(of: usize, all: usize) -> bool {
+    all >= FEWEST_PAIRS && of * 4 >= all * 3
 }
 
 /// Where the gain is used up between two sizes, rounded down.
@@ -52,12 +71,16 @@ fn whole_kib(from: u64, to: u64, share: f64) -> u64 {
     (from + beyond as u64) / KIB * KIB
 }
 
-/// As many threads as there are processors, unless fewer are clearly faster.
-pub(super) fn best_threads(costs: &[ThreadCost]) -> Option<NonZeroUsize> {
-    let most = costs.iter().max_by_key(|cost| cost.threads)?;
-    let enough = most.per_file.mul_f64(1.0 - THREADS_MARGIN);
-    let faster = costs.iter().filter(|cost| cost.per_file <= enough);
-    Some(faster.min_by_key(|cost| cost.per_file).unwrap_or(most).threads)
+/// As many threads as there are processors, unless fewer are clearly faster. `times` are those of the same rounds.
+pub(super) fn best_threads(times: &[(NonZeroUsize, Vec<Duration>)]) -> Option<NonZeroUsize> {
+    let (most, slow) = times.iter().max_by_key(|(threads, _)| *threads)?;
+    let is_faster = |fast: &[Duration]| {
+        let pairs = || fast.iter().zip(slow);
+        let wins = pairs().filter(|(fast, slow)| **fast <= slow.mul_f64(1.0 - THREADS_MARGIN)).count();
+        clearly(wins, pairs().count())
+    };
+    let faster = times.iter().filter(|(_, fast)| is_faster(fast));
+    Some(faster.min_by_key(|(_, fast)| median(&mut fast.clone())).map_or(*most, |(threads, _)| *threads))
 }
 
 #[cfg(test)]
@@ -110,8 +133,20 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_tree_has_to_gain_by_the_margin_too() {
-        assert!(pays(0.94) && !pays(0.95) && !pays(1.2) && !pays(f64::NAN));
+    fn what_is_built_in_stands_unless_most_pairs_are_against_it() {
+        const NONE: u64 = 0;
+        let built_in = 16 * KIB;
+        let decide = |built_in, ratios: &[f64]| decide(4 * KIB, built_in, ratios);
+        let (gains, losses) = (0.94, 0.95);
+        assert_eq!(decide(NONE, &[gains; 8]), 4 * KIB);
+        assert_eq!(decide(NONE, &[gains, gains, gains, gains, gains, gains, losses, losses]), 4 * KIB);
+        assert_eq!(decide(NONE, &[gains, gains, gains, gains, gains, losses, losses, losses]), 0);
+        assert_eq!(decide(NONE, &[gains; 4]), 0, "too few");
+        assert_eq!(decide(built_in, &[losses; 8]), 0);
+        assert_eq!(decide(built_in, &[losses, losses, losses, losses, losses, gains, gains, gains]), 4 * KIB);
+        assert_eq!(decide(built_in, &[losses; 4]), built_in, "too few");
+        assert_eq!(decide(built_in, &[gains; 4]), built_in, "too few");
+        assert_eq!((decide(built_in, &[]), decide(NONE, &[])), (built_in, 0));
     }
 
     #[test]
@@ -120,22 +155,26 @@ mod tests {
         assert_eq!(copy_up_to_bytes(&[]), None);
     }
 
-    fn threads(costs: &[(usize, u64)]) -> Option<usize> {
-        let cost = |&(threads, micros)| ThreadCost {
-            threads: NonZeroUsize::new(threads).unwrap(),
-            per_file: Duration::from_micros(micros),
+    /// The answer for some numbers of threads, each with the times of its rounds in microseconds.
+    fn threads(rounds: &[(usize, &[u64])]) -> Option<usize> {
+        let times = |&(threads, micros): &(usize, &[u64])| {
+            (NonZeroUsize::new(threads).unwrap(), micros.iter().map(|time| Duration::from_micros(*time)).collect())
         };
-        best_threads(&costs.iter().map(cost).collect::<Vec<_>>()).map(NonZeroUsize::get)
+        best_threads(&rounds.iter().map(times).collect::<Vec<_>>()).map(NonZeroUsize::get)
     }
 
     #[test]
     fn fewer_threads_than_processors_are_taken_when_they_are_clearly_faster() {
-        assert_eq!(threads(&[(1, 100), (2, 96), (4, 60)]), Some(4));
-        assert_eq!(threads(&[(1, 100), (2, 101)]), Some(2), "a tie");
-        assert_eq!(threads(&[(1, 86), (2, 100)]), Some(2), "not clear");
-        assert_eq!(threads(&[(1, 85), (2, 100)]), Some(1));
-        assert_eq!(threads(&[(1, 84), (2, 60), (4, 70), (8, 100)]), Some(2), "the fastest of those");
-        assert_eq!(threads(&[(1, 100)]), Some(1));
+        let slow: &[u64] = &[100; 8];
+        assert_eq!(threads(&[(1, slow), (2, &[96; 8]), (4, &[60; 8])]), Some(4));
+        assert_eq!(threads(&[(1, slow), (2, slow)]), Some(2), "a tie");
+        assert_eq!(threads(&[(1, &[86; 8]), (2, slow)]), Some(2), "not clear");
+        assert_eq!(threads(&[(1, &[85; 8]), (2, slow)]), Some(1));
+        assert_eq!(threads(&[(1, &[50, 50, 50, 50, 50, 90, 90, 90]), (2, slow)]), Some(2), "not often enough");
+        assert_eq!(threads(&[(1, &[50, 50, 50, 50, 50, 50, 90, 90]), (2, slow)]), Some(1));
+        assert_eq!(threads(&[(1, &[50; 4]), (2, slow)]), Some(2), "too few rounds");
+        assert_eq!(threads(&[(1, &[84; 8]), (2, &[60; 8]), (4, &[70; 8]), (8, slow)]), Some(2), "the fastest of those");
+        assert_eq!(threads(&[(1, slow)]), Some(1));
         assert_eq!(threads(&[]), None);
     }
 }

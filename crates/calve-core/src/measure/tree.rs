@@ -5,9 +5,11 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use super::choice::{best_threads, decide};
 use super::trial::{Trial, fewer, median, number, number_after};
 use crate::error::Error;
 use crate::measurement::{SmallCopies, ThreadCost};
+use crate::sys;
 use crate::tree::contents::Contents;
 use crate::tree::pool::thread_count;
 
@@ -51,12 +53,30 @@ impl Tree {
         Ok(())
     }
 
-    /// What a whole tree gains from copying files up to `limit`: the median of the ratios of pairs that follow one another, since
+    /// The size up to which files are to be copied, where `limit` is what follows from single sizes, and what was tried.
+    pub(super) fn choose(
+        &self,
+        trial: &mut Trial<'_>,
+        limit: u64,
+    ) -> Result<(Option<u64>, Option<SmallCopies>), Error> {
+        let built_in = sys::copy_is_cheaper_up_to(sys::magic(trial.root).unwrap_or(0));
+        let limit = if limit == 0 { built_in } else { limit };
+        if limit == 0 {
+            return Ok((Some(0), None));
+        }
+        let mut ratios = self.small_copies(trial, limit)?;
+        let decided = decide(limit, built_in, &ratios);
+        ratios.sort_unstable_by(f64::total_cmp);
+        let ratio = ratios.get(ratios.len() / 2).copied();
+        Ok((Some(decided), ratio.map(|ratio| SmallCopies { up_to_bytes: limit, ratio })))
+    }
+
+    /// The times with files up to `limit` copied, as shares of the times with all shared: of pairs that follow one another, since
     /// disturbances last longer than a pair.
     ///
     /// For each file that is not yet written back btrfs reserves room for metadata, far more than will be used. In a larger tree than
     /// this one that room runs out, and the writer waits for files to be written back: so there that counts.
-    pub(super) fn small_copies(&self, trial: &mut Trial<'_>, limit: u64) -> Result<SmallCopies, Error> {
+    fn small_copies(&self, trial: &mut Trial<'_>, limit: u64) -> Result<Vec<f64>, Error> {
         let mut ratios = Vec::new();
         for round in 0..CHOICE_ROUNDS {
             if round > 0 && !(trial.may_go_on(CHOICE_UNTIL) && trial.may_write(2 * self.files(), self.bytes)) {
@@ -75,12 +95,15 @@ impl Tree {
             }
             ratios.push(copied.as_secs_f64() / shared.as_secs_f64());
         }
-        ratios.sort_unstable_by(f64::total_cmp);
-        Ok(SmallCopies { up_to_bytes: limit, ratio: ratios[ratios.len() / 2] })
+        Ok(ratios)
     }
 
-    /// With one thread, two, four, …
-    pub(super) fn thread_costs(&self, trial: &mut Trial<'_>, contents: Contents) -> Result<Vec<ThreadCost>, Error> {
+    /// With one thread, two, four, …; and what is best.
+    pub(super) fn thread_costs(
+        &self,
+        trial: &mut Trial<'_>,
+        contents: Contents,
+    ) -> Result<(Vec<ThreadCost>, Option<NonZeroUsize>), Error> {
         let mut times: Vec<(NonZeroUsize, Vec<Duration>)> =
             numbers_of_threads(thread_count(None)).map(|threads| (threads, Vec::new())).collect();
         'rounds: for round in 0..THREADS_ROUNDS {
@@ -92,12 +115,13 @@ impl Tree {
                 took.push(trial.clone_batch(TREE, contents, threads.get())?.0);
             }
         }
+        let best = best_threads(&times);
         let cost = |(threads, mut took): (NonZeroUsize, Vec<Duration>)| {
             Some(ThreadCost { threads, per_file: median(&mut took)? / u32::try_from(self.files()).unwrap_or(1) })
         };
         let mut costs: Vec<ThreadCost> = times.into_iter().filter_map(cost).collect();
         costs.sort_unstable_by_key(|cost| cost.threads);
-        Ok(costs)
+        Ok((costs, best))
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::choice::{best_threads, copy_up_to_bytes, pays};
+use super::choice::copy_up_to_bytes;
 use super::tree::Tree;
 use super::{MOST_FILES, calls};
 use crate::error::Error;
@@ -115,17 +115,12 @@ impl<'a> Trial<'a> {
         self.clone_classes(&mut classes, refused.is_none())?;
         let files: Vec<FileCost> = classes.iter().filter_map(Class::cost).collect();
         let tree = Tree::make(&mut self)?;
-        let candidate = copy_up_to_bytes(&files);
-        let small_copies = match candidate {
-            Some(limit) if limit > 0 => Some(tree.small_copies(&mut self, limit)?),
-            _ => None,
-        };
-        let copy_up_to_bytes = match small_copies {
-            Some(tried) if !pays(tried.ratio) => Some(0),
-            _ => candidate,
+        let (copy_up_to_bytes, small_copies) = match copy_up_to_bytes(&files) {
+            None => (None, None),
+            Some(limit) => tree.choose(&mut self, limit)?,
         };
         let contents = copy_up_to_bytes.map_or(Contents::Copy, |limit| self.reflink(limit));
-        let threads = tree.thread_costs(&mut self, contents)?;
+        let (threads, best_threads) = tree.thread_costs(&mut self, contents)?;
         let snapshot = calls::snapshot(&self)?;
         let overlay = calls::overlay(&self)?;
         let delete = self.delete_cost()?;
@@ -137,7 +132,7 @@ impl<'a> Trial<'a> {
             delete,
             snapshot,
             overlay,
-            best_threads: best_threads(&threads),
+            best_threads,
             threads,
             small_copies,
             copy_up_to_bytes,

@@ -36,7 +36,7 @@ pub(crate) fn table(measured: &Measured) -> String {
     table.push_str(&call("overlay mount", &measurement.overlay));
     if let Some(copies) = measurement.small_copies {
         let limit = output::size(copies.up_to_bytes);
-        let verdict = if measurement.copy_up_to_bytes == Some(0) { "all are shared" } else { "copied" };
+        let verdict = if measurement.copy_up_to_bytes == Some(0) { "all are shared" } else { "they are copied" };
         table.push_str(&format!(
             "  a tree with files up to {limit} copied takes {:.2} of the time: {verdict}\n",
             copies.ratio
