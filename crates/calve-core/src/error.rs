@@ -108,6 +108,14 @@ pub enum Error {
         /// The first difference.
         first: String,
     },
+    /// The file system cannot let files share blocks after the fact.
+    #[error("files on `{}` ({file_system}) cannot be made to share what they hold", Shown(.path))]
+    NoDedupe {
+        /// As given.
+        path: PathBuf,
+        /// The file system's name.
+        file_system: String,
+    },
     /// An exclude pattern that cannot be understood.
     #[error("the pattern `{}` is not valid: {reason}", Shown(.pattern))]
     Pattern {
@@ -176,6 +184,11 @@ impl Error {
             Self::ReplaceUnsupported(_) => "remove the old tree first (`calve rm`), then clone".into(),
             Self::VerifyFailed { .. } => {
                 "nothing was published; if programs were writing to the source, try again while it is idle".into()
+            }
+            Self::NoDedupe { .. } => {
+                "keep them on btrfs, or on XFS (made with reflink=1, as it is by default); `calve cp` to such a place shares from the \
+                 beginning"
+                    .into()
             }
             Self::Pattern { .. } => "patterns are globs such as `*.log`, `/build` or `**/cache/`".into(),
             Self::StagingLost(_) => {

@@ -51,6 +51,8 @@ mod remove;
 #[cfg(unix)]
 mod source;
 #[cfg(unix)]
+mod space;
+#[cfg(unix)]
 mod strategy;
 #[cfg(unix)]
 mod tree;
@@ -80,5 +82,9 @@ pub use {
     measure::measure,
     probe::probe,
     remove::{check_removable, reap, remove_tree},
+    space::{
+        Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
+        dedupe, disk_usage, reshare,
+    },
     strategy::{OverlayMount, OverlayOptions, mount_overlay},
 };

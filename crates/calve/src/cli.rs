@@ -25,6 +25,12 @@ pub(crate) enum Command {
     Cp(CpArguments),
     Rm(RmArguments),
     Probe(ProbeArguments),
+    #[cfg(unix)]
+    Du(DuArguments),
+    #[cfg(unix)]
+    Dedupe(DedupeArguments),
+    #[cfg(unix)]
+    Reshare(ReshareArguments),
     Completions(CompletionsArguments),
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]
@@ -175,6 +181,91 @@ pub(crate) struct ProbeArguments {
     pub(crate) measure: bool,
 }
 
+/// Show what trees take up, what of it is shared, and what deleting them frees
+///
+/// Copy-on-write makes du count the same blocks several times. This looks at the extents of every file. What deleting frees is
+/// a number where the file system lets it be known, else two numbers that it lies between. Nothing is written.
+#[derive(Debug, Args)]
+pub(crate) struct DuArguments {
+    /// What to look at
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Print the answer as JSON on stdout (schema calve.du/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Leave out other file systems below a PATH
+    #[arg(short = 'x', long)]
+    pub(crate) one_file_system: bool,
+    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// Let files that hold the same share their blocks
+///
+/// On btrfs and XFS. The kernel compares the bytes and shares them in one step (FIDEDUPERANGE), so that no content can change,
+/// whatever else runs. Times, modes, attributes and owners stay. What was found out about files is kept under $CALVE_HOME,
+/// so that the next run need not read them again.
+#[derive(Debug, Args)]
+pub(crate) struct DedupeArguments {
+    /// Where to look for files
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Say what would be shared, and share nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print what was done as JSON on stdout (schema calve.dedupe/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Leave smaller files alone; bytes, or with K, M or G (1,024 each)
+    #[arg(long, value_name = "N", value_parser = size, default_value = "1")]
+    pub(crate) min_size: u64,
+    /// Share only with files in DIR, which are not touched (may be given several times)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Vec<PathBuf>,
+    /// Then also share equal ranges, of 64 KiB and more, inside different files
+    #[arg(long)]
+    pub(crate) blocks: bool,
+    /// Neither use nor keep what was found out about files
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// Leave out other file systems below a PATH
+    #[arg(short = 'x', long)]
+    pub(crate) one_file_system: bool,
+    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// Let a clone that was rebuilt share with its source again
+///
+/// Files of the same path and size share their blocks, if the kernel finds that they hold the same. Nothing is hashed.
+/// SRC is not touched.
+#[derive(Debug, Args)]
+pub(crate) struct ReshareArguments {
+    /// The clone
+    #[arg(value_name = "DST")]
+    pub(crate) dst: PathBuf,
+    /// What it was cloned from [default: in a linked git worktree, the same path in the main one]
+    #[arg(long = "with", value_name = "SRC")]
+    pub(crate) src: Option<PathBuf>,
+    /// Say what would be shared, and share nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print what was done as JSON on stdout (schema calve.reshare/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
 /// Print the completions for a shell
 ///
 /// What is printed is a script for that shell. It completes the commands, options and values of this version, and does not
@@ -270,6 +361,19 @@ fn requirement(name: &str) -> Result<Requirement, String> {
         "stable" => Ok(Requirement::Stable),
         _ => Err("the properties are instant, cow and stable".into()),
     }
+}
+
+/// "64K" as 65,536.
+fn size(text: &str) -> Result<u64, String> {
+    let upper = text.trim_end_matches(['b', 'B', 'i']).to_ascii_uppercase();
+    let (digits, shift) = match upper.as_bytes().last() {
+        Some(b'K') => (&upper[..upper.len() - 1], 10),
+        Some(b'M') => (&upper[..upper.len() - 1], 20),
+        Some(b'G') => (&upper[..upper.len() - 1], 30),
+        _ => (upper.as_str(), 0),
+    };
+    let bytes = digits.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "a size is a number of bytes, or one with K, M or G".into())
 }
 
 fn threads(number: &str) -> Result<NonZeroUsize, String> {

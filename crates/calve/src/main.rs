@@ -14,6 +14,8 @@ mod named;
 mod output;
 mod progress_bar;
 mod receipt;
+#[cfg(unix)]
+mod space_receipt;
 mod sys;
 
 use std::process::ExitCode;
@@ -33,6 +35,12 @@ fn main() -> ExitCode {
         Command::Cp(arguments) => commands::cp::run(&arguments, &cancel),
         Command::Rm(arguments) => commands::rm::run(&arguments, &cancel),
         Command::Probe(arguments) => commands::probe::run(&arguments, &cancel),
+        #[cfg(unix)]
+        Command::Du(arguments) => commands::du::run(&arguments, &cancel),
+        #[cfg(unix)]
+        Command::Dedupe(arguments) => commands::dedupe::run(&arguments, &cancel),
+        #[cfg(unix)]
+        Command::Reshare(arguments) => commands::reshare::run(&arguments, &cancel),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         #[cfg(unix)]

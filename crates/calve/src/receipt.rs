@@ -144,7 +144,7 @@ fn bytes(bytes: &Bytes) -> Value {
     })
 }
 
-fn warnings(warnings: &[Warning]) -> Vec<Value> {
+pub(crate) fn warnings(warnings: &[Warning]) -> Vec<Value> {
     warnings
         .iter()
         .map(|warning| match &warning.path {
@@ -154,7 +154,7 @@ fn warnings(warnings: &[Warning]) -> Vec<Value> {
         .collect()
 }
 
-fn milliseconds(elapsed: std::time::Duration) -> f64 {
+pub(crate) fn milliseconds(elapsed: std::time::Duration) -> f64 {
     (elapsed.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
 

@@ -26,6 +26,16 @@ mod unix;
 #[cfg(unix)]
 pub(crate) use unix::*;
 
+#[cfg(all(unix, not(target_os = "linux")))]
+mod no_extents;
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use no_extents::*;
+
+#[cfg(unix)]
+mod extent;
+#[cfg(unix)]
+pub(crate) use extent::*;
+
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]

@@ -11,7 +11,7 @@ mod groups;
 mod links;
 pub(crate) mod lock;
 pub(crate) mod metadata;
-mod names;
+pub(crate) mod names;
 pub(crate) mod node;
 pub(crate) mod notes;
 pub(crate) mod place;

@@ -4,9 +4,15 @@
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod cp;
+#[cfg(unix)]
+pub(crate) mod dedupe;
+#[cfg(unix)]
+pub(crate) mod du;
 pub(crate) mod man;
 pub(crate) mod probe;
 pub(crate) mod reap;
+#[cfg(unix)]
+pub(crate) mod reshare;
 pub(crate) mod rm;
 
 use std::path::PathBuf;

@@ -92,10 +92,11 @@ pub(crate) fn is_subvolume(directory: BorrowedFd<'_>, stat: &Stat) -> Result<boo
 
 /// Whether two open directories are on one btrfs. Device numbers do not tell: every subvolume has its own.
 pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
-    matches!((fsid(a), fsid(b)), (Ok(a), Ok(b)) if a == b)
+    matches!((btrfs_identity(a), btrfs_identity(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-pub(super) fn fsid(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
+/// The identity of a btrfs, which all its subvolumes have in common.
+pub(crate) fn btrfs_identity(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
     if magic(directory)? != BTRFS_MAGIC {
         return Err(Errno::NOTTY);
     }

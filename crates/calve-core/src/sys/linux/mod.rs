@@ -1,6 +1,8 @@
 //! Linux: system calls that have no portable shape.
 
 mod btrfs;
+mod btrfs_tree;
+mod extents;
 mod identity;
 mod mode;
 mod mounts;
@@ -15,7 +17,11 @@ use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, 
 use rustix::io::Errno;
 use rustix::ioctl::{Direction, Getter, Opcode, Setter, Updater, ioctl, opcode};
 
-pub(crate) use btrfs::{create_subvolume, delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot};
+pub(crate) use btrfs::{
+    btrfs_identity, create_subvolume, delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot,
+};
+pub(crate) use btrfs_tree::{DiskExtents, btrfs_metadata_copies, btrfs_subvolume, btrfs_was_snapshotted};
+pub(crate) use extents::{dedupe_range, extents, most_bytes_per_dedupe, space_rules};
 pub(crate) use identity::{boot_identity, machine_identity};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mount_options, mounts_below};
@@ -275,11 +281,20 @@ struct XfsGeometry {
     _counts: [u32; 3],
     inode_bytes: u32,
     _percentage: u32,
-    _rest: [u64; 10],
+    _sizes: [u64; 6],
+    _stripes: [u32; 3],
+    flags: u32,
+    _rest: [u64; 2],
 }
 
 /// How many low bits of an inode number tell where in its allocation group the inode is. `None` where there are no such groups.
 pub(crate) fn allocation_group_shift(directory: BorrowedFd<'_>) -> Option<u32> {
+    let geometry = xfs_geometry(directory)?;
+    let inodes_per_block = geometry.block_bytes.checked_div(geometry.inode_bytes)?;
+    Some(bits(geometry.group_blocks) + bits(inodes_per_block))
+}
+
+fn xfs_geometry(directory: BorrowedFd<'_>) -> Option<XfsGeometry> {
     const FSGEOMETRY_V1: Opcode = opcode::read::<XfsGeometry>(b'X', 100);
     const _: () = assert!(size_of::<XfsGeometry>() == 112);
     if magic(directory) != Ok(XFS_MAGIC) {
@@ -287,9 +302,18 @@ pub(crate) fn allocation_group_shift(directory: BorrowedFd<'_>) -> Option<u32> {
     }
     // SAFETY: the opcode takes a pointer to `struct xfs_fsop_geom_v1`, which has the size of `XfsGeometry` (checked above) and no
     // field for which some bits would not do; the kernel fills it.
-    let geometry = unsafe { ioctl(directory, Getter::<FSGEOMETRY_V1, XfsGeometry>::new()) }.ok()?;
-    let inodes_per_block = geometry.block_bytes.checked_div(geometry.inode_bytes)?;
-    Some(bits(geometry.group_blocks) + bits(inodes_per_block))
+    unsafe { ioctl(directory, Getter::<FSGEOMETRY_V1, XfsGeometry>::new()) }.ok()
+}
+
+/// How large an inode is on an XFS.
+pub(crate) fn xfs_inode_bytes(directory: BorrowedFd<'_>) -> Option<u64> {
+    xfs_geometry(directory).map(|geometry| u64::from(geometry.inode_bytes))
+}
+
+/// Whether an XFS was made with blocks that can be shared.
+fn xfs_can_reflink(directory: BorrowedFd<'_>) -> bool {
+    const REFLINK: u32 = 1 << 20;
+    xfs_geometry(directory).is_some_and(|geometry| geometry.flags & REFLINK != 0)
 }
 
 /// The bits that it takes to count to `count`: its logarithm, rounded up.

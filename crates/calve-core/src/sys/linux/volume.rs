@@ -10,7 +10,7 @@ use super::Result;
 /// A word that names the file system an open directory is on, wherever it is mounted: its UUID where it has one, else what
 /// statfs(2) and the device number tell.
 pub(crate) fn volume_identity(directory: BorrowedFd<'_>) -> String {
-    if let Ok(id) = super::btrfs::fsid(directory) {
+    if let Ok(id) = super::btrfs_identity(directory) {
         return hexadecimal(&id);
     }
     if let Ok(uuid) = file_system_uuid(directory)

@@ -1,0 +1,292 @@
+//! Sharing within groups of files, in parallel, and the account of what came of it.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::cache::Known;
+use super::catalog::{Item, Opener};
+use super::content::Content;
+use super::dedupe::{Apply, DedupeReport, LeftAlone};
+use super::find::{Finder, Group, Method};
+use super::parallel::for_each;
+use super::share::{INLINE, Shared, common_bytes, extents_of, place, placed_bytes, refusal, share};
+use super::walk::reason;
+use crate::sys::Extent;
+
+/// What became of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Fate {
+    #[default]
+    Nothing,
+    Shared,
+    Already,
+}
+
+pub(super) struct Sharing {
+    fates: Vec<Fate>,
+    left: BTreeMap<&'static str, (u64, Option<u32>)>,
+    differing: Vec<u32>,
+    /// Files and bytes.
+    pub(super) hashed: (u64, u64),
+    groups: u64,
+    bytes: u64,
+    pub(super) ranges: u64,
+    pub(super) range_bytes: u64,
+    differing_count: u64,
+}
+
+impl Sharing {
+    pub(super) fn new(items: usize, elsewhere: u64) -> Self {
+        let mut left = BTreeMap::new();
+        if elsewhere > 0 {
+            left.insert("on a file system that cannot share blocks after the fact", (elsewhere, None));
+        }
+        Self {
+            fates: vec![Fate::Nothing; items],
+            left,
+            differing: Vec::new(),
+            hashed: (0, 0),
+            groups: 0,
+            bytes: 0,
+            ranges: 0,
+            range_bytes: 0,
+            differing_count: 0,
+        }
+    }
+
+    pub(super) fn shared_files(&self) -> u64 {
+        self.count(Fate::Shared) + self.ranges
+    }
+
+    fn count(&self, fate: Fate) -> u64 {
+        self.fates.iter().filter(|&&one| one == fate).count() as u64
+    }
+
+    pub(super) fn leave(&mut self, files: Vec<(u32, &'static str)>) {
+        for (index, reason) in files {
+            let (count, first) = self.left.entry(reason).or_default();
+            *count += 1;
+            first.get_or_insert(index);
+        }
+    }
+
+    pub(super) fn take_differing(&mut self) -> Vec<u32> {
+        self.differing_count += self.differing.len() as u64;
+        std::mem::take(&mut self.differing)
+    }
+
+    /// Shares within each group, and keeps what was found out of its members.
+    pub(super) fn run(&mut self, finder: &mut Finder<'_>, mut groups: Vec<Group>) {
+        let against = finder.options.against.len();
+        let is_source = |index: u32| usize::from(finder.catalog.items[index as usize].root) < against;
+        if against > 0 {
+            groups.retain(|group| is_source(group[0]) && !is_source(group[group.len() - 1]));
+        }
+        // Files of one directory after each other: its descriptor is kept.
+        groups.sort_by_key(|group| finder.catalog.directory(&finder.catalog.items[group[0] as usize]));
+        let state = || Worker::new(finder);
+        let work = |worker: &mut Worker<'_>, at: usize| worker.group(&groups[at]);
+        let workers = for_each(finder.threads, groups.len(), || finder.stopped(), state, work);
+        let mut known = Vec::new();
+        for worker in workers {
+            for (index, fate) in worker.fates {
+                let old = &mut self.fates[index as usize];
+                *old = if *old == Fate::Shared { Fate::Shared } else { fate };
+            }
+            self.leave(worker.left);
+            self.differing.extend(worker.differing);
+            self.groups += worker.groups;
+            self.bytes += worker.bytes;
+            known.extend(worker.known);
+        }
+        for (index, found) in known {
+            finder.known[index as usize] = found;
+        }
+    }
+
+    pub(super) fn tell(self, finder: &Finder<'_>, report: &mut DedupeReport) {
+        (report.hashed_files, report.hashed_bytes) = self.hashed;
+        report.groups = self.groups;
+        report.shared_files = self.count(Fate::Shared);
+        report.already_files = self.count(Fate::Already);
+        report.shared_bytes = self.bytes + self.range_bytes;
+        report.shared_ranges = self.ranges;
+        if finder.method == Method::Paths {
+            report.differing_files = self.differing_count;
+        }
+        let path = |index: u32| finder.catalog.path(&finder.catalog.items[index as usize], finder.roots);
+        let left = self.left.into_iter();
+        report.left_alone = left
+            .map(|(reason, (files, first))| LeftAlone {
+                reason,
+                files,
+                first_path: first.map(path).unwrap_or_default(),
+            })
+            .collect();
+    }
+}
+
+struct Worker<'a> {
+    finder: &'a Finder<'a>,
+    sources: Opener<'a>,
+    opener: Opener<'a>,
+    known: Vec<(u32, Known)>,
+    fates: Vec<(u32, Fate)>,
+    left: Vec<(u32, &'static str)>,
+    differing: Vec<u32>,
+    groups: u64,
+    bytes: u64,
+}
+
+/// Kept in the file system's metadata, which nothing can share.
+const INLINED: &str = "inline: kept in the file system's metadata";
+
+impl<'a> Worker<'a> {
+    fn new(finder: &'a Finder<'a>) -> Self {
+        Self {
+            finder,
+            sources: Opener::new(finder.catalog, finder.roots),
+            opener: Opener::new(finder.catalog, finder.roots),
+            known: Vec::new(),
+            fates: Vec::new(),
+            left: Vec::new(),
+            differing: Vec::new(),
+            groups: 0,
+            bytes: 0,
+        }
+    }
+
+    fn known(&self, index: u32) -> Known {
+        self.finder.known[index as usize]
+    }
+
+    fn group(&mut self, group: &[u32]) {
+        let finder = self.finder;
+        let item = |index: u32| &finder.catalog.items[index as usize];
+        self.finder.options.progress.add(group.len() as u64, 0);
+        let first = self.known(group[0]);
+        let settled = |known: Known| known.is_known() && known.place != 0 && known.place == first.place;
+        if group.iter().all(|&index| settled(self.known(index))) {
+            if first.place == INLINE {
+                self.left.extend(group.iter().map(|&index| (index, INLINED)));
+            } else {
+                self.groups += 1;
+                self.fates.extend(group[1..].iter().map(|&index| (index, Fate::Already)));
+            }
+            return;
+        }
+        let against = finder.options.against.len();
+        let may_change = |index: u32| usize::from(item(index).root) >= against;
+        // The first that can be opened; where the places are known, one that lies where the most lie.
+        let mut order = group.to_vec();
+        if against == 0 {
+            let places = |index: u32| {
+                let place = self.known(index).place;
+                if place == 0 { 0 } else { group.iter().filter(|&&other| self.known(other).place == place).count() }
+            };
+            if group.len() <= 1000
+                && let Some(best) = (0..group.len()).rev().max_by_key(|&at| places(group[at]))
+            {
+                order.swap(0, best);
+            }
+        }
+        let mut order = order.into_iter();
+        let Some((source, file, extents)) = order.by_ref().find_map(|index| self.open_source(index)) else { return };
+        if place(&extents) == INLINE {
+            for index in std::iter::once(source).chain(order) {
+                self.left.push((index, INLINED));
+                self.note(index, source, INLINE);
+            }
+            return;
+        }
+        self.groups += 1;
+        let source_place = place(&extents);
+        self.note(source, source, source_place);
+        for index in order {
+            if finder.stopped() {
+                return;
+            }
+            if !may_change(index) {
+                continue;
+            }
+            let known = self.known(index);
+            if known.is_known() && known.place != 0 && known.place == source_place {
+                self.fates.push((index, Fate::Already));
+                continue;
+            }
+            self.member(source, &file, &extents, index);
+        }
+    }
+
+    fn open_source(&mut self, index: u32) -> Option<(u32, OwnedFd, Vec<Extent>)> {
+        let opened = self.sources.open(&self.finder.catalog.items[index as usize]);
+        match opened.and_then(|file| file.map(|file| Ok((extents_of(file.as_fd())?, file))).transpose()) {
+            Ok(Some((extents, file))) => return Some((index, file, extents)),
+            Ok(None) => self.left.push((index, "it changed meanwhile")),
+            Err(errno) => self.left.push((index, reason(errno))),
+        }
+        None
+    }
+
+    fn member(&mut self, source: u32, file: &OwnedFd, extents: &[Extent], index: u32) {
+        let finder = self.finder;
+        let item = &finder.catalog.items[index as usize];
+        let opened = match self.opener.open(item) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return self.left.push((index, "it changed meanwhile")),
+            Err(errno) => return self.left.push((index, reason(errno))),
+        };
+        if finder.options.apply == Apply::DryRun {
+            return self.would_share(item, extents, &opened, index);
+        }
+        let volume = &finder.volumes[usize::from(item.device)];
+        let most = volume.most_bytes_per_dedupe.unwrap_or(1 << 20);
+        match share(file.as_fd(), extents, opened.as_fd(), item.size, most, || finder.stopped()) {
+            Ok(Shared::Now(bytes, place)) => {
+                self.bytes += bytes;
+                self.fates.push((index, Fate::Shared));
+                self.note(index, source, place);
+            }
+            Ok(Shared::Already(INLINE)) => {
+                self.left.push((index, INLINED));
+                self.note(index, source, INLINE);
+            }
+            Ok(Shared::Already(place)) => {
+                self.fates.push((index, Fate::Already));
+                self.note(index, source, place);
+            }
+            Ok(Shared::Differs) => self.differing.push(index),
+            Err(errno) => self.left.push((index, refusal(errno, file.as_fd(), opened.as_fd()))),
+        }
+    }
+
+    fn would_share(&mut self, item: &Item, extents: &[Extent], file: &OwnedFd, index: u32) {
+        match extents_of(file.as_fd()) {
+            Ok(found) if place(&found) == INLINE => self.left.push((index, INLINED)),
+            Ok(found) => {
+                let placed = placed_bytes(&found);
+                let bytes = if placed == 0 { item.size } else { placed - common_bytes(extents, &found).min(placed) };
+                self.bytes += bytes;
+                self.fates.push((index, if bytes == 0 { Fate::Already } else { Fate::Shared }));
+            }
+            Err(errno) => self.left.push((index, reason(errno))),
+        }
+    }
+
+    /// That a file holds what `source` holds, and where it lies.
+    fn note(&mut self, index: u32, source: u32, place: u64) {
+        let known = self.known(source);
+        let content =
+            if known.is_known() { known.content } else { placeholder(&self.finder.catalog.items[source as usize]) };
+        self.known.push((index, Known { content, place }));
+    }
+}
+
+/// Stands for contents that were never hashed: those of one group. A hash has the lowest bit set.
+fn placeholder(source: &Item) -> Content {
+    let mut content = Content::default();
+    content[1] = 2;
+    content[2..4].copy_from_slice(&source.device.to_le_bytes());
+    content[8..].copy_from_slice(&source.inode.to_le_bytes());
+    content
+}

@@ -1,0 +1,176 @@
+//! What earlier runs found out about files, so that they need not be read again.
+//!
+//! One file for each device: a header, then records of 48 bytes sorted by inode. A file that does not have the hash that its header
+//! says is not used.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use super::catalog::Item;
+use super::content::{Content, shortened};
+use super::volumes::Volume;
+use crate::sys;
+
+const MAGIC: &[u8; 8] = b"calveh1\n";
+const RECORD: usize = 48;
+
+/// What is known of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    /// Zeros when nothing is.
+    pub(super) content: Content,
+    /// Where it lay after the last run; zero when that is not known.
+    pub(super) place: u64,
+}
+
+impl Known {
+    pub(super) fn is_known(&self) -> bool {
+        self.content != Content::default()
+    }
+}
+
+/// Inode, size, stamp.
+type Key = (u64, u64, u64);
+
+pub(super) fn key(item: &Item) -> Key {
+    (item.inode, item.size, item.stamp)
+}
+
+/// The records of one device.
+#[derive(Default)]
+pub(super) struct Cache {
+    bytes: Vec<u8>,
+}
+
+pub(super) fn file_name(directory: &Path, volume: &Volume) -> PathBuf {
+    let id = rustix::fs::fstatvfs(volume.directory()).map_or(0, |status| status.f_fsid);
+    directory.join(format!("{:x}-{id:x}.hashes", volume.st_dev))
+}
+
+impl Cache {
+    /// Empty when there is none. An error, in words, when there is one that cannot be used.
+    pub(super) fn load(path: &Path) -> Result<Self, &'static str> {
+        let mut bytes = Vec::new();
+        let read = open(path, OFlags::RDONLY).and_then(|mut file| {
+            bytes.reserve_exact(file.metadata()?.len() as usize);
+            file.read_to_end(&mut bytes)
+        });
+        match read {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(_) => return Err("it cannot be read"),
+            Ok(_) => {}
+        }
+        let (Some(magic), Some(hash), Some(body)) = (bytes.get(..8), bytes.get(8..24), bytes.get(24..)) else {
+            return Err("it is damaged");
+        };
+        let sound = magic == MAGIC && body.len().is_multiple_of(RECORD) && hash == shortened(&blake3::hash(body));
+        if !sound {
+            return Err("it is damaged");
+        }
+        bytes.drain(..24);
+        Ok(Self { bytes })
+    }
+
+    fn record(&self, index: usize) -> (Key, Known) {
+        let bytes = &self.bytes[index * RECORD..(index + 1) * RECORD];
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
+        let content = bytes[24..40].try_into().unwrap_or_default();
+        ((number(0), number(8), number(16)), Known { content, place: number(40) })
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() / RECORD
+    }
+
+    pub(super) fn find(&self, wanted: Key) -> Option<Known> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let (key, known) = self.record(middle);
+            match key.cmp(&wanted) {
+                std::cmp::Ordering::Equal => return Some(known),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Writes what is known now, with what was known of other files, to a file that then takes the old one's place.
+    pub(super) fn save(&self, path: &Path, mut now: Vec<(Key, Known)>) -> std::io::Result<()> {
+        now.sort_unstable_by_key(|(key, _)| *key);
+        let mut body = Vec::with_capacity(now.len() * RECORD);
+        let mut put = |key: &Key, known: &Known| {
+            for number in [key.0, key.1, key.2] {
+                body.extend_from_slice(&number.to_le_bytes());
+            }
+            body.extend_from_slice(&known.content);
+            body.extend_from_slice(&known.place.to_le_bytes());
+        };
+        let mut old = (0..self.len()).map(|index| self.record(index)).peekable();
+        for (key, known) in &now {
+            while let Some((kept, was)) = old.next_if(|(kept, _)| kept.0 < key.0) {
+                put(&kept, &was);
+            }
+            // Of one inode only the newest counts.
+            while old.next_if(|(kept, _)| kept.0 == key.0).is_some() {}
+            put(key, known);
+        }
+        old.for_each(|(kept, was)| put(&kept, &was));
+        let directory = path.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).create(directory)?;
+        let temporary = path.with_extension(format!("{:016x}", sys::random()));
+        let written = open(&temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).and_then(|mut file| {
+            file.write_all(MAGIC)?;
+            file.write_all(&shortened(&blake3::hash(&body)))?;
+            file.write_all(&body)
+        });
+        let published = written.and_then(|()| Ok(rustix::fs::rename(&temporary, path)?));
+        if published.is_err() {
+            let _ = rustix::fs::unlink(&temporary);
+        }
+        published
+    }
+}
+
+fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
+    Ok(File::from(sys::open_at(CWD, path, flags | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(number: u8) -> Known {
+        Known { content: [number; 16], place: u64::from(number) }
+    }
+
+    #[test]
+    fn what_was_saved_is_found_and_what_is_damaged_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("below/one");
+        let first: Vec<_> = (1..200u64).map(|n| ((n * 7 % 211, n, n), known(n as u8))).collect();
+        Cache::default().save(&path, first.clone()).unwrap();
+        let loaded = Cache::load(&path).unwrap();
+        assert!(first.iter().all(|(key, value)| loaded.find(*key) == Some(*value)));
+        // A newer state of one file, and a new one.
+        loaded.save(&path, vec![((7, 9, 9), known(255)), ((1000, 1, 1), known(3))]).unwrap();
+        let loaded = Cache::load(&path).unwrap();
+        assert_eq!((loaded.find((7, 9, 9)), loaded.find((7, 1, 1))), (Some(known(255)), None));
+        assert_eq!((loaded.find((14, 2, 2)), loaded.find((1000, 1, 1))), (Some(known(2)), Some(known(3))));
+        let good = fs_err::read(&path).unwrap();
+        for cut in [0, 5, 23, 24, 100, good.len() - 1] {
+            fs_err::write(&path, &good[..cut]).unwrap();
+            assert!(Cache::load(&path).is_err() || cut == 24 && good.len() == 24, "{cut}");
+        }
+        for position in [0, 9, 24, good.len() - 1] {
+            let mut bad = good.clone();
+            bad[position] ^= 1;
+            fs_err::write(&path, &bad).unwrap();
+            assert!(Cache::load(&path).is_err(), "{position}");
+        }
+    }
+}

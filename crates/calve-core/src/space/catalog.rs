@@ -1,0 +1,234 @@
+//! The regular files below several paths, in little memory: about 70 bytes each with a short name.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FileType, Stat};
+
+use super::measure;
+use super::volumes::Volume;
+use super::walk::{Here, Visit, full_path};
+use crate::source::Source;
+use crate::sys;
+use crate::tree::node::Node;
+
+/// One file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    pub(super) inode: u64,
+    pub(super) size: u64,
+    /// From the modification and change times.
+    pub(super) stamp: u64,
+    /// From the path below its root: equal for files of the same place in two trees.
+    pub(super) path_hash: u64,
+    directory: u32,
+    name: u32,
+    part: u16,
+    pub(super) root: u16,
+    pub(super) device: u16,
+    pub(super) file_system: u16,
+}
+
+struct Directory {
+    root: u16,
+    node: Arc<Node>,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Catalog {
+    pub(super) items: Vec<Item>,
+    directories: Vec<Directory>,
+    names: Vec<Vec<u8>>,
+}
+
+/// What the workers have in common.
+#[derive(Default)]
+pub(super) struct Collecting {
+    directories: Mutex<Vec<Directory>>,
+}
+
+pub(super) struct Collector<'a> {
+    shared: &'a Collecting,
+    min_size: u64,
+    items: Vec<Item>,
+    names: Vec<u8>,
+    directory: u32,
+    directory_hash: u64,
+    /// Regular files seen, of any size.
+    pub(super) files: u64,
+    /// Those on file systems that cannot share after the fact.
+    pub(super) elsewhere: u64,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(shared: &'a Collecting, min_size: u64) -> Self {
+        Self {
+            shared,
+            min_size,
+            items: Vec::new(),
+            names: Vec::new(),
+            directory: u32::MAX,
+            directory_hash: 0,
+            files: 0,
+            elsewhere: 0,
+        }
+    }
+
+    fn enter(&mut self, here: &Here<'_>) {
+        let mut directories = self.shared.directories.lock().unwrap_or_else(PoisonError::into_inner);
+        self.directory = directories.len() as u32;
+        directories.push(Directory { root: here.root as u16, node: Arc::clone(here.node) });
+        drop(directories);
+        self.directory_hash = hash(0, here.node.path().as_os_str().as_bytes());
+    }
+}
+
+impl Visit for Collector<'_> {
+    fn directory(&mut self, here: &Here<'_>, _stat: &Stat) {
+        self.enter(here);
+    }
+
+    fn entry(&mut self, here: &Here<'_>, name: &CStr, stat: &Stat) {
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return;
+        }
+        self.files += 1;
+        let size = measure::size(stat);
+        if size < self.min_size || size == 0 || measure::allocated(stat) == 0 {
+            return;
+        }
+        if !can_share(here.volume) {
+            self.elsewhere += 1;
+            return;
+        }
+        if self.directory == u32::MAX {
+            // A path that is a file.
+            self.enter(here);
+        }
+        self.items.push(Item {
+            inode: stat.st_ino,
+            size,
+            stamp: stamp(stat),
+            path_hash: hash(self.directory_hash, name.to_bytes()),
+            directory: self.directory,
+            name: self.names.len() as u32,
+            part: 0,
+            root: here.root as u16,
+            device: here.volume.device as u16,
+            file_system: here.volume.file_system as u16,
+        });
+        self.names.extend_from_slice(name.to_bytes_with_nul());
+    }
+}
+
+pub(super) fn can_share(volume: &Volume) -> bool {
+    volume.most_bytes_per_dedupe.is_some()
+}
+
+impl Catalog {
+    pub(super) fn new(collectors: Vec<Collector<'_>>, shared: &Collecting) -> Self {
+        let mut catalog = Self::default();
+        catalog.items.reserve_exact(collectors.iter().map(|collector| collector.items.len()).sum());
+        for (part, collector) in collectors.into_iter().enumerate() {
+            catalog.items.extend(collector.items.iter().map(|item| Item { part: part as u16, ..*item }));
+            catalog.names.push(collector.names);
+        }
+        catalog.directories = std::mem::take(&mut *shared.directories.lock().unwrap_or_else(PoisonError::into_inner));
+        catalog
+    }
+
+    pub(super) fn name(&self, item: &Item) -> &CStr {
+        let names = self.names.get(usize::from(item.part)).map_or(&[][..], Vec::as_slice);
+        CStr::from_bytes_until_nul(&names[item.name as usize..]).unwrap_or_default()
+    }
+
+    /// For messages.
+    pub(super) fn path(&self, item: &Item, roots: &[Source]) -> PathBuf {
+        let directory = &self.directories[item.directory as usize];
+        let mut below = directory.node.path();
+        below.push(Path::new(OsStr::from_bytes(self.name(item).to_bytes())));
+        full_path(&roots[usize::from(directory.root)], &below)
+    }
+
+    /// Where it is in the order of the walk: files of one directory are together.
+    pub(super) fn directory(&self, item: &Item) -> u32 {
+        item.directory
+    }
+}
+
+/// Opens files of a catalog: one per thread. Keeps some directories open.
+pub(super) struct Opener<'a> {
+    catalog: &'a Catalog,
+    roots: &'a [Source],
+    kept: Vec<(u32, OwnedFd)>,
+    next: usize,
+}
+
+impl<'a> Opener<'a> {
+    const KEPT: usize = 12;
+
+    pub(super) fn new(catalog: &'a Catalog, roots: &'a [Source]) -> Self {
+        Self { catalog, roots, kept: Vec::new(), next: 0 }
+    }
+
+    /// `None` when it is not what it was when the catalog was made.
+    pub(super) fn open(&mut self, item: &Item) -> sys::Result<Option<OwnedFd>> {
+        let name: CString = self.catalog.name(item).to_owned();
+        let directory = self.directory(item.directory)?;
+        let file = measure::open(directory, &name)?;
+        let stat = rustix::fs::fstat(&file)?;
+        let same = stat.st_ino == item.inode
+            && measure::size(&stat) == item.size
+            && stamp(&stat) == item.stamp
+            && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        Ok(same.then_some(file))
+    }
+
+    fn directory(&mut self, number: u32) -> sys::Result<std::os::fd::BorrowedFd<'_>> {
+        let found = match self.kept.iter().position(|(kept, _)| *kept == number) {
+            Some(found) => found,
+            None => {
+                let directory = &self.catalog.directories[number as usize];
+                let root = self.roots[usize::from(directory.root)].directory();
+                let opened = directory.node.open(root, sys::PATH_ONLY)?;
+                if self.kept.len() < Self::KEPT {
+                    self.kept.push((number, opened));
+                    self.kept.len() - 1
+                } else {
+                    self.next = (self.next + 1) % Self::KEPT;
+                    self.kept[self.next] = (number, opened);
+                    self.next
+                }
+            }
+        };
+        Ok(self.kept[found].1.as_fd())
+    }
+}
+
+/// Changes when a file does.
+fn stamp(stat: &Stat) -> u64 {
+    #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
+    let parts = [stat.st_mtime as u64, stat.st_mtime_nsec as u64, stat.st_ctime as u64, stat.st_ctime_nsec as u64];
+    parts.into_iter().fold(0x9e37_79b9_7f4a_7c15, mix)
+}
+
+fn hash(start: u64, bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(8).map(|part| {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        u64::from_le_bytes(word)
+    });
+    mix(words.fold(start, mix), bytes.len() as u64)
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+fn mix(state: u64, word: u64) -> u64 {
+    let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,246 @@
+//! Sharing what several files hold alike. Only FIDEDUPERANGE is used: the kernel compares both sides under its locks, so that
+//! nothing but the place of the bytes can change, whatever other programs do at the same time.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::apply::Sharing;
+use super::cache::{self, Cache, Known};
+use super::catalog::{Catalog, Collecting, Collector, can_share};
+use super::find::{Finder, Method};
+use super::volumes::{Volume, Volumes};
+use super::walk::{Troubles, Walk};
+use crate::error::Error;
+use crate::options::Mounts;
+use crate::progress::{Cancel, Progress};
+use crate::report::{Skipped, Warning};
+use crate::source::Source;
+use crate::sys;
+use crate::tree::pool::thread_count;
+
+/// Whether to share, or only to find out what could be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Apply {
+    /// Share.
+    #[default]
+    Yes,
+    /// Say what would be shared. Nothing changes.
+    DryRun,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Granularity {
+    /// Whole files.
+    #[default]
+    Files,
+    /// Whole files, and then equal ranges of 64 KiB and more inside different files.
+    Blocks,
+}
+
+/// How to share. `DedupeOptions::default()` is what most callers want.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct DedupeOptions {
+    /// Whether to share at all.
+    pub apply: Apply,
+    /// Whole files, or parts of them too.
+    pub granularity: Granularity,
+    /// Smaller files are left alone.
+    pub min_size: u64,
+    /// Trees to share with: nothing in them changes its place, and only what is also in one of them is shared.
+    pub against: Vec<PathBuf>,
+    /// A directory that keeps what was found out about files for the next run.
+    pub cache: Option<PathBuf>,
+    /// Whether to go into other file systems below a path.
+    pub mounts: Mounts,
+    /// Worker threads.
+    pub threads: Option<NonZeroUsize>,
+    /// Counters that another thread may read: entries walked and files dealt with, bytes read.
+    pub progress: Arc<Progress>,
+    /// Ends it early: what is shared by then stays so, and what was found out is kept.
+    pub cancel: Cancel,
+}
+
+/// Files that were left alone for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftAlone {
+    /// In a few words.
+    pub reason: &'static str,
+    /// How many.
+    pub files: u64,
+    /// The first of them.
+    pub first_path: PathBuf,
+}
+
+/// What was shared, and what was not.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct DedupeReport {
+    /// Regular files found.
+    pub files: u64,
+    /// Those whose contents were read and hashed.
+    pub hashed_files: u64,
+    /// The bytes of these.
+    pub hashed_bytes: u64,
+    /// Sets of files that hold the same.
+    pub groups: u64,
+    /// Files that share now, and did not, or not wholly, before. In a dry run: that would be tried.
+    pub shared_files: u64,
+    /// Bytes that lie in a common place now and did not before, from the files' extents before and after. In a dry run: those that
+    /// would be asked for.
+    pub shared_bytes: u64,
+    /// Files that shared already.
+    pub already_files: u64,
+    /// Files of the same path and size that hold something else (only with [`crate::reshare`]).
+    pub differing_files: u64,
+    /// Ranges shared inside different files.
+    pub shared_ranges: u64,
+    /// Free space that was won, by statvfs(3) before and after. Other programs move it too. `None` in a dry run.
+    pub gained_bytes: Option<i64>,
+    /// What was left alone, and why.
+    pub left_alone: Vec<LeftAlone>,
+    /// Entries that could not be looked at.
+    pub unreadable: u64,
+    /// The first 1,000 of them.
+    pub skipped: Vec<Skipped>,
+    /// What else should be known.
+    pub warnings: Vec<Warning>,
+    /// From the call to its return.
+    pub elapsed: Duration,
+}
+
+/// Finds files below `paths` that hold the same, and makes them share their extents.
+///
+/// Contents, times, modes, attributes and owners stay as they are. btrfs and XFS can do this; elsewhere it fails with
+/// [`Error::NoDedupe`].
+pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<DedupeReport, Error> {
+    let against = options.against.iter().map(PathBuf::as_path);
+    let roots: Vec<&Path> = against.chain(paths.iter().map(AsRef::as_ref)).collect();
+    run(&roots, options, Method::Contents)
+}
+
+/// Makes the files of `dst` share again with those of the same path in `src`, where they hold the same. Nothing is hashed.
+///
+/// As [`dedupe`] with `src` to share with; `granularity` and `cache` are of no meaning.
+pub fn reshare(src: &Path, dst: &Path, options: &DedupeOptions) -> Result<DedupeReport, Error> {
+    let options = DedupeOptions {
+        against: vec![src.to_path_buf()],
+        granularity: Granularity::Files,
+        cache: None,
+        ..options.clone()
+    };
+    run(&[src, dst], &options, Method::Paths)
+}
+
+fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<DedupeReport, Error> {
+    let begin = Instant::now();
+    let roots = paths.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let (volumes, troubles, collecting) = (Volumes::default(), Troubles::default(), Collecting::default());
+    let threads = thread_count(options.threads);
+    for root in &roots {
+        refuse_where_impossible(root, &volumes)?;
+    }
+    let walk = Walk {
+        roots: &roots,
+        volumes: &volumes,
+        threads,
+        mounts: options.mounts,
+        progress: &options.progress,
+        cancel: &options.cancel,
+        troubles: &troubles,
+    };
+    let collectors = walk.run(|| Collector::new(&collecting, options.min_size))?;
+    let mut report =
+        DedupeReport { files: collectors.iter().map(|collector| collector.files).sum(), ..DedupeReport::default() };
+    let elsewhere: u64 = collectors.iter().map(|collector| collector.elsewhere).sum();
+    let mut catalog = Catalog::new(collectors, &collecting);
+    let all = volumes.all();
+    let used: Vec<&Arc<Volume>> = all.iter().filter(|volume| can_share(volume)).collect();
+    let caches = load_caches(&all, options, &mut report);
+    let known = Finder::order(&mut catalog, |item| caches[usize::from(item.device)].find(cache::key(item)));
+    let free =
+        |used: &[&Arc<Volume>]| used.iter().filter(|one| one.device == one.file_system).map(|one| free(one)).sum();
+    if options.apply == Apply::Yes {
+        // What waits in memory has no place yet, and would be written file by file.
+        for volume in &used {
+            let _ = sys::sync_file_system(volume.directory());
+        }
+    }
+    let before: i64 = free(&used);
+    let mut finder = Finder { catalog: &catalog, roots: &roots, volumes: &all, options, threads, known, method };
+    let mut sharing = Sharing::new(catalog.items.len(), elsewhere);
+    finder.find_and_share(&mut sharing);
+    save_caches(&all, &caches, &finder, options, &mut report);
+    if options.apply == Apply::Yes && sharing.shared_files() > 0 {
+        for volume in used.iter().filter(|volume| volume.rules == sys::SpaceRules::Btrfs) {
+            // What was freed counts as free only then.
+            let _ = sys::sync_file_system(volume.directory());
+        }
+    }
+    if options.apply == Apply::Yes {
+        report.gained_bytes = Some(free(&used) - before);
+    }
+    sharing.tell(&finder, &mut report);
+    if options.cancel.is_cancelled() {
+        return Err(Error::Interrupted);
+    }
+    (report.unreadable, report.skipped) = troubles.take();
+    report.elapsed = begin.elapsed();
+    Ok(report)
+}
+
+fn free(volume: &Volume) -> i64 {
+    volume.free_bytes().and_then(|bytes| i64::try_from(bytes).ok()).unwrap_or(0)
+}
+
+fn refuse_where_impossible(root: &Source, volumes: &Volumes) -> Result<(), Error> {
+    let failed = |errno| Error::io("stat", root.path(), errno);
+    let stat = rustix::fs::fstat(root.directory()).map_err(failed)?;
+    let volume = volumes.of(root.directory(), &stat, || root.path().to_path_buf()).map_err(failed)?;
+    if can_share(&volume) {
+        return Ok(());
+    }
+    let file_system = sys::file_system_name(root.directory());
+    Err(Error::NoDedupe { path: root.path().to_path_buf(), file_system })
+}
+
+fn load_caches(volumes: &[Arc<Volume>], options: &DedupeOptions, report: &mut DedupeReport) -> Vec<Cache> {
+    let mut load = |volume: &Arc<Volume>| {
+        let path = cache::file_name(options.cache.as_ref()?, volume);
+        match Cache::load(&path) {
+            Ok(cache) => Some(cache),
+            Err(why) => {
+                let message = format!("what earlier runs found out is not used: {why}; it will be written anew");
+                report.warnings.push(Warning { code: "cache_unusable", path: Some(path), message });
+                None
+            }
+        }
+    };
+    volumes.iter().map(|volume| load(volume).unwrap_or_default()).collect()
+}
+
+fn save_caches(
+    volumes: &[Arc<Volume>],
+    caches: &[Cache],
+    finder: &Finder<'_>,
+    options: &DedupeOptions,
+    report: &mut DedupeReport,
+) {
+    let Some(directory) = &options.cache else { return };
+    for (volume, cache) in volumes.iter().zip(caches).filter(|(volume, _)| can_share(volume)) {
+        let items = finder.catalog.items.iter().zip(&finder.known);
+        let mine = items.filter(|(item, known)| u32::from(item.device) == volume.device && known.is_known());
+        let now: Vec<_> = mine.map(|(item, known)| (cache::key(item), *known)).collect();
+        if now.iter().all(|(key, known): &(_, Known)| cache.find(*key) == Some(*known)) {
+            continue;
+        }
+        let path = cache::file_name(directory, volume);
+        if let Err(error) = cache.save(&path, now) {
+            let message = format!("what was found out could not be kept for the next run: {error}");
+            report.warnings.push(Warning { code: "cache_not_written", path: Some(path), message });
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Finding files that hold the same: by size, by the same path in two trees, by hash.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::apply::Sharing;
+use super::cache::Known;
+use super::catalog::{Catalog, Item, Opener};
+use super::content::{Content, Reader};
+use super::dedupe::{Apply, DedupeOptions, Granularity};
+use super::parallel::for_each;
+use super::share::{INLINE, extents_of, place};
+use super::volumes::Volume;
+use super::walk::reason;
+use crate::source::Source;
+use crate::sys::SpaceRules;
+
+/// How files that hold the same are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    /// By what they hold.
+    Contents,
+    /// By their paths below their roots; the kernel says whether they hold the same.
+    Paths,
+}
+
+pub(super) struct Finder<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) roots: &'a [Source],
+    pub(super) volumes: &'a [Arc<Volume>],
+    pub(super) options: &'a DedupeOptions,
+    pub(super) threads: usize,
+    /// What is known of each item.
+    pub(super) known: Vec<Known>,
+    pub(super) method: Method,
+}
+
+/// Files that hold the same, or are taken to: numbers of items, the one to share with first.
+pub(super) type Group = Vec<u32>;
+
+/// Larger files are told apart by their beginnings first.
+const SMALL: u64 = 64 * 1024;
+/// btrfs keeps nothing longer in its metadata.
+const LONGEST_INLINE: u64 = 4096;
+
+fn class(item: &Item) -> (u16, u64) {
+    (item.file_system, item.size)
+}
+
+/// Contents that are only known to be those of one group: not a hash, which would have the lowest bit set.
+fn is_placeholder(known: &Known) -> bool {
+    known.is_known() && known.content[0] & 1 == 0
+}
+
+impl<'a> Finder<'a> {
+    /// Sorts the items so that those that may be alike are together, each inode once, and says what is known of them.
+    pub(super) fn order(catalog: &mut Catalog, known: impl Fn(&Item) -> Option<Known>) -> Vec<Known> {
+        let items = &mut catalog.items;
+        items.sort_unstable_by_key(|item| (class(item), item.device, item.inode, item.root));
+        items.dedup_by_key(|item| (item.device, item.inode));
+        items.sort_unstable_by_key(|item| (class(item), item.path_hash, item.root));
+        items.iter().map(|item| known(item).unwrap_or_default()).collect()
+    }
+
+    pub(super) fn stopped(&self) -> bool {
+        self.options.cancel.is_cancelled()
+    }
+
+    pub(super) fn find_and_share(&mut self, sharing: &mut Sharing) {
+        let classes = self.classes();
+        let groups = match self.method {
+            Method::Paths => self.teams(&classes),
+            Method::Contents => {
+                let mut leaders = HashMap::new();
+                let mut to_hash = Vec::new();
+                for class in &classes {
+                    self.plan(class.clone(), &mut leaders, &mut to_hash);
+                }
+                self.hash(to_hash, sharing);
+                self.groups(&classes, &leaders)
+            }
+        };
+        sharing.run(self, groups);
+        let differing = sharing.take_differing();
+        if self.method == Method::Contents && !differing.is_empty() {
+            self.second_round(&classes, differing, sharing);
+        }
+        if self.options.granularity == Granularity::Blocks && !self.stopped() {
+            super::blocks::share_blocks(self, sharing);
+        }
+    }
+
+    /// Ranges of items of one size: two or more.
+    fn classes(&self) -> Vec<std::ops::Range<usize>> {
+        let items = &self.catalog.items;
+        let mut classes = Vec::new();
+        let mut begin = 0;
+        for end in 1..=items.len() {
+            if end == items.len() || class(&items[end]) != class(&items[begin]) {
+                if end - begin > 1 {
+                    classes.push(begin..end);
+                }
+                begin = end;
+            }
+        }
+        classes
+    }
+
+    /// Items of one path.
+    fn teams(&self, classes: &[std::ops::Range<usize>]) -> Vec<Group> {
+        let items = &self.catalog.items;
+        let mut teams = Vec::new();
+        for class in classes {
+            let range = &items[class.clone()];
+            let mut begin = class.start;
+            for team in range.chunk_by(|a, b| a.path_hash == b.path_hash) {
+                if team.len() > 1 && team[0].root != team[team.len() - 1].root {
+                    teams.push((begin as u32..(begin + team.len()) as u32).collect());
+                }
+                begin += team.len();
+            }
+        }
+        teams
+    }
+
+    /// Decides who of a class is hashed, and who is taken to hold the same as the file of the same path in another tree.
+    fn plan(&mut self, class: std::ops::Range<usize>, leaders: &mut HashMap<u32, u32>, to_hash: &mut Vec<u32>) {
+        let first = self.known[class.start];
+        if first.is_known() && self.known[class.clone()].iter().all(|known| known.content == first.content) {
+            return;
+        }
+        let dry = self.options.apply == Apply::DryRun;
+        let mut alone = Vec::new();
+        let mut begin = class.start;
+        let mut hashed = false;
+        for team in self.catalog.items[class.clone()].chunk_by(|a, b| a.path_hash == b.path_hash) {
+            let range = begin..begin + team.len();
+            begin = range.end;
+            for index in range.clone() {
+                if is_placeholder(&self.known[index]) && self.known[index].place != INLINE {
+                    self.known[index].content = Content::default();
+                }
+            }
+            let leader = range.clone().find(|&index| self.known[index].is_known()).unwrap_or(range.start);
+            hashed |= self.known[leader].is_known();
+            for index in range {
+                if self.known[index].is_known() {
+                    continue;
+                }
+                if index == leader || dry {
+                    alone.push(index as u32);
+                } else {
+                    leaders.insert(index as u32, leader as u32);
+                }
+            }
+        }
+        // One path alone: nobody to tell it from.
+        if alone.len() > 1 || hashed {
+            to_hash.append(&mut alone);
+        }
+    }
+
+    /// Reads and hashes files, in the order in which they lie in their directories.
+    fn hash(&mut self, mut wanted: Vec<u32>, sharing: &mut Sharing) {
+        let catalog = self.catalog;
+        wanted.sort_unstable_by_key(|&index| catalog.directory(&catalog.items[index as usize]));
+        let (large, mut whole): (Vec<u32>, Vec<u32>) =
+            wanted.into_iter().partition(|&index| catalog.items[index as usize].size > SMALL);
+        let beginnings = self.read(&large, sharing, true);
+        let mut counts: HashMap<((u16, u64), Content), u32> = HashMap::new();
+        for (index, known) in &beginnings {
+            *counts.entry((class(&catalog.items[*index as usize]), known.content)).or_default() += 1;
+        }
+        // A class with a hash that is known already has to be hashed wholly: beginnings are not kept.
+        let mut with_hash: HashMap<(u16, u64), bool> = HashMap::new();
+        for (item, known) in catalog.items.iter().zip(&self.known).filter(|(item, _)| item.size > SMALL) {
+            *with_hash.entry(class(item)).or_default() |= known.is_known();
+        }
+        whole.extend(beginnings.iter().filter_map(|(index, known)| {
+            let class = class(&catalog.items[*index as usize]);
+            let needed = counts[&(class, known.content)] > 1 || with_hash.get(&class) == Some(&true);
+            needed.then_some(*index)
+        }));
+        for (index, known) in self.read(&whole, sharing, false) {
+            self.known[index as usize] = known;
+        }
+    }
+
+    fn read(&self, wanted: &[u32], sharing: &mut Sharing, beginning: bool) -> Vec<(u32, Known)> {
+        /// Files that share all their extents need to be read once.
+        type Seen = HashMap<(u16, u64, Vec<(u64, u64)>), Content>;
+        let seen: Mutex<Seen> = Mutex::default();
+        struct Worker<'a> {
+            opener: Opener<'a>,
+            reader: Reader,
+            found: Vec<(u32, Known)>,
+            left: Vec<(u32, &'static str)>,
+            hashed: (u64, u64),
+        }
+        let state = || Worker {
+            opener: Opener::new(self.catalog, self.roots),
+            reader: Reader::new(),
+            found: Vec::new(),
+            left: Vec::new(),
+            hashed: (0, 0),
+        };
+        let work = |worker: &mut Worker<'_>, at: usize| {
+            let index = wanted[at];
+            let item = &self.catalog.items[index as usize];
+            let file = match worker.opener.open(item) {
+                Ok(Some(file)) => file,
+                Ok(None) => return worker.left.push((index, "it changed meanwhile")),
+                Err(errno) => return worker.left.push((index, reason(errno))),
+            };
+            let btrfs = self.volumes[usize::from(item.device)].rules == SpaceRules::Btrfs;
+            let mut lies = Vec::new();
+            if !beginning
+                && (btrfs && item.size <= LONGEST_INLINE || item.size > SMALL)
+                && let Ok(extents) = extents_of(file.as_fd())
+            {
+                if place(&extents) == INLINE {
+                    // Not a hash, and nobody else's: it will be in no group.
+                    let mut content = Content::default();
+                    content[8..].copy_from_slice(&item.inode.to_le_bytes());
+                    content[1] = 1;
+                    worker.found.push((index, Known { content, place: INLINE }));
+                    return;
+                }
+                if item.size > SMALL && extents.iter().all(|extent| extent.shared && extent.placed) {
+                    lies = extents.iter().map(|extent| (extent.logical, extent.physical)).collect();
+                    let key = (item.file_system, item.size, std::mem::take(&mut lies));
+                    let known = seen.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+                    if let Some(content) = known {
+                        worker.found.push((index, Known { content, place: 0 }));
+                        return;
+                    }
+                    lies = key.2;
+                }
+            }
+            let content = match beginning {
+                true => worker.reader.beginning(file.as_fd()).map(Some),
+                false => worker.reader.whole(file.as_fd(), item.size, || self.stopped()),
+            };
+            match content {
+                Ok(Some(content)) => {
+                    worker.found.push((index, Known { content, place: 0 }));
+                    if !beginning {
+                        worker.hashed = (worker.hashed.0 + 1, worker.hashed.1 + item.size);
+                        self.options.progress.add(0, item.size);
+                    }
+                    if !lies.is_empty() {
+                        let key = (item.file_system, item.size, lies);
+                        seen.lock().unwrap_or_else(PoisonError::into_inner).insert(key, content);
+                    }
+                }
+                Ok(None) => worker.left.push((index, "it changed meanwhile")),
+                Err(_) if self.stopped() => {}
+                Err(errno) => worker.left.push((index, reason(errno))),
+            }
+        };
+        let mut found = Vec::new();
+        for worker in for_each(self.threads, wanted.len(), || self.stopped(), state, work) {
+            found.extend(worker.found);
+            sharing.leave(worker.left);
+            sharing.hashed.0 += worker.hashed.0;
+            sharing.hashed.1 += worker.hashed.1;
+        }
+        found
+    }
+
+    /// Puts together what holds the same.
+    fn groups(&self, classes: &[std::ops::Range<usize>], leaders: &HashMap<u32, u32>) -> Vec<Group> {
+        let mut groups = Vec::new();
+        let mut class_members: Vec<(Content, u32, u32)> = Vec::new();
+        for class in classes {
+            class_members.clear();
+            for index in class.clone() {
+                let leader = leaders.get(&(index as u32)).map_or(index, |leader| *leader as usize);
+                // What was not hashed has only the files of its own path.
+                let alone = if self.known[leader].is_known() { u32::MAX } else { leader as u32 };
+                class_members.push((self.known[leader].content, alone, index as u32));
+            }
+            class_members.sort_unstable();
+            for group in class_members.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+                if group.len() > 1 {
+                    groups.push(group.iter().map(|(.., index)| *index).collect());
+                }
+            }
+        }
+        groups
+    }
+
+    /// Files that did not hold what the file of the same path holds are hashed, and get another chance.
+    fn second_round(&mut self, classes: &[std::ops::Range<usize>], mut differing: Vec<u32>, sharing: &mut Sharing) {
+        differing.sort_unstable();
+        let mut again = Vec::new();
+        let mut to_hash = Vec::new();
+        for range in classes {
+            let first = differing.partition_point(|&index| (index as usize) < range.start);
+            if differing.get(first).is_none_or(|&index| index as usize >= range.end) {
+                continue;
+            }
+            for index in range.clone() {
+                if !self.known[index].is_known()
+                    || is_placeholder(&self.known[index]) && self.known[index].place != INLINE
+                {
+                    let place = self.known[index].place;
+                    self.known[index] = Known { place, ..Known::default() };
+                    to_hash.push(index as u32);
+                }
+            }
+            again.push(range.clone());
+        }
+        let places: Vec<_> = to_hash.iter().map(|&index| (index, self.known[index as usize].place)).collect();
+        self.hash(to_hash, sharing);
+        for (index, place) in places {
+            if self.known[index as usize].place == 0 {
+                self.known[index as usize].place = place;
+            }
+        }
+        let groups = self.groups(&again, &HashMap::new());
+        sharing.run(self, groups);
+        // They were compared a second time, and changed in between.
+        let left = sharing.take_differing().into_iter().map(|index| (index, "it changed meanwhile")).collect();
+        sharing.leave(left);
+    }
+}

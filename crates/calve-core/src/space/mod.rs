@@ -1,0 +1,23 @@
+//! What trees take up on the disk, what deleting them would free, and sharing what is stored more than once.
+
+mod apply;
+mod blocks;
+mod cache;
+mod catalog;
+mod content;
+mod dedupe;
+mod find;
+mod inodes;
+mod ledger;
+mod measure;
+mod parallel;
+mod share;
+mod sweep;
+mod tally;
+mod usage;
+mod verdict;
+mod volumes;
+mod walk;
+
+pub use dedupe::{Apply, DedupeOptions, DedupeReport, Granularity, LeftAlone, dedupe, reshare};
+pub use usage::{DiskUsage, DiskUsageOptions, PathUsage, Usage, disk_usage};

@@ -1,0 +1,127 @@
+//! Sharing the extents of one file with another that holds the same: the kernel compares, and this measures what came of it.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::IFlags;
+use rustix::io::Errno;
+
+use crate::sys::{self, Extent};
+
+/// The extents of an open file.
+pub(super) fn extents_of(file: BorrowedFd<'_>) -> sys::Result<Vec<Extent>> {
+    let mut extents = Vec::new();
+    sys::extents(file, 0, |extent| {
+        extents.push(*extent);
+        true
+    })?;
+    Ok(extents)
+}
+
+/// A file's place on the disk, by its first extent. Zero when it has none.
+pub(super) fn place(extents: &[Extent]) -> u64 {
+    match extents.first() {
+        Some(first) if first.inline => INLINE,
+        Some(first) if first.placed => first.physical,
+        _ => 0,
+    }
+}
+
+/// The place of contents that are kept in the metadata.
+pub(super) const INLINE: u64 = 1;
+
+/// How many bytes of two files lie in the same place.
+pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
+    let (mut i, mut j, mut common) = (0, 0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let (x_end, y_end) = (x.logical + x.length, y.logical + y.length);
+        let overlap = x_end.min(y_end).saturating_sub(x.logical.max(y.logical));
+        let same = match x.encoded || y.encoded {
+            // Of compressed ones only the beginning is known.
+            true => x.physical == y.physical,
+            false => x.physical.wrapping_sub(x.logical) == y.physical.wrapping_sub(y.logical),
+        };
+        if overlap > 0 && x.placed && y.placed && same {
+            common += overlap;
+        }
+        if x_end <= y_end { i += 1 } else { j += 1 }
+    }
+    common
+}
+
+/// The bytes of a file that have a place.
+pub(super) fn placed_bytes(extents: &[Extent]) -> u64 {
+    extents.iter().filter(|extent| extent.placed).map(|extent| extent.length).sum()
+}
+
+/// What became of one file.
+pub(super) enum Shared {
+    /// So many bytes more than before lie where the source's lie; and its place.
+    Now(u64, u64),
+    /// They did already.
+    Already(u64),
+    Differs,
+}
+
+/// Makes `dst` use the extents of `src` as far as they hold the same, by whole ranges of `dst` that are not holes.
+pub(super) fn share(
+    src: BorrowedFd<'_>,
+    src_extents: &[Extent],
+    dst: BorrowedFd<'_>,
+    size: u64,
+    most: u64,
+    stopped: impl Fn() -> bool,
+) -> Result<Shared, Errno> {
+    let before = extents_of(dst)?;
+    let common = common_bytes(src_extents, &before);
+    if common == placed_bytes(&before) && !before.is_empty() {
+        return Ok(Shared::Already(place(&before)));
+    }
+    let mut differs = false;
+    let mut at = 0;
+    'file: while at < before.len() {
+        // Neighbours are asked for together.
+        let begin = before[at].logical;
+        let mut end = begin;
+        while at < before.len() && before[at].logical == end {
+            end += before[at].length;
+            at += 1;
+        }
+        let end = end.min(size);
+        let mut position = begin;
+        while position < end {
+            if stopped() {
+                break 'file;
+            }
+            let length = (end - position).min(most);
+            if !sys::dedupe_range(src, position, length, dst, position)? {
+                differs = true;
+                break 'file;
+            }
+            position += length;
+        }
+    }
+    // Its own word for how much it shared cannot be trusted.
+    let after = extents_of(dst)?;
+    let now = common_bytes(&extents_of(src)?, &after).saturating_sub(common);
+    if now == 0 {
+        return if differs { Ok(Shared::Differs) } else { Ok(Shared::Already(place(&after))) };
+    }
+    Ok(Shared::Now(now, place(&after)))
+}
+
+/// Why the kernel would not share a file's extents.
+pub(super) fn refusal(errno: Errno, src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> &'static str {
+    let flags = |file| rustix::fs::ioctl_getflags(file).unwrap_or(IFlags::empty());
+    match errno {
+        Errno::PERM if flags(dst).intersects(IFlags::IMMUTABLE | IFlags::APPEND) => "immutable or append-only",
+        Errno::PERM | Errno::ACCESS => "another owner's, and not writable",
+        Errno::TXTBSY => "in use as swap",
+        Errno::INVAL if (flags(src) ^ flags(dst)).contains(IFlags::NOCOW) => "one has copy-on-write turned off",
+        Errno::INVAL => "refused by the file system",
+        Errno::NOSPC | Errno::DQUOT => "no space left for the file system's own notes",
+        Errno::ROFS => "the file system is read-only",
+        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => "the file system cannot share blocks after the fact",
+        Errno::XDEV => "another file system",
+        _ => super::walk::reason(errno),
+    }
+}

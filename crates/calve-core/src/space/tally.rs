@@ -1,0 +1,293 @@
+//! Adding up what a walk finds: per path, by each worker on its own.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use super::inodes::Inodes;
+use super::ledger::{Ledger, Use};
+use super::measure::{self, Measured, Range, allocated, size};
+use super::usage::Usage;
+use super::volumes::Volume;
+use super::walk::{Here, Troubles, Visit, full_path, reason};
+use crate::error::Error;
+use crate::source::Source;
+use crate::sys::{self, SpaceRules};
+use crate::tree::node::Node;
+
+/// What the workers have in common.
+pub(super) struct Shared<'a> {
+    roots: &'a [Source],
+    troubles: &'a Troubles,
+    pub(super) ledger: Mutex<Ledger>,
+    /// Files with several names, which are counted when all their names have been seen.
+    links: Mutex<HashMap<(u32, u64), Link>>,
+    failed: Mutex<Option<Error>>,
+}
+
+struct Link {
+    volume: Arc<Volume>,
+    root: usize,
+    node: Arc<Node>,
+    name: CString,
+    stat: Stat,
+    /// Path, and how many names were seen there.
+    seen: Vec<(usize, u64)>,
+}
+
+/// The figures of one path.
+#[derive(Default, Clone)]
+pub(super) struct Sum {
+    pub(super) usage: Usage,
+    /// By file system.
+    pub(super) data: Vec<Range>,
+    pub(super) other: Range,
+    /// Bytes of items in the trees of btrfs file systems, by file system.
+    pub(super) items: Vec<u64>,
+    pub(super) inodes: Inodes,
+}
+
+impl Sum {
+    fn add(&mut self, volume: &Volume, measured: &Measured) {
+        let slot = volume.file_system as usize;
+        if self.data.len() <= slot {
+            self.data.resize(slot + 1, Range::default());
+            self.items.resize(slot + 1, 0);
+        }
+        self.data[slot].add(measured.data);
+        self.other.add(measured.other);
+        if volume.rules == SpaceRules::Btrfs {
+            self.items[slot] += measured.items;
+        }
+        self.usage.exclusive += measured.exclusive;
+        self.usage.inline += measured.inline;
+        self.usage.shared_outside_max += measured.unknown;
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        let (a, b) = (&mut self.usage, &other.usage);
+        a.files += b.files;
+        a.directories += b.directories;
+        a.others += b.others;
+        a.hard_links += b.hard_links;
+        a.apparent += b.apparent;
+        a.allocated += b.allocated;
+        a.exclusive += b.exclusive;
+        a.inline += b.inline;
+        a.shared_outside_min += b.shared_outside_min;
+        a.shared_outside_max += b.shared_outside_max;
+        self.data.resize(self.data.len().max(other.data.len()), Range::default());
+        self.items.resize(self.data.len().max(other.items.len()), 0);
+        self.data.iter_mut().zip(&other.data).for_each(|(a, b)| a.add(*b));
+        self.items.iter_mut().zip(&other.items).for_each(|(a, b)| *a += b);
+        self.other.add(other.other);
+        self.inodes.merge(&other.inodes);
+    }
+}
+
+/// One for each path, and a last one for what belongs to all of them together and to none alone.
+pub(super) struct Tally {
+    pub(super) sums: Vec<Sum>,
+    /// What belongs to a path alone and is not to be added to the total.
+    pub(super) alone: Vec<Sum>,
+}
+
+impl Tally {
+    pub(super) fn new(roots: usize) -> Self {
+        Self { sums: vec![Sum::default(); roots + 1], alone: vec![Sum::default(); roots] }
+    }
+
+    pub(super) fn merge(&mut self, sums: Vec<Sum>) {
+        self.sums.iter_mut().zip(&sums).for_each(|(a, b)| a.merge(b));
+    }
+}
+
+pub(super) struct Visitor<'a> {
+    shared: &'a Shared<'a>,
+    sums: Vec<Sum>,
+    uses: Vec<Use>,
+}
+
+/// How many extents are sorted in memory at a time.
+const IN_MEMORY: usize = 1 << 20;
+/// How many a worker collects before it takes the lock.
+const PER_WORKER: usize = 1 << 13;
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(roots: &'a [Source], troubles: &'a Troubles, scratch: Option<&Path>) -> Self {
+        let ledger = Mutex::new(Ledger::new(IN_MEMORY, scratch));
+        Self { roots, troubles, ledger, links: Mutex::default(), failed: Mutex::default() }
+    }
+
+    fn trouble(&self, root: usize, node: &Node, name: &CStr, errno: Errno) {
+        self.troubles.add(full_path(&self.roots[root], &node.path_of(name)), reason(errno));
+    }
+
+    fn add(&self, uses: &mut Vec<Use>) {
+        let added = self.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(uses);
+        if let Err(error) = added {
+            self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+
+    /// Counts the files with several names.
+    pub(super) fn charge_links(&self, tally: &mut Tally, nested: &[bool]) -> Result<(), Error> {
+        let links = std::mem::take(&mut *self.links.lock().unwrap_or_else(PoisonError::into_inner));
+        let roots = self.roots.len();
+        let mut uses = Vec::new();
+        for link in links.into_values() {
+            let tops: Vec<_> = link.seen.iter().filter(|(root, _)| !nested[*root]).collect();
+            let only = match tops.as_slice() {
+                [(root, _)] => Some(*root),
+                _ => None,
+            };
+            let in_all: u64 = tops.iter().map(|(_, seen)| seen).sum();
+            for &(root, seen) in &link.seen {
+                // In the total by way of the one path that has it, or on its own account.
+                let sum =
+                    if only == Some(root) || nested[root] { &mut tally.sums[root] } else { &mut tally.alone[root] };
+                self.charge(&link, sum, root as u32, seen, &mut uses);
+            }
+            if only.is_none() {
+                self.charge(&link, &mut tally.sums[roots], roots as u32, in_all, &mut uses);
+            }
+        }
+        self.add(&mut uses);
+        match self.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn charge(&self, link: &Link, sum: &mut Sum, root: u32, seen: u64, uses: &mut Vec<Use>) {
+        count(sum, &link.stat);
+        sum.usage.hard_links += seen - 1;
+        if seen < link.stat.st_nlink as u64 {
+            // Another name, elsewhere, keeps all of it.
+            sum.usage.shared_outside_min += allocated(&link.stat);
+            sum.usage.shared_outside_max += allocated(&link.stat);
+            return;
+        }
+        let source = &self.roots[link.root];
+        let directory = match link.node.open(source.directory(), sys::PATH_ONLY) {
+            Ok(directory) => directory,
+            Err(errno) => return self.trouble(link.root, &link.node, &link.name, errno),
+        };
+        let here = Here { root: link.root, node: &link.node, fd: directory.as_fd(), volume: &link.volume };
+        match measure_into(sum, &here, &link.name, &link.stat, root, uses) {
+            Ok(()) => {}
+            Err(errno) => self.trouble(link.root, &link.node, &link.name, errno),
+        }
+    }
+}
+
+fn count(sum: &mut Sum, stat: &Stat) {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {
+            sum.usage.files += 1;
+            sum.usage.apparent += size(stat);
+        }
+        _ => sum.usage.others += 1,
+    }
+    sum.usage.allocated += allocated(stat);
+}
+
+/// Adds an entry that goes when the path goes.
+fn measure_into(
+    sum: &mut Sum,
+    here: &Here<'_>,
+    name: &CStr,
+    stat: &Stat,
+    root: u32,
+    uses: &mut Vec<Use>,
+) -> Result<(), Errno> {
+    let volume = here.volume;
+    let every = volume.subvolume.is_some();
+    let measured = measure::entry(here.fd, name, stat, volume, every, |start, length, shared, encoded| {
+        uses.push(measure::use_of(volume, root, start, length, shared, encoded));
+    });
+    if matches!(volume.rules, SpaceRules::Btrfs | SpaceRules::Xfs) {
+        sum.inodes.insert(volume.device, stat.st_ino);
+    }
+    match measured {
+        Ok(measured) => {
+            sum.add(volume, &measured);
+            Ok(())
+        }
+        Err(errno) => {
+            // Its extents cannot be seen: all of them may be shared, or none.
+            let blocks = allocated(stat);
+            let data = Range { min: 0, max: blocks };
+            sum.add(volume, &Measured { data, unknown: blocks, ..Measured::default() });
+            Err(errno)
+        }
+    }
+}
+
+impl<'a> Visitor<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>) -> Self {
+        let sums = vec![Sum::default(); shared.roots.len()];
+        Self { shared, sums, uses: Vec::with_capacity(PER_WORKER) }
+    }
+
+    pub(super) fn finish(mut self) -> Result<Vec<Sum>, Error> {
+        self.shared.add(&mut self.uses);
+        Ok(self.sums)
+    }
+
+    fn link(&self, here: &Here<'_>, name: &CStr, stat: &Stat) {
+        let mut links = self.shared.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let link = links.entry((here.volume.device, stat.st_ino)).or_insert_with(|| Link {
+            volume: Arc::clone(here.volume),
+            root: here.root,
+            node: Arc::clone(here.node),
+            name: name.to_owned(),
+            stat: *stat,
+            seen: Vec::new(),
+        });
+        match link.seen.iter_mut().find(|(root, _)| *root == here.root) {
+            Some((_, seen)) => *seen += 1,
+            None => link.seen.push((here.root, 1)),
+        }
+    }
+}
+
+impl Visit for Visitor<'_> {
+    fn directory(&mut self, here: &Here<'_>, stat: &Stat) {
+        let sum = &mut self.sums[here.root];
+        sum.usage.directories += 1;
+        sum.usage.allocated += allocated(stat);
+        let mut measured = Measured { items: measure::named_items(c""), ..Measured::default() };
+        match here.volume.rules {
+            SpaceRules::Btrfs => {}
+            SpaceRules::Unknown => measured.other.max = allocated(stat),
+            SpaceRules::Exact | SpaceRules::Xfs => {
+                measured.other = Range::exactly(allocated(stat));
+                measured.exclusive = allocated(stat);
+            }
+        }
+        sum.add(here.volume, &measured);
+        if here.volume.rules == SpaceRules::Xfs {
+            sum.inodes.insert(here.volume.device, stat.st_ino);
+        }
+    }
+
+    fn entry(&mut self, here: &Here<'_>, name: &CStr, stat: &Stat) {
+        if stat.st_nlink > 1 {
+            return self.link(here, name, stat);
+        }
+        let sum = &mut self.sums[here.root];
+        count(sum, stat);
+        if let Err(errno) = measure_into(sum, here, name, stat, here.root as u32, &mut self.uses) {
+            self.shared.trouble(here.root, here.node, name, errno);
+        }
+        if self.uses.len() >= PER_WORKER {
+            self.shared.add(&mut self.uses);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! From what was added up to what is said: how much is shared with whom, and what deleting frees.
+
+use std::sync::{Arc, PoisonError};
+
+use super::inodes::Inodes;
+use super::ledger::Use;
+use super::measure::Range;
+use super::sweep::sweep;
+use super::tally::{Shared, Sum, Tally};
+use super::usage::Usage;
+use super::volumes::{Volume, Volumes};
+use crate::error::Error;
+use crate::report::Warning;
+use crate::sys::{self, DiskExtents, SpaceRules};
+
+/// The usage of each path, and of all together.
+pub(super) fn verdict(
+    tally: Tally,
+    shared: &Shared<'_>,
+    volumes: &Volumes,
+    nested: &[bool],
+    all_seen: bool,
+) -> Result<(Vec<Usage>, Usage, Vec<Warning>), Error> {
+    let roots = nested.len();
+    let mut scopes = scopes(&tally, nested);
+    let inodes: Vec<Inodes> = scopes.iter_mut().map(|scope| std::mem::take(&mut scope.inodes)).collect();
+    let volumes = volumes.all();
+    let exact: Vec<bool> = (0..volumes.len() as u32).map(|number| is_exact(&volumes, number)).collect();
+    let mut ledger = shared.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sorted = ledger.sorted()?;
+    let mut extents: Vec<Option<ByExtent<'_>>> = volumes
+        .iter()
+        .zip(&exact)
+        .map(|(volume, exact)| exact.then(|| ByExtent::new(volume, &volumes, roots + 1)))
+        .collect();
+    let look_up = |one: &Use| match extents.get_mut(one.file_system as usize) {
+        Some(Some(by_extent)) => by_extent.look_up(one, &inodes),
+        _ => Ok(()),
+    };
+    sweep(&mut sorted, roots + 1, look_up, |piece| {
+        let in_all: u32 = (0..=roots).filter(|&root| root == roots || !nested[root]).map(|r| piece.uses[r]).sum();
+        let exact = exact.get(piece.file_system as usize) == Some(&true);
+        for (index, scope) in scopes.iter_mut().enumerate() {
+            let here = if index == roots { in_all } else { piece.uses[index] };
+            if here == 0 {
+                continue;
+            }
+            if here > 1 {
+                scope.usage.shared_within += piece.bytes;
+            }
+            if exact {
+                continue;
+            }
+            // Its only use here, although it is shared; or another of the paths uses it.
+            if all_seen && (here == 1 || in_all > here) {
+                scope.usage.shared_outside_min += piece.bytes;
+            } else {
+                scope.data[piece.file_system as usize].max += piece.bytes;
+            }
+            scope.usage.shared_outside_max += piece.bytes;
+        }
+    })?;
+    for (number, by_extent) in extents.into_iter().enumerate() {
+        let Some(by_extent) = by_extent else { continue };
+        for (scope, (frees, outside)) in scopes.iter_mut().zip(by_extent.frees.iter().zip(&by_extent.outside)) {
+            if let Some(slot) = scope.data.get_mut(number) {
+                *slot = Range::exactly(*frees);
+            }
+            scope.usage.shared_outside_min += outside;
+            scope.usage.shared_outside_max += outside;
+        }
+    }
+    let mut usages: Vec<Usage> =
+        scopes.into_iter().zip(&inodes).map(|(scope, inodes)| conclude(scope, inodes, &volumes)).collect();
+    let total = usages.pop().unwrap_or_default();
+    Ok((usages, total, warnings(&volumes)))
+}
+
+/// One for each path, and the last for all of them.
+fn scopes(tally: &Tally, nested: &[bool]) -> Vec<Sum> {
+    let roots = nested.len();
+    let mut all = tally.sums[roots].clone();
+    let mut scopes = Vec::with_capacity(roots + 1);
+    for root in 0..roots {
+        if !nested[root] {
+            all.merge(&tally.sums[root]);
+        }
+        let mut scope = tally.sums[root].clone();
+        scope.merge(&tally.alone[root]);
+        scopes.push(scope);
+    }
+    // Each path has an account for each file system.
+    scopes.push(all);
+    let slots = scopes.iter().map(|scope| scope.data.len()).max().unwrap_or(0);
+    for scope in &mut scopes {
+        scope.data.resize(slots, Range::default());
+        scope.items.resize(slots, 0);
+    }
+    scopes
+}
+
+/// Whether the extent tree tells all users of a file system's extents: it does unless snapshots share parts of the files' own trees.
+fn is_exact(volumes: &[Arc<Volume>], file_system: u32) -> bool {
+    let mut members = volumes.iter().filter(|volume| volume.file_system == file_system).peekable();
+    members.peek().is_some() && members.all(|volume| volume.subvolume.is_some())
+}
+
+/// Looks up who uses the extents that were met.
+struct ByExtent<'a> {
+    extents: DiskExtents<'a>,
+    volume: &'a Volume,
+    /// Subvolumes, and the devices by which they are known.
+    subvolumes: Vec<(u64, u32)>,
+    /// Everything before has been dealt with.
+    done: u64,
+    frees: Vec<u64>,
+    outside: Vec<u64>,
+}
+
+impl<'a> ByExtent<'a> {
+    fn new(volume: &'a Arc<Volume>, volumes: &'a [Arc<Volume>], scopes: usize) -> Self {
+        let kin = volumes.iter().filter(|other| other.file_system == volume.file_system);
+        Self {
+            extents: DiskExtents::new(volume.directory()),
+            volume,
+            subvolumes: kin.filter_map(|kin| kin.subvolume.map(|number| (number, kin.device))).collect(),
+            done: 0,
+            frees: vec![0; scopes],
+            outside: vec![0; scopes],
+        }
+    }
+
+    fn look_up(&mut self, one: &Use, scopes: &[Inodes]) -> Result<(), Error> {
+        let end = if one.encoded { one.start + 1 } else { one.end };
+        let mut place = one.start.max(self.done);
+        while place < end {
+            let failed = |errno| Error::io("read the extents of the file system of", self.volume.path(), errno);
+            let Some(extent) = self.extents.at(place).map_err(failed)? else { return Ok(()) };
+            if extent.start >= end {
+                return Ok(());
+            }
+            let inside = |inodes: &Inodes, user: &sys::ExtentUser| {
+                let device = self.subvolumes.iter().find(|(number, _)| *number == user.subvolume);
+                device.is_some_and(|(_, device)| inodes.contains(*device, user.inode))
+            };
+            for (index, scope) in scopes.iter().enumerate() {
+                let users = || extent.users.iter();
+                if extent.all_known && users().all(|user| inside(scope, user)) {
+                    self.frees[index] += extent.bytes;
+                } else if users().any(|user| inside(scope, user)) {
+                    self.outside[index] += extent.bytes;
+                }
+            }
+            place = extent.end();
+            self.done = place;
+        }
+        Ok(())
+    }
+}
+
+/// The figures that are left when all is known.
+fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
+    let mut usage = sum.usage;
+    let mut all = Range::default();
+    sum.data.iter().for_each(|range| all.add(*range));
+    usage.frees_data = (all.min == all.max).then_some(all.min);
+    all.add(sum.other);
+    for volume in volumes {
+        match volume.rules {
+            SpaceRules::Xfs => {
+                // Inodes are allocated, and freed, in chunks of 64.
+                let chunk = 64 * sys::xfs_inode_bytes(volume.directory()).unwrap_or(512);
+                let (whole, parts) = inodes.groups(volume.device);
+                all.add(Range { min: whole * chunk, max: (whole + parts) * chunk });
+            }
+            SpaceRules::Btrfs if volume.file_system == volume.device => {
+                // Of the trees' leaves nothing is known but that each is a third full at least, or would have been merged with
+                // the next; and leaves that others use too stay.
+                let copies = sys::btrfs_metadata_copies(volume.directory()).unwrap_or(4);
+                let items = sum.items.get(volume.file_system as usize).copied().unwrap_or(0);
+                all.add(Range { min: 0, max: 3 * items * copies });
+            }
+            _ => {}
+        }
+    }
+    (usage.frees_min, usage.frees_max) = (all.min, all.max);
+    usage
+}
+
+fn warnings(volumes: &[Arc<Volume>]) -> Vec<Warning> {
+    let unknown = volumes.iter().find(|volume| volume.rules == SpaceRules::Unknown);
+    let warning = unknown.map(|volume| Warning {
+        code: "sharing_unknown",
+        path: Some(volume.path().to_path_buf()),
+        message: format!(
+            "what files share cannot be known on {}, so that only bounds are given",
+            sys::file_system_name(volume.directory())
+        ),
+    });
+    warning.into_iter().collect()
+}

@@ -1,0 +1,119 @@
+//! The file systems that a walk meets. Device numbers do not tell them apart: each subvolume of a btrfs has its own.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags, Stat};
+
+use crate::sys::{self, SpaceRules};
+use crate::tree::place::identity;
+
+/// A device, and the file system that it belongs to.
+pub(super) struct Volume {
+    /// The number by which this run knows the device.
+    pub(super) device: u32,
+    /// The number by which this run knows the file system: subvolumes of one btrfs have it in common.
+    pub(super) file_system: u32,
+    pub(super) st_dev: u64,
+    /// `None` where files cannot be made to share.
+    pub(super) most_bytes_per_dedupe: Option<u64>,
+    pub(super) rules: SpaceRules,
+    /// The number of the btrfs subvolume, where all users of its extents can be found out.
+    pub(super) subvolume: Option<u64>,
+    /// The first directory of it that was met.
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+impl Volume {
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes that are free now, for everybody or for root alone.
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        let status = rustix::fs::fstatvfs(&self.directory).ok()?;
+        Some(status.f_bfree.saturating_mul(status.f_frsize))
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Volumes {
+    known: Mutex<Vec<Arc<Volume>>>,
+    /// Whether to find out if all users of extents can be found out.
+    exact: bool,
+}
+
+impl Volumes {
+    pub(super) fn exact_where_possible() -> Self {
+        Self { exact: true, ..Self::default() }
+    }
+
+    /// The one that an open directory is on.
+    pub(super) fn of(
+        &self,
+        directory: BorrowedFd<'_>,
+        stat: &Stat,
+        path: impl FnOnce() -> PathBuf,
+    ) -> sys::Result<Arc<Volume>> {
+        let st_dev = identity(stat).0;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(volume) = known.iter().find(|volume| volume.st_dev == st_dev) {
+            return Ok(Arc::clone(volume));
+        }
+        let rules = sys::space_rules(sys::magic(directory).unwrap_or(0));
+        let most_bytes_per_dedupe = sys::most_bytes_per_dedupe(directory);
+        let kin = known
+            .iter()
+            .find(|other| rules == SpaceRules::Btrfs && same_file_system(directory, other.directory()))
+            .map(|other| other.file_system);
+        let device = known.len() as u32;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = match sys::open_at(directory, c".", flags, Mode::empty()) {
+            // Searching is enough for what is asked of it.
+            Err(_) => rustix::io::fcntl_dupfd_cloexec(directory, 3)?,
+            Ok(opened) => opened,
+        };
+        let file_system = kin.unwrap_or(device);
+        let subvolume =
+            if self.exact && rules == SpaceRules::Btrfs { exact_subvolume(directory.as_fd()) } else { None };
+        let path = path();
+        known.push(Arc::new(Volume {
+            device,
+            file_system,
+            st_dev,
+            most_bytes_per_dedupe,
+            rules,
+            subvolume,
+            directory,
+            path,
+        }));
+        Ok(Arc::clone(&known[device as usize]))
+    }
+
+    /// All that were met, in the order of their numbers.
+    pub(super) fn all(&self) -> Vec<Arc<Volume>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The subvolume that a directory is in, if all users of its extents can be found out: by root, and where no snapshot shares parts
+/// of its tree.
+fn exact_subvolume(directory: BorrowedFd<'_>) -> Option<u64> {
+    let subvolume = sys::btrfs_subvolume(directory).ok()?;
+    if sys::btrfs_was_snapshotted(directory, subvolume) != Ok(false) {
+        return None;
+    }
+    // What is not written out yet is not in the tree of extents.
+    sys::sync_file_system(directory).ok()?;
+    Some(subvolume)
+}
+
+fn same_file_system(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
+    matches!((sys::btrfs_identity(a), sys::btrfs_identity(b)), (Ok(a), Ok(b)) if a == b)
+}

@@ -1,0 +1,55 @@
+//! Where the bytes of files are: what every Unix says of extents, as far as it says anything.
+
+/// A run of a file's bytes on the disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    /// Where in the file.
+    pub(crate) logical: u64,
+    /// Where on the disk; of no meaning unless `placed`.
+    pub(crate) physical: u64,
+    /// Bytes of the file, which for compressed ones is more than on the disk.
+    pub(crate) length: u64,
+    /// Somebody else, or another part of the file, uses it too.
+    pub(crate) shared: bool,
+    /// Kept in the metadata.
+    pub(crate) inline: bool,
+    /// It has a place of its own on the disk.
+    pub(crate) placed: bool,
+    /// Compressed.
+    pub(crate) encoded: bool,
+}
+
+/// A piece of a disk, and the files that use parts of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DiskExtent {
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
+    pub(crate) users: Vec<ExtentUser>,
+    /// False when there may be users that are not named.
+    pub(crate) all_known: bool,
+}
+
+impl DiskExtent {
+    pub(crate) fn end(&self) -> u64 {
+        self.start.saturating_add(self.bytes)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ExtentUser {
+    pub(crate) subvolume: u64,
+    pub(crate) inode: u64,
+}
+
+/// How a file system accounts for space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpaceRules {
+    /// Nothing is shared: what a file has allocated is what deleting it frees.
+    Exact,
+    /// Extents can be shared, small files lie in the metadata, an extent stays while any part of it is used.
+    Btrfs,
+    /// Blocks can be shared; inodes are allocated in chunks of 64.
+    Xfs,
+    /// Nothing is known.
+    Unknown,
+}

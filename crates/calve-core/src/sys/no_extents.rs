@@ -1,0 +1,63 @@
+//! Systems that neither tell where a file's bytes lie nor share them after the fact.
+
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+
+use rustix::io::Errno;
+
+use super::{DiskExtent, Extent, Result, SpaceRules};
+
+pub(crate) fn extents(_file: BorrowedFd<'_>, _from: u64, _each: impl FnMut(&Extent) -> bool) -> Result<()> {
+    Err(Errno::OPNOTSUPP)
+}
+
+pub(crate) fn dedupe_range(
+    _src: BorrowedFd<'_>,
+    _src_offset: u64,
+    _length: u64,
+    _dst: BorrowedFd<'_>,
+    _dst_offset: u64,
+) -> Result<bool> {
+    Err(Errno::OPNOTSUPP)
+}
+
+pub(crate) fn space_rules(_magic: u64) -> SpaceRules {
+    SpaceRules::Unknown
+}
+
+pub(crate) fn most_bytes_per_dedupe(_directory: BorrowedFd<'_>) -> Option<u64> {
+    None
+}
+
+pub(crate) fn btrfs_identity(_directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
+    Err(Errno::OPNOTSUPP)
+}
+
+pub(crate) fn btrfs_subvolume(_directory: BorrowedFd<'_>) -> Result<u64> {
+    Err(Errno::OPNOTSUPP)
+}
+
+pub(crate) fn btrfs_was_snapshotted(_directory: BorrowedFd<'_>, _subvolume: u64) -> Result<bool> {
+    Err(Errno::OPNOTSUPP)
+}
+
+pub(crate) fn btrfs_metadata_copies(_directory: BorrowedFd<'_>) -> Result<u64> {
+    Err(Errno::OPNOTSUPP)
+}
+
+pub(crate) fn xfs_inode_bytes(_directory: BorrowedFd<'_>) -> Option<u64> {
+    None
+}
+
+/// None can be asked for.
+pub(crate) struct DiskExtents<'a>(PhantomData<BorrowedFd<'a>>);
+
+impl<'a> DiskExtents<'a> {
+    pub(crate) fn new(_directory: BorrowedFd<'a>) -> Self {
+        Self(PhantomData)
+    }
+
+    pub(crate) fn at(&mut self, _place: u64) -> Result<Option<&DiskExtent>> {
+        Err(Errno::OPNOTSUPP)
+    }
+}

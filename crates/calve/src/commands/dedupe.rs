@@ -1,0 +1,55 @@
+//! `calve dedupe`.
+
+use std::sync::Arc;
+
+use calve_core::{Apply, Cancel, DedupeOptions, Error, Granularity, Mounts, Progress, dedupe};
+
+use crate::cli::DedupeArguments;
+use crate::failure::Failure;
+use crate::progress_bar::Watch;
+use crate::{home, output, space_receipt};
+
+/// What the library does, it does completely or not at all, file by file.
+pub(super) const INTERRUPTED: &str = "what was shared by then stays shared; run it again to go on";
+
+pub(crate) fn run(arguments: &DedupeArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = DedupeOptions::default();
+    options.apply = if arguments.dry_run { Apply::DryRun } else { Apply::Yes };
+    options.granularity = if arguments.blocks { Granularity::Blocks } else { Granularity::Files };
+    options.min_size = arguments.min_size;
+    options.against.clone_from(&arguments.against);
+    options.cache = if arguments.no_cache { None } else { cache(arguments.quiet) };
+    options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    options.threads = arguments.threads;
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    let watch = Watch::start("compared", &options.progress, arguments.quiet);
+    let report = dedupe(&arguments.paths, &options);
+    drop(watch);
+    let report = match report {
+        Err(Error::Interrupted) => return Err(Failure::Interrupted(INTERRUPTED)),
+        other => other?,
+    };
+    if arguments.json {
+        let mut document = space_receipt::sharing("calve.dedupe/1", &report, arguments.dry_run);
+        document["paths"] = arguments.paths.iter().map(|path| crate::receipt::path(path)).collect();
+        output::json(&document)?;
+    }
+    if !arguments.quiet {
+        space_receipt::sharing_sentences(&report, arguments.dry_run).iter().for_each(|line| output::say(line));
+    }
+    Ok(())
+}
+
+/// Where hashes are kept; without a home they are not.
+fn cache(quiet: bool) -> Option<std::path::PathBuf> {
+    match home::directory() {
+        Ok(home) => Some(home.join("hashes")),
+        Err(why) => {
+            if !quiet {
+                output::say(&format!("warning: what is found out about files is not kept for the next run: {why}"));
+            }
+            None
+        }
+    }
+}

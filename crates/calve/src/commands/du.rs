@@ -1,0 +1,38 @@
+//! `calve du`.
+
+use std::sync::Arc;
+
+use calve_core::{Cancel, DiskUsageOptions, Mounts, Progress, disk_usage};
+
+use crate::cli::DuArguments;
+use crate::failure::{FAILED, Failure};
+use crate::progress_bar::Watch;
+use crate::{output, space_receipt};
+
+pub(crate) fn run(arguments: &DuArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = DiskUsageOptions::default();
+    options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    options.threads = arguments.threads;
+    options.scratch = Some(std::env::temp_dir());
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    let watch = Watch::start("looked at", &options.progress, false);
+    let usage = disk_usage(&arguments.paths, &options);
+    drop(watch);
+    let usage = usage?;
+    match arguments.json {
+        true => output::json(&space_receipt::usage(&usage))?,
+        false => output::result(&space_receipt::usage_table(&usage))?,
+    }
+    for warning in &usage.warnings {
+        output::say(&format!("warning: {}", warning.message));
+    }
+    match usage.skipped.first() {
+        // As du does: what could be seen is shown, and that it was not all is a failure.
+        Some(first) => {
+            output::say(&space_receipt::unreadable(usage.unreadable, first));
+            Err(Failure::Reported(FAILED))
+        }
+        None => Ok(()),
+    }
+}

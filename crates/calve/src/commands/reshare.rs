@@ -1,0 +1,62 @@
+//! `calve reshare`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calve_core::{Apply, Cancel, DedupeOptions, Error, Progress, Shown, reshare};
+
+use super::dedupe::INTERRUPTED;
+use crate::cli::ReshareArguments;
+use crate::failure::Failure;
+use crate::progress_bar::Watch;
+use crate::{output, receipt, space_receipt};
+
+pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let src = match &arguments.src {
+        Some(src) => src.clone(),
+        None => in_main_worktree(&arguments.dst)?,
+    };
+    let mut options = DedupeOptions::default();
+    options.apply = if arguments.dry_run { Apply::DryRun } else { Apply::Yes };
+    options.min_size = 1;
+    options.threads = arguments.threads;
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    let watch = Watch::start("compared", &options.progress, arguments.quiet);
+    let report = reshare(&src, &arguments.dst, &options);
+    drop(watch);
+    let report = match report {
+        Err(Error::Interrupted) => return Err(Failure::Interrupted(INTERRUPTED)),
+        other => other?,
+    };
+    if arguments.json {
+        let mut document = space_receipt::sharing("calve.reshare/1", &report, arguments.dry_run);
+        document["src"] = receipt::path(&src);
+        document["dst"] = receipt::path(&arguments.dst);
+        output::json(&document)?;
+    }
+    if !arguments.quiet {
+        space_receipt::sharing_sentences(&report, arguments.dry_run).iter().for_each(|line| output::say(line));
+    }
+    Ok(())
+}
+
+/// The same path in the main worktree, for a path in a linked one. There `.git` is a file that names the worktree's own directory,
+/// in which `commondir` names the repository (gitrepository-layout(5)).
+fn in_main_worktree(dst: &Path) -> Result<PathBuf, Failure> {
+    let unknown = || {
+        let text = format!("`{}` is in no linked git worktree: name its source with `--with SRC`", Shown(dst));
+        Failure::UsageOf("reshare", text)
+    };
+    let dst = fs_err::canonicalize(dst)?;
+    let (worktree, pointer) = dst
+        .ancestors()
+        .find_map(|above| fs_err::read_to_string(above.join(".git")).ok().map(|text| (above, text)))
+        .ok_or_else(unknown)?;
+    let own = pointer.trim_end().strip_prefix("gitdir: ").map(|own| worktree.join(own)).ok_or_else(unknown)?;
+    let common = fs_err::read_to_string(own.join("commondir")).map_err(|_| unknown())?;
+    let repository = fs_err::canonicalize(own.join(common.trim_end())).map_err(|_| unknown())?;
+    let main = repository.parent().filter(|_| repository.ends_with(".git")).ok_or_else(unknown)?;
+    let below = dst.strip_prefix(worktree).map_err(|_| unknown())?;
+    Ok(main.join(below))
+}

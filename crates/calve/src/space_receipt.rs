@@ -1,0 +1,163 @@
+//! What `calve du`, `calve dedupe` and `calve reshare` say: the JSON shapes, and the lines for people.
+
+use calve_core::{DedupeReport, DiskUsage, Shown, Skipped, Usage};
+use serde_json::{Value, json};
+
+use crate::output::{count, duration, entries, size};
+use crate::receipt::{milliseconds, path, warnings};
+
+/// `calve.du/1`.
+pub(crate) fn usage(report: &DiskUsage) -> Value {
+    let paths: Vec<Value> = report
+        .paths
+        .iter()
+        .map(|one| {
+            let mut value = json!({ "path": path(&one.path), "inside_another": one.inside_another });
+            add(&mut value, &one.usage);
+            value
+        })
+        .collect();
+    let mut total = json!({});
+    add(&mut total, &report.total);
+    json!({
+        "schema": "calve.du/1",
+        "paths": paths,
+        "total": total,
+        "unreadable": report.unreadable,
+        "skipped": skipped(&report.skipped),
+        "warnings": warnings(&report.warnings),
+        "elapsed_ms": milliseconds(report.elapsed),
+    })
+}
+
+fn add(value: &mut Value, usage: &Usage) {
+    value["entries"] = json!({
+        "files": usage.files,
+        "directories": usage.directories,
+        "others": usage.others,
+        "hard_links": usage.hard_links,
+    });
+    value["apparent"] = usage.apparent.into();
+    value["allocated"] = usage.allocated.into();
+    value["exclusive"] = usage.exclusive.into();
+    value["shared_within"] = usage.shared_within.into();
+    value["shared_outside_min"] = usage.shared_outside_min.into();
+    value["shared_outside_max"] = usage.shared_outside_max.into();
+    value["inline"] = usage.inline.into();
+    value["frees"] = (usage.frees_min == usage.frees_max).then_some(usage.frees_min).into();
+    value["frees_data"] = usage.frees_data.into();
+    value["frees_min"] = usage.frees_min.into();
+    value["frees_max"] = usage.frees_max.into();
+}
+
+fn skipped(skipped: &[Skipped]) -> Vec<Value> {
+    skipped.iter().map(|one| json!({ "path": path(&one.path), "reason": one.reason })).collect()
+}
+
+pub(crate) fn usage_table(report: &DiskUsage) -> String {
+    let mut text = String::new();
+    for one in &report.paths {
+        let note = if one.inside_another { "  (inside another PATH: not added to the total again)" } else { "" };
+        text.push_str(&format!("{}{note}\n", Shown(&one.path)));
+        text.push_str(&lines(&one.usage));
+    }
+    if report.paths.len() > 1 {
+        text.push_str("all of them together\n");
+        text.push_str(&lines(&report.total));
+    }
+    text
+}
+
+fn lines(usage: &Usage) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| text.push_str(&format!("  {what:<22} {value}\n"));
+    line("files", format!("{} of {}", count(usage.files), size(usage.apparent)));
+    line("allocated", size(usage.allocated));
+    line("nobody else uses", size(usage.exclusive));
+    if usage.inline > 0 {
+        line("in the metadata", size(usage.inline));
+    }
+    line("shared within", size(usage.shared_within));
+    line("shared with others", between(usage.shared_outside_min, usage.shared_outside_max));
+    let frees = between(usage.frees_min, usage.frees_max);
+    line(
+        "deleting frees",
+        match usage.frees_data {
+            Some(data) if usage.frees_min != usage.frees_max => {
+                format!("{frees}; {} of it file contents", size(data))
+            }
+            _ => frees,
+        },
+    );
+    text
+}
+
+fn between(min: u64, max: u64) -> String {
+    let (low, high) = (size(min), size(max));
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+pub(crate) fn unreadable(number: u64, first: &Skipped) -> String {
+    format!("warning: {} could not be looked at (first: `{}`: {})", entries(number), Shown(&first.path), first.reason)
+}
+
+/// `calve.dedupe/1` and `calve.reshare/1`.
+pub(crate) fn sharing(schema: &str, report: &DedupeReport, dry_run: bool) -> Value {
+    json!({
+        "schema": schema,
+        "dry_run": dry_run,
+        "files": report.files,
+        "groups": report.groups,
+        "hashed": { "files": report.hashed_files, "bytes": report.hashed_bytes },
+        "shared": { "files": report.shared_files, "bytes": report.shared_bytes, "ranges": report.shared_ranges },
+        "already_shared_files": report.already_files,
+        "differing_files": report.differing_files,
+        "gained_bytes": report.gained_bytes,
+        "left_alone": report.left_alone.iter().map(|left| json!({
+            "reason": left.reason,
+            "files": left.files,
+            "first_path": path(&left.first_path),
+        })).collect::<Vec<_>>(),
+        "unreadable": report.unreadable,
+        "skipped": skipped(&report.skipped),
+        "warnings": warnings(&report.warnings),
+        "elapsed_ms": milliseconds(report.elapsed),
+    })
+}
+
+pub(crate) fn sharing_sentences(report: &DedupeReport, dry_run: bool) -> Vec<String> {
+    let what = if dry_run { "would share" } else { "shared" };
+    let mut line = format!(
+        "{what} {} in {} of {}, in {} sets that hold the same; {} shared already; {}",
+        size(report.shared_bytes),
+        files(report.shared_files),
+        count(report.files),
+        count(report.groups),
+        files(report.already_files),
+        duration(report.elapsed)
+    );
+    if let Some(gained) = report.gained_bytes {
+        let sign = if gained < 0 { "-" } else { "" };
+        line.push_str(&format!("; {sign}{} of free space gained", size(gained.unsigned_abs())));
+    }
+    let mut lines = vec![line];
+    if report.shared_ranges > 0 {
+        lines.push(format!("{what} {} ranges inside different files", count(report.shared_ranges)));
+    }
+    if report.differing_files > 0 {
+        lines.push(format!("{} of the same path and size hold something else", files(report.differing_files)));
+    }
+    for left in &report.left_alone {
+        let first = Shown(&left.first_path);
+        lines.push(format!("left alone {}: {} (first: `{first}`)", files(left.files), left.reason));
+    }
+    if let Some(first) = report.skipped.first() {
+        lines.push(unreadable(report.unreadable, first));
+    }
+    lines.extend(report.warnings.iter().map(|warning| format!("warning: {}", warning.message)));
+    lines
+}
+
+fn files(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "file" } else { "files" })
+}
