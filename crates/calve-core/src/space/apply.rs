@@ -104,7 +104,9 @@ impl Sharing {
         }
     }
 
-    pub(super) fn tell(self, finder: &Finder<'_>, report: &mut DedupeReport) {
+    pub(super) fn tell(mut self, finder: &Finder<'_>, report: &mut DedupeReport) {
+        let inline = (0..).zip(&finder.known).filter(|(_, known)| known.place == INLINE);
+        self.leave(inline.map(|(index, _)| (index, INLINED)).collect());
         (report.hashed_files, report.hashed_bytes) = self.hashed;
         report.groups = self.groups;
         report.shared_files = self.count(Fate::Shared);
@@ -167,9 +169,7 @@ impl<'a> Worker<'a> {
         let first = self.known(group[0]);
         let settled = |known: Known| known.is_known() && known.place != 0 && known.place == first.place;
         if group.iter().all(|&index| settled(self.known(index))) {
-            if first.place == INLINE {
-                self.left.extend(group.iter().map(|&index| (index, INLINED)));
-            } else {
+            if first.place != INLINE {
                 self.groups += 1;
                 self.fates.extend(group[1..].iter().map(|&index| (index, Fate::Already)));
             }
@@ -194,7 +194,6 @@ impl<'a> Worker<'a> {
         let Some((source, file, extents)) = order.by_ref().find_map(|index| self.open_source(index)) else { return };
         if place(&extents) == INLINE {
             for index in std::iter::once(source).chain(order) {
-                self.left.push((index, INLINED));
                 self.note(index, source, INLINE);
             }
             return;
@@ -247,10 +246,7 @@ impl<'a> Worker<'a> {
                 self.fates.push((index, Fate::Shared));
                 self.note(index, source, place);
             }
-            Ok(Shared::Already(INLINE)) => {
-                self.left.push((index, INLINED));
-                self.note(index, source, INLINE);
-            }
+            Ok(Shared::Already(INLINE)) => self.note(index, source, INLINE),
             Ok(Shared::Already(place)) => {
                 self.fates.push((index, Fate::Already));
                 self.note(index, source, place);
@@ -262,7 +258,7 @@ impl<'a> Worker<'a> {
 
     fn would_share(&mut self, item: &Item, extents: &[Extent], file: &OwnedFd, index: u32) {
         match extents_of(file.as_fd()) {
-            Ok(found) if place(&found) == INLINE => self.left.push((index, INLINED)),
+            Ok(found) if place(&found) == INLINE => self.note(index, index, INLINE),
             Ok(found) => {
                 let placed = placed_bytes(&found);
                 let bytes = if placed == 0 { item.size } else { placed - common_bytes(extents, &found).min(placed) };

@@ -4,7 +4,7 @@
 //! says is not used.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags};
@@ -99,40 +99,49 @@ impl Cache {
         None
     }
 
-    /// Writes what is known now, with what was known of other files, to a file that then takes the old one's place.
-    pub(super) fn save(&self, path: &Path, mut now: Vec<(Key, Known)>) -> std::io::Result<()> {
-        now.sort_unstable_by_key(|(key, _)| *key);
-        let mut body = Vec::with_capacity(now.len() * RECORD);
-        let mut put = |key: &Key, known: &Known| {
-            for number in [key.0, key.1, key.2] {
-                body.extend_from_slice(&number.to_le_bytes());
-            }
-            body.extend_from_slice(&known.content);
-            body.extend_from_slice(&known.place.to_le_bytes());
-        };
-        let mut old = (0..self.len()).map(|index| self.record(index)).peekable();
-        for (key, known) in &now {
-            while let Some((kept, was)) = old.next_if(|(kept, _)| kept.0 < key.0) {
-                put(&kept, &was);
-            }
-            // Of one inode only the newest counts.
-            while old.next_if(|(kept, _)| kept.0 == key.0).is_some() {}
-            put(key, known);
-        }
-        old.for_each(|(kept, was)| put(&kept, &was));
+    /// Writes what is known now, sorted by inode, with what was known of other files, to a file that then takes the old one's place.
+    pub(super) fn save(&self, path: &Path, now: impl Iterator<Item = (Key, Known)>) -> std::io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).create(directory)?;
         let temporary = path.with_extension(format!("{:016x}", sys::random()));
-        let written = open(&temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).and_then(|mut file| {
+        let written = open(&temporary, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).and_then(|file| {
+            let mut file = BufWriter::new(file);
+            file.write_all(&[0; 24])?;
+            let hash = self.write(&mut file, now)?;
+            let mut file = file.into_inner()?;
+            file.rewind()?;
             file.write_all(MAGIC)?;
-            file.write_all(&shortened(&blake3::hash(&body)))?;
-            file.write_all(&body)
+            file.write_all(&hash)
         });
         let published = written.and_then(|()| Ok(rustix::fs::rename(&temporary, path)?));
         if published.is_err() {
             let _ = rustix::fs::unlink(&temporary);
         }
         published
+    }
+
+    fn write(&self, file: &mut impl Write, now: impl Iterator<Item = (Key, Known)>) -> std::io::Result<Content> {
+        let mut hasher = blake3::Hasher::new();
+        let mut put = |(key, known): (Key, Known)| {
+            let mut record = [0; RECORD];
+            for (at, number) in [(0, key.0), (8, key.1), (16, key.2), (40, known.place)] {
+                record[at..at + 8].copy_from_slice(&number.to_le_bytes());
+            }
+            record[24..40].copy_from_slice(&known.content);
+            hasher.update(&record);
+            file.write_all(&record)
+        };
+        let mut old = (0..self.len()).map(|index| self.record(index)).peekable();
+        for (key, known) in now {
+            while let Some(kept) = old.next_if(|(kept, _)| kept.0 < key.0) {
+                put(kept)?;
+            }
+            // Of one inode only the newest counts.
+            while old.next_if(|(kept, _)| kept.0 == key.0).is_some() {}
+            put((key, known))?;
+        }
+        old.try_for_each(&mut put)?;
+        Ok(shortened(&hasher.finalize()))
     }
 }
 
@@ -152,12 +161,13 @@ mod tests {
     fn what_was_saved_is_found_and_what_is_damaged_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("below/one");
-        let first: Vec<_> = (1..200u64).map(|n| ((n * 7 % 211, n, n), known(n as u8))).collect();
-        Cache::default().save(&path, first.clone()).unwrap();
+        let mut first: Vec<_> = (1..200u64).map(|n| ((n * 7 % 211, n, n), known(n as u8))).collect();
+        first.sort_unstable_by_key(|(key, _)| *key);
+        Cache::default().save(&path, first.iter().copied()).unwrap();
         let loaded = Cache::load(&path).unwrap();
         assert!(first.iter().all(|(key, value)| loaded.find(*key) == Some(*value)));
         // A newer state of one file, and a new one.
-        loaded.save(&path, vec![((7, 9, 9), known(255)), ((1000, 1, 1), known(3))]).unwrap();
+        loaded.save(&path, [((7, 9, 9), known(255)), ((1000, 1, 1), known(3))].into_iter()).unwrap();
         let loaded = Cache::load(&path).unwrap();
         assert_eq!((loaded.find((7, 9, 9)), loaded.find((7, 1, 1))), (Some(known(255)), None));
         assert_eq!((loaded.find((14, 2, 2)), loaded.find((1000, 1, 1))), (Some(known(2)), Some(known(3))));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::apply::Sharing;
-use super::cache::{self, Cache, Known};
+use super::cache::{self, Cache};
 use super::catalog::{Catalog, Collecting, Collector, can_share};
 use super::find::{Finder, Method};
 use super::volumes::{Volume, Volumes};
@@ -231,14 +231,16 @@ fn save_caches(
 ) {
     let Some(directory) = &options.cache else { return };
     for (volume, cache) in volumes.iter().zip(caches).filter(|(volume, _)| can_share(volume)) {
-        let items = finder.catalog.items.iter().zip(&finder.known);
-        let mine = items.filter(|(item, known)| u32::from(item.device) == volume.device && known.is_known());
-        let now: Vec<_> = mine.map(|(item, known)| (cache::key(item), *known)).collect();
-        if now.iter().all(|(key, known): &(_, Known)| cache.find(*key) == Some(*known)) {
+        let (items, known) = (&finder.catalog.items, &finder.known);
+        let record = |index: &u32| (cache::key(&items[*index as usize]), known[*index as usize]);
+        let mine = |index: &u32| u32::from(items[*index as usize].device) == volume.device;
+        let mut now: Vec<u32> = (0..items.len() as u32).filter(|index| mine(index) && record(index).1.is_known()).collect();
+        if now.iter().map(record).all(|(key, known)| cache.find(key) == Some(known)) {
             continue;
         }
+        now.sort_unstable_by_key(|index| record(index).0);
         let path = cache::file_name(directory, volume);
-        if let Err(error) = cache.save(&path, now) {
+        if let Err(error) = cache.save(&path, now.iter().map(record)) {
             let message = format!("what was found out could not be kept for the next run: {error}");
             report.warnings.push(Warning { code: "cache_not_written", path: Some(path), message });
         }

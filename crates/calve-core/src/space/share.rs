@@ -102,7 +102,12 @@ pub(super) fn share(
     }
     // Its own word for how much it shared cannot be trusted.
     let after = extents_of(dst)?;
-    let now = common_bytes(&extents_of(src)?, &after).saturating_sub(common);
+    let mut now = common_bytes(src_extents, &after);
+    if now < placed_bytes(&after) {
+        // The source's own may have moved meanwhile.
+        now = common_bytes(&extents_of(src)?, &after);
+    }
+    let now = now.saturating_sub(common);
     if now == 0 {
         return if differs { Ok(Shared::Differs) } else { Ok(Shared::Already(place(&after))) };
     }

@@ -16,5 +16,6 @@ mod measure;
 mod overlay;
 mod regression;
 mod remove;
+mod space;
 mod sweep;
 mod tidy;

@@ -18,5 +18,6 @@ mod probe;
 mod process;
 mod program;
 mod rm;
+mod space;
 mod spot;
 mod unprivileged;

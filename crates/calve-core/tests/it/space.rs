@@ -1,0 +1,42 @@
+//! What trees take up, and sharing after the fact.
+
+mod changing;
+mod sharing;
+mod usage;
+
+use std::path::Path;
+
+use calve_core::{DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, dedupe, disk_usage};
+use calve_testkit::{FileSystem, Volume};
+use fs_err as fs;
+
+fn usage(paths: &[&Path]) -> DiskUsage {
+    disk_usage(paths, &DiskUsageOptions::default()).unwrap()
+}
+
+fn share(paths: &[&Path]) -> DedupeReport {
+    dedupe(paths, &plain()).unwrap()
+}
+
+fn plain() -> DedupeOptions {
+    let mut options = DedupeOptions::default();
+    options.min_size = 1;
+    options
+}
+
+/// The two that can share after the fact.
+fn volumes() -> impl Iterator<Item = Volume> {
+    [FileSystem::Xfs, FileSystem::Btrfs].into_iter().filter_map(Volume::new)
+}
+
+fn settle(volume: &Volume) {
+    rustix::fs::syncfs(fs::File::open(volume.path()).unwrap()).unwrap();
+}
+
+/// Used bytes, after what is deleted in the background is gone.
+fn used(volume: &Volume) -> u64 {
+    // XFS frees inodes some time after they are unlinked; syncfs(2) waits for that.
+    settle(volume);
+    let status = rustix::fs::statvfs(volume.path()).unwrap();
+    (status.f_blocks - status.f_bfree) * status.f_frsize
+}

@@ -1,0 +1,302 @@
+//! Files that hold the same share their extents, and nothing else changes.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use calve_core::{Apply, CloneOptions, Error, Granularity, clone_tree, reshare};
+use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint};
+use fs_err as fs;
+
+use super::{plain, settle, share, usage, used, volumes};
+use crate::extents::extents;
+
+/// Files of many sizes, the same in every tree made with the same seed.
+fn files(root: &Path, seed: u64) {
+    let mut random = SplitMix64::new(seed);
+    for size in [1, 100, 4095, 4096, 4097, 8192, 40_000, 65_536, 65_537, 1 << 20, 3_000_001] {
+        Tree::new(root).file(format!("folder/{size} bytes"), random.bytes(size));
+    }
+}
+
+fn is_shared(file: &Path) -> bool {
+    let found = extents(file);
+    found.count > 0 && found.shared == found.count
+}
+
+#[test]
+fn two_copies_of_a_tree_share_everything_and_nothing_else_changes() {
+    for volume in volumes() {
+        let (a, b) = (volume.path().join("a"), volume.path().join("b"));
+        for root in [&a, &b] {
+            files(root, 1);
+            everything(root.join("everything"));
+        }
+        settle(&volume);
+        let before = fingerprint(volume.path());
+        let (report, free) = (share(&[&a, &b]), used(&volume));
+        before.assert_unchanged(volume.path());
+        for size in [4096, 65_537, 3_000_001] {
+            let name = format!("folder/{size} bytes");
+            assert!(is_shared(&a.join(&name)) && is_shared(&b.join(&name)), "{name} {report:?}");
+        }
+        assert!(report.shared_bytes > 4_000_000 && report.gained_bytes.unwrap() > 4_000_000, "{report:?}");
+        // A second time there is nothing to do, and nothing is read.
+        let again = share(&[&a, &b]);
+        assert_eq!((again.shared_files, again.shared_bytes), (0, 0), "{again:?}");
+        assert!(again.already_files >= report.shared_files, "{report:?} {again:?}");
+        assert!(used(&volume) <= free + (64 << 10));
+        before.assert_unchanged(volume.path());
+    }
+}
+
+#[test]
+fn files_of_other_names_are_found_by_what_they_hold() {
+    for volume in volumes() {
+        let root = volume.path().join("tree");
+        let content = SplitMix64::new(3).bytes(200_000);
+        let mut other = content.clone();
+        other[150_000] ^= 1;
+        Tree::new(&root).file("a", &content).file("b/c", &content).file("same size", &other).file("d", &content);
+        let report = share(&[&root]);
+        assert_eq!((report.groups, report.shared_files), (1, 2), "{report:?}");
+        assert!(["a", "b/c", "d"].iter().all(|name| is_shared(&root.join(name))));
+        assert!(!is_shared(&root.join("same size")));
+    }
+}
+
+#[test]
+fn a_file_of_the_same_path_that_holds_something_else_is_compared_with_the_others() {
+    for volume in volumes() {
+        let (one, two) = (SplitMix64::new(1).bytes(50_000), SplitMix64::new(2).bytes(50_000));
+        Tree::new(volume.path()).file("a/x", &one).file("b/x", &two).file("b/y", &one).file("c/z", &two);
+        let roots = ["a", "b", "c"].map(|name| volume.path().join(name));
+        let report = share(&[&roots[0], &roots[1], &roots[2]]);
+        assert_eq!(report.shared_files, 2, "{report:?}");
+        assert!(["a/x", "b/x", "b/y", "c/z"].iter().all(|name| is_shared(&volume.path().join(name))), "{report:?}");
+    }
+}
+
+#[test]
+fn a_dry_run_changes_nothing_and_says_what_would_be_shared() {
+    for volume in volumes() {
+        let (a, b) = (volume.path().join("a"), volume.path().join("b"));
+        files(&a, 1);
+        files(&b, 1);
+        settle(&volume);
+        let mut options = plain();
+        options.apply = Apply::DryRun;
+        let would = calve_core::dedupe(&[&a, &b], &options).unwrap();
+        assert!(!is_shared(&a.join("folder/4096 bytes")));
+        let did = share(&[&a, &b]);
+        assert_eq!((would.shared_files, would.shared_bytes), (did.shared_files, did.shared_bytes));
+    }
+}
+
+#[test]
+fn only_what_is_in_the_other_tree_is_shared_with_it() {
+    for volume in volumes() {
+        let content = SplitMix64::new(1).bytes(100_000);
+        let only_here = SplitMix64::new(2).bytes(90_000);
+        Tree::new(volume.path().join("base")).file("x", &content);
+        let root = volume.path().join("mine");
+        Tree::new(&root).file("y", &content).file("p", &only_here).file("q", &only_here);
+        let mut options = plain();
+        options.against = vec![volume.path().join("base")];
+        let report = calve_core::dedupe(&[&root], &options).unwrap();
+        assert_eq!(report.shared_files, 1, "{report:?}");
+        assert!(is_shared(&root.join("y")) && !is_shared(&root.join("p")));
+    }
+}
+
+#[test]
+fn equal_ranges_inside_different_files_are_shared() {
+    for volume in volumes() {
+        let common = SplitMix64::new(1).bytes(1 << 20);
+        let with = |seed: u64| [SplitMix64::new(seed).bytes(128 << 10), common.clone()].concat();
+        let root = volume.path().join("tree");
+        Tree::new(&root).file("a", with(2)).file("b", with(3)).file("c", SplitMix64::new(9).bytes(300_000));
+        settle(&volume);
+        let before = fingerprint(&root);
+        let mut options = plain();
+        options.granularity = Granularity::Blocks;
+        let report = calve_core::dedupe(&[&root], &options).unwrap();
+        assert_eq!((report.shared_bytes, report.shared_ranges), (1 << 20, 1), "{report:?}");
+        before.assert_unchanged(&root);
+        let again = calve_core::dedupe(&[&root], &options).unwrap();
+        assert_eq!(again.shared_bytes, 0, "{again:?}");
+    }
+}
+
+#[test]
+fn a_clone_that_was_rebuilt_shares_again() {
+    for volume in volumes() {
+        let (a, b) = (volume.path().join("a"), volume.path().join("b"));
+        files(&a, 1);
+        files(&b, 1);
+        Tree::new(&b).file("folder/4096 bytes", SplitMix64::new(77).bytes(4096)).file("only here", "x");
+        settle(&volume);
+        let before = fingerprint(volume.path());
+        let report = reshare(&a, &b, &plain()).unwrap();
+        assert_eq!((report.hashed_files, report.differing_files), (0, 1), "{report:?}");
+        assert!(report.shared_files >= 8, "{report:?}");
+        assert!(is_shared(&b.join("folder/3000001 bytes")) && !is_shared(&b.join("folder/4096 bytes")));
+        before.assert_unchanged(volume.path());
+    }
+}
+
+#[test]
+fn what_is_shared_already_is_not_read() {
+    for volume in volumes() {
+        let (a, b) = (volume.path().join("a"), volume.path().join("b"));
+        Tree::new(&a).file("large", SplitMix64::new(1).bytes(5 << 20));
+        settle(&volume);
+        clone_tree(&a, &b, &CloneOptions::default()).unwrap();
+        Tree::new(&b).file("other", SplitMix64::new(2).bytes(5 << 20));
+        let report = share(&[&a, &b]);
+        assert!(report.hashed_bytes <= 10 << 20 && report.already_files == 1 && report.shared_files == 0, "{report:?}");
+    }
+}
+
+#[test]
+fn what_was_found_out_is_kept_and_damage_to_it_does_no_harm() {
+    for volume in volumes() {
+        let (root, cache) = (volume.path().join("tree"), tempfile::tempdir().unwrap());
+        let content = SplitMix64::new(1).bytes(100_000);
+        Tree::new(&root).file("a", &content).file("b", &content).file("c", SplitMix64::new(4).bytes(100_000));
+        let mut options = plain();
+        options.cache = Some(cache.path().to_path_buf());
+        let run = || calve_core::dedupe(&[&root], &options).unwrap();
+        assert_eq!(run().hashed_files, 2, "the third has another beginning");
+        assert_eq!(run().hashed_files, 1, "now that the others' hashes are known");
+        assert_eq!(run().hashed_files, 0);
+        let file = fs::read_dir(cache.path()).unwrap().next().unwrap().unwrap().path();
+        let mut bytes = fs::read(&file).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(&file, bytes).unwrap();
+        let report = run();
+        assert_eq!(report.warnings.len(), 1, "{report:?}");
+        assert_eq!((report.shared_files, report.already_files), (0, 1), "{report:?}");
+        assert!(run().warnings.is_empty());
+        // A file that was written since is not taken for what it was.
+        fs::write(root.join("b"), SplitMix64::new(5).bytes(100_000)).unwrap();
+        assert_eq!(run().shared_files, 0);
+        assert_eq!(fs::read(root.join("a")).unwrap(), content);
+    }
+}
+
+#[test]
+fn hard_links_sparse_files_and_strange_names_are_dealt_with() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    for volume in volumes() {
+        let root = volume.path().join("tree");
+        let name = OsStr::from_bytes(b"\xff\xfe\n name");
+        let content = SplitMix64::new(1).bytes(70_000);
+        Tree::new(&root)
+            .file("a", &content)
+            .hard_link("a again", "a")
+            .file(name, &content)
+            .sparse("s1", 100 << 30, &[(0, b"begin"), (50 << 30, &content)])
+            .sparse("s2", 100 << 30, &[(0, b"begin"), (50 << 30, &content)])
+            .file("1", "x")
+            .file("2", "x");
+        settle(&volume);
+        let before = fingerprint_of_small(&root);
+        let report = share(&[&root]);
+        assert!(is_shared(&root.join(name)) && is_shared(&root.join("s2")), "{report:?}");
+        assert_eq!(fs::metadata(root.join("s1")).unwrap().len(), 100 << 30);
+        assert!(fs::metadata(root.join("s2")).unwrap().blocks() < 1000, "the holes are still holes");
+        assert_eq!(before, fingerprint_of_small(&root));
+        if volume.file_system() == FileSystem::Btrfs {
+            assert!(report.left_alone.iter().any(|left| left.reason.starts_with("inline")), "{report:?}");
+        } else {
+            assert!(is_shared(&root.join("1")), "{report:?}");
+        }
+    }
+}
+
+/// Without the contents of the large sparse files.
+fn fingerprint_of_small(root: &Path) -> Vec<(std::ffi::OsString, i64, i64, u32, u64)> {
+    let entry = |entry: fs::DirEntry| {
+        let stat = entry.metadata().unwrap();
+        (entry.file_name(), stat.mtime_nsec(), stat.ctime_nsec(), stat.mode(), stat.size())
+    };
+    let mut all: Vec<_> = fs::read_dir(root).unwrap().map(|found| entry(found.unwrap())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn immutable_files_are_left_alone_and_said_to_be() {
+    for volume in volumes() {
+        let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
+        let content = SplitMix64::new(1).bytes(50_000);
+        Tree::new(&a).file("x", &content);
+        Tree::new(&b).file("x", &content);
+        crate::cloning::run("chattr", |command| command.arg("+i").arg(b.join("x")));
+        let report = reshare(&a, &b, &plain()).unwrap();
+        crate::cloning::run("chattr", |command| command.arg("-i").arg(b.join("x")));
+        assert!(report.left_alone.iter().any(|left| left.reason.contains("immutable")), "{report:?}");
+        assert_eq!(report.shared_files, 0);
+    }
+}
+
+#[test]
+fn a_running_program_is_shared_like_any_file() {
+    for volume in volumes() {
+        let root = volume.path().join("tree");
+        let program = fs::read("/bin/sleep").unwrap();
+        Tree::new(&root).file("a", &program).mode("a", 0o755).file("b", &program).mode("b", 0o755);
+        let mut running = std::process::Command::new(root.join("b")).arg("60").spawn().unwrap();
+        let report = share(&[&root]);
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert_eq!(report.shared_files, 1, "{report:?}");
+    }
+}
+
+#[test]
+fn elsewhere_it_is_refused_with_what_would_help() {
+    for file_system in [FileSystem::Ext4, FileSystem::Tmpfs] {
+        let Some(volume) = Volume::new(file_system) else { return };
+        Tree::new(volume.path().join("t")).file("a", "x").file("b", "x");
+        let error = calve_core::dedupe(&[volume.path()], &plain()).unwrap_err();
+        assert!(matches!(error, Error::NoDedupe { .. }), "{error}");
+        assert!(error.hint().unwrap().contains("btrfs"));
+        let refused = reshare(volume.path(), &volume.path().join("t"), &plain()).unwrap_err();
+        assert!(matches!(refused, Error::NoDedupe { .. }));
+    }
+}
+
+#[test]
+fn files_on_two_file_systems_are_shared_on_each_alone() {
+    let all: Vec<Volume> = volumes().collect();
+    let [xfs, btrfs] = all.as_slice() else { return };
+    let content = SplitMix64::new(1).bytes(50_000);
+    for volume in [xfs, btrfs] {
+        Tree::new(volume.path().join("t")).file("a", &content).file("b", &content);
+    }
+    let report = share(&[xfs.path(), btrfs.path()]);
+    assert_eq!((report.shared_files, report.left_alone.len()), (2, 0), "{report:?}");
+    let figures = usage(&[&xfs.path().join("t"), &btrfs.path().join("t")]);
+    assert!(figures.total.shared_within >= 2 * 49_152, "{figures:?}");
+}
+
+#[test]
+fn a_full_disk_is_no_danger() {
+    for volume in volumes() {
+        let (a, b) = (volume.path().join("a"), volume.path().join("b"));
+        files(&a, 1);
+        files(&b, 1);
+        settle(&volume);
+        let before = [fingerprint(&a), fingerprint(&b)];
+        let mut filler = fs::File::create(volume.path().join("filler")).unwrap();
+        let block = SplitMix64::new(1).bytes(1 << 20);
+        while std::io::Write::write_all(&mut filler, &block).is_ok() {}
+        let report = share(&[&a, &b]);
+        assert!(report.shared_files > 0 || !report.left_alone.is_empty(), "{report:?}");
+        before[0].assert_unchanged(&a);
+        before[1].assert_unchanged(&b);
+    }
+}

@@ -1,0 +1,139 @@
+//! What `disk_usage` says is what the file system says when the trees are really deleted.
+
+use std::path::Path;
+
+use calve_core::{CloneOptions, Usage, clone_tree};
+use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, node_modules_like};
+use fs_err as fs;
+
+use super::{settle, share, usage, used};
+
+const ALL: [FileSystem; 4] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::Tmpfs];
+
+fn delete(path: &Path) {
+    crate::cloning::run("rm", |command| command.arg("-rf").arg(path));
+}
+
+/// One in a hundred, and what a file system allocates at a time.
+fn agrees(usage: &Usage, freed: u64, what: &str) {
+    let slack = freed / 100 + (256 << 10);
+    assert!(usage.frees_min <= freed + slack, "{what}: freed {freed}, said to free at least {usage:?}");
+    assert!(usage.frees_max + slack >= freed, "{what}: freed {freed}, said to free at most {usage:?}");
+}
+
+#[test]
+fn what_deleting_frees_is_what_it_was_said_to_free() {
+    for file_system in ALL {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let name = file_system.name();
+        let [a, b, c] = ["a", "b", "c"].map(|name| volume.path().join(name));
+        node_modules_like(&a, 3000);
+        everything(a.join("everything"));
+        settle(&volume);
+        clone_tree(&a, &b, &CloneOptions::default()).unwrap();
+        clone_tree(&a, &c, &CloneOptions::default()).unwrap();
+        settle(&volume);
+        let one = usage(&[&b]).total;
+        let two = usage(&[&b, &c]);
+        let before = used(&volume);
+        delete(&b);
+        let between = used(&volume);
+        agrees(&one, before - between, name);
+        delete(&c);
+        agrees(&two.total, before - used(&volume), name);
+        assert_eq!(two.paths.len(), 2);
+        let left = usage(&[&a]).total;
+        let before = used(&volume);
+        delete(&a);
+        agrees(&left, before - used(&volume), name);
+    }
+}
+
+#[test]
+fn without_sharing_the_figure_is_exact() {
+    for file_system in [FileSystem::Ext4, FileSystem::Tmpfs] {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let root = volume.path().join("tree");
+        Tree::new(&root).file("a", SplitMix64::new(1).bytes(1 << 20)).file("b/c", SplitMix64::new(2).bytes(5000));
+        settle(&volume);
+        let found = usage(&[&root]).total;
+        assert_eq!(found.frees_min, found.frees_max);
+        let before = used(&volume);
+        delete(&root);
+        assert_eq!(found.frees_min, before - used(&volume), "{}", file_system.name());
+    }
+}
+
+#[test]
+fn sharing_inside_the_set_is_told_from_sharing_outside() {
+    for file_system in [FileSystem::Xfs, FileSystem::Btrfs] {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
+        Tree::new(&a).file("x", SplitMix64::new(1).bytes(8 << 20)).file("mine", SplitMix64::new(2).bytes(1 << 20));
+        settle(&volume);
+        clone_tree(&a, &b, &CloneOptions::default()).unwrap();
+        fs::remove_file(b.join("mine")).unwrap();
+        settle(&volume);
+        let found = usage(&[&a, &b]);
+        let first = found.paths[0].usage;
+        assert_eq!((first.exclusive >> 20, first.shared_within), (1, 0), "{found:?}");
+        assert_eq!((first.shared_outside_min, first.shared_outside_max), (8 << 20, 8 << 20), "{found:?}");
+        assert_eq!(found.total.shared_within, 8 << 20, "{found:?}");
+        if file_system == FileSystem::Btrfs {
+            assert_eq!(found.total.frees_data, Some(9 << 20), "root on btrfs knows it exactly: {found:?}");
+            assert_eq!(found.total.shared_outside_max, 0);
+        } else {
+            assert!(found.total.frees_min < 2 << 20 && found.total.frees_max > 9 << 20, "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn on_btrfs_the_exclusive_bytes_are_those_of_its_own_program() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
+    for root in [&a, &b] {
+        node_modules_like(root, 500);
+    }
+    Tree::new(&a).file("more", SplitMix64::new(5).bytes(1 << 20));
+    settle(&volume);
+    share(&[&a, &b]);
+    settle(&volume);
+    let output = crate::cloning::run("btrfs", |command| command.args(["filesystem", "du", "-s", "--raw"]).arg(&a));
+    let mut fields = output.lines().last().unwrap().split_whitespace().map(|field| field.parse::<u64>().ok());
+    let exclusive = fields.nth(1).unwrap().unwrap();
+    assert_eq!(usage(&[&a]).total.exclusive, exclusive, "{output}");
+}
+
+#[test]
+fn hard_links_are_counted_once_and_free_nothing_while_another_name_is_elsewhere() {
+    for file_system in ALL {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let root = volume.path().join("tree");
+        Tree::new(&root).file("a", SplitMix64::new(1).bytes(1 << 20)).hard_link("b", "a").file("c", "x");
+        fs::hard_link(root.join("c"), volume.path().join("outside")).unwrap();
+        Tree::new(&root).file("held", SplitMix64::new(2).bytes(2 << 20));
+        fs::hard_link(root.join("held"), volume.path().join("keeps it")).unwrap();
+        settle(&volume);
+        let found = usage(&[&root]).total;
+        assert_eq!((found.files, found.hard_links), (3, 1), "{found:?}");
+        assert!(found.frees_max < (1 << 20) + (256 << 10), "{}: {found:?}", file_system.name());
+        assert!(found.shared_outside_min >= 2 << 20, "{found:?}");
+        let twice = usage(&[&root, &root.join("a"), &root]);
+        assert_eq!(twice.paths.iter().map(|one| one.inside_another).collect::<Vec<_>>(), [false, true, true]);
+        assert_eq!(twice.total.apparent, found.apparent);
+    }
+}
+
+#[test]
+fn a_snapshot_keeps_what_its_source_has() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let subvolume = volume.path().join("subvolume");
+    crate::cloning::run("btrfs", |command| command.args(["subvolume", "create"]).arg(&subvolume));
+    Tree::new(&subvolume).file("a", SplitMix64::new(1).bytes(4 << 20));
+    settle(&volume);
+    clone_tree(&subvolume, &volume.path().join("snapshot"), &CloneOptions::default()).unwrap();
+    settle(&volume);
+    let found = usage(&[&subvolume]).total;
+    assert!(found.frees_max < 1 << 20 && found.shared_outside_min == 4 << 20, "{found:?}");
+}
