@@ -234,7 +234,8 @@ fn save_caches(
         let (items, known) = (&finder.catalog.items, &finder.known);
         let record = |index: &u32| (cache::key(&items[*index as usize]), known[*index as usize]);
         let mine = |index: &u32| u32::from(items[*index as usize].device) == volume.device;
-        let mut now: Vec<u32> = (0..items.len() as u32).filter(|index| mine(index) && record(index).1.is_known()).collect();
+        let mut now: Vec<u32> =
+            (0..items.len() as u32).filter(|index| mine(index) && record(index).1.is_known()).collect();
         if now.iter().map(record).all(|(key, known)| cache.find(key) == Some(known)) {
             continue;
         }

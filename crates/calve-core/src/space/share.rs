@@ -2,7 +2,6 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::IFlags;
 use rustix::io::Errno;
 
 use crate::sys::{self, Extent};
@@ -116,12 +115,11 @@ pub(super) fn share(
 
 /// Why the kernel would not share a file's extents.
 pub(super) fn refusal(errno: Errno, src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> &'static str {
-    let flags = |file| rustix::fs::ioctl_getflags(file).unwrap_or(IFlags::empty());
     match errno {
-        Errno::PERM if flags(dst).intersects(IFlags::IMMUTABLE | IFlags::APPEND) => "immutable or append-only",
+        Errno::PERM if sys::is_unchangeable(dst) => "immutable or append-only",
         Errno::PERM | Errno::ACCESS => "another owner's, and not writable",
         Errno::TXTBSY => "in use as swap",
-        Errno::INVAL if (flags(src) ^ flags(dst)).contains(IFlags::NOCOW) => "one has copy-on-write turned off",
+        Errno::INVAL if sys::differ_in_nocow(src, dst) => "one has copy-on-write turned off",
         Errno::INVAL => "refused by the file system",
         Errno::NOSPC | Errno::DQUOT => "no space left for the file system's own notes",
         Errno::ROFS => "the file system is read-only",

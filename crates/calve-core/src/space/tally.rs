@@ -167,6 +167,7 @@ impl<'a> Shared<'a> {
     fn charge(&self, link: &Link, sum: &mut Sum, root: u32, seen: u64, uses: &mut Vec<Use>) {
         count(sum, &link.stat);
         sum.usage.hard_links += seen - 1;
+        #[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
         if seen < link.stat.st_nlink as u64 {
             // Another name, elsewhere, keeps all of it.
             sum.usage.shared_outside_min += allocated(&link.stat);

@@ -81,8 +81,8 @@ fn scopes(tally: &Tally, nested: &[bool]) -> Vec<Sum> {
     let roots = nested.len();
     let mut all = tally.sums[roots].clone();
     let mut scopes = Vec::with_capacity(roots + 1);
-    for root in 0..roots {
-        if !nested[root] {
+    for (root, nested) in nested.iter().enumerate() {
+        if !nested {
             all.merge(&tally.sums[root]);
         }
         let mut scope = tally.sums[root].clone();

@@ -43,6 +43,7 @@ pub(crate) struct ExtentUser {
 
 /// How a file system accounts for space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "not every system has all of them")]
 pub(crate) enum SpaceRules {
     /// Nothing is shared: what a file has allocated is what deleting it frees.
     Exact,

@@ -21,6 +21,14 @@ pub(crate) fn dedupe_range(
     Err(Errno::OPNOTSUPP)
 }
 
+pub(crate) fn is_unchangeable(_file: BorrowedFd<'_>) -> bool {
+    false
+}
+
+pub(crate) fn differ_in_nocow(_a: BorrowedFd<'_>, _b: BorrowedFd<'_>) -> bool {
+    false
+}
+
 pub(crate) fn space_rules(_magic: u64) -> SpaceRules {
     SpaceRules::Unknown
 }

@@ -29,7 +29,11 @@ fn the_three_commands_print_their_documents() {
     let again = document(&["dedupe", "--json", "a", "b"], &volume);
     assert_eq!((&again["already_shared_files"], &again["hashed"]["files"]), (&2.into(), &0.into()), "{again}");
     let reshared = document(&["reshare", "--json", "c", "--with", "a"], &volume);
-    assert_eq!((&reshared["schema"], &reshared["shared"]["files"]), (&"calve.reshare/1".into(), &1.into()), "{reshared}");
+    assert_eq!(
+        (&reshared["schema"], &reshared["shared"]["files"]),
+        (&"calve.reshare/1".into(), &1.into()),
+        "{reshared}"
+    );
     let du = document(&["du", "--json", "a", "b"], &volume);
     assert_eq!(du["schema"], "calve.du/1");
     assert!(du["total"]["frees_min"].as_u64() <= du["total"]["frees_max"].as_u64(), "{du}");

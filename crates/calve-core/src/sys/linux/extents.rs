@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use rustix::fs::IFlags;
 use rustix::io::Errno;
 use rustix::ioctl::{Direction, Opcode, Updater, ioctl, opcode};
 
@@ -141,6 +142,17 @@ pub(crate) fn dedupe_range(
         0 => Ok(true),
         negative => Err(Errno::from_raw_os_error(-negative)),
     }
+}
+
+/// Whether a file may not be changed by anybody: immutable, or append-only.
+pub(crate) fn is_unchangeable(file: BorrowedFd<'_>) -> bool {
+    rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
+}
+
+/// Whether only one of two files has copy-on-write turned off.
+pub(crate) fn differ_in_nocow(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
+    let nocow = |file| rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW));
+    nocow(a) != nocow(b)
 }
 
 /// What a file system's numbers mean, by its magic number.

@@ -67,7 +67,10 @@ fn writers_and_readers_never_notice() {
                         std::thread::sleep(std::time::Duration::from_millis(1));
                     }
                     for number in (first..FILES).step_by(2) {
-                        assert!(fs::read(root.join(number.to_string())).unwrap() == model[number], "{number}: at the end");
+                        assert!(
+                            fs::read(root.join(number.to_string())).unwrap() == model[number],
+                            "{number}: at the end"
+                        );
                     }
                     rounds
                 }
