@@ -24,8 +24,6 @@ pub(crate) enum Failure {
     },
     /// The paths of `calve cp` make no sense together.
     Usage(String),
-    /// The same, of another command.
-    UsageOf(&'static str, String),
     Io(io::Error),
     /// The result could not be printed. What was asked for was done.
     Output(io::Error),
@@ -69,7 +67,7 @@ impl Failure {
                 _ => FAILED,
             },
             Self::Interrupted(_) => INTERRUPTED,
-            Self::Usage(_) | Self::UsageOf(..) => USAGE,
+            Self::Usage(_) => USAGE,
             Self::Io(_) | Self::Output(_) => FAILED,
             Self::Reported(code) | Self::Stated { code, .. } => *code,
         }
@@ -84,7 +82,6 @@ impl Failure {
                 output::error(&error.to_string(), hint.as_deref());
             }
             Self::Usage(text) => output::error(text, Some("see `calve cp --help`")),
-            Self::UsageOf(command, text) => output::error(text, Some(&format!("see `calve {command} --help`"))),
             Self::Io(error) => {
                 output::error(&error.to_string(), Some("check the limits of your session (ulimit -a), then try again"));
             }

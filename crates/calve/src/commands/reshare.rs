@@ -7,7 +7,7 @@ use calve_core::{Apply, Cancel, DedupeOptions, Error, Progress, Shown, reshare};
 
 use super::dedupe::INTERRUPTED;
 use crate::cli::ReshareArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::progress_bar::Watch;
 use crate::{output, receipt, space_receipt};
 
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), F
 fn in_main_worktree(dst: &Path) -> Result<PathBuf, Failure> {
     let unknown = || {
         let text = format!("`{}` is in no linked git worktree: name its source with `--with SRC`", Shown(dst));
-        Failure::UsageOf("reshare", text)
+        Failure::stated(USAGE, text, "see `calve reshare --help`")
     };
     let dst = fs_err::canonicalize(dst)?;
     let (worktree, pointer) = dst
