@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
 use rustix::io::Errno;
-use rustix::ioctl::{Direction, Getter, Opcode, Setter, Updater, ioctl, opcode};
+use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 
 pub(crate) use btrfs::{
     btrfs_identity, create_subvolume, delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot,
@@ -221,43 +221,12 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
 /// Only the extent itself tells (FS_IOC_FIEMAP): st_blocks is rounded up to whole blocks, at least since Linux 6.18.
 pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
     const SECTOR: u64 = 4096;
-    (1..=SECTOR).contains(&size) && first_extent_is_inline(file)
-}
-
-/// `struct fiemap` with room for one extent.
-#[repr(C)]
-struct ExtentMap {
-    start: u64,
-    length: u64,
-    flags: u32,
-    mapped_extents: u32,
-    extent_count: u32,
-    reserved: u32,
-    extent_place: [u64; 5],
-    extent_flags: u32,
-    extent_reserved: [u32; 3],
-}
-
-fn first_extent_is_inline(file: BorrowedFd<'_>) -> bool {
-    const HEADER_BYTES: usize = 32;
-    const FIEMAP: Opcode = opcode::from_components(Direction::ReadWrite, b'f', 11, HEADER_BYTES);
-    const DATA_INLINE: u32 = 0x200;
-    const _: () = assert!(size_of::<ExtentMap>() == HEADER_BYTES + 56);
-    let mut map = ExtentMap {
-        start: 0,
-        length: u64::MAX,
-        flags: 0,
-        mapped_extents: 0,
-        extent_count: 1,
-        reserved: 0,
-        extent_place: [0; 5],
-        extent_flags: 0,
-        extent_reserved: [0; 3],
+    let mut inline = false;
+    let mut first = |extent: &crate::sys::Extent| {
+        inline = extent.inline;
+        false
     };
-    // SAFETY: the opcode takes a pointer to `struct fiemap`, followed by as many `struct fiemap_extent` as `extent_count` says;
-    // `ExtentMap` is laid out as both together (size checked above), and the kernel writes no more than that.
-    let asked = unsafe { ioctl(file, Updater::<FIEMAP, ExtentMap>::new(&mut map)) };
-    asked.is_ok() && map.mapped_extents == 1 && map.extent_flags & DATA_INLINE != 0
+    (1..=SECTOR).contains(&size) && extents(file, 0, &mut first).is_ok() && inline
 }
 
 /// Below which size reading and writing a file is cheaper than sharing its extents, by the file system's magic number.
