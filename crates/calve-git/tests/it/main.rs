@@ -1,0 +1,2 @@
+//! The one test binary of this crate.
+#![cfg(unix)]
