@@ -2,3 +2,9 @@
 //!
 //! The library never prints, and never reads the environment or configuration of its own accord. It is for Unix.
 #![cfg(unix)]
+
+mod error;
+mod git;
+
+pub use error::{Error, Result};
+pub use git::Git;

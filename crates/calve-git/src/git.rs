@@ -1,0 +1,88 @@
+//! Running the `git` program.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::error::{Error, Result};
+
+/// What git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
+/// send a command for another repository into that one.
+const OF_ONE_REPOSITORY: &[&str] = &[
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// The `git` program, to be run in one directory.
+#[derive(Clone, Debug)]
+pub struct Git {
+    directory: PathBuf,
+}
+
+impl Git {
+    /// git as if started in `directory`.
+    pub fn at(directory: impl Into<PathBuf>) -> Git {
+        Git { directory: directory.into() }
+    }
+
+    /// The directory that git is started in.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// A command to add arguments to: messages in English, no questions, no input, no repository but the directory's.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new("git");
+        command.current_dir(&self.directory).stdin(Stdio::null());
+        for name in OF_ONE_REPOSITORY {
+            command.env_remove(name);
+        }
+        command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
+        command
+    }
+
+    /// Run git to its end, whatever its exit code.
+    pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Output> {
+        let run = self.command().args(arguments).output();
+        run.map_err(|source| Error::Start { program: "git", directory: self.directory.clone(), source })
+    }
+
+    /// What git prints; an exit code other than 0 is an error with what it said.
+    pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>> {
+        let output = self.output(arguments)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let arguments = arguments.iter().map(|argument| argument.as_ref().to_os_string()).collect();
+        Err(Error::Git {
+            arguments,
+            directory: self.directory.clone(),
+            code: output.status.code(),
+            said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        })
+    }
+
+    /// The one line that git prints, without its end.
+    pub fn line<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<OsString> {
+        let mut printed = self.run(arguments)?;
+        while printed.last() == Some(&b'\n') {
+            printed.pop();
+        }
+        Ok(OsString::from_vec(printed))
+    }
+}
