@@ -124,6 +124,24 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A path that would be written outside of the root that was given, or could be.
+    #[error("refusing to write `{}`: {reason}", Shown(.path))]
+    OutsideRoot {
+        /// As given, or the part of it that is in the way.
+        path: PathBuf,
+        /// Why it is refused.
+        reason: &'static str,
+    },
+    /// Only the contents of regular files are written and read.
+    #[error("cannot {operation} `{}`: it is a {kind}", Shown(.path))]
+    NotAFile {
+        /// "read" or "write".
+        operation: &'static str,
+        /// What was found there.
+        path: PathBuf,
+        /// "symlink", or what it is.
+        kind: &'static str,
+    },
     /// The staged tree was taken away or exchanged by somebody else while it was being made.
     #[error("`{}` was moved or replaced by another process while the clone was being made", Shown(.0))]
     StagingLost(PathBuf),
@@ -191,6 +209,10 @@ impl Error {
                     .into()
             }
             Self::Pattern { .. } => "patterns are globs such as `*.log`, `/build` or `**/cache/`".into(),
+            Self::OutsideRoot { .. } => {
+                "give paths relative to the root, without `..`, that lead through no symlink".into()
+            }
+            Self::NotAFile { .. } => "name a regular file, or remove what is there first".into(),
             Self::StagingLost(_) => {
                 "run it again; keep other programs from cleaning the destination's parent directory".into()
             }

@@ -92,6 +92,18 @@ impl fmt::Display for Requirement {
     }
 }
 
+impl FromStr for Requirement {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "instant" => Ok(Self::Instant),
+            "cow" => Ok(Self::Cow),
+            "stable" => Ok(Self::Stable),
+            _ => Err("the properties are instant, cow and stable".into()),
+        }
+    }
+}
+
 /// What to do about something that is at the destination already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Existing {

@@ -97,7 +97,7 @@ pub(crate) struct CpArguments {
     ///
     /// instant: the cost does not grow with the tree. cow: no file data is written by calve. stable: no entry changed
     /// from the beginning to the end. May be given several times.
-    #[arg(long, value_name = "PROPERTY", value_parser = Named(&["instant", "cow", "stable"], requirement), hide_possible_values = true)]
+    #[arg(long, value_name = "PROPERTY", value_parser = Named(&["instant", "cow", "stable"], str::parse::<Requirement>), hide_possible_values = true)]
     pub(crate) require: Vec<Requirement>,
     /// Use this strategy or none: snapshot, clonefile, reflink, copy, hardlink
     #[arg(long, value_name = "NAME", value_parser = Named(&["snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
@@ -352,15 +352,6 @@ pub(crate) struct ExportArguments {
     /// Write the report as one HTML file with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) export_html: Option<PathBuf>,
-}
-
-fn requirement(name: &str) -> Result<Requirement, String> {
-    match name {
-        "instant" => Ok(Requirement::Instant),
-        "cow" => Ok(Requirement::Cow),
-        "stable" => Ok(Requirement::Stable),
-        _ => Err("the properties are instant, cow and stable".into()),
-    }
 }
 
 /// "64K" as 65,536.

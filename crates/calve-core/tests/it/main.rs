@@ -8,6 +8,7 @@ mod extents;
 mod rival;
 
 mod atomicity;
+mod bulk;
 mod changing;
 mod conformance;
 mod hostile;

@@ -1,0 +1,145 @@
+//! One file, written.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::plan::Item;
+use super::{ExistingFile, Flush, Placing, WriteOptions};
+use crate::error::Error;
+use crate::sys;
+
+/// Where `write` stops to look whether it should go on.
+const PIECE_BYTES: usize = 8 << 20;
+
+/// Writes `item`; `path` makes its path, for errors.
+pub(super) fn write(
+    directory: BorrowedFd<'_>,
+    item: &Item<'_>,
+    options: &WriteOptions,
+    expect_existing: &mut bool,
+    path: &dyn Fn(&[u8]) -> PathBuf,
+) -> Result<(), Error> {
+    match options.placing {
+        Placing::InPlace => in_place(directory, item, options, expect_existing, path),
+        Placing::Rename => by_rename(directory, item, options, path),
+    }
+}
+
+fn in_place(
+    directory: BorrowedFd<'_>,
+    item: &Item<'_>,
+    options: &WriteOptions,
+    expect_existing: &mut bool,
+    path: &dyn Fn(&[u8]) -> PathBuf,
+) -> Result<(), Error> {
+    let (file, is_new) = open(directory, item.name, options, expect_existing).map_err(|refused| match refused {
+        Refused::Errno(operation, errno) => Error::io(operation, path(item.name), errno),
+        Refused::Kind(kind) => Error::NotAFile { operation: "write", path: path(item.name), kind },
+    })?;
+    fill(file, item, options, path).inspect_err(|_| {
+        if is_new {
+            // Half a file is worse than none.
+            let _ = rustix::fs::unlinkat(directory, item.name, AtFlags::empty());
+        }
+    })
+}
+
+fn by_rename(
+    directory: BorrowedFd<'_>,
+    item: &Item<'_>,
+    options: &WriteOptions,
+    path: &dyn Fn(&[u8]) -> PathBuf,
+) -> Result<(), Error> {
+    let hidden = format!(".calve-write-{:016x}", sys::random());
+    let hidden = hidden.as_bytes();
+    let file = create(directory, hidden, options).map_err(|errno| Error::io("create", path(hidden), errno))?;
+    let placed = fill(file, item, options, path).and_then(|()| {
+        let failed = |errno| Error::io("rename to", path(item.name), errno);
+        match options.existing {
+            ExistingFile::Overwrite => rustix::fs::renameat(directory, hidden, directory, item.name).map_err(failed),
+            ExistingFile::Refuse => {
+                // A link refuses an existing name on every file system, which a rename with flags does not.
+                rustix::fs::linkat(directory, hidden, directory, item.name, AtFlags::empty()).map_err(failed)?;
+                rustix::fs::unlinkat(directory, hidden, AtFlags::empty()).map_err(failed)
+            }
+        }
+    });
+    placed.inspect_err(|_| {
+        let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
+    })
+}
+
+enum Refused {
+    Errno(&'static str, Errno),
+    Kind(&'static str),
+}
+
+/// The file, empty, and whether it is new.
+fn open(
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+    options: &WriteOptions,
+    expect_existing: &mut bool,
+) -> Result<(OwnedFd, bool), Refused> {
+    // Another program may make or remove it in between, but not for ever.
+    for _ in 0..8 {
+        if !(*expect_existing && options.existing == ExistingFile::Overwrite) {
+            match create(directory, name, options) {
+                Ok(file) => return Ok((file, true)),
+                Err(Errno::EXIST) if options.existing == ExistingFile::Overwrite => *expect_existing = true,
+                Err(errno) => return Err(Refused::Errno("create", errno)),
+            }
+        }
+        match existing(directory, name) {
+            Err(Refused::Errno(_, Errno::NOENT)) => *expect_existing = false,
+            other => return other.map(|file| (file, false)),
+        }
+    }
+    Err(Refused::Errno("create", Errno::EXIST))
+}
+
+fn create(directory: BorrowedFd<'_>, name: &[u8], options: &WriteOptions) -> sys::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    sys::open_at(directory, name, flags, Mode::from_raw_mode(options.mode as _))
+}
+
+/// A file that is there, emptied. A FIFO without a reader would otherwise be waited for.
+fn existing(directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Refused> {
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match sys::open_at(directory, name, flags, Mode::empty()) {
+        Err(Errno::LOOP) => return Err(Refused::Kind("symlink, which is not followed")),
+        Err(Errno::NXIO) => return Err(Refused::Kind("FIFO or socket")),
+        other => other.map_err(|errno| Refused::Errno("open", errno))?,
+    };
+    let stat = rustix::fs::fstat(&file).map_err(|errno| Refused::Errno("stat", errno))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Refused::Kind("FIFO or device"));
+    }
+    if stat.st_size > 0 {
+        rustix::fs::ftruncate(&file, 0).map_err(|errno| Refused::Errno("truncate", errno))?;
+    }
+    Ok(file)
+}
+
+fn fill(file: OwnedFd, item: &Item<'_>, options: &WriteOptions, path: &dyn Fn(&[u8]) -> PathBuf) -> Result<(), Error> {
+    let failed = |errno| Error::io("write", path(item.name), errno);
+    let mut left = item.contents;
+    while !left.is_empty() {
+        let piece = left.get(..PIECE_BYTES).unwrap_or(left);
+        let written = sys::retry(|| rustix::io::write(&file, piece)).map_err(failed)?;
+        if written == 0 {
+            return Err(failed(Errno::IO));
+        }
+        left = left.get(written..).unwrap_or_default();
+        if !left.is_empty() && options.cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+    }
+    if options.flush == Flush::EachFile {
+        sys::sync_file(file.as_fd()).map_err(|errno| Error::io("sync", path(item.name), errno))?;
+    }
+    Ok(())
+}

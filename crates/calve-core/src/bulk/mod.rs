@@ -1,0 +1,364 @@
+//! Many small files at once: written below one directory, or read.
+//!
+//! A batch is grouped by directory, since creating files in one directory is serialised by the kernel. Each worker opens a
+//! directory once, name by name and never through a symlink, and makes its files relative to it. Besides the root, a worker has
+//! two descriptors open at a time, in a table of its own where the system permits that.
+
+mod directory;
+mod file;
+mod plan;
+mod read;
+
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use self::directory::Directories;
+use self::plan::{Plan, Unit, plan};
+pub use self::read::{ReadOptions, read_files};
+use crate::error::Error;
+use crate::progress::{Cancel, Progress};
+use crate::sys;
+use crate::tree::pool::thread_count;
+
+/// One file to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteEntry<'a> {
+    /// Relative to the root, without `..`.
+    pub path: &'a Path,
+    /// All that will be in it.
+    pub contents: &'a [u8],
+}
+
+/// What to do about a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExistingFile {
+    /// Its contents are replaced. It keeps its mode, its owner and its other names.
+    #[default]
+    Overwrite,
+    /// It is an error.
+    Refuse,
+}
+
+/// Whether directories that are missing are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Directory {
+    /// A missing directory is an error.
+    #[default]
+    MustExist,
+    /// It is made, and those above it up to the root, and the root itself.
+    Make,
+}
+
+/// When files have to be on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flush {
+    /// When the operating system writes them back.
+    #[default]
+    Never,
+    /// All of them when [`Writer::finish`] returns: one syncfs(2) where there is one, which also writes what others have written.
+    AtEnd,
+    /// Each one before the next is begun on the same thread (fsync(2)), and its directory.
+    EachFile,
+}
+
+/// How a file gets its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placing {
+    /// It has its name from the beginning: whoever looks may see part of it.
+    #[default]
+    InPlace,
+    /// It is written beside its name and renamed, so that its name is absent (or as it was) or complete. Two calls more per file.
+    /// A process that is killed may leave one `.calve-write-*` per thread.
+    Rename,
+}
+
+/// What happens after an error with one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// The others are not begun. What was written stays.
+    #[default]
+    Stop,
+    /// The others are written; the report has the errors.
+    Collect,
+}
+
+/// How files are to be written.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// Worker threads. By default as many as processors, at most 8; no more than two for each directory, and one for every 16 files.
+    pub threads: Option<NonZeroUsize>,
+    /// Permission bits of new files, less the umask: 0o666.
+    pub mode: u32,
+    /// Files that are there already.
+    pub existing: ExistingFile,
+    /// Directories that are not there.
+    pub directory: Directory,
+    /// When files have to be on the disk.
+    pub flush: Flush,
+    /// How files get their names.
+    pub placing: Placing,
+    /// After an error.
+    pub on_error: OnError,
+    /// Counters that another thread may read.
+    pub progress: std::sync::Arc<Progress>,
+    /// Ends the writing early. What was written stays; no file is left half written, unless it was there before.
+    pub cancel: Cancel,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            mode: 0o666,
+            existing: ExistingFile::default(),
+            directory: Directory::default(),
+            flush: Flush::default(),
+            placing: Placing::default(),
+            on_error: OnError::default(),
+            progress: std::sync::Arc::default(),
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+/// A file that could not be written.
+#[derive(Debug)]
+pub struct WriteFailure {
+    /// Which entry, counted from 0 over all batches.
+    pub index: u64,
+    /// Why.
+    pub error: Error,
+}
+
+/// What was written.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct WriteReport {
+    /// Files written. Of two entries with one path, where overwriting is permitted, only the later one of a batch is.
+    pub files: u64,
+    /// Their contents, in bytes.
+    pub bytes: u64,
+    /// Directories made.
+    pub directories: u64,
+    /// The most threads that worked at a time.
+    pub threads: usize,
+    /// With [`OnError::Collect`], in the order of the entries.
+    pub failures: Vec<WriteFailure>,
+    /// From the opening to the return.
+    pub elapsed: Duration,
+}
+
+/// Writes files below a directory, batch by batch.
+pub struct Writer {
+    root: OwnedFd,
+    root_path: PathBuf,
+    options: WriteOptions,
+    report: WriteReport,
+    entries: u64,
+    started: Instant,
+}
+
+impl Writer {
+    /// Opens the root. It may be reached through symlinks; what is below it may not.
+    pub fn open(root: &Path, options: WriteOptions) -> Result<Self, Error> {
+        let started = Instant::now();
+        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let open = || sys::open_at(CWD, root, flags, Mode::empty());
+        let mut report = WriteReport::default();
+        let opened = match open() {
+            Err(Errno::NOENT) if options.directory == Directory::Make => {
+                match rustix::fs::mkdirat(CWD, root, Mode::from_raw_mode(0o777)) {
+                    Ok(()) => report.directories = 1,
+                    Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(Error::io("create directory", root, errno)),
+                }
+                open()
+            }
+            other => other,
+        };
+        let root_fd = opened.map_err(|errno| match errno {
+            Errno::NOENT => Error::Missing(root.to_path_buf()),
+            _ => Error::io("open directory", root, errno),
+        })?;
+        Ok(Self { root: root_fd, root_path: root.to_path_buf(), options, report, entries: 0, started })
+    }
+
+    /// Writes a batch, and returns when all of it is written. Batches are written in order.
+    pub fn write(&mut self, entries: &[WriteEntry<'_>]) -> Result<(), Error> {
+        let first = self.entries;
+        self.entries += entries.len() as u64;
+        let most = thread_count(self.options.threads);
+        let Plan { units, refused, threads } = plan(entries, &self.root_path, &self.options, most);
+        let run = Run {
+            root: self.root.as_fd(),
+            root_path: &self.root_path,
+            options: &self.options,
+            units: &units,
+            next: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            directories: AtomicU64::new(0),
+            failures: Mutex::new(refused),
+        };
+        let stops = self.options.on_error == OnError::Stop;
+        if !stops || run.failures().is_empty() {
+            run.on_threads(threads)?;
+        }
+        self.report.threads = self.report.threads.max(threads.min(units.len()));
+        self.report.files += run.files.load(Ordering::Relaxed);
+        self.report.bytes += run.bytes.load(Ordering::Relaxed);
+        self.report.directories += run.directories.load(Ordering::Relaxed);
+        let mut failures = run.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if self.options.cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        if stops && !failures.is_empty() {
+            return Err(failures.swap_remove(0).1);
+        }
+        failures.sort_by_key(|(index, _)| *index);
+        let with_index = |(index, error)| WriteFailure { index: first + index as u64, error };
+        self.report.failures.extend(failures.into_iter().map(with_index));
+        Ok(())
+    }
+
+    /// Flushes where that was asked for, and says what was written.
+    pub fn finish(mut self) -> Result<WriteReport, Error> {
+        if self.options.flush == Flush::AtEnd && self.report.files > 0 {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            sys::open_at(&self.root, c".", flags, Mode::empty())
+                .and_then(|root| sys::sync_file_system(root.as_fd()))
+                .map_err(|errno| Error::io("sync", &self.root_path, errno))?;
+        }
+        self.report.elapsed = self.started.elapsed();
+        Ok(self.report)
+    }
+}
+
+/// Writes all of `entries` below `root`. Never outside of it: absolute paths, `..` and symlinks on the way are refused.
+///
+/// # Errors
+/// With [`OnError::Stop`] the first one; files written until then stay. A file that could not be written completely is removed if
+/// it was new.
+pub fn write_files(root: &Path, entries: &[WriteEntry<'_>], options: WriteOptions) -> Result<WriteReport, Error> {
+    let mut writer = Writer::open(root, options)?;
+    writer.write(entries)?;
+    writer.finish()
+}
+
+/// What the workers of one batch have in common.
+struct Run<'a> {
+    root: BorrowedFd<'a>,
+    root_path: &'a Path,
+    options: &'a WriteOptions,
+    units: &'a [Unit<'a>],
+    next: AtomicUsize,
+    stopped: AtomicBool,
+    files: AtomicU64,
+    bytes: AtomicU64,
+    directories: AtomicU64,
+    /// With the entry's index in the batch.
+    failures: Mutex<Vec<(usize, Error)>>,
+}
+
+impl Run<'_> {
+    fn on_threads(&self, threads: usize) -> Result<(), Error> {
+        on_threads(threads.min(self.units.len()), &|| {
+            sys::private_descriptors(&[self.root]);
+            self.work();
+        })
+    }
+
+    fn work(&self) {
+        let mut directories = Directories::new(self.root, self.root_path, self.options.directory);
+        // Where one file was there already, the next probably is.
+        let mut expect_existing = false;
+        while let Some(unit) = self.units.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            if self.stopped() {
+                break;
+            }
+            let made_before = directories.made;
+            match directories.open(&unit.directory) {
+                Ok(directory) => self.fill(directory, unit, &mut expect_existing),
+                Err(error) => self.directory_failed(unit, error),
+            }
+            self.directories.fetch_add(directories.made - made_before, Ordering::Relaxed);
+        }
+    }
+
+    fn fill(&self, directory: BorrowedFd<'_>, unit: &Unit<'_>, expect_existing: &mut bool) {
+        let path = |name: &[u8]| plan::join(self.root_path, &unit.directory, name);
+        let (mut files, mut bytes) = (0, 0);
+        for item in &unit.items {
+            if self.stopped() {
+                break;
+            }
+            match file::write(directory, item, self.options, expect_existing, &path) {
+                Ok(()) => {
+                    files += 1;
+                    bytes += item.contents.len() as u64;
+                }
+                Err(error) => self.failed(item.index, error),
+            }
+        }
+        if self.options.flush == Flush::EachFile && files > 0 {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let synced = sys::open_at(directory, c".", flags, Mode::empty()).and_then(|fd| sys::sync_file(fd.as_fd()));
+            if let Err(errno) = synced {
+                let index = unit.items.first().map_or(0, |item| item.index);
+                self.failed(index, Error::io("sync directory", path(b""), errno));
+            }
+        }
+        self.files.fetch_add(files, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.options.progress.add(files, bytes);
+    }
+
+    /// None of the files in it can be written. Each has its own path in its error.
+    fn directory_failed(&self, unit: &Unit<'_>, error: Error) {
+        let mut items = unit.items.iter();
+        if self.options.on_error == OnError::Collect {
+            for item in items.by_ref().skip(1) {
+                self.failed(item.index, directory::again(&error));
+            }
+        }
+        if let Some(item) = unit.items.first() {
+            self.failed(item.index, error);
+        }
+    }
+
+    fn failed(&self, index: usize, error: Error) {
+        if self.options.on_error == OnError::Stop {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+        self.failures().push((index, error));
+    }
+
+    fn failures(&self) -> std::sync::MutexGuard<'_, Vec<(usize, Error)>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.options.cancel.is_cancelled()
+    }
+}
+
+/// Runs `work` on so many threads of its own. Where the system starts fewer, those do the work.
+fn on_threads(threads: usize, work: &(dyn Fn() + Sync)) -> Result<(), Error> {
+    std::thread::scope(|scope| {
+        let start = |_| std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, work);
+        let started: Vec<_> = (0..threads).map(start).collect();
+        match started.into_iter().reduce(|one, other| one.or(other)) {
+            Some(Err(error)) => Err(Error::io("start a thread to work in", ".", error)),
+            _ => Ok(()),
+        }
+    })
+}

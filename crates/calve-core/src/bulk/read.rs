@@ -1,0 +1,105 @@
+//! Many files at once, read.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::buffer::spare_capacity;
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::on_threads;
+use crate::error::Error;
+use crate::progress::Cancel;
+use crate::sys;
+use crate::tree::pool::thread_count;
+
+/// How files are to be read.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// Worker threads. By default as many as processors, at most 8, and one for every 16 files.
+    pub threads: Option<NonZeroUsize>,
+    /// No file is begun once so much has been read: 64 MiB.
+    pub enough_bytes: u64,
+    /// Ends the reading early.
+    pub cancel: Cancel,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { threads: None, enough_bytes: 64 << 20, cancel: Cancel::default() }
+    }
+}
+
+/// A worker takes so many at a time.
+const STRETCH: usize = 16;
+
+/// The contents of a file, or why there are none.
+type Contents = Result<Vec<u8>, Error>;
+
+/// Reads `paths`, following symlinks as usual. The result is as long as `paths`, or shorter (but not empty) where
+/// [`ReadOptions::enough_bytes`] was reached: call again with the rest.
+pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> Result<Vec<Contents>, Error> {
+    let threads = match options.threads {
+        Some(_) => thread_count(options.threads),
+        None => thread_count(None).min(paths.len() / STRETCH).max(1),
+    };
+    let next = AtomicUsize::new(0);
+    let bytes = AtomicU64::new(0);
+    let stretches = Mutex::new(Vec::new());
+    on_threads(threads, &|| {
+        sys::private_descriptors(&[]);
+        // Stretches are taken in order and each one taken is finished, so that what was read has no gap.
+        while bytes.load(Ordering::Relaxed) < options.enough_bytes && !options.cancel.is_cancelled() {
+            let first = next.fetch_add(STRETCH, Ordering::Relaxed);
+            let Some(rest) = paths.get(first..).filter(|rest| !rest.is_empty()) else { break };
+            let mut contents = Vec::with_capacity(STRETCH.min(rest.len()));
+            for path in rest.iter().take(STRETCH) {
+                let read = one(path.as_ref());
+                bytes.fetch_add(read.as_ref().map_or(0, |read| read.len() as u64), Ordering::Relaxed);
+                contents.push(read);
+            }
+            stretches.lock().unwrap_or_else(PoisonError::into_inner).push((first, contents));
+        }
+    })?;
+    if options.cancel.is_cancelled() {
+        return Err(Error::Interrupted);
+    }
+    let mut stretches = stretches.into_inner().unwrap_or_else(PoisonError::into_inner);
+    stretches.sort_by_key(|(first, _)| *first);
+    Ok(stretches.into_iter().flat_map(|(_, contents)| contents).collect())
+}
+
+fn one(path: &Path) -> Contents {
+    let failed = |operation| move |errno| Error::io(operation, path, errno);
+    // A FIFO without a writer would otherwise be waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match sys::open_at(CWD, path, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Err(Error::Missing(path.to_path_buf())),
+        other => other.map_err(failed("open"))?,
+    };
+    let stat = rustix::fs::fstat(&file).map_err(failed("stat"))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Err(failed("read")(Errno::ISDIR)),
+        _ => {
+            let kind = "FIFO, socket or device";
+            return Err(Error::NotAFile { operation: "read", path: path.to_path_buf(), kind });
+        }
+    }
+    let size = usize::try_from(stat.st_size).map_err(|_| failed("read")(Errno::FBIG))?;
+    let mut contents = Vec::new();
+    // What the kernel makes up (/proc) says that it is empty.
+    contents.try_reserve_exact(if size == 0 { 4096 } else { size }).map_err(|_| failed("read")(Errno::NOMEM))?;
+    loop {
+        let read = sys::retry(|| rustix::io::read(&file, spare_capacity(&mut contents))).map_err(failed("read"))?;
+        if read == 0 || (size > 0 && contents.len() >= size) {
+            return Ok(contents);
+        }
+        if contents.len() == contents.capacity() {
+            contents.try_reserve(contents.len()).map_err(|_| failed("read")(Errno::NOMEM))?;
+        }
+    }
+}

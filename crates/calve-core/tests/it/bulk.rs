@@ -1,0 +1,186 @@
+//! Many small files at once: what is written is what was asked for, and nothing is outside of the root.
+
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use calve_core::{
+    Cancel, Directory, Error, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteOptions, Writer,
+    read_files, write_files,
+};
+use calve_testkit::{FileSystem, Volume};
+use fs_err as fs;
+
+use crate::cloning::names_in;
+
+fn entry<'a>(path: &'a str, contents: &'a str) -> WriteEntry<'a> {
+    WriteEntry { path: Path::new(path), contents: contents.as_bytes() }
+}
+
+fn making() -> WriteOptions {
+    let mut options = WriteOptions::default();
+    options.directory = Directory::Make;
+    options
+}
+
+#[test]
+fn everything_is_written_on_every_file_system() {
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let names: Vec<(String, String)> = (0..3000)
+            .map(|n| (format!("{}/d{}/f{n}", n % 7, n % 40), format!("contents of {n}").repeat(n % 50)))
+            .collect();
+        let entries: Vec<_> = names.iter().map(|(path, contents)| entry(path, contents)).collect();
+        for placing in [Placing::InPlace, Placing::Rename] {
+            for threads in [None, std::num::NonZeroUsize::new(5)] {
+                let root = volume.path().join("root");
+                let mut options = making();
+                (options.placing, options.threads, options.flush) = (placing, threads, Flush::AtEnd);
+                let report = write_files(&root, &entries, options).unwrap();
+                let bytes = names.iter().map(|(_, contents)| contents.len() as u64).sum::<u64>();
+                assert_eq!((report.files, report.bytes, report.failures.len()), (3000, bytes, 0));
+                for (path, contents) in &names {
+                    assert_eq!(fs::read_to_string(root.join(path)).unwrap(), *contents);
+                }
+                let files = Command::new("find").arg(&root).args(["-type", "f"]).output().unwrap().stdout;
+                assert_eq!(String::from_utf8(files).unwrap().lines().count(), 3000, "nothing else is there");
+                let paths: Vec<_> = names.iter().map(|(path, _)| root.join(path)).collect();
+                let read = read_files(&paths, &ReadOptions::default()).unwrap();
+                assert_eq!(read.len(), 3000);
+                for (read, (_, contents)) in read.into_iter().zip(&names) {
+                    assert_eq!(read.unwrap(), contents.as_bytes());
+                }
+                fs::remove_dir_all(&root).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_written_outside_of_the_root() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, outside) = (folder.path().join("root"), folder.path().join("outside"));
+    fs::create_dir(&root).unwrap();
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("file"), "old").unwrap();
+    symlink(&outside, root.join("link")).unwrap();
+    symlink(outside.join("file"), root.join("file")).unwrap();
+    symlink(outside.join("new"), root.join("dangling")).unwrap();
+    let absolute = outside.join("absolute");
+    let paths =
+        ["../outside/x", "link/x", "link/new/x", "file", "dangling", "a/../../outside/x", absolute.to_str().unwrap()];
+    for path in paths {
+        let error = write_files(&root, &[entry(path, "bad")], making()).unwrap_err();
+        assert!(matches!(error, Error::OutsideRoot { .. } | Error::NotAFile { .. }), "{path}: {error}");
+        assert!(error.hint().is_some());
+    }
+    assert_eq!(
+        (names_in(&outside), names_in(&root)),
+        (vec!["file".into()], vec!["dangling".into(), "file".into(), "link".into()])
+    );
+    assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "old");
+    // By rename the link itself is replaced.
+    let mut options = making();
+    options.placing = Placing::Rename;
+    write_files(&root, &[entry("file", "new")], options).unwrap();
+    assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "old");
+    assert_eq!(fs::read_to_string(root.join("file")).unwrap(), "new");
+}
+
+#[test]
+fn files_that_are_there_are_overwritten_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("old"), "something long").unwrap();
+    let inode = fs::metadata(folder.path().join("old")).unwrap().ino();
+    let entries = [entry("new", "n"), entry("old", "o"), entry("new2", "m")];
+    write_files(folder.path(), &entries, WriteOptions::default()).unwrap();
+    assert_eq!(fs::read_to_string(folder.path().join("old")).unwrap(), "o");
+    assert_eq!(fs::metadata(folder.path().join("old")).unwrap().ino(), inode);
+    for placing in [Placing::InPlace, Placing::Rename] {
+        let mut options = WriteOptions::default();
+        (options.existing, options.on_error, options.placing) = (ExistingFile::Refuse, OnError::Collect, placing);
+        fs::remove_file(folder.path().join("new2")).unwrap();
+        let report = write_files(folder.path(), &entries, options).unwrap();
+        let failed: Vec<_> = report.failures.iter().map(|failure| (failure.index, failure.error.errno())).collect();
+        let exists = Some(rustix::io::Errno::EXIST.raw_os_error());
+        assert_eq!((failed, report.files), (vec![(0, exists), (1, exists)], 1));
+        assert_eq!(names_in(folder.path()), ["new", "new2", "old"]);
+    }
+}
+
+#[test]
+fn what_is_no_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("directory")).unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        folder.path().join("fifo"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    let write = |path| write_files(folder.path(), &[entry(path, "x")], making()).unwrap_err().to_string();
+    assert!(write("directory").contains("directory`: Is a directory"), "{}", write("directory"));
+    assert!(write("fifo").contains("it is a FIFO"), "{}", write("fifo"));
+    assert!(write("file/below").contains("file`: Not a directory"), "{}", write("file/below"));
+    let missing = write_files(folder.path(), &[entry("no/file", "x")], WriteOptions::default()).unwrap_err();
+    assert_eq!(missing.errno(), Some(rustix::io::Errno::NOENT.raw_os_error()));
+    let read: Vec<String> =
+        read_files(&["directory", "fifo", "none"].map(|name| folder.path().join(name)), &ReadOptions::default())
+            .unwrap()
+            .into_iter()
+            .map(|read| read.unwrap_err().to_string())
+            .collect();
+    assert!(
+        read[0].contains("Is a directory") && read[1].contains("FIFO") && read[2].contains("does not exist"),
+        "{read:?}"
+    );
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_file() {
+    let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 2 << 20) else { return };
+    let large = "x".repeat(300_000);
+    let names: Vec<String> = (0..20).map(|n| format!("d{n}/file")).collect();
+    let entries: Vec<_> = names.iter().map(|name| entry(name, &large)).collect();
+    let error = write_files(volume.path(), &entries, making()).unwrap_err();
+    assert_eq!(error.errno(), Some(rustix::io::Errno::NOSPC.raw_os_error()), "{error}");
+    for name in &names {
+        if let Ok(data) = fs::metadata(volume.path().join(name)) {
+            assert_eq!(data.len(), 300_000, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_cancelled_batch_stops_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = WriteOptions::default();
+    let cancel = Cancel::default();
+    options.cancel = cancel.clone();
+    let mut writer = Writer::open(folder.path(), options).unwrap();
+    writer.write(&[entry("before", "x")]).unwrap();
+    cancel.cancel();
+    assert!(matches!(writer.write(&[entry("after", "x")]).unwrap_err(), Error::Interrupted));
+    assert_eq!(names_in(folder.path()), ["before"]);
+}
+
+#[test]
+fn reading_stops_when_it_is_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths: Vec<_> = (0..200).map(|n| folder.path().join(format!("{n}"))).collect();
+    for path in &paths {
+        fs::write(path, "0123456789").unwrap();
+    }
+    let mut options = ReadOptions::default();
+    options.enough_bytes = 1;
+    let mut read = 0;
+    while read < paths.len() {
+        let some = read_files(&paths[read..], &options).unwrap();
+        assert!(!some.is_empty() && some.iter().all(|contents| contents.as_ref().unwrap() == b"0123456789"));
+        read += some.len();
+    }
+    assert_eq!(read, 200);
+}
