@@ -1,4 +1,4 @@
-.PHONY: demo test bench dist check-dist build lint
+.PHONY: demo test bench dist check-dist packages build lint
 
 demo: ## clone a real project here and on the file systems that this machine can mount
 	@scripts/demo
@@ -21,3 +21,6 @@ build:
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+
+packages: ## the npm tarballs and the Python wheel for this machine, into dist/
+	@scripts/packages

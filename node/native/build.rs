@@ -1,0 +1,5 @@
+//! Tells the linker what an addon for Node needs.
+
+fn main() {
+    napi_build::setup();
+}

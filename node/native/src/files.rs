@@ -1,0 +1,196 @@
+//! Many small files: one call for each batch.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use calve_core::{
+    Directory, Error, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteOptions, WriteReport,
+    Writer, read_files,
+};
+use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Env, Object, Uint32Array};
+use napi_derive::napi;
+
+use crate::clone::threads;
+use crate::running::start;
+use crate::{Handle, failed, invalid, path};
+
+/// As `writeFiles` was asked for.
+#[napi(object)]
+pub struct WriteWish {
+    /// Worker threads.
+    pub concurrency: Option<u32>,
+    /// Permission bits.
+    pub mode: u32,
+    /// Existing files are an error.
+    pub exclusive: bool,
+    /// Make directories.
+    pub mkdir: bool,
+    /// "none", "end" or "each".
+    pub fsync: String,
+    /// Write beside and rename.
+    pub atomic: bool,
+    /// Go on after errors.
+    pub collect: bool,
+}
+
+fn options(wish: &WriteWish, handle: &Handle) -> napi::Result<WriteOptions> {
+    let mut options = WriteOptions::default();
+    options.threads = threads(wish.concurrency);
+    options.mode = wish.mode;
+    options.existing = if wish.exclusive { ExistingFile::Refuse } else { ExistingFile::Overwrite };
+    options.directory = if wish.mkdir { Directory::Make } else { Directory::MustExist };
+    options.flush = match wish.fsync.as_str() {
+        "none" => Flush::Never,
+        "end" => Flush::AtEnd,
+        "each" => Flush::EachFile,
+        other => return Err(invalid(other)),
+    };
+    options.placing = if wish.atomic { Placing::Rename } else { Placing::InPlace };
+    options.on_error = if wish.collect { OnError::Collect } else { OnError::Stop };
+    options.progress = Arc::clone(&handle.progress);
+    options.cancel = handle.cancel.clone();
+    Ok(options)
+}
+
+/// The length of an entry whose contents are the next of the buffers given one by one.
+const ALONE: u32 = u32::MAX;
+
+/// The entries of a batch: `lengths` has the length of each path and of its contents, in pairs.
+fn entries<'a>(
+    paths: &'a [u8],
+    lengths: &[u32],
+    contents: &'a [u8],
+    alone: impl IntoIterator<Item = &'a [u8]>,
+) -> napi::Result<Vec<WriteEntry<'a>>> {
+    let (mut paths, mut contents, mut alone) = (paths, contents, alone.into_iter());
+    let wrong = || invalid("the lengths do not fit the buffers");
+    let mut entries = Vec::with_capacity(lengths.len() / 2);
+    for pair in lengths.chunks_exact(2) {
+        let &[path_bytes, bytes] = pair else { return Err(wrong()) };
+        let (path, rest) = paths.split_at_checked(path_bytes as usize).ok_or_else(wrong)?;
+        paths = rest;
+        let contents = if bytes == ALONE {
+            alone.next().ok_or_else(wrong)?
+        } else {
+            let (own, rest) = contents.split_at_checked(bytes as usize).ok_or_else(wrong)?;
+            contents = rest;
+            own
+        };
+        entries.push(WriteEntry { path: Path::new(OsStr::from_bytes(path)), contents });
+    }
+    Ok(entries)
+}
+
+/// Files being written below one directory.
+#[napi]
+pub struct WriteSession {
+    writer: Arc<Mutex<Option<Writer>>>,
+    handle: Handle,
+}
+
+fn lock(writer: &Mutex<Option<Writer>>) -> MutexGuard<'_, Option<Writer>> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ended() -> Error {
+    Error::Interrupted
+}
+
+#[napi]
+impl WriteSession {
+    /// Opens the root.
+    #[napi(constructor)]
+    pub fn new(root: BufferSlice, wish: WriteWish, handle: &Handle) -> napi::Result<Self> {
+        let writer = Writer::open(&path(&root), options(&wish, handle)?).map_err(|error| failed(&error))?;
+        let handle = Handle { cancel: handle.cancel.clone(), progress: Arc::clone(&handle.progress) };
+        Ok(Self { writer: Arc::new(Mutex::new(Some(writer))), handle })
+    }
+
+    /// Writes a batch. The buffers must not change until the promise is settled.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn write<'env>(
+        &self,
+        env: &'env Env,
+        paths: Buffer,
+        lengths: Uint32Array,
+        contents: Buffer,
+        alone: Vec<Buffer>,
+    ) -> napi::Result<Object<'env>> {
+        let writer = Arc::clone(&self.writer);
+        let lengths = lengths.to_vec();
+        entries(&paths, &lengths, &contents, alone.iter().map(|one| &**one))?;
+        start(env, self.handle.cancel.clone(), move || {
+            let entries = entries(&paths, &lengths, &contents, alone.iter().map(|one| &**one)).map_err(|_| ended())?;
+            lock(&writer).as_mut().ok_or_else(ended)?.write(&entries)
+        })
+    }
+
+    /// The same, and waits for it.
+    #[napi]
+    pub fn write_sync(
+        &self,
+        paths: BufferSlice,
+        lengths: &[u32],
+        contents: BufferSlice,
+        alone: Vec<BufferSlice>,
+    ) -> napi::Result<()> {
+        let entries = entries(&paths, lengths, &contents, alone.iter().map(|one| &**one))?;
+        let mut writer = lock(&self.writer);
+        writer.as_mut().ok_or_else(ended).and_then(|writer| writer.write(&entries)).map_err(|error| failed(&error))
+    }
+
+    /// Ends it, with the report as JSON.
+    #[napi(ts_return_type = "Promise<string>")]
+    pub fn finish<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
+        let writer = Arc::clone(&self.writer);
+        start(env, self.handle.cancel.clone(), move || Ok(document(&finish(&writer)?)))
+    }
+
+    /// The same, and waits for it.
+    #[napi]
+    pub fn finish_sync(&self) -> napi::Result<String> {
+        finish(&self.writer).map(|report| document(&report)).map_err(|error| failed(&error))
+    }
+
+    /// Gives up: closes the root.
+    #[napi]
+    pub fn close(&self) {
+        lock(&self.writer).take();
+    }
+}
+
+fn finish(writer: &Mutex<Option<Writer>>) -> Result<WriteReport, Error> {
+    lock(writer).take().ok_or_else(ended)?.finish()
+}
+
+fn document(report: &WriteReport) -> String {
+    calve_receipt::write(report).to_string()
+}
+
+/// Reads files: a buffer, or an error as JSON, for each path from the first on, until it is enough.
+#[napi(ts_return_type = "Promise<Array<Buffer | string>>")]
+pub fn start_read<'env>(
+    env: &'env Env,
+    paths: Vec<BufferSlice>,
+    concurrency: Option<u32>,
+    enough_bytes: Option<u32>,
+    handle: &Handle,
+) -> napi::Result<Object<'env>> {
+    let paths: Vec<PathBuf> = paths.iter().map(|one| path(one)).collect();
+    let mut options = ReadOptions::default();
+    options.threads = threads(concurrency);
+    options.cancel = handle.cancel.clone();
+    if let Some(bytes) = enough_bytes {
+        options.enough_bytes = bytes.into();
+    }
+    start(env, handle.cancel.clone(), move || {
+        let read = read_files(&paths, &options)?;
+        let each = read.into_iter().map(|contents| match contents {
+            Ok(contents) => Either::A(Buffer::from(contents)),
+            Err(error) => Either::B(calve_receipt::error(&error).to_string()),
+        });
+        Ok(each.collect::<Vec<_>>())
+    })
+}

@@ -1,0 +1,68 @@
+import type { ReceiptPath, Refusal } from './receipts.js';
+
+/** What kind of error it is. */
+export type Code =
+  | 'ERR_CALVE_ABORTED' | 'ERR_CALVE_DESTINATION_EXISTS' | 'ERR_CALVE_DESTINATION_INSIDE_SOURCE' | 'ERR_CALVE_INTERNAL'
+  | 'ERR_CALVE_IO' | 'ERR_CALVE_MISSING' | 'ERR_CALVE_NOT_A_FILE' | 'ERR_CALVE_NOT_CLONABLE' | 'ERR_CALVE_NO_PACKAGE'
+  | 'ERR_CALVE_NO_ROOM' | 'ERR_CALVE_OTHER' | 'ERR_CALVE_OUTSIDE_ROOT' | 'ERR_CALVE_PARENT_MISSING' | 'ERR_CALVE_PATTERN'
+  | 'ERR_CALVE_PROTECTED' | 'ERR_CALVE_REPLACE_UNSUPPORTED' | 'ERR_CALVE_REQUIREMENT_REFUSED' | 'ERR_CALVE_SAME'
+  | 'ERR_CALVE_SOURCE_INSIDE_DESTINATION' | 'ERR_CALVE_STAGING_LOST' | 'ERR_CALVE_VERIFY_FAILED';
+
+interface Document {
+  code: Code;
+  message: string;
+  errno?: number | null;
+  errno_name?: string | null;
+  path?: ReceiptPath | null;
+  operation?: string | null;
+  hint?: string | null;
+  refused?: Refusal[] | null;
+}
+
+/** Why something could not be done. Wrong arguments are `TypeError`s. */
+export class CalveError extends Error {
+  /** What kind of error it is. */
+  readonly code: Code;
+  /** The system's error number, negative as in `fs`; for an error without one, the closest. */
+  readonly errno?: number;
+  /** Its name, such as `ENOSPC`. */
+  readonly errnoName?: string;
+  /** What it is about; a Buffer where the path is not UTF-8. */
+  readonly path?: string | Buffer;
+  /** What was being done, in words: `open directory`. */
+  readonly syscall?: string;
+  /** What to do next. */
+  readonly hint?: string;
+  /** With `ERR_CALVE_REQUIREMENT_REFUSED`: the strategies, and why each was refused. */
+  readonly refused?: Refusal[];
+
+  /** @internal */
+  constructor(document: Document, cause?: unknown) {
+    super(document.message, cause === undefined ? undefined : { cause });
+    this.name = document.code === 'ERR_CALVE_ABORTED' ? 'AbortError' : 'CalveError';
+    this.code = document.code;
+    if (document.errno != null) this.errno = -document.errno;
+    if (document.errno_name != null) this.errnoName = document.errno_name;
+    if (document.operation != null) this.syscall = document.operation;
+    if (document.hint != null) this.hint = document.hint;
+    if (document.refused != null) this.refused = document.refused;
+    const path = document.path;
+    if (path != null) this.path = typeof path === 'string' ? path : Buffer.from(path.bytes_base64, 'base64');
+  }
+}
+
+/** @internal An error of the native part carries a document as its message. */
+export function fromNative(error: unknown): unknown {
+  if (!(error instanceof Error) || !error.message.startsWith('{')) return error;
+  return fromDocument(error.message);
+}
+
+/** @internal */
+export function fromDocument(text: string | Document): CalveError {
+  return new CalveError(typeof text === 'string' ? (JSON.parse(text) as Document) : text);
+}
+
+/** @internal */
+export function aborted(signal: AbortSignal): CalveError {
+  return new CalveError({ code: 'ERR_CALVE_ABORTED', message: 'interrupted' }, signal.reason);
+}

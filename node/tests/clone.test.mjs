@@ -1,0 +1,224 @@
+// Against the installed package: trees.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { CalveError, cloneFile, cloneTree, cloneTreeSync, probe, removeTree } from 'calve';
+
+let folder;
+beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'calve-')); });
+afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
+const at = (...names) => path.join(folder, ...names);
+
+function tree(name, directories, files) {
+  for (let d = 0; d < directories; d += 1) {
+    fs.mkdirSync(at(name, `d${d}`), { recursive: true });
+    for (let f = 0; f < files; f += 1) fs.writeFileSync(at(name, `d${d}`, `f${f}`), `contents ${d} ${f}`);
+  }
+  return at(name);
+}
+
+/** Until `done`, for what another process does. */
+async function until(done) {
+  for (let tries = 0; tries < 200 && !done(); tries += 1) await new Promise((resolve) => setTimeout(resolve, 25));
+  assert.ok(done());
+}
+
+const rejects = async (promise, code) => {
+  const error = await promise.then(() => assert.fail('it was not rejected'), (reason) => reason);
+  assert.ok(error instanceof CalveError, String(error));
+  assert.equal(error.code, code);
+  return error;
+};
+
+test('a tree is cloned, with a receipt, and is independent', async () => {
+  const src = tree('src', 3, 4);
+  fs.symlinkSync('d0', at('src', 'link'));
+  const receipt = await cloneTree(src, at('dst'));
+  assert.equal(receipt.schema, 'calve.clone/1');
+  assert.equal(receipt.entries.files, 12);
+  execFileSync('diff', ['-r', '--no-dereference', src, at('dst')]);
+  fs.writeFileSync(at('dst', 'd0', 'f0'), 'changed');
+  assert.equal(fs.readFileSync(at('src', 'd0', 'f0'), 'utf8'), 'contents 0 0');
+  assert.equal(cloneTreeSync(src, at('dst2'), { strategy: 'copy', exclude: 'd1', verify: true, threads: 2 }).strategy, 'copy');
+  assert.deepEqual(fs.readdirSync(at('dst2')).sort(), ['d0', 'd2', 'link']);
+  assert.deepEqual(fs.readdirSync(folder).sort(), ['dst', 'dst2', 'src']);
+});
+
+test('required from CommonJS it is the same', () => {
+  const required = createRequire(import.meta.url)('calve');
+  assert.equal(required.cloneTree, cloneTree);
+  assert.deepEqual(Object.keys(required).sort(),
+    ['CalveError', 'cloneFile', 'cloneTree', 'cloneTreeSync', 'probe', 'readFiles', 'removeTree', 'writeFiles', 'writeFilesSync']);
+});
+
+test('paths are strings, buffers and URLs, and need not be UTF-8', async () => {
+  const src = Buffer.concat([Buffer.from(folder), Buffer.from('/a\xff', 'latin1')]);
+  fs.mkdirSync(src);
+  await cloneTree(src, pathToFileURL(at('b c')));
+  assert.ok(fs.existsSync(at('b c')));
+  const receipt = await cloneTree(pathToFileURL(at('b c')), Buffer.concat([src, Buffer.from('2')]));
+  assert.equal(Buffer.from(receipt.dst.bytes_base64, 'base64').compare(Buffer.concat([src, Buffer.from('2')])), 0);
+  const error = await rejects(cloneTree(at('none'), src), 'ERR_CALVE_MISSING');
+  assert.equal(error.errno, -os.constants.errno.ENOENT);
+  assert.deepEqual((await rejects(cloneTree(at('b c'), src), 'ERR_CALVE_DESTINATION_EXISTS')).path, src);
+});
+
+test('wrong arguments are TypeErrors that name them', async () => {
+  const typeError = async (call, name) => {
+    const error = await Promise.resolve().then(call).then(() => assert.fail(name), (reason) => reason);
+    assert.ok(error instanceof TypeError || error instanceof RangeError, `${error}`);
+    assert.ok(error.message.includes(`\`${name}\``), error.message);
+  };
+  await typeError(() => cloneTree(1, 'b'), 'src');
+  await typeError(() => cloneTree('a', null), 'dst');
+  await typeError(() => cloneTree('a', ''), 'dst');
+  await typeError(() => cloneTree('a\0', 'b'), 'src');
+  await typeError(() => cloneTree('a\ud800', 'b'), 'src');
+  await typeError(() => cloneTree('a', 'b', 'fast'), 'options');
+  await typeError(() => cloneTree('a', 'b', { threads: 'two' }), 'options.threads');
+  await typeError(() => cloneTree('a', 'b', { threads: 0 }), 'options.threads');
+  await typeError(() => cloneTree('a', 'b', { strategy: 'magic' }), 'options.strategy');
+  await typeError(() => cloneTree('a', 'b', { require: ['fast'] }), 'options.require');
+  await typeError(() => cloneTree('a', 'b', { signal: {} }), 'options.signal');
+  await typeError(() => cloneTree('a', 'b', { onProgress: 1 }), 'options.onProgress');
+  await typeError(() => cloneTreeSync('a', 'b', { signal: new AbortController().signal }), 'options.signal');
+  await typeError(() => removeTree(), 'path');
+  await typeError(() => probe(true), 'src');
+});
+
+test('errors say what, where and what to do', async () => {
+  const src = tree('src', 1, 1);
+  const exists = await rejects(cloneTree(src, src), 'ERR_CALVE_SAME');
+  assert.ok(exists.hint.length > 0);
+  const directory = await rejects(cloneFile(src, at('dst')), 'ERR_CALVE_IO');
+  assert.equal(directory.syscall, 'clone the file');
+  assert.equal((await cloneFile(at('src', 'd0', 'f0'), at('file'))).entries.files, 1);
+  const refused = await rejects(cloneTree(src, at('dst'), { strategy: 'snapshot' }), 'ERR_CALVE_REQUIREMENT_REFUSED');
+  assert.equal(refused.refused[0].strategy, 'snapshot');
+  assert.throws(() => cloneTreeSync(at('none'), at('dst')), (error) => error instanceof CalveError && error.errnoName === 'ENOENT');
+  assert.ok(!fs.existsSync(at('dst')));
+});
+
+test('an existing target is exchanged, and its old contents deleted in the background', async () => {
+  const src = tree('src', 1, 2);
+  tree('dst', 4, 1);
+  await cloneTree(src, at('dst'), { replace: true });
+  assert.deepEqual(fs.readdirSync(at('dst')), ['d0']);
+  await until(() => fs.readdirSync(folder).length === 2);
+});
+
+test('removing is immediate, or waits', async () => {
+  tree('a', 2, 3);
+  const receipt = await removeTree(at('a'));
+  assert.ok(!fs.existsSync(at('a')) && receipt.trash !== undefined);
+  await until(() => fs.readdirSync(folder).length === 0);
+  tree('a', 2, 3);
+  assert.equal((await removeTree(at('a'), { wait: true })).deleted_entries, 9);
+  assert.deepEqual(fs.readdirSync(folder), []);
+  await rejects(removeTree(at('a')), 'ERR_CALVE_MISSING');
+  await rejects(removeTree('/'), 'ERR_CALVE_PROTECTED');
+});
+
+test('a probe lists the strategies', async () => {
+  const answer = await probe(folder);
+  assert.equal(answer.schema, 'calve.probe/1');
+  assert.ok(answer.strategies.some((one) => one.strategy === 'copy' && one.available));
+});
+
+test('aborting before, during and after', async () => {
+  const src = tree('src', 60, 100);
+  const before = await rejects(cloneTree(src, at('dst'), { signal: AbortSignal.abort('why') }), 'ERR_CALVE_ABORTED');
+  assert.equal(before.cause, 'why');
+  assert.equal(before.name, 'AbortError');
+  const during = new AbortController();
+  const cloning = cloneTree(src, at('dst'), { signal: during.signal, strategy: 'copy', threads: 1, verify: true });
+  setTimeout(() => during.abort(), 5);
+  await rejects(cloning, 'ERR_CALVE_ABORTED');
+  assert.deepEqual(fs.readdirSync(folder), ['src']);
+  const after = new AbortController();
+  await cloneTree(src, at('dst'), { signal: after.signal });
+  after.abort();
+  assert.deepEqual(fs.readdirSync(folder).sort(), ['dst', 'src']);
+});
+
+test('progress is reported; what the callback throws ends the clone', async () => {
+  const src = tree('src', 60, 100);
+  const seen = [];
+  await cloneTree(src, at('dst'), { onProgress: (progress) => seen.push(progress) });
+  assert.ok(seen.at(-1).entries >= 6000, JSON.stringify(seen.at(-1)));
+  assert.ok(seen.every((one, index) => index === 0 || one.entries >= seen[index - 1].entries));
+  const thrown = new Error('no more');
+  await assert.rejects(
+    cloneTree(src, at('dst2'), { onProgress: () => { throw thrown; }, strategy: 'copy', verify: true, threads: 1 }),
+    (error) => error === thrown,
+  );
+  assert.deepEqual(fs.readdirSync(folder).filter((name) => name.startsWith('.')), []);
+});
+
+test('the event loop goes on during a clone', async () => {
+  const src = tree('src', 100, 100);
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  await cloneTree(src, at('dst'), { strategy: 'copy', threads: 1 });
+  delay.disable();
+  let turns = 0;
+  const timer = setInterval(() => { turns += 1; }, 1);
+  const cloning = cloneTree(src, at('dst2'), { strategy: 'copy', threads: 1, verify: true });
+  await cloning;
+  clearInterval(timer);
+  assert.ok(turns >= 5, `${turns} turns`);
+  // A blocked loop would have one delay as long as the clone; timing itself is for the bench.
+  assert.ok(delay.count > 5);
+});
+
+test('clones at the same time, from worker threads too', async () => {
+  const src = tree('src', 5, 5);
+  await Promise.all(Array.from({ length: 8 }, (_, n) => cloneTree(src, at(`dst${n}`))));
+  const code = `const { parentPort, workerData } = require('node:worker_threads');
+    require('calve').cloneTree(workerData.src, workerData.dst).then((receipt) => parentPort.postMessage(receipt.entries.files));`;
+  const counts = await Promise.all([8, 9].map((n) => new Promise((resolve, reject) => {
+    const worker = new Worker(code, { eval: true, workerData: { src, dst: at(`dst${n}`) } });
+    worker.on('message', resolve);
+    worker.on('error', reject);
+  })));
+  assert.deepEqual(counts, [25, 25]);
+  assert.equal(fs.readdirSync(folder).length, 11);
+});
+
+test('a worker that is terminated during a clone leaves nothing', async () => {
+  const src = tree('src', 60, 100);
+  const code = `const { parentPort, workerData } = require('node:worker_threads');
+    require('calve').cloneTree(workerData.src, workerData.dst, { strategy: 'copy', verify: true, threads: 1 });
+    parentPort.postMessage('started');`;
+  const worker = new Worker(code, { eval: true, workerData: { src, dst: at('dst') } });
+  await new Promise((resolve) => { worker.on('message', resolve); });
+  await worker.terminate();
+  assert.deepEqual(fs.readdirSync(folder), ['src']);
+});
+
+test('a process that exits during a clone leaves nothing', () => {
+  const src = tree('src', 60, 100);
+  const code = `const { cloneTree } = require('calve');
+    cloneTree(process.argv[1], process.argv[2], { strategy: 'copy', verify: true, threads: 1 });
+    setTimeout(() => process.exit(7), 10);`;
+  const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
+  assert.equal(run.status, 7, run.stderr);
+  assert.deepEqual(fs.readdirSync(folder), ['src']);
+});
+
+test('the program runs, with its streams and its exit code', () => {
+  const src = tree('src', 1, 1);
+  const calve = (...given) => spawnSync('npx', ['--no-install', 'calve', ...given], { encoding: 'utf8' });
+  const run = calve('cp', '--json', src, at('dst'));
+  assert.equal(run.status, 0, run.stderr);
+  assert.equal(JSON.parse(run.stdout).schema, 'calve.clone/1');
+  assert.equal(calve('cp', '--require', 'instant', src, at('dst3')).status === 0, false);
+  assert.equal(calve('nonsense').status, 2);
+});

@@ -1,0 +1,202 @@
+// Against the installed package: many small files.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { CalveError, readFiles, writeFiles, writeFilesSync } from 'calve';
+
+let folder;
+beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'calve-')); });
+afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
+const at = (...names) => path.join(folder, ...names);
+const read = (...names) => fs.readFileSync(at(...names), 'utf8');
+const code = (wanted) => (error) => {
+  assert.ok(error instanceof CalveError, String(error));
+  assert.equal(error.code, wanted);
+  return true;
+};
+
+test('what is given is written: objects, maps, iterables, strings and bytes', async () => {
+  const receipt = await writeFiles(folder, { a: 'one', 'b/c': 'zwei ü 😀' }, { mkdir: true });
+  assert.deepEqual([receipt.schema, receipt.files, receipt.directories], ['calve.write/1', 2, 1]);
+  assert.equal(read('b', 'c'), 'zwei ü 😀');
+  writeFilesSync(folder, new Map([['a', Buffer.from('two')], ['d', new Uint8Array([1, 2])], ['empty', '']]));
+  assert.deepEqual([read('a'), fs.readFileSync(at('d')).length, read('empty')], ['two', 2, '']);
+  async function* several() {
+    yield [Buffer.from('e\xff', 'latin1'), 'bytes'];
+    yield ['large', Buffer.alloc(300_000, 7)];
+    yield ['long', 'x'.repeat(200_000)];
+  }
+  await writeFiles(folder, several());
+  assert.deepEqual([fs.statSync(at('large')).size, fs.statSync(at('long')).size], [300_000, 200_000]);
+  assert.equal(fs.readFileSync(Buffer.concat([Buffer.from(`${folder}/`), Buffer.from('e\xff', 'latin1')]), 'utf8'), 'bytes');
+});
+
+test('thousands of files in many batches, read again', async () => {
+  const entries = Array.from({ length: 5000 }, (_, n) => [`d${n % 30}/f${n}`, `contents ${n} ${'x'.repeat(n % 3000)}`]);
+  for (const write of [writeFiles, async (...given) => writeFilesSync(...given)]) {
+    const receipt = await write(at('root'), entries, { mkdir: true });
+    assert.equal(receipt.files, 5000);
+    let n = 0;
+    for await (const [file, contents] of readFiles(entries.map(([name]) => at('root', name)))) {
+      assert.equal(file, at('root', entries[n][0]));
+      assert.equal(contents.toString(), entries[n][1]);
+      n += 1;
+    }
+    assert.equal(n, 5000);
+    fs.rmSync(at('root'), { recursive: true });
+  }
+});
+
+test('wrong arguments are TypeErrors that name them', async () => {
+  const named = (name) => (error) => (error instanceof TypeError || error instanceof RangeError) && error.message.includes(`\`${name}\``);
+  for (const write of [writeFiles, async (...given) => writeFilesSync(...given)]) {
+    await assert.rejects(write(1, []), named('root'));
+    await assert.rejects(write(folder, 'text'), named('entries'));
+    await assert.rejects(write(folder, [['a', 'b', 'c']]), named('entries[0]'));
+    await assert.rejects(write(folder, [['a', 'b'], [1, 'b']]), named('entries[1][0]'));
+    await assert.rejects(write(folder, [['a\ud800', 'b']]), named('entries[0][0]'));
+    await assert.rejects(write(folder, [['a', 1]]), named('entries[0][1]'));
+    await assert.rejects(write(folder, [], { flag: 'a' }), named('options.flag'));
+    await assert.rejects(write(folder, [], { mode: -1 }), named('options.mode'));
+    await assert.rejects(write(folder, [], { fsync: true }), named('options.fsync'));
+    await assert.rejects(write(folder, [], { concurrency: 100 }), named('options.concurrency'));
+  }
+  assert.throws(() => writeFilesSync(folder, (async function* none() {})()), named('entries'));
+  assert.throws(() => readFiles('path'), named('paths'));
+  await assert.rejects(readFiles([1]).next(), named('paths[0]'));
+  assert.deepEqual(fs.readdirSync(folder), []);
+});
+
+test('nothing is written outside of the root', async () => {
+  fs.mkdirSync(at('root'));
+  fs.mkdirSync(at('outside'));
+  fs.symlinkSync(at('outside'), at('root', 'link'));
+  fs.symlinkSync(at('outside', 'file'), at('root', 'file'));
+  for (const name of ['../x', '/x', 'a/../../x', 'link/x', '..', at('outside', 'y')]) {
+    await assert.rejects(writeFiles(at('root'), [[name, 'bad']], { mkdir: true }), code('ERR_CALVE_OUTSIDE_ROOT'));
+  }
+  await assert.rejects(writeFiles(at('root'), [['file', 'bad']]), code('ERR_CALVE_NOT_A_FILE'));
+  assert.deepEqual([fs.readdirSync(at('outside')), fs.readdirSync(at('root')).sort()], [[], ['file', 'link']]);
+});
+
+test('missing paths, directories in the way, and existing files', async () => {
+  await assert.rejects(writeFiles(at('none'), { a: '' }), code('ERR_CALVE_MISSING'));
+  await assert.rejects(writeFiles(folder, { 'no/a': '' }), (error) => error.errno === -2 && error.path === at('no'));
+  fs.mkdirSync(at('directory'));
+  await assert.rejects(writeFiles(folder, { directory: 'x' }), (error) => error.errnoName === 'EISDIR' && error.path === at('directory'));
+  fs.writeFileSync(at('file'), 'old');
+  await assert.rejects(writeFiles(folder, { file: 'new' }, { flag: 'wx' }), (error) => error.errnoName === 'EEXIST');
+  const receipt = await writeFiles(folder, { file: 'new', a: '1', '../b': '2', c: '3' }, { flag: 'wx', onError: 'collect' });
+  assert.deepEqual(receipt.failures.map(({ index, error }) => [index, error.code]), [[0, 'ERR_CALVE_IO'], [2, 'ERR_CALVE_OUTSIDE_ROOT']]);
+  assert.deepEqual([read('file'), read('a'), read('c')], ['old', '1', '3']);
+});
+
+test('of two entries with one path the later wins, or is refused', async () => {
+  await writeFiles(folder, [['a', '1'], ['./a', '2'], ['b', '3']]);
+  assert.equal(read('a'), '2');
+  const many = Array.from({ length: 3000 }, (_, n) => ['same', `${n}`]);
+  writeFilesSync(folder, many);
+  assert.equal(read('same'), '2999');
+  await assert.rejects(writeFiles(folder, [['new', '1'], ['new', '2']], { flag: 'wx' }), (error) => error.errnoName === 'EEXIST');
+});
+
+test('modes, fsync and atomic files', async () => {
+  const umask = process.umask();
+  for (const fsync of ['none', 'end', 'each']) {
+    await writeFiles(folder, { [`${fsync}/a`]: 'x' }, { mkdir: true, fsync, atomic: fsync === 'each', mode: 0o640 });
+    assert.equal(fs.statSync(at(fsync, 'a')).mode & 0o777, 0o640 & ~umask);
+    assert.deepEqual(fs.readdirSync(at(fsync)), ['a']);
+  }
+});
+
+test('an iterable that throws: its error arrives, and nothing goes on', async () => {
+  const thrown = new Error('no more');
+  let closed = false;
+  function* failing() {
+    try {
+      for (let n = 0; n < 3000; n += 1) yield [`${n}`, 'x'];
+      throw thrown;
+    } finally { closed = true; }
+  }
+  async function* failingLater() { yield* failing(); }
+  await assert.rejects(writeFiles(folder, failing()), (error) => error === thrown);
+  await assert.rejects(writeFiles(folder, failingLater()), (error) => error === thrown);
+  assert.throws(() => writeFilesSync(folder, failing()), (error) => error === thrown);
+  assert.ok(closed);
+  closed = false;
+  await assert.rejects(writeFiles(at('none'), failing()), code('ERR_CALVE_MISSING'));
+  const before = fs.readdirSync(folder).length;
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(fs.readdirSync(folder).length, before);
+});
+
+test('the iterable is asked for more only as fast as files are written', async () => {
+  let asked = 0;
+  async function* endless() {
+    for (;;) {
+      asked += 1;
+      if (asked === 20_000) return;
+      yield [`${asked % 50}`, Buffer.alloc(20_000)];
+    }
+  }
+  // 400 MB, of which two batches of 8 MiB are in memory.
+  global.gc?.();
+  const before = process.memoryUsage().rss;
+  let most = 0;
+  const timer = setInterval(() => { most = Math.max(most, process.memoryUsage().rss); }, 5);
+  const receipt = await writeFiles(folder, endless());
+  clearInterval(timer);
+  assert.ok(receipt.bytes > 0 && asked === 20_000);
+  assert.ok(most - before < 200 << 20, `${(most - before) >> 20} MiB more`);
+});
+
+test('aborting before, during and after', async () => {
+  await assert.rejects(writeFiles(folder, { a: 'x' }, { signal: AbortSignal.abort() }), code('ERR_CALVE_ABORTED'));
+  assert.deepEqual(fs.readdirSync(folder), []);
+  const during = new AbortController();
+  let given = 0;
+  async function* endless() { for (;;) { given += 1; if (given === 5000) during.abort(); yield [`${given}`, 'x']; } }
+  await assert.rejects(writeFiles(folder, endless(), { signal: during.signal }), code('ERR_CALVE_ABORTED'));
+  assert.ok(given < 20_000);
+  const after = new AbortController();
+  await writeFiles(folder, { last: 'x' }, { signal: after.signal });
+  after.abort();
+  await assert.rejects(readFiles([at('last')], { signal: AbortSignal.abort() }).next(), code('ERR_CALVE_ABORTED'));
+});
+
+test('files that cannot be read: an error, or collected', async () => {
+  fs.writeFileSync(at('a'), 'x');
+  const paths = [at('a'), at('none'), folder, at('a')];
+  const seen = [];
+  await assert.rejects(async () => { for await (const [file] of readFiles(paths)) seen.push(file); }, code('ERR_CALVE_MISSING'));
+  assert.deepEqual(seen, [at('a')]);
+  const all = [];
+  for await (const [, contents] of readFiles(paths, { onError: 'collect' })) all.push(contents instanceof CalveError ? contents.errnoName : `${contents}`);
+  assert.deepEqual(all, ['x', 'ENOENT', 'EISDIR', 'x']);
+});
+
+test('a process at its limit of open files still writes', () => {
+  const program = `const { writeFilesSync } = require('calve'); const fs = require('fs');
+    const open = []; try { for (;;) open.push(fs.openSync('/dev/null')); } catch (error) { if (error.code !== 'EMFILE') throw error; }
+    for (const fd of open.splice(0, 12)) fs.closeSync(fd);
+    const receipt = writeFilesSync(process.argv[1], Array.from({ length: 2000 }, (_, n) => ['d' + n % 20 + '/f' + n, 'x']), { mkdir: true, concurrency: 8 });
+    if (receipt.files !== 2000) process.exit(1);`;
+  const run = spawnSync('sh', ['-c', 'ulimit -n 256; exec "$@"', 'sh', process.execPath, '-e', program, folder], { encoding: 'utf8' });
+  assert.equal(run.status, 0, run.stderr);
+});
+
+test('a full disk: the error says so, and no half file is left', { skip: process.getuid() !== 0 && 'only root can mount' }, async () => {
+  fs.mkdirSync(at('small'));
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', at('small')]);
+  try {
+    const entries = Array.from({ length: 20 }, (_, n) => [`f${n}`, Buffer.alloc(300_000, 1)]);
+    await assert.rejects(writeFiles(at('small'), entries), (error) => error.errnoName === 'ENOSPC' && error.hint.includes('space'));
+    for (const name of fs.readdirSync(at('small'))) assert.equal(fs.statSync(at('small', name)).size, 300_000);
+  } finally {
+    // The system closes what an ended thread had open a moment after the thread is told to have ended.
+    execFileSync('sh', ['-c', 'for _ in 1 2 3 4 5 6 7 8 9; do umount "$1" && exit; sleep 0.1; done; exit 1', 'sh', at('small')]);
+  }
+});

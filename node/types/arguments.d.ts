@@ -1,0 +1,20 @@
+/** A path as `fs` takes it. A name that is not UTF-8 can only be given as bytes. */
+export type PathLike = string | Uint8Array | URL;
+/** @internal A wrong argument: says which one. */
+export declare function wrong(name: string, must: string, value: unknown): TypeError;
+/** @internal The bytes of a path. */
+export declare function pathBytes(value: unknown, name: string): Buffer;
+/** @internal */
+export declare function checkText(text: string, name: string): void;
+/** @internal The options that were given. */
+export declare function object<T extends object>(value: unknown): T;
+/** @internal */
+export declare function flag(value: unknown, name: string): boolean;
+/** @internal */
+export declare function oneOf<T extends string>(value: unknown, name: string, choices: readonly T[], otherwise: T): T;
+/** @internal */
+export declare function whole(value: unknown, name: string, least: number, most: number): number | undefined;
+/** @internal */
+export declare function texts(value: unknown, name: string): string[];
+/** @internal */
+export declare function abortSignal(value: unknown): AbortSignal | undefined;

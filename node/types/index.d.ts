@@ -1,0 +1,14 @@
+/**
+ * Instant, isolated, writable copies of files and directories, by the fastest method that the machine really offers, and many
+ * small files written or read at once. Nothing here blocks the event loop or occupies libuv's threads, but what ends in `Sync`.
+ */
+export { CalveError } from './errors.js';
+export type { Code } from './errors.js';
+export { cloneFile, cloneTree, cloneTreeSync, probe, removeTree } from './clone.js';
+export type { CloneOptions, CloneOptionsSync, Progress, RemoveOptions, Requirement, Strategy } from './clone.js';
+export { writeFiles, writeFilesSync } from './write.js';
+export type { Contents, Entries, EntriesSync, Entry, WriteOptions, WriteOptionsSync } from './write.js';
+export { readFiles } from './read.js';
+export type { ReadOptions } from './read.js';
+export type { PathLike } from './arguments.js';
+export type * from './receipts.js';

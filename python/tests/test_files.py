@@ -1,0 +1,108 @@
+"""Against the installed wheel: many small files."""
+
+import errno
+import os
+import subprocess
+
+import pytest
+
+import calve
+
+
+def test_what_is_given_is_written_and_read(tmp_path):
+    receipt = calve.write_files(tmp_path, {"a": "ü", "b/c": b"bytes", b"d\xff": bytearray(b"x")}, mkdir=True)
+    assert (receipt["files"], receipt["directories"]) == (3, 1)
+    assert (tmp_path / "a").read_text(encoding="utf-8") == "ü" and (tmp_path / "b/c").read_bytes() == b"bytes"
+    entries = [(f"d{n % 30}/f{n}", f"contents {n}" * (n % 100)) for n in range(5000)]
+    assert calve.write_files(tmp_path / "root", iter(entries), mkdir=True)["files"] == 5000
+    paths = [tmp_path / "root" / name for name, _ in entries]
+    read = list(calve.read_files(paths))
+    assert [path for path, _ in read] == paths
+    assert [contents.decode() for _, contents in read] == [contents for _, contents in entries]
+
+
+def test_nothing_is_written_outside_of_the_root(tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "root/link").symlink_to(tmp_path / "outside")
+    for name in ("../x", "/x", "link/x", "a/../../x"):
+        with pytest.raises(calve.CalveError) as caught:
+            calve.write_files(tmp_path / "root", {name: "bad"}, mkdir=True)
+        assert caught.value.code == "ERR_CALVE_OUTSIDE_ROOT"
+    assert os.listdir(tmp_path / "outside") == []
+
+
+def test_wrong_arguments(tmp_path):
+    for call, name in [
+        (lambda: calve.write_files(1, {}), "root"),
+        (lambda: calve.write_files(tmp_path, "text"), "entries"),
+        (lambda: calve.write_files(tmp_path, ["a"]), r"entries\[0\]"),
+        (lambda: calve.write_files(tmp_path, {1: "x"}), r"entries\[0\]\[0\]"),
+        (lambda: calve.write_files(tmp_path, {"a": 1}), r"entries\[0\]\[1\]"),
+        (lambda: calve.read_files("a"), "paths"),
+        (lambda: list(calve.read_files([1])), r"paths\[0\]"),
+    ]:
+        with pytest.raises(TypeError, match=name):
+            call()
+    for options in ({"flag": "a"}, {"fsync": "no"}, {"on_error": "no"}, {"concurrency": 65}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            calve.write_files(tmp_path, {}, **options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_errors(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        calve.write_files(tmp_path / "none", {"a": ""})
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(calve.CalveError) as caught:
+        calve.write_files(tmp_path, {"directory": ""})
+    assert (caught.value.errno, caught.value.filename) == (errno.EISDIR, str(tmp_path / "directory"))
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(FileExistsError):
+        calve.write_files(tmp_path, {"file": "new"}, flag="wx")
+    receipt = calve.write_files(tmp_path, [("file", ""), ("a", "1"), ("a", "2")], flag="wx", on_error="collect")
+    assert [(failure["index"], failure["error"].errno) for failure in receipt["failures"]] == [(0, errno.EEXIST), (2, errno.EEXIST)]
+    calve.write_files(tmp_path, [("a", "1"), ("./a", "2")])
+    assert (tmp_path / "a").read_text() == "2"
+    read = [contents for _, contents in calve.read_files([tmp_path / "a", tmp_path / "none"], on_error="collect")]
+    assert read[0] == b"2" and isinstance(read[1], FileNotFoundError)
+    with pytest.raises(FileNotFoundError):
+        list(calve.read_files([tmp_path / "none"]))
+
+
+def test_an_iterable_that_raises(tmp_path):
+    def failing():
+        for n in range(3000):
+            yield f"{n}", "x"
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        calve.write_files(tmp_path, failing())
+
+
+def test_cancelled(tmp_path):
+    switch = calve.Cancellation()
+
+    def endless():
+        n = 0
+        while True:
+            n += 1
+            if n == 5000:
+                switch.cancel()
+            yield f"{n}", "x"
+
+    with pytest.raises(calve.Cancelled):
+        calve.write_files(tmp_path, endless(), cancellation=switch)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_full_disk(tmp_path):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", tmp_path], check=True)
+    try:
+        with pytest.raises(calve.CalveError) as caught:
+            calve.write_files(tmp_path, {f"f{n}": bytes(300_000) for n in range(20)})
+        assert caught.value.errno == errno.ENOSPC
+        assert all(os.path.getsize(tmp_path / name) == 300_000 for name in os.listdir(tmp_path))
+    finally:
+        # The system closes what an ended thread had open a moment after the thread is told to have ended.
+        subprocess.run(f'for _ in 1 2 3 4 5 6 7 8 9; do umount "{tmp_path}" && exit; sleep 0.1; done; exit 1', shell=True, check=True)

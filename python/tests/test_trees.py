@@ -1,0 +1,188 @@
+"""Against the installed wheel: trees."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import calve
+
+SLOW = dict(strategy="copy", verify=True, threads=1)
+
+
+def tree(root: Path, directories: int = 3, files: int = 4) -> Path:
+    for d in range(directories):
+        (root / f"d{d}").mkdir(parents=True)
+        for f in range(files):
+            (root / f"d{d}" / f"f{f}").write_text(f"contents {d} {f}")
+    return root
+
+
+def names(directory: Path) -> list:
+    return sorted(os.listdir(directory))
+
+
+def until(done):
+    for _ in range(200):
+        if done():
+            return
+        time.sleep(0.025)
+    assert done()
+
+
+def test_a_tree_is_cloned_and_independent(tmp_path):
+    src = tree(tmp_path / "src")
+    receipt = calve.clone_tree(src, str(tmp_path / "dst"))
+    assert receipt["schema"] == "calve.clone/1" and receipt["entries"]["files"] == 12
+    subprocess.run(["diff", "-r", src, tmp_path / "dst"], check=True)
+    (tmp_path / "dst/d0/f0").write_text("changed")
+    assert (src / "d0/f0").read_text() == "contents 0 0"
+    calve.clone_tree(os.fsencode(src), os.fsencode(tmp_path / "dst2"), exclude="d1", strategy="copy", verify=True)
+    assert names(tmp_path / "dst2") == ["d0", "d2"]
+    assert calve.clone_file(src / "d0/f0", tmp_path / "file")["entries"]["files"] == 1
+
+
+def test_names_need_not_be_utf8(tmp_path):
+    src = os.fsencode(tmp_path) + b"/a\xff"
+    os.mkdir(src)
+    calve.clone_tree(src, src + b"2")
+    assert os.path.isdir(src + b"2")
+    with pytest.raises(calve.CalveExists) as caught:
+        calve.clone_tree(src, src + b"2")
+    assert os.fsencode(caught.value.filename) == src + b"2"
+
+
+def test_errors_are_those_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        calve.clone_tree(tmp_path / "none", tmp_path / "dst")
+    assert isinstance(caught.value, calve.CalveError)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "none"))
+    assert caught.value.hint and caught.value.code == "ERR_CALVE_MISSING"
+    src = tree(tmp_path / "src")
+    with pytest.raises(IsADirectoryError):
+        raise OSError(errno.EISDIR, "")
+    with pytest.raises(calve.CalveError) as caught:
+        calve.clone_file(src, tmp_path / "dst")
+    assert caught.value.errno == errno.EISDIR
+    with pytest.raises(calve.CalveError) as caught:
+        calve.clone_tree(src, tmp_path / "dst", strategy="snapshot")
+    assert caught.value.refused[0]["strategy"] == "snapshot"
+    with pytest.raises(PermissionError):
+        calve.remove_tree("/")
+    assert names(tmp_path) == ["src"]
+
+
+def test_wrong_arguments(tmp_path):
+    for call, name in [
+        (lambda: calve.clone_tree(1, "b"), "src"),
+        (lambda: calve.clone_tree("a", None), "dst"),
+        (lambda: calve.clone_tree("a", "b", threads="2"), "threads"),
+        (lambda: calve.clone_tree("a", "b", require=[1]), "require"),
+        (lambda: calve.clone_tree("a", "b", on_progress=1), "on_progress"),
+        (lambda: calve.clone_tree("a", "b", cancellation=True), "cancellation"),
+        (lambda: calve.remove_tree(b""[0:0] or 1.5), "path"),
+    ]:
+        with pytest.raises(TypeError, match=name):
+            call()
+    for call in (
+        lambda: calve.clone_tree("", "b"),
+        lambda: calve.clone_tree("a\0", "b"),
+        lambda: calve.clone_tree("a", "b", threads=0),
+        lambda: calve.clone_tree("a", "b", strategy="magic"),
+        lambda: calve.clone_tree("a", "b", require="fast"),
+        # A lone surrogate that os.fsdecode never makes.
+        lambda: calve.clone_tree("a\ud800", "b"),
+    ):
+        with pytest.raises(ValueError):
+            call()
+
+
+def test_replacing_and_removing(tmp_path):
+    src = tree(tmp_path / "src", 1)
+    tree(tmp_path / "dst", 4)
+    calve.clone_tree(src, tmp_path / "dst", replace=True)
+    assert names(tmp_path / "dst") == ["d0"]
+    until(lambda: names(tmp_path) == ["dst", "src"])
+    assert calve.remove_tree(tmp_path / "dst")["trash"]
+    until(lambda: names(tmp_path) == ["src"])
+    assert calve.remove_tree(src, wait=True)["deleted_entries"] == 6
+    with pytest.raises(FileNotFoundError):
+        calve.remove_tree(src)
+
+
+def test_probe(tmp_path):
+    answer = calve.probe(tmp_path)
+    assert any(one["strategy"] == "copy" and one["available"] for one in answer["strategies"])
+
+
+def test_progress_and_what_it_raises(tmp_path):
+    src = tree(tmp_path / "src", 40, 100)
+    seen = []
+    calve.clone_tree(src, tmp_path / "dst", on_progress=lambda entries, size: seen.append(entries))
+    assert seen[-1] >= 4000
+
+    class Enough(Exception):
+        pass
+
+    def enough(entries, size):
+        raise Enough
+
+    with pytest.raises(Enough):
+        calve.clone_tree(src, tmp_path / "dst2", on_progress=enough, **SLOW)
+    assert not [name for name in names(tmp_path) if name.startswith(".")]
+
+
+def test_cancelled_before_during_and_after(tmp_path):
+    src = tree(tmp_path / "src", 60, 100)
+    before = calve.Cancellation()
+    before.cancel()
+    with pytest.raises(calve.Cancelled):
+        calve.clone_tree(src, tmp_path / "dst", cancellation=before)
+    during = calve.Cancellation()
+    threading.Timer(0.01, during.cancel).start()
+    with pytest.raises(calve.Cancelled):
+        calve.clone_tree(src, tmp_path / "dst", cancellation=during, **SLOW)
+    assert names(tmp_path) == ["src"] and during.cancelled
+    after = calve.Cancellation()
+    calve.clone_tree(src, tmp_path / "dst", cancellation=after)
+    after.cancel()
+    assert names(tmp_path) == ["dst", "src"]
+
+
+def test_other_threads_run_meanwhile(tmp_path):
+    src = tree(tmp_path / "src", 60, 100)
+    turns = 0
+    done = threading.Event()
+
+    def work():
+        nonlocal turns
+        while not done.is_set():
+            turns += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    calve.clone_tree(src, tmp_path / "dst", **SLOW)
+    done.set()
+    thread.join()
+    assert turns >= 5
+
+
+def test_ctrl_c_stops_a_clone_and_leaves_nothing(tmp_path):
+    src = tree(tmp_path / "src", 100, 100)
+    code = "import calve, sys; print('go', flush=True); calve.clone_tree(sys.argv[1], sys.argv[2], strategy='copy', verify=True, threads=1)"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, src, tmp_path / "dst"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout.readline() == "go\n"
+    time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate()
+    assert "KeyboardInterrupt" in errors and child.returncode != 0
+    assert names(tmp_path) == ["src"]
