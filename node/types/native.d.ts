@@ -43,6 +43,7 @@ export interface Native {
     cloneSync(src: Buffer, dst: Buffer, wish: CloneWish): string;
     startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string>;
     startProbe(src: Buffer, dst: Buffer): Promise<string>;
+    endAll(): void;
     startRead(paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle): Promise<(Buffer | string)[]>;
 }
 /** @internal The path of the program `calve`. */
