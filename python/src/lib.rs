@@ -207,7 +207,7 @@ fn reap(py: Python<'_>, directory: Vec<u8>) -> PyResult<()> {
     let directory = path(directory);
     py.detach(|| {
         let failed = |source| Error::Io { operation: "open directory", path: directory.clone(), source };
-        let open = std::fs::File::open(&directory).map_err(failed)?;
+        let open = fs_err::File::open(&directory).map_err(failed)?.into_file();
         calve_core::reap(open.into(), Path::new("."), Background::Yes, &Cancel::default())
     })
     .map(|_| ())
