@@ -294,6 +294,7 @@ pub(crate) struct ManArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     Copy(BenchCopyArguments),
+    Dedupe(BenchDedupeArguments),
 }
 
 /// Copy a tree by every means there is, and compare
@@ -321,6 +322,52 @@ pub(crate) struct BenchCopyArguments {
     /// Where the copies go, for as long as it takes
     #[arg(long, value_name = "DIR")]
     pub(crate) into: PathBuf,
+    /// How often each command is run [default: as often as five minutes allow, 3 to 10 times]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
+    /// How often each is run before that, without counting
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) warmup: u32,
+    /// Empty the caches before each run (root only)
+    #[arg(long)]
+    pub(crate) cold: bool,
+    /// Print nothing but the result and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the report as JSON on stdout (schema calve.bench/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) export: ExportArguments,
+}
+
+/// Share what two copies of a tree hold alike by every means there is, and compare
+///
+/// Runs jdupes, duperemove, fclones and rmlint, as far as they are installed, and calve dedupe, in turn, each on two new copies of
+/// the tree that share nothing; and those with a cache a second time. Prints a table with the time (from start to end of the
+/// process), the CPU and memory used, and the space gained. A program that is faster than Calve is marked.
+///
+/// The tree is only read. Everything is made in one hidden directory in the place given by --into, which is removed at the
+/// end, also after an error or Ctrl-C. That place must be on btrfs, or on XFS made with reflink=1.
+#[cfg(unix)]
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve bench dedupe --tree node_modules --into .
+  calve bench dedupe --tree node_modules --into /mnt/scratch --without rmlint --export-html report.html
+
+Exit codes: 0 measured (a program of others that fails is reported), 1 failed, or a command of Calve's did, 2 usage,
+3 --cold is not possible, 130 interrupted.")]
+pub(crate) struct BenchDedupeArguments {
+    /// The directory to copy twice
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tree: PathBuf,
+    /// Where the copies go, for as long as it takes
+    #[arg(long, value_name = "DIR")]
+    pub(crate) into: PathBuf,
+    /// A program to leave out: rmlint takes minutes for a hundred thousand files
+    #[arg(long, value_name = "NAME")]
+    pub(crate) without: Vec<String>,
     /// How often each command is run [default: as often as five minutes allow, 3 to 10 times]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,

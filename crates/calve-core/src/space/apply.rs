@@ -86,7 +86,11 @@ impl Sharing {
         groups.sort_by_key(|group| finder.catalog.directory(&finder.catalog.items[group[0] as usize]));
         let state = || Worker::new(finder);
         let work = |worker: &mut Worker<'_>, at: usize| worker.group(&groups[at]);
-        let workers = for_each(finder.threads, groups.len(), || finder.stopped(), state, work);
+        let close = |worker: &mut Worker<'_>| {
+            worker.sources.close();
+            worker.opener.close();
+        };
+        let workers = for_each(finder.threads, finder.roots, groups.len(), || finder.stopped(), state, work, close);
         let mut known = Vec::new();
         for worker in workers {
             for (index, fate) in worker.fates {

@@ -144,7 +144,9 @@ fn matches(finder: &Finder<'_>, sharing: &mut Sharing) -> Vec<Match> {
         }
     };
     let mut blocks: Vec<Block> = Vec::new();
-    for (_, _, found, bytes) in for_each(finder.threads, wanted.len(), || finder.stopped(), state, work) {
+    let close = |worker: &mut (Opener<'_>, Vec<u8>, Vec<Block>, u64)| worker.0.close();
+    let stopped = || finder.stopped();
+    for (_, _, found, bytes) in for_each(finder.threads, finder.roots, wanted.len(), stopped, state, work, close) {
         blocks.extend(found);
         sharing.hashed.1 += bytes;
     }

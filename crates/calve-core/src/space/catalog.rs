@@ -1,12 +1,12 @@
 //! The regular files below several paths, in little memory: about 70 bytes each with a short name.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, OFlags, Stat};
 
 use super::measure;
 use super::volumes::Volume;
@@ -142,8 +142,8 @@ impl Catalog {
     }
 
     pub(super) fn name(&self, item: &Item) -> &CStr {
-        let names = self.names.get(usize::from(item.part)).map_or(&[][..], Vec::as_slice);
-        CStr::from_bytes_until_nul(&names[item.name as usize..]).unwrap_or_default()
+        let names = self.names.get(usize::from(item.part)).and_then(|names| names.get(item.name as usize..));
+        CStr::from_bytes_until_nul(names.unwrap_or_default()).unwrap_or_default()
     }
 
     /// For messages.
@@ -175,11 +175,16 @@ impl<'a> Opener<'a> {
         Self { catalog, roots, kept: Vec::new(), next: 0 }
     }
 
+    /// Closes what is kept open.
+    pub(super) fn close(&mut self) {
+        self.kept.clear();
+    }
+
     /// `None` when it is not what it was when the catalog was made.
     pub(super) fn open(&mut self, item: &Item) -> sys::Result<Option<OwnedFd>> {
-        let name: CString = self.catalog.name(item).to_owned();
+        let name = self.catalog.name(item);
         let directory = self.directory(item.directory)?;
-        let file = measure::open(directory, &name)?;
+        let file = measure::open(directory, name)?;
         let stat = rustix::fs::fstat(&file)?;
         let same = stat.st_ino == item.inode
             && measure::size(&stat) == item.size
@@ -194,7 +199,12 @@ impl<'a> Opener<'a> {
             None => {
                 let directory = &self.catalog.directories[number as usize];
                 let root = self.roots[usize::from(directory.root)].directory();
-                let opened = directory.node.open(root, sys::PATH_ONLY)?;
+                let below = directory.node.path();
+                let opened = match sys::open_beneath(root, &below, sys::PATH_ONLY | OFlags::DIRECTORY) {
+                    // An empty path is the root itself; a long one, an old kernel or a filter need another way.
+                    Err(_) => directory.node.open(root, sys::PATH_ONLY)?,
+                    Ok(opened) => opened,
+                };
                 if self.kept.len() < Self::KEPT {
                     self.kept.push((number, opened));
                     self.kept.len() - 1

@@ -260,7 +260,8 @@ impl<'a> Finder<'a> {
             }
         };
         let mut found = Vec::new();
-        for worker in for_each(self.threads, wanted.len(), || self.stopped(), state, work) {
+        let close = |worker: &mut Worker<'_>| worker.opener.close();
+        for worker in for_each(self.threads, self.roots, wanted.len(), || self.stopped(), state, work, close) {
             found.extend(worker.found);
             sharing.leave(worker.left);
             sharing.hashed.0 += worker.hashed.0;

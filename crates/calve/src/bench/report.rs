@@ -32,6 +32,18 @@ pub(crate) struct Report {
     pub(crate) memory_floor_bytes: u64,
     pub(crate) deletions: Vec<String>,
     pub(crate) warnings: Vec<Warning>,
+    /// What the numbers of disk space are.
+    pub(crate) disk: Disk,
+    /// What the bench itself has to say at the end, after the comparison of times.
+    pub(crate) findings: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disk {
+    /// How much fuller the file system was after a run.
+    Taken,
+    /// How much emptier.
+    Gained,
 }
 
 pub(crate) struct Fact {
@@ -78,6 +90,8 @@ impl Report {
             memory_floor_bytes: 0,
             deletions: runs.deletions,
             warnings: Vec::new(),
+            disk: Disk::Taken,
+            findings: Vec::new(),
         };
         report.sort();
         report.warn_of_the_machine();
@@ -136,6 +150,7 @@ impl Report {
         for row in self.failed().filter(|row| row.workload.side == Side::Reference) {
             sentences.push(format!("`{}` failed, so that nothing is compared with it.", row.workload.command));
         }
+        sentences.extend(self.findings.iter().cloned());
         sentences
     }
 

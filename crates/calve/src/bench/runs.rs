@@ -116,6 +116,14 @@ impl Bench<'_, '_> {
     fn one(&mut self, index: usize, round: u32) -> Result<(), Failure> {
         self.ensure_room(round)?;
         let dst = self.place.next_run();
+        if let Some(prepare) = &self.rows[index].workload.prepare {
+            if let Some(reason) = prepare(&dst)? {
+                let failed = Failed { round, exit_code: None, signal: None, reason };
+                self.fail(index, round, failed);
+                return self.place.delete_last_run(self.plan.cancel);
+            }
+            self.place.settle()?;
+        }
         let stderr = self.place.stderr()?;
         self.place.flush()?;
         if self.plan.cache == Cache::Cold {
@@ -131,20 +139,19 @@ impl Bench<'_, '_> {
         let flushing = Instant::now();
         self.place.flush()?;
         let flush_seconds = flushing.elapsed().as_secs_f64();
+        if self.rows[index].workload.prepare.is_some() {
+            // What became free of what was there before counts too.
+            self.place.settle()?;
+        }
         let disk_bytes = self.place.used_bytes()?.cast_signed() - used_before.cast_signed();
         self.needs.bytes = self.needs.bytes.max(u64::try_from(disk_bytes).unwrap_or(0));
 
-        let command = self.rows[index].workload.command.clone();
-        let shown = if round == 0 { "warm-up".to_owned() } else { format!("round {round}") };
         match failure(&ran, round, &dst, &self.place.said()) {
-            Some(failed) => {
-                (self.plan.say)(&format!("{shown}  {:>9}  {command}: {}", "failed", failed.reason));
-                self.rows[index].failed = Some(failed);
-            }
+            Some(failed) => self.fail(index, round, failed),
             None => {
                 let ended = ran?;
                 let took = duration(Duration::from_secs_f64(ended.seconds));
-                (self.plan.say)(&format!("{shown}  {took:>9}  {command}"));
+                (self.plan.say)(&format!("{}  {took:>9}  {}", which(round), self.rows[index].workload.command));
                 let row = &mut self.rows[index];
                 if row.said.is_empty() && row.remarks.is_empty() {
                     row.said = self.place.said();
@@ -162,6 +169,12 @@ impl Bench<'_, '_> {
             self.place.settle()?;
         }
         Ok(())
+    }
+
+    fn fail(&mut self, index: usize, round: u32, failed: Failed) {
+        let command = &self.rows[index].workload.command;
+        (self.plan.say)(&format!("{}  {:>9}  {command}: {}", which(round), "failed", failed.reason));
+        self.rows[index].failed = Some(failed);
     }
 
     fn check_cancelled(&self) -> Result<(), Failure> {
@@ -195,7 +208,17 @@ impl Bench<'_, '_> {
     }
 }
 
-pub(crate) fn no_room(place: &Place, needs: Room) -> Result<Failure, Failure> {
+fn which(round: u32) -> String {
+    if round == 0 { "warm-up".to_owned() } else { format!("round {round}") }
+}
+
+pub(crate) fn check_room(place: &Place, needs: Room) -> Result<(), Failure> {
+    let free = place.free()?;
+    let fits = free.bytes >= needs.bytes && free.inodes >= needs.inodes;
+    if fits { Ok(()) } else { Err(no_room(place, needs)?) }
+}
+
+fn no_room(place: &Place, needs: Room) -> Result<Failure, Failure> {
     let free = place.free()?;
     let into = place.path().parent().unwrap_or(place.path());
     let (needed, available) = if free.bytes < needs.bytes {

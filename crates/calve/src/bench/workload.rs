@@ -5,6 +5,9 @@ use std::path::Path;
 
 use calve_core::Refusal;
 
+use super::stats::median;
+use crate::failure::Failure;
+
 /// One command that takes its turn.
 pub(crate) struct Workload {
     /// As a user would type it, with words in capitals for the places.
@@ -13,12 +16,17 @@ pub(crate) struct Workload {
     pub(crate) group: &'static Group,
     /// The program and its arguments for a run that makes the new path given.
     pub(crate) argv: Argv,
+    /// Makes what the command works on, at the new path of a run, before its time begins. `None` when it makes that path itself.
+    /// What it gives back says why the command cannot be run after all.
+    pub(crate) prepare: Option<Prepare>,
     /// Whether what a run made stays until room is needed, or would change the runs after it.
     pub(crate) leftovers: Leftovers,
 }
 
 /// From the new path of a run to the words that make it.
 pub(crate) type Argv = Box<dyn Fn(&Path) -> Vec<OsString>>;
+
+pub(crate) type Prepare = Box<dyn Fn(&Path) -> Result<Option<String>, Failure>>;
 
 /// Whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +98,12 @@ pub(crate) struct Row {
 impl Row {
     pub(crate) fn is_measured(&self) -> bool {
         self.failed.is_none() && !self.samples.is_empty()
+    }
+
+    /// How much emptier the file system was after a run; the median.
+    pub(crate) fn gained_bytes(&self) -> Option<i64> {
+        let bytes: Vec<f64> = self.samples.iter().map(|sample| -(sample.disk_bytes as f64)).collect();
+        Some(median(&bytes)? as i64)
     }
 
     pub(crate) fn seconds(&self) -> Vec<f64> {

@@ -5,27 +5,47 @@ use std::path::{Path, PathBuf};
 use calve_core::{Cancel, Shown};
 use serde_json::Value;
 
-use crate::bench::copy::{self, Wish};
-use crate::bench::export;
+use crate::bench::{copy, dedupe, export};
 use crate::bench::report::Report;
 use crate::bench::runs::Rounds;
 use crate::bench::space::{self, Cache};
-use crate::cli::{BenchCommand, BenchCopyArguments, ExportArguments};
+use crate::cli::{BenchCommand, BenchCopyArguments, BenchDedupeArguments, ExportArguments};
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::output;
 
 pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
         BenchCommand::Copy(arguments) => copy(arguments, cancel),
+        BenchCommand::Dedupe(arguments) => dedupe(arguments, cancel),
     }
 }
 
 fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> {
     let exports = Exports::of(&arguments.export)?;
     let quiet = arguments.quiet;
-    let report = copy::run(&Wish {
+    let report = copy::run(&copy::Wish {
         tree: &arguments.tree,
         into: &arguments.into,
+        rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
+        warmup: arguments.warmup,
+        cache: if arguments.cold { cold()? } else { Cache::Warm },
+        say: &|line| {
+            if !quiet {
+                output::say(line);
+            }
+        },
+        cancel,
+    })?;
+    finish(&report, arguments.json, &exports)
+}
+
+fn dedupe(arguments: &BenchDedupeArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let exports = Exports::of(&arguments.export)?;
+    let quiet = arguments.quiet;
+    let report = dedupe::run(&dedupe::Wish {
+        tree: &arguments.tree,
+        into: &arguments.into,
+        without: &arguments.without,
         rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
         warmup: arguments.warmup,
         cache: if arguments.cold { cold()? } else { Cache::Warm },

@@ -216,6 +216,15 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
     }
 }
 
+/// Opens what `path` names below `root` in one call; no link is followed and nothing outside is reached (openat2(2), Linux 5.6).
+///
+/// Any error may also mean that this cannot be done here: going there name by name is the other way.
+pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &std::path::Path, flags: OFlags) -> Result<OwnedFd> {
+    use rustix::fs::ResolveFlags;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    super::retry(|| rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve))
+}
+
 /// Whether btrfs keeps the contents of a written-out file inside its metadata, where they cannot be shared.
 ///
 /// Only the extent itself tells (FS_IOC_FIEMAP): st_blocks is rounded up to whole blocks, at least since Linux 6.18.

@@ -1,20 +1,19 @@
 //! `calve bench copy`: one tree, copied by every means there is.
 
-mod census;
 mod workloads;
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 use calve_core::{Cancel, CloneOptions, Error, Measurement, ProbeReport, Shown, Strategy, clone_tree, probe};
 use serde_json::{Value, json};
 
-use self::census::{Census, Contents};
 use self::workloads::Sources;
+use super::census::{self, Census, Contents};
 use super::machine::{Machine, mount_options, own_peak_memory_bytes};
 use super::place::{self, Place};
+use super::programs;
 use super::report::{Fact, Report};
 use super::runs::{self, Plan, Rounds};
 use super::space::{Cache, Room};
@@ -79,8 +78,8 @@ fn measured(
     let measured = measured::for_place(place.path());
     let copy_up_to_bytes =
         measured.as_ref().and_then(|known| known.copy_up_to_bytes).unwrap_or(ground.probe.copy_up_to_bytes);
-    let (workloads, absent) = workloads::choose(sources, &ground.probe, copy_up_to_bytes, &calve, &find_program);
-    let versions = versions(&calve);
+    let (workloads, absent) = workloads::choose(sources, &ground.probe, copy_up_to_bytes, &calve, &programs::find);
+    let versions = programs::versions(&calve, workloads::programs());
     if wish.cache == Cache::Warm {
         census::take(&sources.tree, Contents::Read, wish.cancel)?;
     }
@@ -145,7 +144,7 @@ impl Ground {
         let inside = if copied { probe(place.path(), place.path())? } else { of_the_tree };
         let (shares, links) = (can(&inside, Strategy::Reflink), can(&inside, Strategy::Hardlink));
         let needs = census.room();
-        check_room(
+        runs::check_room(
             place,
             Room {
                 bytes: needs.bytes * (1 + u64::from(copied) + u64::from(links && !shares)),
@@ -170,12 +169,6 @@ impl Ground {
     }
 }
 
-fn check_room(place: &Place, needs: Room) -> Result<(), Failure> {
-    let free = place.free()?;
-    let fits = free.bytes >= needs.bytes && free.inodes >= needs.inodes;
-    if fits { Ok(()) } else { Err(runs::no_room(place, needs)?) }
-}
-
 fn can(probe: &ProbeReport, strategy: Strategy) -> bool {
     probe.offers.iter().any(|offer| offer.strategy == strategy && offer.refused.is_none())
 }
@@ -195,7 +188,7 @@ fn copy(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), Failure> {
 
 /// What a copy did not keep. A tree that is changing, or a walk that fails, says nothing about the copy.
 fn remarks(sources: &Sources, copy: &Path, cancel: &Cancel) -> Vec<String> {
-    let Ok(lost) = census::not_kept(&sources.tree, copy, cancel) else { return Vec::new() };
+    let Ok(lost) = census::not_kept(&sources.tree, copy, Contents::Leave, cancel) else { return Vec::new() };
     let list: Vec<String> = lost.iter().map(|(what, number)| format!("{what} of {}", entries(*number))).collect();
     if list.is_empty() { Vec::new() } else { vec![format!("did not keep: {}", list.join(", "))] }
 }
@@ -275,27 +268,4 @@ fn small_files(copy_up_to_bytes: u64, measured: Option<&Measurement>) -> Fact {
         "measured": measured.is_some(),
     });
     Fact::new("small_files", "`calve cp`", text, value)
-}
-
-/// On the PATH, or where administrators' programs are, which the PATH of a user often lacks.
-fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    places.map(|place| place.join(name)).find(|candidate| {
-        fs_err::metadata(candidate).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    })
-}
-
-/// The first line that each program says of its version.
-fn versions(calve: &Path) -> Vec<(String, String)> {
-    let programs = workloads::programs().into_iter().filter_map(|name| Some((name, find_program(name)?)));
-    let with_calve = std::iter::once(("calve", calve.to_path_buf())).chain(programs);
-    with_calve.map(|(name, path)| (name.to_owned(), version(&path).unwrap_or_else(|| "unknown".into()))).collect()
-}
-
-fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().next()?.trim();
-    (output.status.success() && !line.is_empty()).then(|| line.to_owned())
 }

@@ -1,8 +1,8 @@
 //! The report as one HTML file that needs nothing else: no script, no picture, no font of others.
 
-use super::markdown::{COLUMNS, absent, cells, circumstances, disk, notes};
+use super::markdown::{absent, cells, circumstances, columns, disk, notes};
 use super::plot::{self, Bar};
-use crate::bench::report::{Report, shown};
+use crate::bench::report::{Disk, Report, shown};
 use crate::bench::stats::Summary;
 use crate::bench::workload::{Group, Row, Side};
 
@@ -28,11 +28,15 @@ pub(crate) fn document(report: &Report) -> String {
             body.push_str(&format!("<p class=\"note\">{}</p>\n", rich(group.note)));
         }
     }
-    body.push_str("<h2>Disk space taken</h2>\n");
+    let (heading, how) = match report.disk {
+        Disk::Taken => ("Disk space taken", "fuller"),
+        Disk::Gained => ("Disk space gained", "emptier"),
+    };
+    body.push_str(&format!("<h2>{heading}</h2>\n"));
     body.push_str(&spaces(report));
-    body.push_str(
-        "<p class=\"note\">How much fuller the file system was after a run, everything written out, as <code>df</code> counts.</p>\n",
-    );
+    body.push_str(&format!(
+        "<p class=\"note\">How much {how} the file system was after a run, everything written out, as <code>df</code> counts.</p>\n",
+    ));
     body.push_str("<h2>In the order in which they ran</h2>\n");
     body.push_str(&plot::drift(report));
     body.push_str(
@@ -91,21 +95,23 @@ fn times(report: &Report, group: &Group) -> String {
 }
 
 fn spaces(report: &Report) -> String {
+    let sign = if report.disk == Disk::Gained { -1 } else { 1 };
+    let words = |bytes: f64| disk(report, bytes as i64 * sign);
     let bars: Vec<Bar> = report
         .measured()
         .filter_map(|(row, _)| {
-            let values: Vec<f64> = row.samples.iter().map(|sample| sample.disk_bytes.max(0) as f64).collect();
+            let values: Vec<f64> = row.samples.iter().map(|sample| (sample.disk_bytes * sign).max(0) as f64).collect();
             let middle = Summary::of(&values)?.median;
             Some(Bar {
                 label: format!("<code>{}</code>{}", escaped(&row.workload.command), row.workload.group.mark),
-                value: disk(middle as i64),
+                value: words(middle),
                 is_ours: row.workload.side != Side::Peer,
-                explanation: format!("median {}", disk(middle as i64)),
+                explanation: format!("median {}", words(middle)),
                 values,
             })
         })
         .collect();
-    plot::bars(&bars, |bytes| disk(bytes as i64))
+    plot::bars(&bars, words)
 }
 
 fn label(report: &Report, row: &Row, summary: &Summary) -> String {
@@ -115,7 +121,8 @@ fn label(report: &Report, row: &Row, summary: &Summary) -> String {
 }
 
 fn table(report: &Report) -> String {
-    let head: String = COLUMNS.iter().map(|column| format!("<th>{}</th>", escaped(column))).collect();
+    let columns = columns(report);
+    let head: String = columns.iter().map(|column| format!("<th>{}</th>", escaped(column))).collect();
     let mut html = format!("<div class=\"wide\"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n");
     for (row, summary) in report.measured() {
         let class = if row.workload.side == Side::Peer { "" } else { " class=\"ours\"" };
@@ -125,7 +132,7 @@ fn table(report: &Report) -> String {
     }
     for row in report.failed() {
         let reason = row.failed.as_ref().map_or("", |failed| failed.reason.as_str());
-        let (command, span) = (escaped(&row.workload.command), COLUMNS.len() - 1);
+        let (command, span) = (escaped(&row.workload.command), columns.len() - 1);
         html.push_str(&format!(
             "<tr class=\"failed\"><td><code>{command}</code></td><td colspan=\"{span}\">failed: {}</td></tr>\n",
             rich(reason)

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::bench::machine::utc;
-use crate::bench::report::Report;
+use crate::bench::report::{Disk, Report};
 use crate::bench::space::Cache;
 use crate::bench::stats::{Summary, median};
 use crate::bench::workload::{Absent, Row, Sample, Side, Why};
@@ -64,6 +64,7 @@ fn result(report: &Report, row: &Row, summary: &Summary) -> Value {
         "user_times": each(|sample| json!(sample.user_seconds)),
         "system_times": each(|sample| json!(sample.system_seconds)),
         "disk_bytes": median(&disk).map(|bytes| bytes as i64),
+        "gained_bytes": (report.disk == Disk::Gained).then(|| row.gained_bytes()).flatten(),
         "disk_bytes_of_runs": each(|sample| json!(sample.disk_bytes)),
         "flush_times": each(|sample| json!(sample.flush_seconds)),
         "busy_processors_of_others": each(|sample| json!(sample.others)),

@@ -1,7 +1,7 @@
 //! The report as Markdown, which is also what a terminal shows.
 
 use crate::bench::machine::utc;
-use crate::bench::report::{Report, shown};
+use crate::bench::report::{Disk, Report, shown};
 use crate::bench::stats::{Summary, median};
 use crate::bench::workload::{Absent, Group, Row, Sample};
 use crate::output::size;
@@ -43,7 +43,9 @@ pub(crate) fn circumstances(report: &Report) -> Vec<(&'static str, String)> {
     lines.extend(report.facts.iter().map(|fact| (fact.label, fact.text.clone())));
     lines.push(("Caches", report.cache_in_words()));
     let rounds = if report.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", report.rounds) };
-    let deleted = if report.deletions.is_empty() {
+    let deleted = if report.disk == Disk::Gained {
+        String::from("; what a run worked on was deleted after it")
+    } else if report.deletions.is_empty() {
         String::from("; nothing was deleted in between, but for hard links")
     } else {
         format!("; to make room, earlier results were deleted {}", report.deletions.join(", "))
@@ -54,8 +56,13 @@ pub(crate) fn circumstances(report: &Report) -> Vec<(&'static str, String)> {
     lines
 }
 
-pub(crate) const COLUMNS: [&str; 11] =
-    ["command", "median", "min", "max", "MAD", "ratio", "user", "system", "memory", "disk used", ""];
+pub(crate) fn columns(report: &Report) -> [&'static str; 11] {
+    let space = match report.disk {
+        Disk::Taken => "disk used",
+        Disk::Gained => "gained",
+    };
+    ["command", "median", "min", "max", "MAD", "ratio", "user", "system", "memory", space, ""]
+}
 
 /// The cells of one measured row.
 pub(crate) fn cells(report: &Report, row: &Row, summary: &Summary) -> [String; 11] {
@@ -71,13 +78,14 @@ pub(crate) fn cells(report: &Report, row: &Row, summary: &Summary) -> [String; 1
         shown(middle(|sample| sample.user_seconds)),
         shown(middle(|sample| sample.system_seconds)),
         memory(middle(|sample| sample.peak_memory_bytes as f64) as u64, report.memory_floor_bytes),
-        disk(middle(|sample| sample.disk_bytes as f64) as i64),
+        disk(report, middle(|sample| sample.disk_bytes as f64) as i64),
         report.beats(row, summary).map_or_else(String::new, |ours| format!("faster than `{ours}`")),
     ]
 }
 
 fn table(report: &Report) -> String {
-    let mut lines = vec![COLUMNS.map(str::to_owned)];
+    let columns = columns(report);
+    let mut lines = vec![columns.map(str::to_owned)];
     lines.extend(report.measured().map(|(row, summary)| cells(report, row, &summary)));
     for row in report.failed() {
         let mut line: [String; 11] = Default::default();
@@ -85,7 +93,7 @@ fn table(report: &Report) -> String {
         line[1] = "failed".into();
         lines.push(line);
     }
-    let mut used = COLUMNS.len();
+    let mut used = columns.len();
     if lines.iter().all(|line| line[10].is_empty()) {
         used -= 1;
     }
@@ -120,7 +128,8 @@ pub(crate) fn memory(bytes: u64, floor: u64) -> String {
     if bytes <= floor { format!("≤ {}", size(floor)) } else { size(bytes) }
 }
 
-pub(crate) fn disk(bytes: i64) -> String {
+pub(crate) fn disk(report: &Report, bytes: i64) -> String {
+    let bytes = if report.disk == Disk::Gained { -bytes } else { bytes };
     let sign = if bytes < 0 { "-" } else { "" };
     format!("{sign}{}", size(bytes.unsigned_abs()))
 }

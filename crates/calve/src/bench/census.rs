@@ -103,12 +103,17 @@ pub(crate) fn take(root: &Path, contents: Contents, cancel: &Cancel) -> Result<C
     Ok(census)
 }
 
-/// In what ways the entries of a copy differ from those of its source; contents are not looked at.
-pub(crate) fn not_kept(source: &Path, copy: &Path, cancel: &Cancel) -> Result<BTreeMap<&'static str, u64>, Failure> {
+/// In what ways the entries of a copy differ from those of its source; in contents only when they are to be read.
+pub(crate) fn not_kept(
+    source: &Path,
+    copy: &Path,
+    contents: Contents,
+    cancel: &Cancel,
+) -> Result<BTreeMap<&'static str, u64>, Failure> {
     let mut lost = BTreeMap::new();
     walk(source, cancel, &mut |path, entry| {
         let twin_path = copy.join(path.strip_prefix(source).unwrap_or(path));
-        let Ok(twin) = fs_err::symlink_metadata(twin_path) else {
+        let Ok(twin) = fs_err::symlink_metadata(&twin_path) else {
             *lost.entry("missing").or_default() += 1;
             return Ok(());
         };
@@ -118,6 +123,7 @@ pub(crate) fn not_kept(source: &Path, copy: &Path, cancel: &Cancel) -> Result<BT
             ("mode", entry.mode() & 0o7777 != twin.mode() & 0o7777),
             ("time", (entry.mtime(), entry.mtime_nsec()) != (twin.mtime(), twin.mtime_nsec())),
             ("owner", (entry.uid(), entry.gid()) != (twin.uid(), twin.gid())),
+            ("contents", contents == Contents::Read && entry.is_file() && !same_contents(path, &twin_path)?),
         ];
         for (what, _) in differs.iter().filter(|(_, differs)| *differs) {
             *lost.entry(*what).or_default() += 1;
@@ -173,6 +179,31 @@ fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+fn same_contents(one: &Path, other: &Path) -> io::Result<bool> {
+    let (mut one, mut other) = (fs_err::File::open(one)?, fs_err::File::open(other)?);
+    let (mut part, mut twin) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    loop {
+        let wanted = read_fully(&mut one, &mut part)?;
+        if read_fully(&mut other, &mut twin)? != wanted || part[..wanted] != twin[..wanted] {
+            return Ok(false);
+        }
+        if wanted == 0 {
+            return Ok(true);
+        }
+    }
+}
+
+fn read_fully(file: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match file.read(&mut buffer[read..])? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    Ok(read)
 }
 
 fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
