@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
+use calve_core::Shown;
+
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -32,6 +34,18 @@ pub enum Error {
         code: Option<i32>,
         /// Its standard error.
         said: String,
+    },
+    /// A configuration file that cannot be used.
+    #[error("`{}`, line {line}, column {column}: {reason}", Shown(path))]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// In characters, from 1.
+        column: usize,
+        /// What is wrong there.
+        reason: String,
     },
     /// A file or directory could not be worked on.
     #[error(transparent)]

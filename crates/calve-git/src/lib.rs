@@ -3,8 +3,10 @@
 //! The library never prints, and never reads the environment or configuration of its own accord. It is for Unix.
 #![cfg(unix)]
 
+mod config;
 mod error;
 mod git;
 
+pub use config::{Config, Hooks, Secrets};
 pub use error::{Error, Result};
 pub use git::Git;

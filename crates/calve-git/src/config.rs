@@ -1,0 +1,256 @@
+//! The project's configuration: `.calve.toml` at the root of a worktree, and `.calve.local.toml` beside it for one machine.
+
+use std::io::Read as _;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{Error, Result};
+
+/// The file that a project keeps in its repository.
+pub const SHARED: &str = ".calve.toml";
+/// The file for one machine. What it sets holds instead of what the other one sets.
+pub const LOCAL: &str = ".calve.local.toml";
+
+/// A configuration is a page, not a book.
+const LARGEST_BYTES: u64 = 256 * 1024;
+
+/// What the two files say about worktrees. Tables of other commands are left to those.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// `[worktree] path`: where new worktrees go, with `{repo}` and `{branch}` in it; relative to the main worktree.
+    pub path: Option<String>,
+    /// `[worktree] include`: only ignored entries that match are carried; gitignore syntax.
+    pub include: Vec<String>,
+    /// `[worktree] exclude`: entries that match are never carried; gitignore syntax.
+    pub exclude: Vec<String>,
+    /// `[worktree] secrets`: whether secret-looking files are carried.
+    pub secrets: Option<Secrets>,
+    /// `[hooks]`.
+    pub hooks: Hooks,
+}
+
+/// What becomes of ignored files that look like secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    /// They are carried like others.
+    Carry,
+    /// They stay where they are.
+    Leave,
+}
+
+/// Commands that a project wants to be run, each as the text of a shell script.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hooks {
+    /// `post-add`: when a worktree is there.
+    pub post_add: Option<String>,
+    /// `pre-remove`: before a worktree goes.
+    pub pre_remove: Option<String>,
+}
+
+impl Config {
+    /// Reads both files at the root of a worktree. A file that is not there says nothing.
+    pub fn load(worktree: &Path) -> Result<Config> {
+        let mut config = Config::default();
+        for name in [SHARED, LOCAL] {
+            let path = worktree.join(name);
+            if let Some(text) = read(&path)? {
+                config.add(&path, &text)?;
+            }
+        }
+        Ok(config)
+    }
+
+    /// Takes over what `text` sets. `path` is for messages.
+    fn add(&mut self, path: &Path, text: &str) -> Result<()> {
+        let at = Text { path, text };
+        let document = DeTable::parse(text).map_err(|error| at.error(error.span(), error.message()))?;
+        for (key, value) in document.get_ref() {
+            match key.get_ref().as_ref() {
+                "worktree" => self.add_worktree(&at, value)?,
+                "hooks" => self.add_hooks(&at, value)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn add_worktree(&mut self, at: &Text<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
+        for (key, value) in at.table(value, "worktree")? {
+            match key.get_ref().as_ref() {
+                "path" => {
+                    let template = at.string(value, "path")?;
+                    check_template(&template).map_err(|reason| at.error(Some(value.span()), &reason))?;
+                    self.path = Some(template);
+                }
+                "include" => self.include = at.strings(value, "include")?,
+                "exclude" => self.exclude = at.strings(value, "exclude")?,
+                "secrets" => {
+                    self.secrets = Some(match at.string(value, "secrets")?.as_str() {
+                        "carry" => Secrets::Carry,
+                        "leave" => Secrets::Leave,
+                        _ => return Err(at.error(Some(value.span()), "`secrets` is \"carry\" or \"leave\"")),
+                    });
+                }
+                other => return Err(at.unknown(key.span(), "worktree", other, "path, include, exclude, secrets")),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_hooks(&mut self, at: &Text<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
+        for (key, value) in at.table(value, "hooks")? {
+            match key.get_ref().as_ref() {
+                "post-add" => self.hooks.post_add = Some(at.string(value, "post-add")?),
+                "pre-remove" => self.hooks.pre_remove = Some(at.string(value, "pre-remove")?),
+                other => return Err(at.unknown(key.span(), "hooks", other, "post-add, pre-remove")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `{repo}` and `{branch}` are all that can stand in braces; without `{branch}` every worktree would get the same place.
+fn check_template(template: &str) -> std::result::Result<(), String> {
+    if !template.contains("{branch}") {
+        return Err("`path` needs `{branch}` in it: each worktree gets a place of its own".into());
+    }
+    let rest = template.replace("{branch}", "").replace("{repo}", "");
+    if rest.contains(['{', '}']) {
+        return Err("`path` may have `{repo}` and `{branch}` in braces, and nothing else".into());
+    }
+    if rest.contains(|c: char| c.is_control()) {
+        return Err("`path` has a control character in it".into());
+    }
+    Ok(())
+}
+
+/// `None` when there is no such file. Anything that is no regular file is refused before it is read.
+fn read(path: &Path) -> Result<Option<String>> {
+    let invalid = |reason: &str| Error::Config { path: path.to_path_buf(), line: 1, column: 1, reason: reason.into() };
+    match fs_err::metadata(path) {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Err(invalid("it is not a regular file")),
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let mut bytes = Vec::new();
+    fs_err::File::open(path)?.take(LARGEST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_BYTES {
+        return Err(invalid("it is larger than 256 KiB"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) => {
+            let valid = error.utf8_error().valid_up_to();
+            let bytes = error.into_bytes();
+            let text = String::from_utf8_lossy(&bytes[..valid]).into_owned();
+            Err(Text { path, text: &text }.error(Some(valid..valid), "it is not UTF-8"))
+        }
+    }
+}
+
+/// A file's text, to tell places in it.
+struct Text<'t> {
+    path: &'t Path,
+    text: &'t str,
+}
+
+impl Text<'_> {
+    fn error(&self, span: Option<Range<usize>>, reason: &str) -> Error {
+        let (line, column) = self.line_and_column(span.map_or(0, |span| span.start));
+        let path: PathBuf = self.path.to_path_buf();
+        Error::Config { path, line, column, reason: reason.lines().collect::<Vec<_>>().join(", ") }
+    }
+
+    fn unknown(&self, span: Range<usize>, table: &str, key: &str, known: &str) -> Error {
+        let key: String = key.chars().flat_map(char::escape_debug).collect();
+        self.error(Some(span), &format!("`[{table}]` has no `{key}`; it has: {known}"))
+    }
+
+    /// Both from 1; columns count characters.
+    fn line_and_column(&self, at: usize) -> (usize, usize) {
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let before = &self.text[..at];
+        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        (line, column)
+    }
+
+    fn table<'v, 'd>(&self, value: &'v Spanned<DeValue<'d>>, name: &str) -> Result<&'v DeTable<'d>> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a table: write `[{name}]` above its keys"))),
+        }
+    }
+
+    fn string(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<String> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a text in quotes"))),
+        }
+    }
+
+    fn strings(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<Vec<String>> {
+        match value.get_ref() {
+            DeValue::Array(values) => values.iter().map(|value| self.string(value, name)).collect(),
+            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a list of texts: [\"a\", \"b\"]"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config> {
+        let mut config = Config::default();
+        config.add(Path::new(SHARED), text)?;
+        Ok(config)
+    }
+
+    #[test]
+    fn what_is_set_is_taken_over() {
+        let text = "[db]\nport = 1\n[worktree]\npath = \"../{repo}-wt/{branch}\"\ninclude = ['.env', \"/x\"]\nsecrets = 'leave'\n[hooks]\npost-add = '''\nnpm ci\n'''\n";
+        let mut config = parse(text).unwrap();
+        assert_eq!(config.path.as_deref(), Some("../{repo}-wt/{branch}"));
+        assert_eq!(config.include, [".env", "/x"]);
+        assert_eq!(config.secrets, Some(Secrets::Leave));
+        assert_eq!(config.hooks.post_add.as_deref(), Some("npm ci\n"));
+        config.add(Path::new(LOCAL), "worktree.include = []\nhooks.pre-remove = 'true'").unwrap();
+        assert!(config.include.is_empty());
+        assert_eq!(config.secrets, Some(Secrets::Leave));
+        assert_eq!(config.hooks.pre_remove.as_deref(), Some("true"));
+    }
+
+    #[test]
+    fn mistakes_are_told_with_line_and_column() {
+        for (text, line, column, word) in [
+            ("[worktree]\npath = ", 2, 8, "quoted"),
+            ("[worktree]\n\"ä\" = 1\n", 2, 1, "has no"),
+            ("[worktree]\n  path = 'x'", 2, 10, "{branch}"),
+            ("[worktree]\npath = '{branch}{user}'", 2, 8, "nothing else"),
+            ("[worktree]\ninclude = ['a', 7]", 2, 17, "text"),
+            ("hooks = 7", 1, 9, "table"),
+            ("[hooks]\n\npost_add = 'x'", 3, 1, "post-add"),
+            ("[worktree]\nsecrets = 'maybe'", 2, 11, "carry"),
+        ] {
+            match parse(text) {
+                Err(Error::Config { line: l, column: c, reason, .. }) => {
+                    assert_eq!((l, c), (line, column), "{text:?}: {reason}");
+                    assert!(reason.contains(word), "{text:?}: {reason}");
+                }
+                other => panic!("{text:?}: {other:?}"),
+            }
+        }
+    }
+}
