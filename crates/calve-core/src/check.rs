@@ -27,7 +27,7 @@ pub(crate) struct Checked {
 
 /// Refuses what makes no sense, before anything is made.
 pub(crate) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Checked, Error> {
-    let exclude = Exclude::new(&options.exclude)?;
+    let exclude = Exclude::new(&options.exclude)?.and_select(options.select.clone());
     let source = Source::open(src)?;
     let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
     let (src_owned, dst_owned) = (src.to_path_buf(), dst.to_path_buf());

@@ -42,7 +42,7 @@ impl Wish {
         Self {
             choice: options.strategy,
             require: options.require.clone(),
-            excludes: !options.exclude.is_empty(),
+            excludes: !options.exclude.is_empty() || options.select.is_some(),
             mounts: options.mounts,
         }
     }

@@ -65,6 +65,7 @@ fn run(
             source: &checked.source,
             dst_path: checked.place.path(),
             staging: &mut *staging,
+            below: None,
             options,
             exclude: &checked.exclude,
             facts: &facts,

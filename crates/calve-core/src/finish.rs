@@ -1,6 +1,7 @@
 //! From a staged tree to a published one: verify, sync, seal, publish, report.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
@@ -14,6 +15,7 @@ use crate::strategy::Outcome;
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
 use crate::tree::entry::NO_DEVICES;
+use crate::tree::exclude::Exclude;
 use crate::tree::metadata::{Created, Keeper, Target, times};
 use crate::tree::notes::{Notes, Told};
 use crate::tree::place::Place;
@@ -48,14 +50,16 @@ pub(crate) fn finish(
         return Err(refusal(Requirement::Stable, detail));
     }
     if options.verify == Verify::Contents {
-        verify(checked, &staging, &told, options)?;
+        if let Some(root) = staging.root() {
+            verify(source, &checked.exclude, root, &told, options)?;
+        }
     }
     let io = |operation| move |errno| Error::io(operation, place.path(), errno);
     if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
         sys::sync_file_system(root).map_err(io("sync"))?;
     }
     if let Some(since) = outcome.started {
-        require_quiet(checked, since, options)?;
+        require_quiet(source, &checked.exclude, since, options)?;
     }
     match source.single() {
         Some((name, _)) => staging.publish_inside(name.to_owned()),
@@ -63,7 +67,7 @@ pub(crate) fn finish(
             (Some(whole), Some(root)) => {
                 reopen(root, whole, &notes).map_err(io("set the mode of the staged tree of"))?
             }
-            _ => seal(source, &staging, &notes, place)?,
+            _ => seal_staged(source, &staging, &notes, place)?,
         },
     }
     if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
@@ -122,8 +126,12 @@ fn refusal(requirement: Requirement, detail: String) -> Error {
 
 /// Each entry was watched while it was cloned. This looks at all of them once more: none may have changed since the beginning, so
 /// that the clone is the source as it was at one moment.
-fn require_quiet(checked: &Checked, since: Moment, options: &CloneOptions) -> Result<(), Error> {
-    let Checked { source, exclude, .. } = checked;
+pub(crate) fn require_quiet(
+    source: &Source,
+    exclude: &Exclude,
+    since: Moment,
+    options: &CloneOptions,
+) -> Result<(), Error> {
     let (mounts, threads, cancel) = (options.mounts, thread_count(options.threads), &options.cancel);
     match changed(&Quiet { source, since, exclude, mounts, threads, cancel })? {
         None => Ok(()),
@@ -134,9 +142,14 @@ fn require_quiet(checked: &Checked, since: Moment, options: &CloneOptions) -> Re
     }
 }
 
-fn verify(checked: &Checked, staging: &Staging<'_>, told: &Told, options: &CloneOptions) -> Result<(), Error> {
-    let source = &checked.source;
-    let Some(dst) = staging.root() else { return Ok(()) };
+/// Compares the staged tree `dst` with its source.
+pub(crate) fn verify(
+    source: &Source,
+    exclude: &Exclude,
+    dst: BorrowedFd<'_>,
+    told: &Told,
+    options: &CloneOptions,
+) -> Result<(), Error> {
     let lost = |code| told.warnings.iter().any(|warning| warning.code == code);
     let comparison = Comparison {
         src: source.directory(),
@@ -144,7 +157,7 @@ fn verify(checked: &Checked, staging: &Staging<'_>, told: &Told, options: &Clone
         src_path: source.path(),
         threads: thread_count(options.threads),
         cancel: &options.cancel,
-        exclude: &checked.exclude,
+        exclude,
         mounts: options.mounts,
         devices: !told.skipped_for.contains(&NO_DEVICES),
         owners: !lost("owner_not_kept"),
@@ -158,7 +171,7 @@ fn verify(checked: &Checked, staging: &Staging<'_>, told: &Told, options: &Clone
 }
 
 /// Gives the staged root the source's metadata, last: until then only its owner can enter.
-fn seal(source: &Source, staging: &Staging<'_>, notes: &Notes, place: &Place) -> Result<(), Error> {
+fn seal_staged(source: &Source, staging: &Staging<'_>, notes: &Notes, place: &Place) -> Result<(), Error> {
     let failed = |errno| match errno {
         Errno::NOENT => Error::StagingLost(place.parent_path().to_path_buf()),
         _ => Error::io("stat the staged tree of", place.path(), errno),
@@ -166,24 +179,29 @@ fn seal(source: &Source, staging: &Staging<'_>, notes: &Notes, place: &Place) ->
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = crate::sys::open_at(staging.parent(), staging.name(), flags | OFlags::NOFOLLOW, Mode::empty())
         .map_err(failed)?;
-    let now = rustix::fs::fstat(&root).map_err(failed)?;
+    seal(source, root.as_fd(), notes, place.path())
+}
+
+/// Gives a directory the source's metadata. `path` is for messages.
+pub(crate) fn seal(source: &Source, root: BorrowedFd<'_>, notes: &Notes, path: &Path) -> Result<(), Error> {
+    let now = rustix::fs::fstat(root).map_err(|errno| Error::io("stat the staged tree of", path, errno))?;
     let created = Created { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
     let mut keeper = Keeper::new(created, notes);
     let src = XattrTarget::Open(source.directory());
     let stat = source.stat();
-    let _ = sys::copy_nocow(source.directory(), root.as_fd());
+    let _ = sys::copy_nocow(source.directory(), root);
     keeper
         .load_xattrs(src)
         .and_then(|_| {
-            let target = Target::Open(root.as_fd());
+            let target = Target::Open(root);
             let mode = Some(now.st_mode & 0o7777);
             keeper.keep(src, target, stat, mode, &Default::default)
         })
-        .map_err(|fault| Error::io(fault.operation, place.path(), fault.errno))
+        .map_err(|fault| Error::io(fault.operation, path, fault.errno))
 }
 
 /// Gives a root that was made by one call, and then closed to others, its mode and times back.
-fn reopen(root: BorrowedFd<'_>, whole: &Stat, notes: &Notes) -> sys::Result<()> {
+pub(crate) fn reopen(root: BorrowedFd<'_>, whole: &Stat, notes: &Notes) -> sys::Result<()> {
     const SET_GID: RawMode = 0o2000;
     rustix::fs::fchmod(root, Mode::from_raw_mode(whole.st_mode & 0o7777))?;
     rustix::fs::futimens(root, &times(whole))?;

@@ -55,6 +55,8 @@ mod source;
 #[cfg(unix)]
 mod space;
 #[cfg(unix)]
+mod stage;
+#[cfg(unix)]
 mod strategy;
 #[cfg(unix)]
 mod tree;
@@ -66,8 +68,8 @@ pub use measurement::{
     FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, PlaceIdentity, SmallCopies, ThreadCost,
 };
 pub use options::{
-    Background, Choice, CloneOptions, Durability, Existing, Inlined, Mounts, RemoveOptions, Requirement, Strategy,
-    Verify, Wait,
+    Background, Choice, CloneOptions, Durability, Existing, Inlined, Mounts, RemoveOptions, Requirement, Selected,
+    Selection, Strategy, Unreadable, Verify, Wait,
 };
 pub use progress::{Cancel, Progress};
 pub use report::{
@@ -92,5 +94,6 @@ pub use {
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
+    stage::{StageReport, Staged, stage},
     strategy::{OverlayMount, OverlayOptions, mount_overlay},
 };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -156,6 +156,49 @@ pub enum Inlined {
     WithShared,
 }
 
+/// What becomes of entries of the source that the caller may not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unreadable {
+    /// The clone fails.
+    #[default]
+    Fail,
+    /// They are left out, and the report says so. A snapshot has them all the same.
+    Skip,
+}
+
+/// What becomes of one entry, and of all that is below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selected {
+    /// It is cloned; if it is a directory, its entries are asked about in their turn.
+    Take,
+    /// It is left out, and the report does not mention it.
+    Leave,
+    /// It is left out, and the report gives this reason.
+    LeaveBecause(&'static str),
+}
+
+/// Chooses which entries of a tree are cloned: called with the path of each, relative to the root, and whether it is a directory.
+/// Several threads call it at a time.
+#[derive(Clone)]
+pub struct Selection(Arc<dyn Fn(&Path, bool) -> Selected + Send + Sync>);
+
+impl Selection {
+    /// The choice that `choose` makes.
+    pub fn new(choose: impl Fn(&Path, bool) -> Selected + Send + Sync + 'static) -> Self {
+        Self(Arc::new(choose))
+    }
+
+    pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Selected {
+        (self.0)(path, is_directory)
+    }
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Selection")
+    }
+}
+
 /// How a clone is to be made. `CloneOptions::default()` is what most callers want.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -167,6 +210,10 @@ pub struct CloneOptions {
     /// Globs of entries to leave out, matched against paths relative to the source: without a `/` in any directory, with
     /// a leading or inner `/` from the source's root, with a trailing `/` directories only.
     pub exclude: Vec<String>,
+    /// Which of the other entries are cloned; by default all.
+    pub select: Option<Selection>,
+    /// What becomes of entries that cannot be read.
+    pub unreadable: Unreadable,
     /// What to do when the destination exists.
     pub existing: Existing,
     /// Mounts below the source.

@@ -14,7 +14,7 @@ use super::{MOST_FILES, calls};
 use crate::error::Error;
 use crate::identify::identity_of;
 use crate::measurement::{FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement};
-use crate::options::{Mounts, Strategy};
+use crate::options::{Mounts, Strategy, Unreadable};
 use crate::probe::reflink_refusal;
 use crate::progress::{Cancel, Progress};
 use crate::report::Refusal;
@@ -321,6 +321,7 @@ impl<'a> Trial<'a> {
             strict: false,
             exclude: &self.exclude,
             mounts: Mounts::Cross,
+            unreadable: Unreadable::Fail,
             created: self.created,
             keeps_nocow: self.on_btrfs,
             threads,

@@ -33,6 +33,11 @@ impl Method for Clonefile {
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
         let parts = Parts::of(job.source.directory(), job.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.options.cancel)
             .map_err(|(path, errno)| Error::io("read directory", job.source.path().join(path), errno))?;
+        // What is there already cannot be made by one call.
+        let parts = match parts {
+            Parts::All if job.staging.root().is_some() => Parts::Several(HashMap::new()),
+            other => other,
+        };
         if let Parts::Several(whole) = parts {
             return in_parts(job, &whole);
         }

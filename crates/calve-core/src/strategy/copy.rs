@@ -42,7 +42,7 @@ fn check_room(job: &Job<'_, '_>) -> Result<(), Error> {
 
 /// The per-file strategies differ only in how contents are made.
 pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) -> Result<Outcome, Failure> {
-    let Some(dst_root) = job.staging.root() else {
+    let Some(dst_root) = job.below.or(job.staging.root()) else {
         return Err(Failure::Refused(Reason::new("no staged directory")));
     };
     let untold = |errno| Error::io("tell the time in a staging directory in", job.staging.parent_path(), errno);
@@ -68,6 +68,7 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
             strict,
             exclude: job.exclude,
             mounts: job.options.mounts,
+            unreadable: job.options.unreadable,
             created: job.created,
             keeps_nocow: job.facts.may_inline,
             threads: job.threads,

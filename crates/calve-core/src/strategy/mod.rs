@@ -55,6 +55,8 @@ pub(crate) struct Job<'a, 'p> {
     pub(crate) source: &'a Source,
     pub(crate) dst_path: &'a std::path::Path,
     pub(crate) staging: &'a mut Staging<'p>,
+    /// The directory in the staged tree that is to be filled, when it is not its root.
+    pub(crate) below: Option<BorrowedFd<'a>>,
     pub(crate) options: &'a CloneOptions,
     pub(crate) exclude: &'a Exclude,
     pub(crate) facts: &'a Facts,

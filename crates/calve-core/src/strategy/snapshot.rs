@@ -1,8 +1,9 @@
 //! `snapshot`: the source is a btrfs subvolume. One call for it, and one for each subvolume nested in it.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -13,6 +14,7 @@ use crate::options::{Requirement, Strategy};
 use crate::probe::Facts;
 use crate::sys;
 use crate::tree::delete::split;
+use crate::tree::exclude::{Exclude, is_calves_own_text};
 use crate::tree::metadata::times;
 
 pub(super) struct Snapshot;
@@ -49,7 +51,7 @@ impl Method for Snapshot {
         let Some(root) = staging.root() else { return Err(failed(job, Errno::NOENT).into()) };
         let whole = super::close_to_others(root)
             .map_err(|errno| Error::io("set the mode of the staged tree of", job.dst_path, errno))?;
-        let nested = nested(job.source.directory(), root)
+        let nested = nested(job.source.directory(), root, Path::new(""), job.exclude)
             .map_err(|(path, errno)| Error::io("snapshot the nested subvolume", job.source.path().join(path), errno))?;
         if nested > 0 {
             job.notes.warn(
@@ -83,16 +85,34 @@ fn failed(job: &Job<'_, '_>, errno: Errno) -> Error {
 }
 
 /// A snapshot has an empty directory where a subvolume was nested. Replaces each by a snapshot of that subvolume.
-fn nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<usize, (PathBuf, Errno)> {
+/// `at` is where they are in the source. One that is left out stays an empty directory.
+fn nested(
+    src: BorrowedFd<'_>,
+    dst: BorrowedFd<'_>,
+    at: &Path,
+    exclude: &Exclude,
+) -> Result<usize, (PathBuf, Errno)> {
     let mut count = 0;
     let listed = sys::nested_subvolumes(src).map_err(|errno| (PathBuf::new(), errno))?;
     for path in listed {
-        let shown = || PathBuf::from(path.to_string_lossy().into_owned());
+        let shown = || PathBuf::from(OsStr::from_bytes(path.to_bytes()));
+        let whole = at.join(shown());
+        if !exclude.is_empty() && is_left(&whole, at, exclude) {
+            continue;
+        }
         count += one(src, dst, &path).map_err(|errno| (shown(), errno))?;
         let below = below(src, dst, &path).map_err(|errno| (shown(), errno))?;
-        count += nested(below.0.as_fd(), below.1.as_fd()).map_err(|(inner, errno)| (shown().join(inner), errno))?;
+        count += nested(below.0.as_fd(), below.1.as_fd(), &whole, exclude).map_err(|(inner, errno)| (shown().join(inner), errno))?;
     }
     Ok(count)
+}
+
+/// Whether the directory `path`, or one above it that is below `at`, is left out.
+fn is_left(path: &Path, at: &Path, exclude: &Exclude) -> bool {
+    path.ancestors().take_while(|above| *above != at).any(|above| {
+        let own = above.file_name().is_some_and(|name| is_calves_own_text(name.as_bytes()));
+        own || exclude.matches(above, true)
+    })
 }
 
 fn one(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<usize> {

@@ -98,6 +98,11 @@ impl Worker<'_> {
             Ok(src) => src,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                 self.directory_gone(&parent.node, pair, name)?;
+                self.fill.notes.changed(parent.node.path_of(name));
+                return Ok(None);
+            }
+            Err(errno) if self.may_skip(errno, || parent.node.path_of(name)) => {
+                self.directory_gone(&parent.node, pair, name)?;
                 return Ok(None);
             }
             Err(errno) => return Err(self.src_error("open directory", &parent.node.path_of(name), errno)),
@@ -113,7 +118,7 @@ impl Worker<'_> {
         Ok(Some(Opened { node: Node::child(&parent.node, name), pair: Pair { src, dst }, stat, place }))
     }
 
-    /// A directory vanished, or became something else, after its copy was made: the copy goes too.
+    /// A directory vanished, became something else, or cannot be read, after its copy was made: the copy goes too.
     fn directory_gone(&self, parent: &Arc<Node>, pair: &Pair, name: &CStr) -> Result<(), Error> {
         let path = parent.path_of(name);
         let dst = &pair.dst;
@@ -127,7 +132,6 @@ impl Worker<'_> {
                 .and_then(|()| rustix::fs::futimens(dst, times))
                 .map_err(|errno| self.dst_error("set the times of", &parent.path(), errno))?;
         }
-        self.fill.notes.changed(path);
         Ok(())
     }
 

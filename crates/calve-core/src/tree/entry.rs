@@ -115,6 +115,7 @@ impl Worker<'_> {
             Err(Errno::NOENT) => return Ok(Made::Gone),
             // A symlink, a socket, a device without a driver.
             Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(Made::OtherKind),
+            Err(errno) if self.may_skip(errno, || at.node.path_of(name)) => return Ok(Made::Yes),
             Err(errno) => return Err(self.src_error("open", &at.node.path_of(name), errno)),
         };
         let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error("stat", &at.node.path_of(name), e))?;

@@ -6,12 +6,14 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::Error;
+use crate::options::{Selected, Selection};
 
 /// Patterns in the manner of gitignore: without a slash they match a name in any directory, with one a path from the root; a
 /// trailing slash matches directories only.
 pub(crate) struct Exclude {
     anything: GlobSet,
     directories: GlobSet,
+    select: Option<Selection>,
     empty: bool,
 }
 
@@ -42,7 +44,14 @@ impl Exclude {
         let build = |set: GlobSetBuilder| {
             set.build().map_err(|error| Error::Pattern { pattern: String::new(), reason: error.to_string() })
         };
-        Ok(Self { anything: build(anything)?, directories: build(directories)?, empty: patterns.is_empty() })
+        Ok(Self { anything: build(anything)?, directories: build(directories)?, select: None, empty: patterns.is_empty() })
+    }
+
+    /// The same, and of what is then left only what is selected.
+    pub(crate) fn and_select(mut self, select: Option<Selection>) -> Self {
+        self.empty &= select.is_none();
+        self.select = select;
+        self
     }
 
     /// True when nothing is left out: callers then need not know paths.
@@ -51,7 +60,14 @@ impl Exclude {
     }
 
     pub(crate) fn matches(&self, path: &Path, is_directory: bool) -> bool {
-        self.anything.is_match(path) || is_directory && self.directories.is_match(path)
+        self.of(path, is_directory) != Selected::Take
+    }
+
+    pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Selected {
+        if self.anything.is_match(path) || is_directory && self.directories.is_match(path) {
+            return Selected::LeaveBecause("excluded");
+        }
+        self.select.as_ref().map_or(Selected::Take, |select| select.of(path, is_directory))
     }
 }
 

@@ -26,7 +26,7 @@ use super::notes::Notes;
 use super::place::identity;
 use super::pool::{Pool, open_directories_per_worker};
 use crate::error::Error;
-use crate::options::{Mounts, Strategy};
+use crate::options::{Mounts, Selected, Strategy, Unreadable};
 use crate::progress::{Cancel, Progress};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
@@ -56,6 +56,7 @@ pub(crate) struct Fill<'a> {
     pub(crate) strict: bool,
     pub(crate) exclude: &'a Exclude,
     pub(crate) mounts: Mounts,
+    pub(crate) unreadable: Unreadable,
     pub(crate) created: Created,
     /// The destination knows files without copy-on-write (btrfs).
     pub(crate) keeps_nocow: bool,
@@ -197,6 +198,9 @@ pub(super) struct Worker<'f> {
 
 /// Directories that all workers together put off.
 const MOST_PUT_OFF: usize = 32;
+
+/// Why an entry is left out under [`Unreadable::Skip`].
+pub(crate) const UNREADABLE: &str = "you may not read it";
 
 const OWNER_MAY_SEARCH: RawMode = 0o100;
 pub(super) const DIRECTORY: OFlags =
@@ -407,6 +411,15 @@ impl<'f> Worker<'f> {
         self.fill.error(path, fault)
     }
 
+    /// Whether an entry of the source that could not be opened is left out, with a note, instead of ending the run.
+    pub(super) fn may_skip(&self, errno: Errno, path: impl FnOnce() -> PathBuf) -> bool {
+        let skips = self.fill.unreadable == Unreadable::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
+        if skips {
+            self.fill.notes.skipped(path(), UNREADABLE);
+        }
+        skips
+    }
+
     /// Whether to stop working.
     pub(super) fn stopped(&self) -> bool {
         self.pool.stopped()
@@ -427,11 +440,14 @@ impl<'f> Worker<'f> {
             return false;
         }
         let path = at.node.path_of(name);
-        let excluded = self.fill.exclude.matches(&path, is_directory);
-        if excluded {
-            self.fill.notes.skipped(path, "excluded");
+        match self.fill.exclude.of(&path, is_directory) {
+            Selected::Take => false,
+            Selected::Leave => true,
+            Selected::LeaveBecause(reason) => {
+                self.fill.notes.skipped(path, reason);
+                true
+            }
         }
-        excluded
     }
 }
 

@@ -85,7 +85,7 @@ struct Checked {
 
 /// Refuses what makes no sense, before anything is made.
 fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Checked, Error> {
-    let exclude = Exclude::new(&options.exclude)?;
+    let exclude = Exclude::new(&options.exclude)?.and_select(options.select.clone());
     let source = Source::open(src)?;
     let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
     let (src_owned, dst_owned) = (src.to_path_buf(), dst.to_path_buf());

@@ -1,0 +1,150 @@
+//! Removing from a snapshot what is not to be in it. What stays is only listed, never opened.
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::delete::{Deletion, delete};
+use super::exclude::{CALVES_OWN, Exclude, is_calves_own};
+use super::metadata::times;
+use super::names::Names;
+use super::node::Node;
+use super::notes::Notes;
+use super::pool::Pool;
+use crate::error::Error;
+use crate::options::Selected;
+use crate::sys::{self, Listing, ListingBuffer};
+
+/// Below this depth a directory is opened from the root again, so that few descriptors are open.
+const MOST_OPEN: usize = 24;
+
+struct Scrub<'a> {
+    root: BorrowedFd<'a>,
+    /// For messages.
+    path: &'a Path,
+    exclude: &'a Exclude,
+    notes: &'a Notes,
+    deletion: &'a Deletion<'a>,
+}
+
+/// Deletes every entry below `root` that is not selected, and sockets.
+pub(crate) fn scrub(
+    root: BorrowedFd<'_>,
+    path: &Path,
+    exclude: &Exclude,
+    notes: &Notes,
+    deletion: &Deletion<'_>,
+) -> Result<(), Error> {
+    let pool = Pool::new(deletion.threads, deletion.cancel.clone());
+    let scrub = Scrub { root, path, exclude, notes, deletion };
+    pool.run(Node::root(), |pool| {
+        let mut buffer = ListingBuffer::new();
+        while let Some(node) = pool.next() {
+            let opened = node.open(scrub.root, OFlags::RDONLY);
+            let done = match opened {
+                Ok(directory) => scrub.directory(pool, &node, directory, &mut buffer, 0),
+                Err(errno) => scrub.unopened(&node, errno),
+            };
+            if let Err(error) = done {
+                pool.fail(error);
+            }
+        }
+    })?;
+    Ok(())
+}
+
+impl Scrub<'_> {
+    fn directory(
+        &self,
+        pool: &Pool<Arc<Node>>,
+        node: &Arc<Node>,
+        directory: OwnedFd,
+        buffer: &mut ListingBuffer,
+        depth: usize,
+    ) -> Result<(), Error> {
+        let failed = |errno| Error::io("read directory", self.path.join(node.path()), errno);
+        let mut below = Names::default();
+        let mut doomed = Names::default();
+        let mut path = node.path();
+        let mut listing = Listing::new(directory.as_fd(), buffer).map_err(failed)?;
+        while let Some(entry) = listing.next() {
+            let entry = entry.map_err(failed)?;
+            path.push(OsStr::from_bytes(entry.name.to_bytes()));
+            let of = match entry.kind {
+                FileType::Socket => Selected::LeaveBecause("socket"),
+                _ if is_calves_own(entry.name) => Selected::LeaveBecause(CALVES_OWN),
+                kind => self.exclude.of(&path, kind == FileType::Directory),
+            };
+            match of {
+                Selected::Take if entry.kind == FileType::Directory => below.push(entry.kind, entry.name),
+                Selected::Take => {}
+                Selected::Leave => doomed.push(entry.kind, entry.name),
+                Selected::LeaveBecause(reason) => {
+                    self.notes.skipped(path.clone(), reason);
+                    doomed.push(entry.kind, entry.name);
+                }
+            }
+            path.pop();
+        }
+        if !doomed.is_empty() {
+            self.delete(node, directory.as_fd(), doomed)?;
+        }
+        self.descend(pool, node, directory, below, buffer, depth)
+    }
+
+    /// The directory keeps its times.
+    fn delete(&self, node: &Arc<Node>, directory: BorrowedFd<'_>, mut doomed: Names) -> Result<(), Error> {
+        let failed = |errno| Error::io("set the times of", self.path.join(node.path()), errno);
+        let before = rustix::fs::fstat(directory).map_err(failed)?;
+        let mut name = Vec::new();
+        while doomed.take(&mut name).is_some() {
+            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            delete(directory, name, &self.path.join(node.path_of(name)), self.deletion)?;
+        }
+        rustix::fs::futimens(directory, &times(&before)).map_err(failed)
+    }
+
+    fn descend(
+        &self,
+        pool: &Pool<Arc<Node>>,
+        node: &Arc<Node>,
+        directory: OwnedFd,
+        mut below: Names,
+        buffer: &mut ListingBuffer,
+        depth: usize,
+    ) -> Result<(), Error> {
+        let mut name = Vec::new();
+        while below.take(&mut name).is_some() {
+            if pool.stopped() {
+                return Ok(());
+            }
+            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            let child = Node::child(node, name);
+            if depth >= MOST_OPEN || pool.hungry() {
+                pool.give(child);
+                continue;
+            }
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match sys::open_at(directory.as_fd(), name, flags, Mode::empty()) {
+                Ok(opened) => self.directory(pool, &child, opened, buffer, depth + 1)?,
+                Err(errno) => self.unopened(&child, errno)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What somebody else owns cannot be looked into, nor be deleted. It came with the snapshot, and it stays.
+    fn unopened(&self, node: &Node, errno: Errno) -> Result<(), Error> {
+        if errno != Errno::ACCESS {
+            return Err(Error::io("open directory", self.path.join(node.path()), errno));
+        }
+        let message = "a directory that you may not read came with the snapshot as it is".to_owned();
+        self.notes.warn("not_scrubbed", Some(node.path()), message);
+        Ok(())
+    }
+}
