@@ -96,4 +96,5 @@ pub use {
     },
     stage::{StageReport, Staged, stage},
     strategy::{OverlayMount, OverlayOptions, mount_overlay},
+    tree::scan::{Descend, EntryKind, Folder, ScanOptions, Scanned, Visitor, scan_tree},
 };

@@ -5,6 +5,7 @@
 
 mod config;
 mod error;
+pub mod escape;
 mod git;
 
 pub use config::{Config, Hooks, Secrets};

@@ -1,5 +1,8 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
+#[cfg(unix)]
+pub(crate) mod worktree;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -31,6 +34,12 @@ pub(crate) enum Command {
     Dedupe(DedupeArguments),
     #[cfg(unix)]
     Reshare(ReshareArguments),
+    /// Git worktrees with everything that git ignores
+    #[cfg(unix)]
+    Worktree {
+        #[command(subcommand)]
+        command: worktree::WorktreeCommand,
+    },
     Completions(CompletionsArguments),
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]

@@ -41,6 +41,8 @@ fn main() -> ExitCode {
         Command::Dedupe(arguments) => commands::dedupe::run(&arguments, &cancel),
         #[cfg(unix)]
         Command::Reshare(arguments) => commands::reshare::run(&arguments, &cancel),
+        #[cfg(unix)]
+        Command::Worktree { command } => commands::worktree::run(&command, &cancel),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         #[cfg(unix)]

@@ -86,12 +86,7 @@ fn failed(job: &Job<'_, '_>, errno: Errno) -> Error {
 
 /// A snapshot has an empty directory where a subvolume was nested. Replaces each by a snapshot of that subvolume.
 /// `at` is where they are in the source. One that is left out stays an empty directory.
-fn nested(
-    src: BorrowedFd<'_>,
-    dst: BorrowedFd<'_>,
-    at: &Path,
-    exclude: &Exclude,
-) -> Result<usize, (PathBuf, Errno)> {
+fn nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, at: &Path, exclude: &Exclude) -> Result<usize, (PathBuf, Errno)> {
     let mut count = 0;
     let listed = sys::nested_subvolumes(src).map_err(|errno| (PathBuf::new(), errno))?;
     for path in listed {
@@ -102,7 +97,8 @@ fn nested(
         }
         count += one(src, dst, &path).map_err(|errno| (shown(), errno))?;
         let below = below(src, dst, &path).map_err(|errno| (shown(), errno))?;
-        count += nested(below.0.as_fd(), below.1.as_fd(), &whole, exclude).map_err(|(inner, errno)| (shown().join(inner), errno))?;
+        count += nested(below.0.as_fd(), below.1.as_fd(), &whole, exclude)
+            .map_err(|(inner, errno)| (shown().join(inner), errno))?;
     }
     Ok(count)
 }

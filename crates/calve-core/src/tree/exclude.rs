@@ -44,7 +44,12 @@ impl Exclude {
         let build = |set: GlobSetBuilder| {
             set.build().map_err(|error| Error::Pattern { pattern: String::new(), reason: error.to_string() })
         };
-        Ok(Self { anything: build(anything)?, directories: build(directories)?, select: None, empty: patterns.is_empty() })
+        Ok(Self {
+            anything: build(anything)?,
+            directories: build(directories)?,
+            select: None,
+            empty: patterns.is_empty(),
+        })
     }
 
     /// The same, and of what is then left only what is selected.

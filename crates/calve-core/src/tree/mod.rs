@@ -17,6 +17,7 @@ pub(crate) mod notes;
 pub(crate) mod place;
 pub(crate) mod pool;
 pub(crate) mod room;
+pub(crate) mod scan;
 pub(crate) mod scrub;
 pub(crate) mod stable;
 pub(crate) mod staging;

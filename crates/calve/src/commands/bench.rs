@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use calve_core::{Cancel, Shown};
 use serde_json::Value;
 
-use crate::bench::{copy, dedupe, export};
 use crate::bench::report::Report;
 use crate::bench::runs::Rounds;
 use crate::bench::space::{self, Cache};
+use crate::bench::{copy, dedupe, export};
 use crate::cli::{BenchCommand, BenchCopyArguments, BenchDedupeArguments, ExportArguments};
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::output;

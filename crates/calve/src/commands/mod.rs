@@ -14,6 +14,8 @@ pub(crate) mod reap;
 #[cfg(unix)]
 pub(crate) mod reshare;
 pub(crate) mod rm;
+#[cfg(unix)]
+pub(crate) mod worktree;
 
 use std::path::PathBuf;
 

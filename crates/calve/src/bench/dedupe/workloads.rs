@@ -52,12 +52,7 @@ const CANDIDATES: &[Candidate] = &[
     peer("duperemove -rdq -b 4096 A B", "duperemove", &FIRST, PACKAGE),
     // Hidden files too, as the others do; and whatever a `.gitignore` says.
     peer("fclones group --hidden --no-ignore A B | fclones dedupe", "fclones", &FIRST, "cargo install fclones"),
-    peer(
-        "rmlint -T df --hidden -c sh:handler=clone -o sh:KEPT A B && sh KEPT -dq",
-        "rmlint",
-        &FIRST,
-        PACKAGE,
-    ),
+    peer("rmlint -T df --hidden -c sh:handler=clone -o sh:KEPT A B && sh KEPT -dq", "rmlint", &FIRST, PACKAGE),
     calves("calve dedupe A B", Side::Reference, &AGAIN),
     peer("jdupes -rBq A B", "jdupes", &AGAIN, PACKAGE),
     peer("duperemove -rdq --hashfile=KEPT A B", "duperemove", &AGAIN, PACKAGE),
@@ -139,7 +134,8 @@ fn argv(command: &'static str, program: PathBuf) -> Argv {
         }
         words.push(program.clone().into_os_string());
         words.extend(command.split(' ').skip(1).map(|word| {
-            let (before, name) = word.split_once('=').map_or(("", word), |(_, name)| (&word[..=word.len() - name.len() - 1], name));
+            let (before, name) =
+                word.split_once('=').map_or(("", word), |(_, name)| (&word[..=word.len() - name.len() - 1], name));
             place(name).map_or_else(
                 || word.into(),
                 |path| {

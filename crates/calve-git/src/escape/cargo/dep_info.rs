@@ -1,0 +1,94 @@
+//! rustc's dep-info: a Makefile's rules, and comments with the variables that were read.
+
+/// What went into a unit.
+pub(super) struct DepInfo<'t> {
+    /// The files, as rustc was given them: relative to where it ran, or absolute.
+    pub(super) files: Vec<Vec<u8>>,
+    /// The variables and their values.
+    pub(super) variables: Vec<(&'t [u8], &'t [u8])>,
+}
+
+impl<'t> DepInfo<'t> {
+    pub(super) fn parse(text: &'t [u8]) -> Self {
+        let mut files = Vec::new();
+        let mut variables = Vec::new();
+        for line in text.split(|&byte| byte == b'\n') {
+            if let Some(variable) = line.strip_prefix(b"# env-dep:") {
+                let end = variable.iter().position(|&byte| byte == b'=');
+                variables.extend(end.map(|end| (&variable[..end], &variable[end + 1..])));
+            } else if !line.starts_with(b"#") {
+                // OUTPUT: FILE FILE. What is put out is in `target`, and says nothing of what is in it.
+                if let Some(at) = memchr::memmem::find(line, b": ") {
+                    words(&line[at + 2..], &mut files);
+                }
+            }
+        }
+        files.sort();
+        files.dedup();
+        Self { files, variables }
+    }
+}
+
+/// Words between spaces; a space in a word has a backslash before it.
+fn words(text: &[u8], words: &mut Vec<Vec<u8>>) {
+    let mut word = Vec::new();
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if bytes.peek() == Some(&b' ') => word.extend(bytes.next()),
+            b' ' => {
+                if !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            byte => word.push(byte),
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+}
+
+/// Whether these sources ask for `OUT_DIR`, and only to include what is in there.
+pub(super) fn only_included(texts: &[Vec<u8>]) -> bool {
+    let mut asked = false;
+    for text in texts {
+        for at in memchr::memmem::find_iter(text, b"OUT_DIR") {
+            asked = true;
+            // Space and commas say nothing: rustfmt puts the arguments on lines of their own.
+            let before: Vec<u8> =
+                text[..at].iter().rev().filter(|byte| !byte.is_ascii_whitespace()).take(40).copied().collect();
+            let including =
+                ["include!(concat!(env!(\"", "include_str!(concat!(env!(\"", "include_bytes!(concat!(env!(\""];
+            let is =
+                |form: &&str| before.iter().zip(form.bytes().rev()).filter(|(a, b)| **a == *b).count() == form.len();
+            if !including.iter().any(|form| is(&form)) {
+                return false;
+            }
+        }
+    }
+    asked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_variables_are_read() {
+        let text = b"/o/target/debug/deps/a-1.d: src/lib.rs /o/a\\ b/x.rs\n\nsrc/lib.rs:\n/o/a\\ b/x.rs:\n\n# env-dep:A=/o/x=y\n# env-dep:B\n";
+        let info = DepInfo::parse(text);
+        assert_eq!(info.files, [b"/o/a b/x.rs".to_vec(), b"src/lib.rs".to_vec()]);
+        assert_eq!(info.variables, [(&b"A"[..], &b"/o/x=y"[..])]);
+    }
+
+    #[test]
+    fn including_is_told_from_asking() {
+        let included = |text: &str| only_included(&[text.as_bytes().to_vec()]);
+        assert!(included("include!(concat!(env!(\"OUT_DIR\"), \"/a.rs\"));"));
+        assert!(included("include_bytes!(\n    concat!(\n  env!(\"OUT_DIR\"), \"/a\"))"));
+        assert!(!included("const D: &str = env!(\"OUT_DIR\");"));
+        assert!(!included("include!(concat!(env!(\"OUT_DIR\"), \"/a.rs\")); fn f() { option_env!(\"OUT_DIR\"); }"));
+        assert!(!included("some_macro!();"), "a macro of another crate asked");
+    }
+}

@@ -1,0 +1,74 @@
+//! Cargo's fingerprints: `.fingerprint/PACKAGE-HASH`, with a file for each unit by which Cargo tells whether it is fresh.
+
+use std::fs::File;
+
+use rustix::fs::FileType;
+
+use crate::escape::entry::{names, open_directory, path_of};
+
+pub(super) struct Fingerprints {
+    directory: File,
+    folders: Vec<Vec<u8>>,
+}
+
+/// The fingerprint of a unit, or of some of one package.
+pub(super) struct Unit {
+    pub(super) folder: Vec<u8>,
+    pub(super) files: Vec<Vec<u8>>,
+}
+
+impl Fingerprints {
+    pub(super) fn read(profile: &File) -> Option<Self> {
+        let directory = open_directory(profile, c".fingerprint").ok()?;
+        let folders = names(&directory).into_iter().filter(|(_, kind)| *kind == FileType::Directory);
+        let folders = folders.map(|(name, _)| name).collect();
+        Some(Self { directory, folders })
+    }
+
+    /// Those of what is called `stem`: a crate's or a package's name, mostly with a hash.
+    pub(super) fn of(&self, stem: &[u8]) -> Vec<Unit> {
+        let (name, hash) = split(stem);
+        let named: Vec<&Vec<u8>> = match hash {
+            Some(hash) => self.folders.iter().filter(|folder| split(folder).1 == Some(hash)).collect(),
+            None => Vec::new(),
+        };
+        // Some libraries have no hash in their file's name: all units of the package are meant.
+        let named = match named.is_empty() {
+            true => self.folders.iter().filter(|folder| same_name(split(folder).0, name)).collect(),
+            false => named,
+        };
+        named.into_iter().map(|folder| Unit { folder: folder.clone(), files: self.files(folder) }).collect()
+    }
+
+    /// The hashes that say what a unit was made of. Beside them are JSON for messages, dep-info, and a time.
+    fn files(&self, folder: &[u8]) -> Vec<Vec<u8>> {
+        let Ok(directory) = open_directory(&self.directory, path_of(folder)) else { return Vec::new() };
+        let files =
+            names(&directory).into_iter().filter(|(_, kind)| *kind == FileType::RegularFile).map(|(name, _)| name);
+        let is_hash = |name: &Vec<u8>| {
+            !name.ends_with(b".json")
+                && !name.starts_with(b"dep-")
+                && !name.starts_with(b"output-")
+                && name != b"invoked.timestamp"
+        };
+        files.filter(is_hash).collect()
+    }
+}
+
+/// "serde_json-0123456789abcdef" as its two parts.
+fn split(stem: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let Some(at) = stem.iter().rposition(|&byte| byte == b'-') else { return (stem, None) };
+    let hash = &stem[at + 1..];
+    match hash.len() == 16 && hash.iter().all(u8::is_ascii_hexdigit) {
+        true => (&stem[..at], Some(hash)),
+        false => (stem, None),
+    }
+}
+
+/// Crates have underscores where their packages may have hyphens, and libraries begin with "lib".
+fn same_name(package: &[u8], unit: &[u8]) -> bool {
+    let plain = |name: &[u8]| -> Vec<u8> { name.iter().map(|&byte| if byte == b'-' { b'_' } else { byte }).collect() };
+    let unit = plain(unit);
+    let package = plain(package);
+    package == unit || unit.strip_prefix(b"lib").is_some_and(|unit| unit == package)
+}

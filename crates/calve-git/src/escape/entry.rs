@@ -1,0 +1,122 @@
+//! An entry that the walk comes across, and looking at it.
+
+use std::cell::OnceCell;
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_core::{EntryKind, Folder};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+
+/// What is larger is no script and no list.
+pub(super) const TEXT_BYTES: u64 = 4 * 1024 * 1024;
+
+pub(super) struct Entry<'a> {
+    folder: &'a Folder<'a>,
+    name: &'a CStr,
+    kind: EntryKind,
+    link: OnceCell<Option<Vec<u8>>>,
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn new(folder: &'a Folder<'a>, name: &'a CStr, kind: EntryKind) -> Self {
+        Self { folder, name, kind, link: OnceCell::new() }
+    }
+
+    pub(super) fn name(&self) -> &'a [u8] {
+        self.name.to_bytes()
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        self.kind == EntryKind::File
+    }
+
+    pub(super) fn is_directory(&self) -> bool {
+        self.kind == EntryKind::Directory
+    }
+
+    pub(super) fn is_link(&self) -> bool {
+        self.kind == EntryKind::Symlink
+    }
+
+    /// The path of the directory that it is in, below the root.
+    pub(super) fn folder(&self) -> &'a Path {
+        self.folder.path()
+    }
+
+    /// The name of the directory that it is in; empty for the root.
+    pub(super) fn folder_name(&self) -> &'a [u8] {
+        self.folder.path().file_name().map_or(b"", OsStr::as_bytes)
+    }
+
+    /// The name of the directory above that.
+    pub(super) fn folder_above(&self) -> &'a [u8] {
+        self.folder.path().parent().and_then(Path::file_name).map_or(b"", OsStr::as_bytes)
+    }
+
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.folder.directory()
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join(OsStr::from_bytes(self.name()))
+    }
+
+    /// A symlink's target.
+    pub(super) fn link(&self) -> Option<&[u8]> {
+        let read = || {
+            let target = rustix::fs::readlinkat(self.directory(), self.name, Vec::new()).ok()?;
+            Some(target.into_bytes())
+        };
+        self.link.get_or_init(read).as_deref()
+    }
+
+    /// A file's contents, unless it is larger than any text.
+    pub(super) fn text(&self) -> Option<Vec<u8>> {
+        read(self.directory(), self.name, TEXT_BYTES)
+    }
+}
+
+/// Opens a directory, not following a link at its name.
+pub(super) fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty()).map(File::from)
+}
+
+/// A regular file's contents, if it has at most that many bytes.
+pub(super) fn read(directory: impl AsFd, name: impl rustix::path::Arg, most_bytes: u64) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?);
+    let found = file.metadata().ok()?;
+    if !found.is_file() || found.len() > most_bytes {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).ok()? + 1);
+    file.take(most_bytes).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The names in an open directory, with their types; none when it cannot be read.
+pub(super) fn names(directory: impl AsFd) -> Vec<(Vec<u8>, FileType)> {
+    let Ok(entries) = Dir::read_from(directory.as_fd()) else { return Vec::new() };
+    let names = entries.flatten().filter(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));
+    let names = names.map(|entry| {
+        let kind = match entry.file_type() {
+            FileType::Unknown => {
+                let stat = rustix::fs::statat(directory.as_fd(), entry.file_name(), AtFlags::SYMLINK_NOFOLLOW);
+                stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+            }
+            kind => kind,
+        };
+        (entry.file_name().to_bytes().to_vec(), kind)
+    });
+    names.collect()
+}
+
+/// A path that may not be UTF-8.
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}

@@ -1,0 +1,224 @@
+//! What is asked of an audit, and what it found.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use calve_core::{Cancel, Skipped};
+
+use super::entry::Entry;
+
+/// How to audit.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct AuditOptions {
+    /// Whether to put right what can be put right.
+    pub fix: Fix,
+    /// Only these entries, by their paths below the new tree. Empty: everything.
+    pub below: Vec<PathBuf>,
+    /// More trees that must not be named: the repository's other worktrees.
+    pub others: Vec<PathBuf>,
+    /// The path that the new tree is going to have, when it is still being made under another one.
+    pub will_be: Option<PathBuf>,
+    /// What git tracks in the new tree, by paths below it. `None`: git is asked, if anything is found.
+    pub tracked: Option<HashSet<PathBuf>>,
+    /// How many threads; by default as many as there are processors, at most 8.
+    pub threads: Option<NonZeroUsize>,
+    /// Ends the audit early.
+    pub cancel: Cancel,
+}
+
+/// Whether an audit repairs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fix {
+    /// It says what it would do.
+    #[default]
+    No,
+    /// It does it.
+    Yes,
+}
+
+/// What an audit found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AuditReport {
+    /// Sorted by path.
+    pub findings: Vec<Finding>,
+    /// Whether the actions were carried out.
+    pub fixed: bool,
+    /// How many entries were come across.
+    pub entries: u64,
+    /// What could not be looked at.
+    pub skipped: Vec<Skipped>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl AuditReport {
+    /// How many references are still there.
+    pub fn left(&self) -> usize {
+        match self.fixed {
+            true => self.findings.iter().filter(|finding| finding.action == Action::Reported).count(),
+            false => self.findings.len(),
+        }
+    }
+}
+
+/// One reference out of the new tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What kind of reference.
+    pub kind: Kind,
+    /// Where it is, below the new tree.
+    pub path: PathBuf,
+    /// What it names.
+    pub names: PathBuf,
+    /// What was done, or would be done.
+    pub action: Action,
+    /// What that means, or what is left to do.
+    pub hint: String,
+}
+
+/// What is done with a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// It names the new tree's own file now.
+    Repaired,
+    /// What held it was removed, and is made again when it is needed.
+    Dropped,
+    /// It is as it was.
+    Reported,
+}
+
+impl Action {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Repaired => "repaired",
+            Self::Dropped => "dropped",
+            Self::Reported => "reported",
+        }
+    }
+}
+
+/// The kinds of references.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A symlink with an absolute target in another tree.
+    AbsoluteLink,
+    /// A symlink with a relative target that leaves the tree.
+    LeavingLink,
+    /// A script that names another tree, mostly as its interpreter.
+    Shebang,
+    /// The `activate` scripts of a virtual environment.
+    Activate,
+    /// A virtual environment's `pyvenv.cfg`.
+    PyvenvCfg,
+    /// `*.pth` and what else makes a Python package importable from where it is written.
+    Editable,
+    /// A Python package's `direct_url.json` and `RECORD`.
+    DistInfo,
+    /// What pnpm notes of an installation.
+    Pnpm,
+    /// A build directory of CMake.
+    CMake,
+    /// Caches of webpack, Next.js and the like.
+    WebCache,
+    /// A `.git` file, or a repository that borrows objects.
+    GitPointer,
+    /// Units of Cargo's `target`.
+    Cargo,
+}
+
+impl Kind {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AbsoluteLink => "absolute-link",
+            Self::LeavingLink => "leaving-link",
+            Self::Shebang => "shebang",
+            Self::Activate => "activate",
+            Self::PyvenvCfg => "pyvenv-cfg",
+            Self::Editable => "editable",
+            Self::DistInfo => "dist-info",
+            Self::Pnpm => "pnpm",
+            Self::CMake => "cmake",
+            Self::WebCache => "web-cache",
+            Self::GitPointer => "git-pointer",
+            Self::Cargo => "cargo",
+        }
+    }
+}
+
+/// A finding with what there is to do about it.
+pub(super) struct Found {
+    pub(super) kind: Kind,
+    pub(super) path: PathBuf,
+    pub(super) names: PathBuf,
+    pub(super) action: Action,
+    pub(super) hint: String,
+    pub(super) steps: Vec<Step>,
+}
+
+/// One change to the new tree. Paths are below it.
+pub(super) enum Step {
+    /// A symlink gets another target.
+    Relink { path: PathBuf, target: Vec<u8> },
+    /// A file gets other contents.
+    Write { path: PathBuf, bytes: Vec<u8>, time: Time },
+    /// A file, a link or a directory goes.
+    Remove { path: PathBuf },
+}
+
+impl Step {
+    pub(super) fn path(&self) -> &PathBuf {
+        match self {
+            Self::Relink { path, .. } | Self::Write { path, .. } | Self::Remove { path } => path,
+        }
+    }
+}
+
+/// The modification time of a file that was changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Time {
+    Kept,
+    Now,
+}
+
+impl Found {
+    /// Something that cannot be put right.
+    pub(super) fn reported(kind: Kind, path: PathBuf, names: PathBuf, hint: impl Into<String>) -> Self {
+        Self { kind, path, names, action: Action::Reported, hint: hint.into(), steps: Vec::new() }
+    }
+
+    /// Contents that name the new tree instead.
+    pub(super) fn rewritten(kind: Kind, path: PathBuf, names: PathBuf, bytes: Vec<u8>, hint: &str) -> Self {
+        let steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
+        Self { kind, path, names, action: Action::Repaired, hint: hint.into(), steps }
+    }
+
+    /// Something that is made again when it is needed.
+    pub(super) fn dropped(kind: Kind, path: PathBuf, names: PathBuf, hint: impl Into<String>) -> Self {
+        let steps = vec![Step::Remove { path: path.clone() }];
+        Self { kind, path, names, action: Action::Dropped, hint: hint.into(), steps }
+    }
+
+    pub(super) fn only_reported(&mut self, hint: impl Into<String>) {
+        self.action = Action::Reported;
+        self.hint = hint.into();
+        self.steps.clear();
+    }
+
+    /// Whether `entry` will not be there any more.
+    pub(super) fn takes_away(&self, entry: &Entry<'_>) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Remove { path } if *path == entry.path()))
+    }
+
+    pub(super) fn finding(self) -> Finding {
+        let Self { kind, path, names, action, hint, .. } = self;
+        Finding { kind, path, names, action, hint }
+    }
+}

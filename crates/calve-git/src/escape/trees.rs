@@ -1,0 +1,282 @@
+//! The trees concerned, the ways in which their paths are written, and texts that name them.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use memchr::memmem::Finder;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+
+use crate::error::{Error, Result};
+
+use super::entry::{Entry, path_of};
+use super::report::AuditOptions;
+
+/// Where the copy is, and which trees it must not name.
+pub(super) struct Trees {
+    /// The copy, open.
+    root: File,
+    /// The path that it has, or is going to have.
+    new: PathBuf,
+    /// The other trees, the one that was copied first.
+    olds: Vec<PathBuf>,
+    spellings: Vec<Spelling>,
+}
+
+/// One way in which a tree's path is written, and how the new tree's path is written in that way.
+struct Spelling {
+    finder: Finder<'static>,
+    length: usize,
+    /// `None` when it is the new tree itself.
+    becomes: Option<Vec<u8>>,
+}
+
+/// What a text is written in, which decides what a path in it may consist of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    /// One thing on a line.
+    Lines,
+    /// A string in JSON, YAML or Python.
+    Quoted,
+    /// Words that a shell reads, quoted or not.
+    Shell,
+}
+
+/// A text that names another tree.
+pub(super) struct Named {
+    /// The first path that it names.
+    pub(super) names: PathBuf,
+    /// The text with the new tree in place of the others; `None` when the new path would mean something else there.
+    pub(super) moved: Option<Vec<u8>>,
+}
+
+/// Said where [`Named::moved`] is `None`.
+pub(super) const UNWRITABLE: &str =
+    "the new path has characters that mean something in this file; make it anew with the tool that wrote it";
+
+impl Trees {
+    pub(super) fn new(new: &Path, old: &Path, options: &AuditOptions) -> Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(CWD, new, flags, Mode::empty());
+        let root = File::from(opened.map_err(|errno| failed("open", new, errno))?);
+        let becomes = options.will_be.as_deref();
+        let new = absolute(becomes.unwrap_or(new))?;
+        let real_new = fs_err::canonicalize(&new).unwrap_or_else(|_| new.clone());
+        let mut olds = Vec::new();
+        for old in std::iter::once(old).chain(options.others.iter().map(PathBuf::as_path)) {
+            let given = absolute(old)?;
+            let real = fs_err::canonicalize(old).unwrap_or_else(|_| given.clone());
+            for old in [real, given] {
+                // The root of the file system is named by every path there is.
+                if old != new && old != real_new && old.parent().is_some() && !olds.contains(&old) {
+                    olds.push(old);
+                }
+            }
+        }
+        let mut spellings = Vec::new();
+        for spell in [plain, percent, backslash] {
+            let becomes = spell(new.as_os_str().as_bytes());
+            let mut add = |old: &Path, becomes: Option<Vec<u8>>| {
+                let spelled = spell(old.as_os_str().as_bytes());
+                if !spellings.iter().any(|known: &Spelling| known.finder.needle() == spelled) {
+                    let (length, finder) = (spelled.len(), Finder::new(&spelled).into_owned());
+                    spellings.push(Spelling { finder, length, becomes });
+                }
+            };
+            [&new, &real_new].into_iter().for_each(|new| add(new, None));
+            olds.iter().for_each(|old| add(old, Some(becomes.clone())));
+        }
+        Ok(Self { root, new, olds, spellings })
+    }
+
+    /// The new tree's directory, wherever it is at the moment.
+    pub(super) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// The path that the new tree has, or is going to have.
+    pub(super) fn new_path(&self) -> &Path {
+        &self.new
+    }
+
+    /// The tree that was copied.
+    pub(super) fn old_path(&self) -> Option<&Path> {
+        self.olds.first().map(PathBuf::as_path)
+    }
+
+    /// Whether a directory of the new tree is itself one of the others.
+    pub(super) fn is_another(&self, entry: &Entry<'_>) -> bool {
+        self.olds.iter().any(|old| old.starts_with(&self.new) && *old == self.new.join(entry.path()))
+    }
+
+    /// For an absolute path in another tree: the same below the new one.
+    pub(super) fn below_another(&self, path: &Path) -> Option<PathBuf> {
+        if path.starts_with(&self.new)
+            && !self.olds.iter().any(|old| old.starts_with(&self.new) && path.starts_with(old))
+        {
+            return None;
+        }
+        let holding = self.olds.iter().filter(|old| path.starts_with(old));
+        let longest = holding.max_by_key(|old| old.as_os_str().len())?;
+        path.strip_prefix(longest).ok().map(Path::to_path_buf)
+    }
+
+    /// Whether there is something at a path below the new tree, be it a link to nothing.
+    pub(super) fn has(&self, below: &Path) -> bool {
+        let path = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+        rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// The first path in `text` that is in another tree.
+    pub(super) fn first_named(&self, text: &[u8]) -> Option<PathBuf> {
+        self.matches(text).next().map(|(begin, end, _)| path_at(text, begin, end))
+    }
+
+    /// Whether `text` names another tree, and the text that names the new one instead.
+    pub(super) fn named(&self, text: &[u8], language: Language) -> Option<Named> {
+        let mut moved = Vec::new();
+        let mut from = 0;
+        let mut names = None;
+        for (begin, end, becomes) in self.matches(text) {
+            names.get_or_insert_with(|| path_at(text, begin, end));
+            moved.extend_from_slice(&text[from..begin]);
+            moved.extend_from_slice(becomes);
+            from = end;
+        }
+        let names = names?;
+        moved.extend_from_slice(&text[from..]);
+        Some(Named { names, moved: self.is_writable_in(language).then_some(moved) })
+    }
+
+    fn is_writable_in(&self, language: Language) -> bool {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@%=:,~^".contains(&byte) || byte >= 0x80;
+        self.new.as_os_str().as_bytes().iter().all(|&byte| match language {
+            Language::Lines => byte != b'\n' && byte != b'\r',
+            Language::Quoted => plain(byte) || b" ()[]&;!".contains(&byte),
+            Language::Shell => plain(byte),
+        })
+    }
+
+    /// Where other trees are named, from the front, each with what stands for the new tree there.
+    fn matches<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, usize, &'t [u8])> {
+        let mut next: Vec<Option<usize>> = self.spellings.iter().map(|spelling| spelling.finder.find(text)).collect();
+        std::iter::from_fn(move || {
+            loop {
+                let found = next.iter().enumerate().filter_map(|(index, at)| Some(((*at)?, index)));
+                // The longest, where several begin: a worktree may be inside another one.
+                let (at, index) =
+                    found.min_by_key(|&(at, index)| (at, std::cmp::Reverse(self.spellings[index].length)))?;
+                let spelling = &self.spellings[index];
+                let end = at + spelling.length;
+                if !begins_path(text, at) || !ends_name(text, end) {
+                    next[index] = find_from(spelling, text, at + 1);
+                    continue;
+                }
+                for (spelling, position) in self.spellings.iter().zip(&mut next) {
+                    if position.is_some_and(|position| position < end) {
+                        *position = find_from(spelling, text, end);
+                    }
+                }
+                if let Some(becomes) = &spelling.becomes {
+                    return Some((at, end, becomes.as_slice()));
+                }
+            }
+        })
+    }
+}
+
+fn find_from(spelling: &Spelling, text: &[u8], from: usize) -> Option<usize> {
+    spelling.finder.find(text.get(from..)?).map(|at| at + from)
+}
+
+/// Whether the byte may stand in a name, so that a name goes on there.
+fn in_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._-+@%~=".contains(&byte) || byte >= 0x80
+}
+
+/// Whether a path can begin there: not in the middle of a longer one.
+fn begins_path(text: &[u8], at: usize) -> bool {
+    let before = &text[..at];
+    match before.last() {
+        None => true,
+        Some(b'/') => before.ends_with(b"://") || before.ends_with(b"://localhost"),
+        // KEY=PATH, and a compiler's -IPATH.
+        Some(b'=') => true,
+        Some(b'I' | b'L' | b'F' | b'B' | b'S' | b'H') if before.len() > 1 => before[before.len() - 2] == b'-',
+        Some(&byte) => !in_name(byte),
+    }
+}
+
+fn ends_name(text: &[u8], end: usize) -> bool {
+    text.get(end).is_none_or(|&byte| !in_name(byte))
+}
+
+/// The whole of a path that begins like that, for people.
+fn path_at(text: &[u8], begin: usize, end: usize) -> PathBuf {
+    let rest = &text[end..];
+    let stop = |byte: &u8| byte.is_ascii_control() || b" \"'`<>|;,:*?$()[]{}\\".contains(byte);
+    let length = rest.iter().position(stop).unwrap_or(rest.len()).min(4096);
+    path_of(&text[begin..end + length])
+}
+
+fn plain(path: &[u8]) -> Vec<u8> {
+    path.to_vec()
+}
+
+/// As in a URL.
+fn percent(path: &[u8]) -> Vec<u8> {
+    let mut spelled = Vec::with_capacity(path.len());
+    for &byte in path {
+        if byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte) {
+            spelled.push(byte);
+        } else {
+            spelled.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    spelled
+}
+
+/// As in a Makefile's list of dependencies.
+fn backslash(path: &[u8]) -> Vec<u8> {
+    let mut spelled = Vec::with_capacity(path.len());
+    for &byte in path {
+        if byte == b' ' {
+            spelled.push(b'\\');
+        }
+        spelled.push(byte);
+    }
+    spelled
+}
+
+/// The path from the root, without `.` and `..` in it, and without asking what is a link.
+pub(super) fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
+/// The way from one directory to a path, both absolute.
+pub(super) fn relative(from: &Path, to: &Path) -> PathBuf {
+    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(to.components().skip(shared)).collect();
+    if way.as_os_str().is_empty() { ".".into() } else { way }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map(|path| normal(&path)).map_err(Error::Io)
+}
+
+pub(super) fn failed(doing: &str, path: &Path, errno: rustix::io::Errno) -> Error {
+    let source = std::io::Error::from(errno);
+    Error::Io(std::io::Error::new(source.kind(), format!("failed to {doing} `{}`: {source}", calve_core::Shown(path))))
+}

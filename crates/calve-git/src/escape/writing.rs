@@ -1,0 +1,178 @@
+//! Changing entries of a tree: relative to open directories, following no link, each in one step.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::io::{Errno, Result};
+
+use super::entry::{names, open_directory, path_of};
+use super::report::Time;
+
+/// The directory that an entry of the tree is in, and its name there. Package managers compare the times of directories with those
+/// of their notes, so that it gets its time back when it is let go.
+struct Parent {
+    directory: File,
+    before: Stat,
+}
+
+impl Drop for Parent {
+    fn drop(&mut self) {
+        // Only its owner can, which is who could change it, or nearly always.
+        let _ = rustix::fs::futimens(&self.directory, &times(&self.before));
+    }
+}
+
+fn parent_of<'p>(root: BorrowedFd<'_>, path: &'p Path) -> Result<(Parent, &'p OsStr)> {
+    let (directory, name) = open_parent(root, path)?;
+    let before = rustix::fs::fstat(&directory)?;
+    Ok((Parent { directory, before }, name))
+}
+
+/// The directory that an entry of the tree is in, and its name there.
+pub(super) fn open_parent<'p>(root: BorrowedFd<'_>, path: &'p Path) -> Result<(File, &'p OsStr)> {
+    let mut directory = open_directory(root, c".")?;
+    let name = path.file_name().ok_or(Errno::INVAL)?;
+    for part in path.parent().unwrap_or(Path::new("")).components() {
+        match part {
+            Component::Normal(name) => directory = open_directory(&directory, name)?,
+            _ => return Err(Errno::INVAL),
+        }
+    }
+    Ok((directory, name))
+}
+
+/// Gives a symlink another target. Its time is kept.
+pub(super) fn relink(root: BorrowedFd<'_>, path: &Path, target: &[u8]) -> Result<()> {
+    let (held, name) = parent_of(root, path)?;
+    let parent = &held.directory;
+    let before = stat(parent, name)?;
+    if FileType::from_raw_mode(before.st_mode) != FileType::Symlink {
+        return Err(Errno::NOENT);
+    }
+    let temporary = with_temporary_name(|temporary| rustix::fs::symlinkat(target, parent, temporary))?;
+    let sealed = keep_owner(parent, &temporary, &before).and_then(|()| keep_time(parent, &temporary, &before));
+    publish(parent, &temporary, name, sealed)
+}
+
+/// Gives a file other contents, by a new file that takes its place.
+pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time) -> Result<()> {
+    let (held, name) = parent_of(root, path)?;
+    let parent = &held.directory;
+    let before = stat(parent, name)?;
+    if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
+        return Err(Errno::NOENT);
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut made = None;
+    let temporary = with_temporary_name(|temporary| {
+        made = Some(rustix::fs::openat(parent, temporary, flags, Mode::RUSR | Mode::WUSR)?);
+        Ok(())
+    })?;
+    let Some(made) = made else { return Err(Errno::INVAL) };
+    let mut file = File::from(made);
+    let filled = || -> Result<()> {
+        file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        keep_owner(parent, &temporary, &before)?;
+        keep_attributes(parent, name, &file);
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(before.st_mode & 0o7777))?;
+        match time {
+            Time::Kept => keep_time(parent, &temporary, &before),
+            Time::Now => Ok(()),
+        }
+    }();
+    publish(parent, &temporary, name, filled)
+}
+
+/// Removes an entry and what is below it, except for what is mounted there.
+pub(super) fn remove(root: BorrowedFd<'_>, path: &Path) -> Result<()> {
+    let (held, name) = parent_of(root, path)?;
+    let parent = &held.directory;
+    let device = rustix::fs::fstat(parent)?.st_dev;
+    let found = stat(parent, name)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
+        return rustix::fs::unlinkat(parent, name, AtFlags::empty());
+    }
+    remove_directory(parent, name, device)
+}
+
+fn remove_directory(parent: &File, name: &OsStr, device: u64) -> Result<()> {
+    let directory = open_directory(parent, name)?;
+    if rustix::fs::fstat(&directory)?.st_dev != device {
+        return Err(Errno::XDEV);
+    }
+    for (below, kind) in names(&directory) {
+        let below = path_of(&below);
+        match kind {
+            FileType::Directory => remove_directory(&directory, below.as_os_str(), device)?,
+            _ => rustix::fs::unlinkat(&directory, &below, AtFlags::empty())?,
+        }
+    }
+    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+fn stat(parent: &File, name: &OsStr) -> Result<Stat> {
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// Makes something under a name that is not taken.
+fn with_temporary_name(mut make: impl FnMut(&Path) -> Result<()>) -> Result<PathBuf> {
+    let process = rustix::process::getpid().as_raw_nonzero();
+    for number in 0..1000 {
+        let name = PathBuf::from(format!(".calve-repair-{process}-{number}"));
+        match make(&name) {
+            Ok(()) => return Ok(name),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+/// The new one takes the place of the old one, or goes.
+fn publish(parent: &File, temporary: &Path, name: &OsStr, ready: Result<()>) -> Result<()> {
+    let published = ready.and_then(|()| rustix::fs::renameat(parent, temporary, parent, name));
+    if published.is_err() {
+        let _ = rustix::fs::unlinkat(parent, temporary, AtFlags::empty());
+    }
+    published
+}
+
+/// Only who is privileged can change a file of somebody else in this way.
+fn keep_owner(parent: &File, name: &Path, before: &Stat) -> Result<()> {
+    let now = stat(parent, name.as_os_str())?;
+    if (now.st_uid, now.st_gid) == (before.st_uid, before.st_gid) {
+        return Ok(());
+    }
+    let (user, group) = (rustix::fs::Uid::from_raw(before.st_uid), rustix::fs::Gid::from_raw(before.st_gid));
+    rustix::fs::chownat(parent, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn keep_time(parent: &File, name: &Path, before: &Stat) -> Result<()> {
+    let times = times(before);
+    rustix::fs::utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn times(of: &Stat) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: of.st_atime as _, tv_nsec: of.st_atime_nsec as _ },
+        last_modification: Timespec { tv_sec: of.st_mtime as _, tv_nsec: of.st_mtime_nsec as _ },
+    }
+}
+
+/// Extended attributes, as far as this user may set them. ACLs are among them.
+fn keep_attributes(parent: &File, name: &OsStr, to: &File) {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(from) = rustix::fs::openat(parent, name, flags, Mode::empty()) else { return };
+    let mut names = vec![0_u8; 64 * 1024];
+    let Ok(length) = rustix::fs::flistxattr(from.as_fd(), names.as_mut_slice()) else { return };
+    let mut value = vec![0_u8; 64 * 1024];
+    for name in names[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+        if let Ok(length) = rustix::fs::fgetxattr(from.as_fd(), name, value.as_mut_slice()) {
+            let _ = rustix::fs::fsetxattr(to, name, &value[..length], rustix::fs::XattrFlags::empty());
+        }
+    }
+}
