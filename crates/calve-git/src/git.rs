@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// What git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
 /// send a command for another repository into that one.
-const OF_ONE_REPOSITORY: &[&str] = &[
+pub(crate) const OF_ONE_REPOSITORY: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",

@@ -7,6 +7,7 @@ mod config;
 mod error;
 pub mod escape;
 mod git;
+pub mod hooks;
 
 pub use config::{Config, Hooks, Secrets};
 pub use error::{Error, Result};

@@ -1,6 +1,10 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
 #[cfg(unix)]
+pub(crate) mod hook;
+#[cfg(unix)]
+pub(crate) mod shell_init;
+#[cfg(unix)]
 pub(crate) mod worktree;
 
 use std::num::NonZeroUsize;
@@ -40,6 +44,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: worktree::WorktreeCommand,
     },
+    /// What coding agents call, and what a project may have run
+    #[cfg(unix)]
+    Hook {
+        #[command(subcommand)]
+        command: hook::HookCommand,
+    },
+    #[cfg(unix)]
+    ShellInit(shell_init::ShellInitArguments),
     Completions(CompletionsArguments),
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]

@@ -3,8 +3,12 @@
 // It measures programs of Unix, by what Unix tells of processes.
 #[cfg(unix)]
 mod bench;
+#[cfg(unix)]
+mod branch_names;
 mod cli;
 mod commands;
+#[cfg(unix)]
+mod consent;
 mod destination;
 mod failure;
 mod home;
@@ -26,6 +30,8 @@ use crate::cli::{Arguments, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    commands::shell_init::complete();
     let arguments = Arguments::parse();
     let cancel = match interrupt::listen() {
         Ok(cancel) => cancel,
@@ -43,6 +49,10 @@ fn main() -> ExitCode {
         Command::Reshare(arguments) => commands::reshare::run(&arguments, &cancel),
         #[cfg(unix)]
         Command::Worktree { command } => commands::worktree::run(&command, &cancel),
+        #[cfg(unix)]
+        Command::Hook { command } => commands::hook::run(&command),
+        #[cfg(unix)]
+        Command::ShellInit(arguments) => commands::shell_init::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         #[cfg(unix)]

@@ -32,8 +32,18 @@ pub(crate) fn json(document: &Value) -> Result<(), Failure> {
 
 /// The result of a command, on stdout.
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
+    write(text.as_bytes())
+}
+
+/// A path alone on stdout, byte for byte, for a program to read.
+#[cfg(unix)]
+pub(crate) fn path(path: &std::path::Path) -> Result<(), Failure> {
+    write(&[crate::sys::path_bytes(path), b"\n"].concat())
+}
+
+fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         // Who reads it has seen enough, as `head` does: that is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(Failure::Output),

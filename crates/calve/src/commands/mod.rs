@@ -8,12 +8,16 @@ pub(crate) mod cp;
 pub(crate) mod dedupe;
 #[cfg(unix)]
 pub(crate) mod du;
+#[cfg(unix)]
+pub(crate) mod hook;
 pub(crate) mod man;
 pub(crate) mod probe;
 pub(crate) mod reap;
 #[cfg(unix)]
 pub(crate) mod reshare;
 pub(crate) mod rm;
+#[cfg(unix)]
+pub(crate) mod shell_init;
 #[cfg(unix)]
 pub(crate) mod worktree;
 

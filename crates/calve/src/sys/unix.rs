@@ -1,11 +1,12 @@
 //! Linux, macOS and other Unix systems.
 
-use std::ffi::c_int;
+use std::ffi::{OsStr, c_int};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use calve_core::{Background, Cancel, Error, ReapReport};
@@ -70,6 +71,16 @@ pub(crate) fn open_own_file(path: &Path) -> io::Result<File> {
 /// Makes a directory for this user alone, and what is above it.
 pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A path as another program printed it.
+pub(crate) fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// A path as other programs read it.
+pub(crate) fn path_bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
 }
 
 /// Creates a file for this user alone.

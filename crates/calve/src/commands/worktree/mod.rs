@@ -14,7 +14,7 @@ pub(crate) fn run(command: &WorktreeCommand, cancel: &Cancel) -> Result<(), Fail
 }
 
 /// What the library says, with what to do next.
-fn failure(error: calve_git::Error) -> Failure {
+pub(crate) fn failure(error: calve_git::Error) -> Failure {
     let hint = match &error {
         calve_git::Error::Start { .. } => "install git, or put it on the PATH",
         calve_git::Error::Git { .. } => "git's own message says what is wrong; put that right, then try again",

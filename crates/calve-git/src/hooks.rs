@@ -1,0 +1,176 @@
+//! A project's hooks: commands that it wants to be run with its worktrees, and the user's approval of each.
+//!
+//! The text comes with the repository, so that whoever can change the repository could have anything run. It is run only when the
+//! user has approved that exact text for that repository; what is kept is a hash of both.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+
+use crate::error::Result;
+use crate::git::{Git, OF_ONE_REPOSITORY};
+
+/// When a hook is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hook {
+    /// A worktree is there and complete.
+    PostAdd,
+    /// A worktree is about to go.
+    PreRemove,
+}
+
+impl Hook {
+    /// As in `.calve.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PostAdd => "post-add",
+            Self::PreRemove => "pre-remove",
+        }
+    }
+}
+
+/// The hooks that a user has approved: one small file for each, in a directory of the user's.
+#[derive(Debug, Clone)]
+pub struct Approvals {
+    directory: PathBuf,
+}
+
+impl Approvals {
+    /// Those kept in `directory`, which need not exist.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// Whether this text has been approved as this hook of this repository (the directory that all its worktrees share).
+    pub fn has(&self, repository: &Path, hook: Hook, text: &str) -> bool {
+        fs_err::symlink_metadata(self.file(repository, hook, text)).is_ok_and(|found| found.is_file())
+    }
+
+    /// Approves it.
+    pub fn add(&self, repository: &Path, hook: Hook, text: &str) -> Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|error| {
+            io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", self.directory.display()))
+        })?;
+        let file = self.file(repository, hook, text);
+        // What it holds is for people; the name is what counts.
+        let mut options = fs_err::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut opened = options.open(&file)?;
+        let heading = format!("{} of {}\n", hook.name(), repository.display());
+        io::Write::write_all(&mut opened, heading.as_bytes())?;
+        io::Write::write_all(&mut opened, text.as_bytes())?;
+        Ok(())
+    }
+
+    /// Takes the approval back. It is no error if there was none.
+    pub fn remove(&self, repository: &Path, hook: Hook, text: &str) -> Result<()> {
+        match fs_err::remove_file(self.file(repository, hook, text)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&self, repository: &Path, hook: Hook, text: &str) -> PathBuf {
+        let mut hasher = blake3::Hasher::new();
+        // Lengths first, so that nothing can be moved from one part to the next.
+        for part in [b"calve hook 1", hook.name().as_bytes(), repository.as_os_str().as_bytes(), text.as_bytes()] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        self.directory.join(hasher.finalize().to_hex().as_str())
+    }
+}
+
+/// What tells a repository from others, whichever of its worktrees `path` is in: the directory that they share.
+pub fn repository_of(path: &Path) -> Result<PathBuf> {
+    let shared = Git::at(path).line(&["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+    Ok(fs_err::canonicalize(shared)?)
+}
+
+/// What a hook is told, each as a variable of its environment.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Surroundings {
+    /// `CALVE_WORKTREE`: the worktree that was added, or is to be removed. The hook runs there.
+    pub worktree: PathBuf,
+    /// `CALVE_MAIN_WORKTREE`: the repository's main worktree; not set when the repository is bare.
+    pub main: Option<PathBuf>,
+    /// `CALVE_SOURCE`: the worktree that the new one was cloned from.
+    pub source: Option<PathBuf>,
+    /// `CALVE_BRANCH`: the branch, when one is checked out.
+    pub branch: Option<OsString>,
+    /// `CALVE_COMMIT`: the commit.
+    pub commit: Option<OsString>,
+}
+
+impl Surroundings {
+    /// Those of a worktree; the rest is to be filled in.
+    pub fn of(worktree: impl Into<PathBuf>) -> Self {
+        Self { worktree: worktree.into(), main: None, source: None, branch: None, commit: None }
+    }
+}
+
+/// The command that runs a hook: a shell in the worktree, with no input. Where its output goes is for the caller to say.
+pub fn command(hook: Hook, text: &str, surroundings: &Surroundings) -> Command {
+    let Surroundings { worktree, main, source, branch, commit } = surroundings;
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(text).arg(hook.name()).current_dir(worktree).stdin(Stdio::null());
+    // The hook's git is to find the repository by where it runs.
+    OF_ONE_REPOSITORY.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.env("CALVE_HOOK", hook.name()).env("CALVE_WORKTREE", worktree);
+    let optional = [
+        ("CALVE_MAIN_WORKTREE", main.as_ref().map(|path| path.as_os_str())),
+        ("CALVE_SOURCE", source.as_ref().map(|path| path.as_os_str())),
+        ("CALVE_BRANCH", branch.as_deref()),
+        ("CALVE_COMMIT", commit.as_deref()),
+    ];
+    for (name, value) in optional {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_approval_is_for_one_text_of_one_hook_of_one_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let approvals = Approvals::at(folder.path().join("state/hooks"));
+        let (one, other) = (Path::new("/one/.git"), Path::new("/other/.git"));
+        assert!(!approvals.has(one, Hook::PostAdd, "npm ci"));
+        approvals.add(one, Hook::PostAdd, "npm ci").unwrap();
+        approvals.add(one, Hook::PostAdd, "npm ci").unwrap();
+        assert!(approvals.has(one, Hook::PostAdd, "npm ci"));
+        assert!(!approvals.has(one, Hook::PostAdd, "npm ci\n"));
+        assert!(!approvals.has(one, Hook::PreRemove, "npm ci"));
+        assert!(!approvals.has(other, Hook::PostAdd, "npm ci"));
+        approvals.remove(one, Hook::PostAdd, "npm ci").unwrap();
+        approvals.remove(one, Hook::PostAdd, "npm ci").unwrap();
+        assert!(!approvals.has(one, Hook::PostAdd, "npm ci"));
+    }
+
+    #[test]
+    fn a_hook_runs_in_the_worktree_and_knows_where_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut surroundings = Surroundings::of(folder.path());
+        surroundings.branch = Some("a b".into());
+        let text = "printf '%s|' \"$0\" \"$CALVE_HOOK\" \"$CALVE_WORKTREE\" \"$CALVE_BRANCH\" \"${CALVE_SOURCE-none}\"; pwd -P; exit 3";
+        let output = command(Hook::PostAdd, text, &surroundings).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        let real = fs_err::canonicalize(folder.path()).unwrap();
+        let expected = format!("post-add|post-add|{}|a b|none|{}\n", folder.path().display(), real.display());
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
+}

@@ -1,0 +1,38 @@
+//! The names that completions offer for branches and worktrees.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+
+use calve_git::Git;
+use clap_complete::CompletionCandidate;
+
+/// Branches that no worktree has checked out, those of remotes by their own name.
+pub(crate) fn free() -> Vec<CompletionCandidate> {
+    let taken: HashSet<OsString> = checked_out().into_iter().collect();
+    let format = "--format=%(refname:lstrip=2)";
+    let locals = lines(&["for-each-ref", format, "refs/heads"]);
+    let known: HashSet<OsString> = locals.iter().cloned().collect();
+    let remotes = lines(&["for-each-ref", "--format=%(refname:lstrip=3)", "refs/remotes"]);
+    let remotes = remotes.into_iter().filter(|name| name != "HEAD" && !known.contains(name));
+    let mut names: Vec<OsString> = locals.into_iter().chain(remotes).filter(|name| !taken.contains(name)).collect();
+    names.sort();
+    names.dedup();
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Branches that a worktree has checked out.
+pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
+    checked_out().into_iter().map(CompletionCandidate::new).collect()
+}
+
+fn checked_out() -> Vec<OsString> {
+    let prefix = "branch refs/heads/";
+    let names = lines(&["worktree", "list", "--porcelain"]).into_iter().map(|line| line.to_string_lossy().into_owned());
+    names.filter_map(|line| line.strip_prefix(prefix).map(OsString::from)).collect()
+}
+
+/// Nothing is offered where git has nothing to say.
+fn lines(arguments: &[&str]) -> Vec<OsString> {
+    let printed = Git::at(".").run(arguments).unwrap_or_default();
+    printed.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(|line| crate::sys::path(line).into()).collect()
+}

@@ -1,0 +1,55 @@
+//! The command line of `calve hook`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HookCommand {
+    WorktreeCreate(WorktreeCreateArguments),
+    WorktreeRemove(WorktreeRemoveArguments),
+    Approve(ApproveArguments),
+}
+
+/// Make a worktree for a coding agent, as its hook asks
+///
+/// Reads one JSON object from stdin, with `cwd` (a directory in the repository) and `name`, as Claude Code's WorktreeCreate hook
+/// gives it. The branch NAME is checked out in a new worktree, as by `calve worktree add`, or where it is checked out already. Prints
+/// the path of that worktree alone.
+#[derive(Debug, Args)]
+pub(crate) struct WorktreeCreateArguments {
+    /// Do not run the project's hooks
+    #[arg(long)]
+    pub(crate) no_hooks: bool,
+    /// Run the project's hooks without asking
+    #[arg(long, conflicts_with = "no_hooks")]
+    pub(crate) yes: bool,
+}
+
+/// Remove a coding agent's worktree, as its hook asks
+///
+/// Reads one JSON object from stdin, with `worktree_path`, as Claude Code's WorktreeRemove hook gives it. Removes that worktree as by
+/// `calve worktree remove`, which refuses while there are changes in it. Prints its path alone.
+#[derive(Debug, Args)]
+pub(crate) struct WorktreeRemoveArguments {
+    /// Remove it even with changes in it
+    #[arg(short, long)]
+    pub(crate) force: bool,
+}
+
+/// Approve the hooks of a project
+///
+/// Shows the `[hooks]` of `.calve.toml` and asks whether they may be run. An approval is for exactly that text in that repository:
+/// a hook that has changed is asked about again.
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArguments {
+    /// A worktree of the repository
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) path: PathBuf,
+    /// Approve without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Take the approval back
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) revoke: bool,
+}

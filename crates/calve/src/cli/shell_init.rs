@@ -1,0 +1,27 @@
+//! The command line of `calve shell-init`.
+
+use clap::{Args, ValueEnum};
+
+/// Print what a shell needs to go into new worktrees by itself
+///
+/// A program cannot change the directory of the shell that started it. What is printed is a function `calve` that does, after
+/// `calve worktree add`, and passes everything else on as it is; and completions that know the branches.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Where to put it:
+  bash  eval \"$(calve shell-init bash)\"       in ~/.bashrc
+  zsh   eval \"$(calve shell-init zsh)\"        in ~/.zshrc, after compinit
+  fish  calve shell-init fish | source        in ~/.config/fish/config.fish")]
+pub(crate) struct ShellInitArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: WithFunctions,
+}
+
+/// The shells that there is a function for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum WithFunctions {
+    Bash,
+    Zsh,
+    Fish,
+}

@@ -1,0 +1,180 @@
+//! `calve hook`: what coding agents call, and approving a project's hooks.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use calve_core::Shown;
+use calve_git::Config;
+use calve_git::hooks::{Hook, repository_of};
+use serde_json::Value;
+
+use super::worktree::failure;
+use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, WorktreeRemoveArguments};
+use crate::failure::{FAILED, Failure, REFUSED, USAGE};
+use crate::{consent, output};
+
+pub(crate) fn run(command: &HookCommand) -> Result<(), Failure> {
+    match command {
+        HookCommand::WorktreeCreate(arguments) => worktree_create(arguments),
+        HookCommand::WorktreeRemove(arguments) => worktree_remove(arguments),
+        HookCommand::Approve(arguments) => approve(arguments),
+    }
+}
+
+/// An agent's question is a few lines.
+const QUESTION_BYTES: u64 = 1024 * 1024;
+
+const EXPECTED: &str = "give one JSON object on stdin, as docs/worktrees.md shows";
+
+/// The one JSON object on stdin. Not all agents close it afterwards, so that nothing behind the object is waited for.
+fn question() -> Result<Value, Failure> {
+    let input = std::io::stdin().lock().take(QUESTION_BYTES);
+    let mut values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
+    let wrong = |what: String| Failure::stated(USAGE, what, EXPECTED);
+    match values.next() {
+        Some(Ok(value)) if value.is_object() => Ok(value),
+        Some(Ok(_)) => Err(wrong("stdin has JSON that is not an object".into())),
+        Some(Err(error)) => Err(wrong(format!("stdin is not JSON: {error}"))),
+        None => Err(wrong("there is nothing on stdin".into())),
+    }
+}
+
+/// The first of some fields that is there: they have been called differently over time.
+fn field<'v>(question: &'v Value, names: &[&str]) -> Option<&'v str> {
+    names.iter().find_map(|name| question.get(name)?.as_str()).filter(|value| !value.is_empty())
+}
+
+fn required<'v>(question: &'v Value, names: &[&str]) -> Result<&'v str, Failure> {
+    field(question, names)
+        .ok_or_else(|| Failure::stated(USAGE, format!("the JSON object on stdin has no text `{}`", names[0]), EXPECTED))
+}
+
+fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
+    let question = question()?;
+    let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?)?;
+    let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
+    // An agent that comes back to its work finds it where it was.
+    if let Some(path) = calve_git::escape::checked_out(&place, &branch).map_err(failure)? {
+        return answer(&path);
+    }
+    let mut add = calve(&place, "add")?;
+    if let Some(base) = field(&question, &["base_commit", "base_ref", "source_ref"]) {
+        add.arg(format!("--base={base}"));
+    }
+    for (wanted, flag) in [(arguments.no_hooks, "--no-hooks"), (arguments.yes, "--yes")] {
+        if wanted {
+            add.arg(flag);
+        }
+    }
+    let path = result(add.arg("--").arg(&branch))?;
+    answer(&path)
+}
+
+fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {
+    let question = question()?;
+    let path = PathBuf::from(required(&question, &["worktree_path", "path"])?);
+    if !path.is_absolute() {
+        let what = format!("`worktree_path` is not an absolute path: `{}`", Shown(&path));
+        return Err(Failure::stated(USAGE, what, EXPECTED));
+    }
+    // Asked from the repository's main worktree: the shell of an agent is mostly in the one that goes.
+    let worktrees = calve_git::escape::worktrees_of(&path).map_err(failure)?;
+    let place = worktrees.others.iter().find(|place| place.is_dir()).unwrap_or(&path);
+    let mut remove = calve(place, "remove")?;
+    if arguments.force {
+        remove.arg("--force");
+    }
+    result(remove.arg("--").arg(&path))?;
+    answer(&path)
+}
+
+/// A name that git takes for a branch. Agents make names of words.
+fn branch_of(name: &str) -> Result<String, Failure> {
+    let fits = |c: char| c.is_alphanumeric() || "._/+@-".contains(c);
+    let branch: String = name.trim().chars().map(|c| if fits(c) { c } else { '-' }).collect();
+    let branch = branch.trim_matches(['-', '/', '.']).to_owned();
+    if branch.is_empty() {
+        return Err(Failure::stated(USAGE, "no branch can be made of that name", EXPECTED));
+    }
+    Ok(branch)
+}
+
+/// This program, to do what the command line of that name does.
+fn calve(place: &Path, what: &str) -> Result<Command, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["worktree", what]).current_dir(place).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// What the command prints on stdout. Its prose goes to the same stderr.
+fn result(command: &mut Command) -> Result<PathBuf, Failure> {
+    let output = command.stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(Failure::Reported(output.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED)));
+    }
+    Ok(crate::sys::path(output.stdout.trim_ascii_end()))
+}
+
+fn answer(path: &Path) -> Result<(), Failure> {
+    output::path(path)
+}
+
+fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
+    let repository = repository_of(&arguments.path).map_err(failure)?;
+    let root = calve_git::escape::worktrees_of(&arguments.path).map_err(failure)?.this;
+    let hooks = Config::load(&root).map_err(failure)?.hooks;
+    let hooks = [(Hook::PostAdd, hooks.post_add), (Hook::PreRemove, hooks.pre_remove)];
+    let hooks: Vec<(Hook, String)> = hooks.into_iter().filter_map(|(hook, text)| Some((hook, text?))).collect();
+    if hooks.is_empty() {
+        output::say(&format!("`{}` has no hooks in .calve.toml", Shown(&root)));
+        return Ok(());
+    }
+    let approvals = consent::approvals()?;
+    for (hook, text) in hooks {
+        let name = hook.name();
+        if arguments.revoke {
+            approvals.remove(&repository, hook, &text).map_err(consent::failed)?;
+            output::say(&format!("the {name} hook is not approved any more"));
+            continue;
+        }
+        if approvals.has(&repository, hook, &text) {
+            output::say(&format!("the {name} hook is approved"));
+            continue;
+        }
+        if arguments.yes {
+            consent::show(hook, &text);
+        } else if !consent::can_ask() || !consent::ask(hook, &text) {
+            if !consent::can_ask() {
+                consent::show(hook, &text);
+            }
+            let hint = "run it on a terminal and answer `y`, or give `--yes`";
+            return Err(Failure::stated(REFUSED, format!("the {name} hook is not approved"), hint));
+        }
+        approvals.add(&repository, hook, &text).map_err(consent::failed)?;
+        output::say(&format!("the {name} hook is approved"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_is_made_of_any_name() {
+        let made = |name| branch_of(name).unwrap_or_default();
+        assert_eq!(made("agent-1a2b"), "agent-1a2b");
+        assert_eq!(made("fix the: login\n"), "fix-the--login");
+        assert_eq!(made("-D x"), "D-x");
+        assert_eq!(made("feat/ä~b"), "feat/ä-b");
+        assert_eq!(made("..//"), "");
+    }
+
+    #[test]
+    fn fields_are_known_by_their_older_names_too() {
+        let question = serde_json::json!({ "worktree_name": "a", "cwd": "" });
+        assert_eq!(field(&question, &["name", "worktree_name"]), Some("a"));
+        assert_eq!(field(&question, &["cwd"]), None);
+    }
+}

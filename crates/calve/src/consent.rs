@@ -1,0 +1,98 @@
+//! Whether a project's hook may be run: what the user has approved, and asking.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::Path;
+
+use calve_core::Shown;
+use calve_git::hooks::{self, Approvals, Hook, Surroundings};
+
+use crate::failure::{FAILED, Failure, REFUSED};
+use crate::{home, output};
+
+/// The user's approvals.
+pub(crate) fn approvals() -> Result<Approvals, Failure> {
+    let home = home::directory().map_err(|why| {
+        Failure::stated(
+            FAILED,
+            format!("it is not known which hooks you have approved: {why}"),
+            "set HOME, or CALVE_HOME to an absolute path",
+        )
+    })?;
+    Ok(Approvals::at(home.join("approved-hooks")))
+}
+
+/// Refuses unless `text` may be run as this hook of this repository (the directory that its worktrees share). On a terminal the user
+/// is asked.
+pub(crate) fn require(repository: &Path, hook: Hook, text: &str) -> Result<(), Failure> {
+    let approvals = approvals()?;
+    if approvals.has(repository, hook, text) {
+        return Ok(());
+    }
+    if can_ask() && ask(hook, text) {
+        return approvals.add(repository, hook, text).map_err(failed);
+    }
+    Err(Failure::stated(
+        REFUSED,
+        format!("the {} hook of this project is not approved", hook.name()),
+        "`calve hook approve` shows it and approves it; `--yes` runs it once, `--no-hooks` goes without",
+    ))
+}
+
+/// Whether somebody is there to answer.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Shows a hook and asks whether it may be run.
+pub(crate) fn ask(hook: Hook, text: &str) -> bool {
+    show(hook, text);
+    output::say("May it be run, now and whenever it is exactly this? [y/N]");
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+/// A hook as it is, with nothing in it that a terminal or a reader could be fooled by.
+pub(crate) fn show(hook: Hook, text: &str) {
+    output::say(&format!("The {} hook of this project:", hook.name()));
+    for line in text.lines() {
+        let harmless: String = line.chars().flat_map(plain).collect();
+        output::say(&format!("    {harmless}"));
+    }
+}
+
+/// Control characters and those that turn or hide text, as escapes.
+fn plain(character: char) -> Vec<char> {
+    let hidden =
+        matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    if character == '\t' {
+        vec![' '; 4]
+    } else if character.is_control() || hidden {
+        character.escape_unicode().collect()
+    } else {
+        vec![character]
+    }
+}
+
+/// Runs a hook that may be run, its output to stderr.
+pub(crate) fn run(hook: Hook, text: &str, surroundings: &Surroundings) -> Result<(), Failure> {
+    let mut command = hooks::command(hook, text, surroundings);
+    let status = command.stdout(io::stderr()).status()?;
+    if status.success() {
+        return Ok(());
+    }
+    let (name, worktree) = (hook.name(), Shown(&surroundings.worktree));
+    let text = format!("the {name} hook failed in `{worktree}`: {status}");
+    Err(Failure::stated(
+        FAILED,
+        text,
+        match hook {
+            Hook::PostAdd => "the worktree is there; put right what the hook said, and run its commands in it yourself",
+            Hook::PreRemove => "the worktree is still there; put right what the hook said, or use `--no-hooks`",
+        },
+    ))
+}
+
+pub(crate) fn failed(error: calve_git::Error) -> Failure {
+    Failure::stated(FAILED, error.to_string(), "check who may write there: approvals are kept under $CALVE_HOME")
+}
