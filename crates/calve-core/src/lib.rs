@@ -33,6 +33,8 @@ mod sys;
 // The engine. On Unix it works relative to open directories, which Windows has no calls for in its documented interface; there it
 // works by path. Nowhere else outside of `sys` are systems told apart.
 #[cfg(unix)]
+mod build;
+#[cfg(unix)]
 mod bulk;
 #[cfg(unix)]
 mod check;
@@ -81,6 +83,7 @@ pub use report::{
 pub use windows::{check_removable, clone_tree, identify, measure, plan, probe, reap, remove_tree, start_reaper};
 #[cfg(unix)]
 pub use {
+    build::{Workshop, build_tree},
     bulk::{
         Directory, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteFailure, WriteOptions,
         WriteReport, Writer, read_files, write_files,

@@ -3,11 +3,13 @@
 //! The library never prints, and never reads the environment or configuration of its own accord. It is for Unix.
 #![cfg(unix)]
 
+pub mod advise;
 mod config;
 mod error;
 pub mod escape;
 mod git;
 pub mod hooks;
+pub mod remote;
 
 pub use config::{Config, Hooks, Secrets};
 pub use error::{Error, Result};

@@ -34,5 +34,9 @@ fn checked_out() -> Vec<OsString> {
 /// Nothing is offered where git has nothing to say.
 fn lines(arguments: &[&str]) -> Vec<OsString> {
     let printed = Git::at(".").run(arguments).unwrap_or_default();
-    printed.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(|line| crate::sys::path(line).into()).collect()
+    printed
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| crate::sys::path(line).into())
+        .collect()
 }

@@ -1,6 +1,8 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
 #[cfg(unix)]
+pub(crate) mod git;
+#[cfg(unix)]
 pub(crate) mod hook;
 #[cfg(unix)]
 pub(crate) mod shell_init;
@@ -56,6 +58,12 @@ pub(crate) enum Command {
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]
     Man(ManArguments),
+    /// Clone git repositories by the recipe that fits what they are for
+    #[cfg(unix)]
+    Git {
+        #[command(subcommand)]
+        command: git::GitCommand,
+    },
     /// Measure Calve beside other programs, on your own data
     #[cfg(unix)]
     Bench {

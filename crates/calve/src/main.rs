@@ -11,6 +11,8 @@ mod commands;
 mod consent;
 mod destination;
 mod failure;
+#[cfg(unix)]
+mod git_receipt;
 mod home;
 mod interrupt;
 mod measured;
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
         Command::ShellInit(arguments) => commands::shell_init::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
+        #[cfg(unix)]
+        Command::Git { command } => commands::git::run(&command, &cancel),
         #[cfg(unix)]
         Command::Bench { command } => commands::bench::run(&command, &cancel),
         Command::Reap(arguments) => commands::reap::run(&arguments),

@@ -24,6 +24,15 @@ use crate::progress::{Cancel, Progress};
 use crate::report::Trashed;
 use crate::sys;
 
+/// What a staged directory takes over from the directory that it is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inherit {
+    /// The tree gets everything from its source.
+    Nothing,
+    /// Default ACLs, the set-group-ID bit and attributes: what is made in it is as if made beside it.
+    Everything,
+}
+
 /// A hidden name that is reserved beside `place`, and whatever has been made under it.
 pub(crate) struct Staging<'p> {
     place: &'p Place,
@@ -58,10 +67,19 @@ impl<'p> Staging<'p> {
     /// Makes the staged directory: only its owner can enter, and nothing that its parent bequeaths (default ACLs, the
     /// set-group-ID bit) is in it.
     pub(crate) fn make_directory(&mut self) -> Result<(), Error> {
+        self.make_directory_like(Inherit::Nothing)
+    }
+
+    /// The same, with a say in what it inherits. Nobody but its owner can enter either way.
+    pub(crate) fn make_directory_like(&mut self, inherit: Inherit) -> Result<(), Error> {
         let failed = |errno| Error::io("create a staging directory in", self.place.parent_path(), errno);
         rustix::fs::mkdirat(self.parent(), self.name(), Mode::RWXU).map_err(failed)?;
         let root = self.open_root().map_err(failed)?;
         self.record(&root).map_err(failed)?;
+        if inherit == Inherit::Everything {
+            self.root = Some(root);
+            return Ok(());
+        }
         sys::drop_inherited_acls(root.as_fd());
         // btrfs: files in it would inherit this, and could then share nothing with ordinary ones.
         let _ = sys::clear_nocow(root.as_fd());
@@ -181,7 +199,7 @@ impl<'p> Staging<'p> {
                 Existing::Replace => Error::ReplaceUnsupported(path.to_path_buf()),
             });
         }
-        if self.inside.is_none() {
+        if is_directory(from, name) {
             return match rustix::fs::renameat(from, name, parent, dst) {
                 Ok(()) => Ok(false),
                 Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {
@@ -258,6 +276,11 @@ fn names(parent: BorrowedFd<'_>, name: &CStr, root: BorrowedFd<'_>) -> bool {
     let open = rustix::fs::fstat(root);
     matches!((named, open), (Ok(a), Ok(b)) if identity(&a) == identity(&b)
         && FileType::from_raw_mode(a.st_mode) == FileType::Directory)
+}
+
+fn is_directory(parent: BorrowedFd<'_>, name: &CStr) -> bool {
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
 /// Deletes what a lock protects in the foreground, whatever the caller's wish to stop: nothing is to be left behind.

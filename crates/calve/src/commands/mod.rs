@@ -9,6 +9,8 @@ pub(crate) mod dedupe;
 #[cfg(unix)]
 pub(crate) mod du;
 #[cfg(unix)]
+pub(crate) mod git;
+#[cfg(unix)]
 pub(crate) mod hook;
 pub(crate) mod man;
 pub(crate) mod probe;

@@ -8,6 +8,7 @@ mod completions;
 mod contract;
 mod documents;
 mod faults;
+mod git;
 mod kill;
 mod limits;
 mod manual;

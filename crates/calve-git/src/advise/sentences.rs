@@ -1,0 +1,305 @@
+//! From numbers to advice. Pure: every sentence names the numbers that it stands on.
+
+use super::numbers::{Cost, Measured, Numbers, Test};
+use super::spoken;
+
+/// One piece of advice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sentence {
+    /// The repository whose numbers it stands on.
+    pub repository: String,
+    /// What it is about: a purpose, or "fetch", "shallow", "fleet".
+    pub topic: &'static str,
+    /// The sentence.
+    pub text: String,
+    /// The tests that it stands on.
+    pub tests: Vec<Test>,
+}
+
+/// What the numbers say, for a fleet that runs so many jobs a day. A question whose tests were not measured is left out.
+pub fn advise(numbers: &Numbers, jobs: u64) -> Vec<Sentence> {
+    let mut all = Vec::new();
+    for measured in &numbers.repositories {
+        let about = [throw_away(measured), history(measured), developer(measured), large_contents(measured)];
+        all.extend(about.into_iter().flatten());
+        all.extend(shallow_and_fetch(measured, Test::T7));
+        all.extend(shallow_and_fetch(measured, Test::T8));
+        all.extend(kept_or_thrown_away(measured));
+        all.extend(depth_into_full(measured));
+        all.extend(fleet(measured, jobs));
+    }
+    all
+}
+
+fn sentence(measured: &Measured, topic: &'static str, tests: &[Test], text: String) -> Sentence {
+    Sentence { repository: measured.repository.clone(), topic, text, tests: tests.to_vec() }
+}
+
+/// "T2 (clone --depth=1): 300 ms, 15 ms of server CPU".
+fn named(measured: &Measured, test: Test) -> Option<String> {
+    Some(format!("{test} ({}): {}", test.words(), figures(measured.cost(test)?)))
+}
+
+fn figures(cost: &Cost) -> String {
+    let reset = cost.reset_ms.map(|ms| format!(" and {} for the reset", spoken(ms))).unwrap_or_default();
+    let cpu = cost.server_cpu_ms.map(|ms| format!(", {} of server CPU", spoken(ms))).unwrap_or_default();
+    format!("{}{reset}{cpu}", spoken(cost.wall_ms))
+}
+
+fn least(measured: &Measured, tests: &[Test], of: impl Fn(&Cost) -> Option<f64>) -> Option<Test> {
+    let known = tests.iter().filter_map(|test| Some((*test, of(measured.cost(*test)?)?)));
+    known.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(test, _)| test)
+}
+
+fn throw_away(measured: &Measured) -> Option<Sentence> {
+    let tests = [Test::T1, Test::T2, Test::T3, Test::T4];
+    let all: Vec<_> = tests.iter().filter_map(|test| named(measured, *test)).collect();
+    if all.len() < 2 {
+        return None;
+    }
+    let fastest = least(measured, &tests, |cost| Some(cost.client_ms()))?;
+    let lightest = least(measured, &tests, |cost| cost.server_cpu_ms);
+    let verdict = match lightest {
+        Some(lightest) if lightest != fastest => format!(
+            "{fastest} ({}) is the fastest to have, and {lightest} ({}) costs the server least",
+            fastest.words(),
+            lightest.words()
+        ),
+        Some(_) => format!("{fastest} ({}) is the fastest to have and costs the server least", fastest.words()),
+        None => format!("{fastest} ({}) is the fastest to have", fastest.words()),
+    };
+    let usual = if fastest == Test::T2 {
+        "; `calve git clone --for ci` takes it"
+    } else {
+        "; `calve git clone --for ci` takes T2, which has least to store"
+    };
+    Some(sentence(
+        measured,
+        "ci",
+        &tests,
+        format!("for a clone that is thrown away, {verdict}{usual} ({})", all.join("; ")),
+    ))
+}
+
+fn history(measured: &Measured) -> Option<Sentence> {
+    let (treeless, blobless) = (measured.cost(Test::T3)?, measured.cost(Test::T4)?);
+    let saved = blobless.client_ms() - treeless.client_ms();
+    let clones = format!("{}; {}", named(measured, Test::T3)?, named(measured, Test::T4)?);
+    let compared = if saved > 0.0 {
+        format!(
+            "treeless is {} faster to clone, and then asks the server for every tree that is looked at",
+            spoken(saved)
+        )
+    } else {
+        format!("blobless is no slower to clone than treeless ({} less)", spoken(-saved))
+    };
+    let mut text =
+        format!("for a build that needs history, `calve git clone --for history` is blobless: {compared} ({clones})");
+    let mut tests = vec![Test::T3, Test::T4];
+    if let (Some(t9), Some(t10)) = (measured.cost(Test::T9), measured.cost(Test::T10)) {
+        let each = t9.client_ms() - t10.client_ms();
+        if saved > 0.0 && each > 0.0 {
+            let after = (saved / each).floor() + 1.0;
+            text.push_str(&format!(
+                "; a fetch and reset take {} longer in the treeless one (T9: {}; T10: {}), so that it has lost its lead after {after} of them",
+                spoken(each),
+                figures(t9),
+                figures(t10)
+            ));
+            tests.extend([Test::T9, Test::T10]);
+        }
+    }
+    Some(sentence(measured, "history", &tests, text))
+}
+
+fn developer(measured: &Measured) -> Option<Sentence> {
+    let lasting = compare(measured, (Test::T4, Test::T10), (Test::T1, Test::T5), ("a blobless clone", "a full one"))?;
+    let text = format!("for a developer: {lasting}");
+    Some(sentence(measured, "dev", &[Test::T1, Test::T4, Test::T5, Test::T10], text))
+}
+
+fn large_contents(measured: &Measured) -> Option<Sentence> {
+    let (full, blobless) = (measured.cost(Test::T1)?, measured.cost(Test::T4)?);
+    let share = 100.0 * blobless.client_ms() / full.client_ms();
+    let advice = if share < 50.0 {
+        "which is where `--for blobs` pays"
+    } else {
+        "so that `--for blobs` saves less than half of the wait here"
+    };
+    let text = format!(
+        "a blobless clone took {share:.0} % of the time of a full one, {advice} ({}; {})",
+        named(measured, Test::T4)?,
+        named(measured, Test::T1)?
+    );
+    Some(sentence(measured, "blobs", &[Test::T1, Test::T4], text))
+}
+
+/// When a shallow clone that is fetched into has cost more than a full one.
+fn shallow_and_fetch(measured: &Measured, fetch: Test) -> Option<Sentence> {
+    let with = if fetch == Test::T8 { "with `--depth=1`" } else { "without `--depth`" };
+    let names = (format!("a shallow clone that is fetched into {with}"), "a full one");
+    let text = compare(measured, (Test::T2, fetch), (Test::T1, Test::T5), (&names.0, names.1))?;
+    Some(sentence(measured, "shallow", &[Test::T1, Test::T2, Test::T5, fetch], text))
+}
+
+/// When a full clone that stays on the machine has cost less than a new shallow one for every job.
+fn kept_or_thrown_away(measured: &Measured) -> Option<Sentence> {
+    let (full, shallow, fetch) = (measured.cost(Test::T1)?, measured.cost(Test::T2)?, measured.cost(Test::T5)?);
+    let kept = |what: &str, once: f64, each: f64, anew: f64| match anew - each {
+        saved if saved > 0.0 => format!("after {} jobs in {what}", (once / saved).floor() + 1.0),
+        _ => format!("never in {what}"),
+    };
+    let mut answers = vec![kept("waiting", full.client_ms(), fetch.client_ms(), shallow.client_ms())];
+    if let (Some(once), Some(each), Some(anew)) = (full.server_cpu_ms, fetch.server_cpu_ms, shallow.server_cpu_ms) {
+        answers.push(kept("server CPU", once, each, anew));
+    }
+    let text = format!(
+        "a full clone that is kept and fetched into is cheaper than a new shallow clone for every job {} ({}; {}; {})",
+        answers.join(", "),
+        named(measured, Test::T1)?,
+        named(measured, Test::T5)?,
+        named(measured, Test::T2)?
+    );
+    Some(sentence(measured, "fetch", &[Test::T1, Test::T2, Test::T5], text))
+}
+
+fn depth_into_full(measured: &Measured) -> Option<Sentence> {
+    let (plain, depth) = (measured.cost(Test::T5)?, measured.cost(Test::T6)?);
+    let times = |a: f64, b: f64| if b > 0.0 { format!("{:.1} times", a / b) } else { "far more than".into() };
+    let mut factors = vec![format!("{} the wait", times(depth.client_ms(), plain.client_ms()))];
+    if let (Some(a), Some(b)) = (depth.server_cpu_ms, plain.server_cpu_ms) {
+        factors.push(format!("{} the server CPU", times(a, b)));
+    }
+    let text = format!(
+        "`fetch --depth=1` into a full clone takes {} of a plain fetch, and cuts the history off: `calve git fetch` refuses it ({}; {})",
+        factors.join(" and "),
+        named(measured, Test::T6)?,
+        named(measured, Test::T5)?
+    );
+    Some(sentence(measured, "fetch", &[Test::T5, Test::T6], text))
+}
+
+fn fleet(measured: &Measured, jobs: u64) -> Option<Sentence> {
+    const DAY_MS: f64 = 86_400_000.0;
+    let ways = [
+        (Test::T1, "a full clone each"),
+        (Test::T2, "a shallow clone each"),
+        (Test::T3, "a treeless clone each"),
+        (Test::T4, "a blobless clone each"),
+        (Test::T5, "a fetch into a full clone that is kept"),
+    ];
+    let mut tests = Vec::new();
+    let costs = ways.iter().filter_map(|(test, words)| {
+        let each = measured.cost(*test)?.server_cpu_ms?;
+        tests.push(*test);
+        let all = each * jobs as f64;
+        Some(format!(
+            "{words} {} ({test}: {} each; {:.1} % of one core)",
+            spoken(all),
+            spoken(each),
+            100.0 * all / DAY_MS
+        ))
+    });
+    let costs: Vec<_> = costs.collect();
+    if costs.is_empty() {
+        return None;
+    }
+    let text = format!("{jobs} jobs a day cost the server this much CPU time a day: {}", costs.join("; "));
+    Some(sentence(measured, "fleet", &tests, text))
+}
+
+/// Compares two clones over their lives: which is cheaper at first, and after how many fetches no more.
+fn compare(measured: &Measured, a: (Test, Test), b: (Test, Test), names: (&str, &str)) -> Option<String> {
+    let cost = |(clone, fetch): (Test, Test)| Some((measured.cost(clone)?, measured.cost(fetch)?));
+    let ((a_clone, a_fetch), (b_clone, b_fetch)) = (cost(a)?, cost(b)?);
+    let waits = |clone: &Cost, fetch: &Cost| (clone.client_ms(), fetch.client_ms());
+    let mut answers = vec![("waiting", lead(waits(a_clone, a_fetch), waits(b_clone, b_fetch)))];
+    let works = |clone: &Cost, fetch: &Cost| Some((clone.server_cpu_ms?, fetch.server_cpu_ms?));
+    if let (Some(a), Some(b)) = (works(a_clone, a_fetch), works(b_clone, b_fetch)) {
+        answers.push(("server CPU", lead(a, b)));
+    }
+    let answers = answers.into_iter().map(|(what, lead)| match lead {
+        Lead::Until(fetches) => format!("cheaper than {} in {what} until {fetches} fetches", names.1),
+        Lead::Stays => format!("cheaper than {} in {what} however many fetches", names.1),
+        Lead::After(fetches) => format!("cheaper than {} in {what} only after {fetches} fetches", names.1),
+        Lead::None => format!("never cheaper than {} in {what}", names.1),
+    });
+    let tests = [a.0, a.1, b.0, b.1].map(|test| named(measured, test));
+    let tests: Option<Vec<_>> = tests.into_iter().collect();
+    Some(format!("{} is {} ({})", names.0, answers.collect::<Vec<_>>().join(", and "), tests?.join("; ")))
+}
+
+/// Whether the first is cheaper.
+#[derive(Debug, PartialEq)]
+enum Lead {
+    /// At first; no more after this many fetches.
+    Until(u64),
+    Stays,
+    /// Not at first.
+    After(u64),
+    None,
+}
+
+fn lead((a_once, a_each): (f64, f64), (b_once, b_each): (f64, f64)) -> Lead {
+    let meeting = || ((b_once - a_once) / (a_each - b_each)).floor() as u64 + 1;
+    match (a_once < b_once, a_each > b_each) {
+        (true, true) => Lead::Until(meeting()),
+        (true, false) => Lead::Stays,
+        (false, false) if a_each < b_each => Lead::After(meeting()),
+        (false, _) => Lead::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::published;
+
+    #[test]
+    fn a_lead_ends_where_the_sums_meet() {
+        assert_eq!(lead((300.0, 255.0), (2000.0, 205.0)), Lead::Until(35));
+        assert_eq!(lead((15.0, 4.0), (450.0, 4.0)), Lead::Stays);
+        assert_eq!(lead((450.0, 4.0), (15.0, 14.0)), Lead::After(44));
+        assert_eq!(lead((130.0, 9.0), (60.0, 4.0)), Lead::None);
+        for (a, b, fetches) in [((300.0, 255.0), (2000.0, 205.0), 35.0), ((0.0, 3.0), (10.0, 1.0), 6.0)] {
+            let sum = |(once, each): (f64, f64), n: f64| once + n * each;
+            assert!(sum(a, fetches) > sum(b, fetches) && sum(a, fetches - 1.0) <= sum(b, fetches - 1.0));
+        }
+    }
+
+    #[test]
+    fn every_sentence_names_the_numbers_it_stands_on() {
+        let numbers = published::numbers();
+        let sentences = advise(&numbers, 1000);
+        for measured in &numbers.repositories {
+            let mine: Vec<_> = sentences.iter().filter(|sentence| sentence.repository == measured.repository).collect();
+            for topic in ["ci", "history", "dev", "blobs", "shallow", "fetch", "fleet"] {
+                assert!(mine.iter().any(|sentence| sentence.topic == topic), "{topic}");
+            }
+            for Sentence { text, tests, topic, .. } in mine {
+                assert!(!tests.is_empty());
+                for test in tests {
+                    let cost = measured.cost(*test).unwrap();
+                    let number = match *topic {
+                        "fleet" => spoken(cost.server_cpu_ms.unwrap()),
+                        _ => spoken(cost.wall_ms),
+                    };
+                    assert!(text.contains(&test.to_string()) && text.contains(&number), "{topic}: {test}: {text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_spoken_of() {
+        let mut numbers = published::numbers();
+        numbers.repositories.truncate(1);
+        numbers.repositories[0].costs.retain(|(test, _)| *test <= Test::T4);
+        for (_, cost) in &mut numbers.repositories[0].costs {
+            cost.server_cpu_ms = None;
+        }
+        let sentences = advise(&numbers, 10);
+        assert!(sentences.iter().all(|sentence| !sentence.text.contains("CPU")), "{sentences:?}");
+        assert!(sentences.iter().all(|sentence| ["ci", "history", "blobs"].contains(&sentence.topic)), "{sentences:?}");
+    }
+}

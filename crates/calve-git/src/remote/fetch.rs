@@ -1,0 +1,247 @@
+//! Fetching into a clone in the way that its purpose wants.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use calve_core::Cancel;
+
+use super::Notice;
+use super::features::Features;
+use super::purpose::Purpose;
+use super::recipe::Step;
+use super::run::{Listener, Prompts, Session};
+use super::traffic::{Traces, Traffic};
+use super::trouble::RemoteError;
+use super::url::RepositoryUrl;
+use crate::advise::published;
+use crate::git::Git;
+
+/// What is wanted of a fetch.
+#[derive(Debug, Clone)]
+pub struct FetchWish {
+    /// A directory in the clone.
+    pub directory: PathBuf,
+    /// Branches, tags or commits; what the clone follows when there are none.
+    pub references: Vec<String>,
+    /// `git fetch --depth`, which full clones refuse.
+    pub depth: Option<u32>,
+    /// Do what costs more than it saves all the same.
+    pub force: bool,
+    /// Then fetch the contents that are still missing, in batches.
+    pub backfill: bool,
+    /// Whether git may ask for a password.
+    pub prompts: Prompts,
+    /// A switch to stop it.
+    pub cancel: Cancel,
+}
+
+/// What a clone is, as far as fetching goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) purpose: Option<Purpose>,
+    pub(crate) shallow: bool,
+    /// "blob:none".
+    pub(crate) filter: Option<String>,
+    /// Whether it follows any branch.
+    pub(crate) follows: bool,
+    pub(crate) url: RepositoryUrl,
+}
+
+/// The report of a fetch.
+#[derive(Debug, Clone)]
+pub struct FetchReceipt {
+    /// What the clone is for, if that is recorded.
+    pub purpose: Option<Purpose>,
+    /// Whether the clone has its history cut off.
+    pub shallow: bool,
+    /// What it leaves on the server.
+    pub filter: Option<String>,
+    /// The commands.
+    pub commands: Vec<String>,
+    /// Why so.
+    pub reason: String,
+    /// What came over the wire.
+    pub traffic: Traffic,
+    /// How long it took.
+    pub seconds: f64,
+    /// What git says that it has updated.
+    pub updated: Vec<String>,
+    /// What the user should know.
+    pub notices: Vec<Notice>,
+}
+
+/// What [`fetch`] would do. Asks no server.
+///
+/// # Errors
+/// As [`fetch`], for what can be known before.
+pub fn plan_fetch(wish: &FetchWish) -> Result<FetchReceipt, RemoteError> {
+    let (state, _) = state_of(&wish.directory)?;
+    let (steps, reason) = choose(&state, wish, &Features::ask(&Git::at(&wish.directory))?)?;
+    Ok(receipt(&state, &steps, reason))
+}
+
+/// Fetches from the clone's origin. The working tree is not touched.
+///
+/// # Errors
+/// [`RemoteError::Costly`] for `--depth` in a clone with its whole history, unless forced.
+pub fn fetch(wish: &FetchWish, listener: Listener<'_>) -> Result<FetchReceipt, RemoteError> {
+    let started = Instant::now();
+    let (state, git_directory) = state_of(&wish.directory)?;
+    let (steps, reason) = choose(&state, wish, &Features::ask(&Git::at(&wish.directory))?)?;
+    let mut receipt = receipt(&state, &steps, reason);
+    let traces = Traces::new(&git_directory, state.url.kind())?;
+    let session = Session {
+        origin: "",
+        credentials: None,
+        prompts: wish.prompts,
+        cancel: &wish.cancel,
+        listener,
+        traces: &traces,
+    };
+    for step in &steps {
+        let said = session.run(step, &wish.directory)?;
+        let updates = said.lines().filter(|line| line.contains(" -> "));
+        receipt.updated.extend(updates.map(|line| line.trim().to_owned()));
+        let warnings = said.lines().filter_map(|line| line.trim().strip_prefix("warning: "));
+        receipt.notices.extend(warnings.map(|line| Notice::new("git", line)));
+    }
+    receipt.traffic = Traffic { requests: traces.requests(), bytes_received: traces.received() };
+    receipt.seconds = started.elapsed().as_secs_f64();
+    Ok(receipt)
+}
+
+fn receipt(state: &State, steps: &[Step], reason: String) -> FetchReceipt {
+    let spoken = |step: &Step| {
+        let words = step.arguments.iter().map(|word| word.to_string_lossy());
+        std::iter::once("git".into()).chain(words.filter(|word| word != "--progress")).collect::<Vec<_>>().join(" ")
+    };
+    FetchReceipt {
+        purpose: state.purpose,
+        shallow: state.shallow,
+        filter: state.filter.clone(),
+        commands: steps.iter().map(spoken).collect(),
+        reason,
+        traffic: Traffic::default(),
+        seconds: 0.0,
+        updated: Vec::new(),
+        notices: Vec::new(),
+    }
+}
+
+/// The clone's state, and where it keeps its own files.
+fn state_of(directory: &Path) -> Result<(State, PathBuf), RemoteError> {
+    let git = Git::at(directory);
+    let git_directory = PathBuf::from(git.line(&["rev-parse", "--absolute-git-dir"])?);
+    let value = |key: &str| -> Result<Option<String>, RemoteError> {
+        let output = git.output(&["config", "--get", key])?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok((output.status.success() && !text.is_empty()).then_some(text))
+    };
+    let Some(url) = value("remote.origin.url")? else {
+        return Err(RemoteError::Senseless { why: "this repository has no remote `origin` to fetch from".into() });
+    };
+    let promisor = value("remote.origin.promisor")?.is_some_and(|value| value == "true");
+    let filter = value("remote.origin.partialclonefilter")?.filter(|_| promisor);
+    let state = State {
+        purpose: value("calve.purpose")?.and_then(|word| word.parse().ok()),
+        shallow: git.line(&["rev-parse", "--is-shallow-repository"])? == "true",
+        filter,
+        follows: value("remote.origin.fetch")?.is_some(),
+        url: RepositoryUrl::parse(url.as_ref())?,
+    };
+    Ok((state, git_directory))
+}
+
+/// The commands and the reason for them.
+pub(crate) fn choose(state: &State, wish: &FetchWish, features: &Features) -> Result<(Vec<Step>, String), RemoteError> {
+    if let Some(bad) = wish.references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
+        return Err(RemoteError::Senseless { why: format!("{bad:?} cannot be the name of a branch or commit") });
+    }
+    if wish.references.is_empty() && !state.follows {
+        let why = "this clone was made of one commit and follows no branch: name the branch or commit to fetch";
+        return Err(RemoteError::Senseless { why: why.into() });
+    }
+    if wish.depth.is_some() && !state.shallow && !wish.force {
+        return Err(RemoteError::Costly { why: published::depth_in_a_full_clone() });
+    }
+    let mut step = Step::inside(["fetch", "--progress"]);
+    if let Some(depth) = wish.depth {
+        step = step.with(format!("--depth={depth}"));
+    }
+    step = step.with("origin");
+    for reference in &wish.references {
+        step = step.with(reference);
+    }
+    let mut steps = vec![step];
+    if wish.backfill {
+        if state.filter.is_none() {
+            let why = "nothing is missing from this clone: `--backfill` is for partial ones";
+            return Err(RemoteError::Senseless { why: why.into() });
+        }
+        if !features.backfill {
+            let version = features.version.clone();
+            return Err(RemoteError::Missing { version, feature: "backfill", since: "2.49" });
+        }
+        steps.push(Step::inside(["backfill"]));
+    }
+    let reason = published::fetch_reason(state.shallow, state.filter.as_deref(), wish.depth.is_some());
+    Ok((steps, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    fn state(shallow: bool, filter: Option<&str>) -> State {
+        let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
+        State { purpose: None, shallow, filter: filter.map(str::to_owned), follows: true, url }
+    }
+
+    fn wish(depth: Option<u32>, force: bool, backfill: bool) -> FetchWish {
+        FetchWish {
+            directory: ".".into(),
+            references: Vec::new(),
+            depth,
+            force,
+            backfill,
+            prompts: Prompts::Never,
+            cancel: Cancel::default(),
+        }
+    }
+
+    fn features(backfill: bool) -> Features {
+        Features { version: "2.39.5".into(), revision: backfill, bundle_uri: true, backfill }
+    }
+
+    #[test]
+    fn a_depth_is_refused_where_it_costs_and_never_added() {
+        let commands = |state: &State, wish: &FetchWish| {
+            let (steps, reason) = choose(state, wish, &features(true))?;
+            Ok::<_, RemoteError>(receipt(state, &steps, reason).commands)
+        };
+        for filter in [None, Some("blob:none")] {
+            let error = commands(&state(false, filter), &wish(Some(1), false, false)).unwrap_err();
+            assert!(matches!(error, RemoteError::Costly { .. }), "{error}");
+            let forced = commands(&state(false, filter), &wish(Some(1), true, false)).unwrap();
+            assert_eq!(forced, ["git fetch --depth=1 origin"]);
+            assert_eq!(commands(&state(false, filter), &wish(None, false, false)).unwrap(), ["git fetch origin"]);
+        }
+        assert_eq!(commands(&state(true, None), &wish(None, false, false)).unwrap(), ["git fetch origin"]);
+        assert_eq!(commands(&state(true, None), &wish(Some(2), false, false)).unwrap(), ["git fetch --depth=2 origin"]);
+        let partial = commands(&state(false, Some("blob:none")), &wish(None, false, true)).unwrap();
+        assert_eq!(partial, ["git fetch origin", "git backfill"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let refused = |state: &State, wish: &FetchWish| choose(state, wish, &features(false)).unwrap_err().to_string();
+        refused(&state(false, None), &wish(None, false, true));
+        assert!(refused(&state(false, Some("blob:none")), &wish(None, false, true)).contains("2.49"));
+        let alone = State { follows: false, ..state(true, None) };
+        assert!(refused(&alone, &wish(None, false, false)).contains("name the branch"));
+        let mut option = wish(None, false, false);
+        option.references = vec!["--upload-pack=x".into()];
+        refused(&state(false, None), &option);
+    }
+}

@@ -1,0 +1,146 @@
+//! What went over the wire, as git's own traces tell. They are private files, and gone afterwards.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::url::Kind;
+
+/// What an operation cost in traffic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// HTTP requests over HTTP, else commands of git's protocol. Unknown with protocols older than 2 that are not HTTP.
+    pub requests: Option<u64>,
+    /// Packed objects as they came, without headers and the list of branches.
+    pub bytes_received: u64,
+}
+
+/// A private directory for traces, which goes when this does.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    directory: PathBuf,
+    kind: Kind,
+}
+
+const CURL: &str = "trace-curl";
+const PACKETS: &str = "trace-packets";
+const EVENTS: &str = "trace-events";
+
+impl Traces {
+    /// In `above`, which must be on a disk that others cannot read, or be readable for this user alone.
+    pub(crate) fn new(above: &Path, kind: Kind) -> std::io::Result<Traces> {
+        // The directory is this process's own; what an earlier process with the same number has left there is old.
+        let directory = above.join(format!("calve-trace-{}", std::process::id()));
+        let _ = remove(&directory);
+        std::fs::DirBuilder::new().mode(0o700).create(&directory)?;
+        Ok(Traces { directory, kind })
+    }
+
+    /// Has git and what it starts write down what they send and receive. Never the data, and credentials redacted.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        command.env("GIT_TRACE2_EVENT", self.directory.join(EVENTS));
+        match self.kind {
+            Kind::Http => {
+                command.env("GIT_TRACE_CURL", self.directory.join(CURL));
+                command.env("GIT_TRACE_CURL_NO_DATA", "1").env("GIT_TRACE_REDACT", "1");
+            }
+            Kind::Local => {}
+            Kind::Ssh | Kind::Git | Kind::File => {
+                command.env("GIT_TRACE_PACKET", self.directory.join(PACKETS));
+            }
+        }
+    }
+
+    /// How many requests there were so far.
+    pub(crate) fn requests(&self) -> Option<u64> {
+        let read = |name: &str| fs_err::read(self.directory.join(name)).unwrap_or_default();
+        match self.kind {
+            Kind::Local => Some(0),
+            Kind::Http => Some(http_requests(&read(CURL))),
+            _ => protocol_commands(&read(PACKETS)),
+        }
+    }
+
+    /// How many bytes of packs git says that it has received, where it was told to show its progress.
+    pub(crate) fn received(&self) -> u64 {
+        received(&fs_err::read(self.directory.join(EVENTS)).unwrap_or_default())
+    }
+}
+
+impl Drop for Traces {
+    fn drop(&mut self) {
+        let _ = remove(&self.directory);
+    }
+}
+
+fn remove(directory: &Path) -> std::io::Result<()> {
+    for name in [CURL, PACKETS, EVENTS] {
+        let _ = fs_err::remove_file(directory.join(name));
+    }
+    fs_err::remove_dir(directory)
+}
+
+/// Lines such as `=> Send header: POST /a.git/git-upload-pack HTTP/1.1`.
+fn http_requests(trace: &[u8]) -> u64 {
+    let lines = trace.split(|byte| *byte == b'\n');
+    let starts = lines.filter(|line| {
+        let Some(at) = position(line, b"=> Send header: ") else { return false };
+        let header = &line[at + 16..];
+        header.starts_with(b"GET ") || header.starts_with(b"POST ")
+    });
+    starts.count() as u64
+}
+
+/// Lines such as `packet:        clone> command=fetch`; those of a server on this machine are not ours.
+fn protocol_commands(trace: &[u8]) -> Option<u64> {
+    let lines = trace.split(|byte| *byte == b'\n').filter(|line| position(line, b"upload-pack").is_none());
+    let (mut second, mut commands) = (false, 0);
+    for line in lines {
+        second |= position(line, b"< version 2").is_some();
+        commands += u64::from(position(line, b"> command=").is_some());
+    }
+    second.then_some(commands)
+}
+
+/// The sum of `total_bytes` in the progress of "Receiving objects" and "Unpacking objects".
+fn received(events: &[u8]) -> u64 {
+    let lines = events.split(|byte| *byte == b'\n').filter(|line| position(line, b"\"total_bytes\"").is_some());
+    lines
+        .filter_map(|line| {
+            let at = position(line, b"\"value\":\"")? + 9;
+            let digits = line[at..].split(|byte| *byte == b'"').next()?;
+            std::str::from_utf8(digits).ok()?.parse::<u64>().ok()
+        })
+        .sum()
+}
+
+/// The size of all packs in a repository: in a new one, what was received.
+pub(crate) fn packed_bytes(repository: &Path) -> u64 {
+    let Ok(entries) = fs_err::read_dir(repository.join(".git/objects/pack")) else { return 0 };
+    let packs = entries.flatten().filter(|entry| entry.file_name().as_bytes().ends_with(b".pack"));
+    packs.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+}
+
+fn position(line: &[u8], wanted: &[u8]) -> Option<usize> {
+    line.windows(wanted.len()).position(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_are_counted() {
+        let curl = b"1 http.c:1 => Send header: GET /a/info/refs?service=git-upload-pack HTTP/1.1\n\
+            1 http.c:1 => Send header: Host: x\n1 http.c:1 <= Recv header: HTTP/1.1 200 OK\n\
+            1 http.c:1 => Send header: POST /a/git-upload-pack HTTP/1.1\n";
+        assert_eq!(http_requests(curl), 2);
+        let packets = b"1 packet:  upload-pack< command=fetch\n1 packet:        clone< version 2\n\
+            1 packet:        clone> command=ls-refs\n1 packet:        clone> command=fetch\n";
+        assert_eq!(protocol_commands(packets), Some(2));
+        assert_eq!(protocol_commands(b"1 packet:        clone< 0123 HEAD\n"), None);
+        let events = b"{\"key\":\"total_objects\",\"value\":\"5\"}\n{\"key\":\"total_bytes\",\"value\":\"522\"}\n";
+        assert_eq!(received(events), 522);
+    }
+}

@@ -1,0 +1,376 @@
+//! Which repository is meant, with what must not be stored, printed or run taken out of it.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+
+use super::trouble::RemoteError;
+
+/// How git reaches a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `https://`, or `http://`.
+    Http,
+    /// `ssh://`, or `host:path`.
+    Ssh,
+    /// `git://`.
+    Git,
+    /// `file://`: the same protocol, with a server process on this machine.
+    File,
+    /// A path: git links or copies the files of the repository, and knows neither filters nor depths.
+    Local,
+}
+
+/// A repository to clone from. Printing it shows no credentials.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RepositoryUrl {
+    kind: Kind,
+    /// As git gets it.
+    text: OsString,
+    /// Where the repository is, of a local path.
+    path: Option<PathBuf>,
+    /// `https://host:port`, for which the credentials hold.
+    origin: String,
+    credentials: Option<Credentials>,
+    plain: bool,
+}
+
+/// What stood before the `@` of an `https://` URL.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    pub(crate) username: String,
+    pub(crate) password: Option<String>,
+}
+
+impl fmt::Debug for RepositoryUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RepositoryUrl({self})")
+    }
+}
+
+impl fmt::Display for RepositoryUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Shown(Path::new(&self.text)))
+    }
+}
+
+impl RepositoryUrl {
+    /// Understands what the user gave, as git does: a URL, `host:path`, or a path, which is taken from the current directory.
+    ///
+    /// # Errors
+    /// [`RemoteError::Url`] for what git would run as a command, take for an option, or not understand.
+    pub fn parse(given: &OsStr) -> Result<Self, RemoteError> {
+        let refuse = |why: &str| Err(RemoteError::url(given, why));
+        let bytes = given.as_bytes();
+        if bytes.is_empty() {
+            return refuse("it is empty");
+        }
+        if bytes[0] == b'-' {
+            return refuse("it begins with a dash, which git would take for an option");
+        }
+        if bytes.iter().any(u8::is_ascii_control) || given.to_str().is_some_and(|text| text.contains(char::is_control))
+        {
+            return refuse("it has control characters in it");
+        }
+        if let Some(at) = find(bytes, b"::")
+            && at > 0
+            && bytes[..at].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+        {
+            return refuse("`name::` has git run the program `git-remote-name`, or any command");
+        }
+        if let Some(at) = find(bytes, b"://") {
+            let Some(text) = given.to_str() else { return refuse("a URL is text; write other bytes as %XX") };
+            return Self::with_scheme(given, &text[..at], &text[at + 3..]);
+        }
+        let colon = bytes.iter().position(|byte| *byte == b':');
+        let slash = bytes.iter().position(|byte| *byte == b'/');
+        match colon {
+            Some(colon) if slash.is_none_or(|slash| colon < slash) && !Path::new(given).exists() => {
+                Self::like_scp(given, &bytes[..colon], &bytes[colon + 1..])
+            }
+            _ => Self::local(given),
+        }
+    }
+
+    fn with_scheme(given: &OsStr, scheme: &str, rest: &str) -> Result<Self, RemoteError> {
+        let refuse = |why: &str| Err(RemoteError::url(given, why));
+        let scheme = scheme.to_ascii_lowercase();
+        let kind = match scheme.as_str() {
+            "https" | "http" => Kind::Http,
+            "ssh" | "git+ssh" | "ssh+git" => Kind::Ssh,
+            "git" => Kind::Git,
+            "file" => Kind::File,
+            _ => return refuse("the kinds of URL are https, http, ssh, git and file"),
+        };
+        let (authority, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        if kind == Kind::File {
+            return Ok(Self::of(kind, format!("file://{rest}").into()));
+        }
+        if path.trim_matches('/').is_empty() {
+            return refuse("it names no repository");
+        }
+        let (user, host) = match authority.rfind('@') {
+            Some(at) => (Some(&authority[..at]), &authority[at + 1..]),
+            None => (None, authority),
+        };
+        if host.is_empty() || host.starts_with('-') || user.is_some_and(|user| user.starts_with('-')) {
+            return refuse("its host or user begins with a dash, which ssh would take for an option, or is missing");
+        }
+        if path.starts_with("/-") && kind == Kind::Ssh {
+            return refuse("its path begins with a dash, which the server would take for an option");
+        }
+        if kind == Kind::Http {
+            let credentials = user.map(|user| Credentials::parse(given, user)).transpose()?;
+            let origin = format!("{scheme}://{host}");
+            let mut url = Self::of(kind, format!("{origin}{}", escaped(path)).into());
+            (url.origin, url.credentials, url.plain) = (origin, credentials, scheme == "http");
+            return Ok(url);
+        }
+        // ssh knows no passwords in URLs, so one that is there can only leak.
+        let user = user.map(|user| user.split(':').next().unwrap_or(user));
+        if kind == Kind::Git && user.is_some() {
+            return refuse("git:// knows no users");
+        }
+        let user = user.map(|user| format!("{user}@")).unwrap_or_default();
+        Ok(Self::of(kind, format!("{scheme}://{user}{host}{path}").into()))
+    }
+
+    fn like_scp(given: &OsStr, host: &[u8], path: &[u8]) -> Result<Self, RemoteError> {
+        let refuse = |why: &str| Err(RemoteError::url(given, why));
+        let after_user = host.iter().rposition(|byte| *byte == b'@').map_or(host, |at| &host[at + 1..]);
+        if host.is_empty() || after_user.is_empty() || host[0] == b'-' || after_user[0] == b'-' {
+            return refuse("its host or user begins with a dash, which ssh would take for an option, or is missing");
+        }
+        if path.is_empty() || path[0] == b'-' {
+            return refuse("its path is empty, or begins with a dash, which the server would take for an option");
+        }
+        Ok(Self::of(Kind::Ssh, given.to_os_string()))
+    }
+
+    fn local(given: &OsStr) -> Result<Self, RemoteError> {
+        let found = fs_err::canonicalize(given);
+        let Ok(path) = found else { return Err(RemoteError::url(given, "there is no such directory")) };
+        if !path.is_dir() {
+            return Err(RemoteError::url(given, "that is no directory"));
+        }
+        let mut url = Self::of(Kind::Local, path.clone().into_os_string());
+        url.path = Some(path);
+        Ok(url)
+    }
+
+    fn of(kind: Kind, text: OsString) -> Self {
+        Self { kind, text, path: None, origin: String::new(), credentials: None, plain: false }
+    }
+
+    /// How git reaches it.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What git gets, without credentials.
+    pub fn as_os_str(&self) -> &OsStr {
+        &self.text
+    }
+
+    /// The same repository by a URL, so that filters and depths hold for a local path too.
+    pub(crate) fn over_the_protocol(&self) -> Self {
+        let Some(path) = &self.path else { return self.clone() };
+        let mut text = String::from("file://");
+        for byte in path.as_os_str().as_bytes() {
+            match byte {
+                b'/' | b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                    text.push(char::from(*byte))
+                }
+                _ => text.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        Self::of(Kind::File, text.into())
+    }
+
+    pub(crate) fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
+    /// `https://host:port`.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Whether credentials would travel unencrypted.
+    pub(crate) fn exposes_credentials(&self) -> bool {
+        self.plain && self.credentials.is_some()
+    }
+
+    /// The name of the directory that git would clone into, if there is one in the URL.
+    pub fn directory_name(&self) -> Option<OsString> {
+        let bytes = self.text.as_bytes();
+        let bytes = bytes.strip_prefix(b"file://").unwrap_or(bytes);
+        let trimmed = trim_end(bytes, b'/');
+        let trimmed = trim_end(trimmed.strip_suffix(b"/.git").unwrap_or(trimmed), b'/');
+        let start = trimmed.iter().rposition(|byte| b"/:".contains(byte)).map_or(0, |at| at + 1);
+        let name = &trimmed[start..];
+        let name = name.strip_suffix(b".git").unwrap_or(name);
+        let name = if self.kind == Kind::Local { name.to_vec() } else { decoded(name) };
+        let usable = !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/') && name[0] != b'-';
+        (usable && !name.iter().any(u8::is_ascii_control)).then(|| OsString::from_vec(name))
+    }
+}
+
+impl Credentials {
+    fn parse(given: &OsStr, before_the_at: &str) -> Result<Self, RemoteError> {
+        let (username, password) = match before_the_at.split_once(':') {
+            Some((username, password)) => (username, Some(password)),
+            None => (before_the_at, None),
+        };
+        let plain = |text: &str| match String::from_utf8(decoded(text.as_bytes())) {
+            Ok(text) if !text.contains(char::is_control) => Ok(text),
+            _ => Err(RemoteError::url(given, "its credentials are no text")),
+        };
+        Ok(Self { username: plain(username)?, password: password.map(plain).transpose()? })
+    }
+}
+
+/// `given` as it may be printed: with what stands between `://` and `@` left out.
+pub(crate) fn without_credentials(given: &OsStr) -> String {
+    scrub(&Shown(Path::new(given)).to_string())
+}
+
+/// `text` with the credentials of every URL in it left out.
+pub(crate) fn scrub(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        clean.push_str(before);
+        let end = after.find(|c: char| c == '/' || c.is_whitespace() || "'\"`".contains(c)).unwrap_or(after.len());
+        rest = match after[..end].rfind('@') {
+            Some(at) => &after[at + 1..],
+            None => after,
+        };
+    }
+    clean.push_str(rest);
+    clean
+}
+
+/// What people write into URLs though it has no place there, as browsers escape it.
+fn escaped(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for c in path.chars() {
+        if c.is_ascii() && !" \"<>`{}|\\^".contains(c) {
+            text.push(c);
+        } else {
+            let mut buffer = [0; 4];
+            c.encode_utf8(&mut buffer).bytes().for_each(|byte| text.push_str(&format!("%{byte:02X}")));
+        }
+    }
+    text
+}
+
+fn decoded(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
+fn trim_end(bytes: &[u8], byte: u8) -> &[u8] {
+    &bytes[..bytes.iter().rposition(|b| *b != byte).map_or(0, |at| at + 1)]
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(given: &str) -> Result<RepositoryUrl, RemoteError> {
+        RepositoryUrl::parse(OsStr::new(given))
+    }
+
+    #[test]
+    fn every_way_to_name_a_repository_is_understood() {
+        let cases = [
+            ("https://example.org/a/b.git", Kind::Http, "b"),
+            ("HTTPS://example.org/a/b", Kind::Http, "b"),
+            ("http://127.0.0.1:8080/it's a \"name\".git", Kind::Http, "it's a \"name\""),
+            ("ssh://git@example.org:22/a/b.git/", Kind::Ssh, "b"),
+            ("git@example.org:a/b.git", Kind::Ssh, "b"),
+            ("example.org:b", Kind::Ssh, "b"),
+            ("[::1]:b", Kind::Ssh, "b"),
+            ("git://example.org/b/.git", Kind::Git, "b"),
+            ("file:///some/b%20c.git", Kind::File, "b c"),
+        ];
+        for (given, kind, name) in cases {
+            let url = parse(given).unwrap();
+            assert_eq!((url.kind(), url.directory_name().unwrap()), (kind, name.into()), "{given}");
+        }
+        let local = parse("src/").unwrap();
+        assert_eq!((local.kind(), local.directory_name().unwrap()), (Kind::Local, "src".into()));
+        assert!(local.over_the_protocol().to_string().starts_with("file:///"));
+    }
+
+    #[test]
+    fn what_git_would_run_or_take_for_an_option_is_refused() {
+        let bad = [
+            "",
+            "-u",
+            "--upload-pack=x",
+            "ext::sh -c true",
+            "fd::17",
+            "transport::address",
+            "https://example.org/a\nb",
+            "https://example.org/a\u{9b}b",
+            "ssh://-oProxyCommand=x/a",
+            "ssh://-x@example.org/a",
+            "ssh://example.org/-a",
+            "-x@example.org:a",
+            "a@-x:b",
+            "example.org:-b",
+            "https:///a",
+            "https://example.org",
+            "gopher://example.org/a",
+            "git://user@example.org/a",
+            "https://a%0ab:c@example.org/x",
+            "there/is/nothing/here",
+        ];
+        for given in bad {
+            assert!(parse(given).is_err(), "{given}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_taken_out() {
+        let url = parse("https://me:p%40ss@example.org:8443/a.git").unwrap();
+        assert_eq!(url.to_string(), "https://example.org:8443/a.git");
+        assert_eq!(url.origin(), "https://example.org:8443");
+        let credentials = url.credentials().unwrap();
+        assert_eq!((credentials.username.as_str(), credentials.password.as_deref()), ("me", Some("p@ss")));
+        assert!(!format!("{url:?}").contains("ss@"));
+        assert_eq!(parse("ssh://git:secret@example.org/a").unwrap().to_string(), "ssh://git@example.org/a");
+        let error = parse("gopher://me:secret@example.org/a").unwrap_err().to_string();
+        assert!(!error.contains("secret") && error.contains("gopher://example.org/a"), "{error}");
+        let said = "fatal: unable to access 'https://me:secret@example.org/a@b/': no; see http://x.org/@";
+        let clean = "fatal: unable to access 'https://example.org/a@b/': no; see http://x.org/@";
+        assert_eq!(scrub(said), clean);
+    }
+}

@@ -1,0 +1,136 @@
+//! The command line of `calve git`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use calve_git::remote::{Property, Purpose};
+use clap::{Args, Subcommand};
+
+use crate::named::Named;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GitCommand {
+    Clone(GitCloneArguments),
+    Fetch(GitFetchArguments),
+    Advise(GitAdviseArguments),
+}
+
+/// Clone a repository by the recipe that fits what the clone is for
+///
+/// Chooses between a full, a shallow and a partial clone, runs git, and verifies that the server did what it was asked: git itself
+/// ends with success when a server ignores a filter and sends everything. The purpose is recorded in the clone (calve.purpose), for
+/// `calve git fetch`. DIR appears when the clone is complete, and not at all when it fails or is interrupted. Submodules are left to
+/// `git submodule`.
+///
+/// Credentials in an https URL are used, and neither stored nor printed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Purposes:
+  dev      a clone that stays and is fetched into: full; with --sparse blobless
+  ci       one commit, thrown away: --depth=1
+  history  a build that needs the history: --filter=blob:none
+  blobs    a clone that stays, of large contents: --filter=blob:none
+
+Examples:
+  calve git clone https://example.org/project.git
+  calve git clone --for ci --rev \"$COMMIT\" https://example.org/project.git build
+  calve git clone --sparse docs --sparse site git@example.org:project.git
+  calve git clone -n --for history https://example.org/project.git     say how, and do nothing
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement is not met (nothing made), 130 interrupted.")]
+pub(crate) struct GitCloneArguments {
+    /// https, ssh, git or file URL, USER@HOST:PATH, or a directory
+    #[arg(value_name = "URL")]
+    pub(crate) url: OsString,
+    /// Where to [default: the last part of URL]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// What it is for: dev, ci, history, blobs [default: dev; ci when the environment has CI=true]
+    #[arg(long = "for", value_name = "PURPOSE", value_parser = Named(&["dev", "ci", "history", "blobs"], purpose), hide_possible_values = true)]
+    pub(crate) purpose: Option<Purpose>,
+    /// Check out this branch or tag
+    #[arg(long, value_name = "B", conflicts_with = "rev")]
+    pub(crate) branch: Option<String>,
+    /// Check out this commit, given by its whole id
+    #[arg(long, value_name = "OID")]
+    pub(crate) rev: Option<String>,
+    /// Check out this directory of the repository, and the files beside it and above (may be given several times)
+    #[arg(long, value_name = "PATH")]
+    pub(crate) sparse: Vec<String>,
+    /// Take most of a full clone from a static file, at a URL or path (git 2.38)
+    #[arg(long, value_name = "URI")]
+    pub(crate) bundle_uri: Option<String>,
+    /// Fail (exit code 3) unless the server honours this: filter, depth
+    #[arg(long, value_name = "PROPERTY", value_parser = Named(&["filter", "depth"], property), hide_possible_values = true)]
+    pub(crate) require: Vec<Property>,
+    /// Say what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print nothing but errors and warnings
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the receipt as JSON on stdout (schema calve.git-clone/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Fetch into a clone in the way that costs least
+///
+/// Fetches from the remote `origin`, and leaves the working tree alone. In a clone that has its whole history, `--depth` is refused,
+/// because it costs many times a plain fetch and cuts the history off.
+#[derive(Debug, Args)]
+pub(crate) struct GitFetchArguments {
+    /// Branches, tags or commits to fetch [default: what the clone follows]
+    #[arg(value_name = "REF")]
+    pub(crate) references: Vec<String>,
+    /// The clone
+    #[arg(short = 'C', value_name = "DIR", default_value = ".")]
+    pub(crate) directory: PathBuf,
+    /// Fetch only so many commits
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) depth: Option<u32>,
+    /// Do what is refused for its cost all the same
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Then fetch the contents that a partial clone lacks, in batches (git 2.49)
+    #[arg(long)]
+    pub(crate) backfill: bool,
+    /// Say what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print nothing but errors and warnings
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the receipt as JSON on stdout (schema calve.git-fetch/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Say which clone is right for what, from measured numbers
+///
+/// Which recipe for which purpose, after how many fetches a shallow clone stops paying, and what a fleet of jobs costs the server.
+/// Every sentence names the numbers it stands on: those of `calve bench git`, or the published ones.
+#[derive(Debug, Args)]
+pub(crate) struct GitAdviseArguments {
+    /// Numbers that `calve bench git --export-json FILE` has written [default: the published ones]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) bench: Option<PathBuf>,
+    /// How many jobs a day the fleet runs
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) jobs: u64,
+    /// Print the advice as JSON on stdout (schema calve.git-advice/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn purpose(name: &str) -> Result<Purpose, String> {
+    name.parse()
+}
+
+fn property(name: &str) -> Result<Property, String> {
+    match name {
+        "filter" => Ok(Property::Filter),
+        "depth" => Ok(Property::Depth),
+        _ => Err("the properties are filter and depth".into()),
+    }
+}

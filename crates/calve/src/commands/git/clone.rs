@@ -1,0 +1,65 @@
+//! `calve git clone`.
+
+use std::path::PathBuf;
+
+use calve_core::{Cancel, Shown};
+use calve_git::remote::{CloneWish, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone};
+
+use super::{Line, failure, prompts};
+use crate::cli::git::GitCloneArguments;
+use crate::failure::Failure;
+use crate::{git_receipt, output};
+
+pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let wish = wish(arguments, cancel).map_err(failure)?;
+    let (recipe, git) = plan_clone(&wish).map_err(failure)?;
+    if arguments.dry_run {
+        if arguments.json {
+            return output::json(&git_receipt::plan(&recipe, &git, &wish.dst));
+        }
+        return output::result(&git_receipt::plan_text(&recipe, &wish.dst));
+    }
+    if !arguments.quiet {
+        output::say(&git_receipt::plan_text(&recipe, &wish.dst).trim_end().replace('\n', "\n  "));
+    }
+    let line = Line::new(arguments.quiet);
+    let receipt = clone_repository(&wish, &|text| line.show(text));
+    drop(line);
+    let receipt = receipt.map_err(failure)?;
+    for notice in &receipt.notices {
+        let is_warning =
+            ["filter_ignored", "depth_ignored", "credentials_unencrypted", "no_head"].contains(&notice.code);
+        if is_warning || !arguments.quiet {
+            output::say(&format!("{}: {}", if is_warning { "warning" } else { "note" }, notice.message));
+        }
+    }
+    if !arguments.quiet {
+        output::say(&git_receipt::clone_sentence(&receipt, &wish.dst));
+    }
+    if arguments.json {
+        return output::json(&git_receipt::clone(&receipt, &wish.dst));
+    }
+    output::result(&format!("{}\n", Shown(&wish.dst)))
+}
+
+fn wish(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneWish, RemoteError> {
+    let url = RepositoryUrl::parse(&arguments.url)?;
+    let dst = match &arguments.directory {
+        Some(directory) => directory.clone(),
+        None => url.directory_name().map(PathBuf::from).ok_or_else(|| RemoteError::NoName(url.to_string()))?,
+    };
+    let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
+    let purpose = arguments.purpose.unwrap_or(if in_ci { Purpose::Ci } else { Purpose::Dev });
+    let mut wish = CloneWish::new(url, dst, purpose);
+    wish.tip = match (&arguments.branch, &arguments.rev) {
+        (Some(branch), _) => Tip::Branch(branch.clone()),
+        (None, Some(id)) => Tip::Revision(id.to_ascii_lowercase()),
+        (None, None) => Tip::Default,
+    };
+    wish.sparse.clone_from(&arguments.sparse);
+    wish.bundle_uri.clone_from(&arguments.bundle_uri);
+    wish.require.clone_from(&arguments.require);
+    wish.prompts = prompts();
+    wish.cancel = cancel.clone();
+    Ok(wish)
+}

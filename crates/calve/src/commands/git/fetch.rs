@@ -1,0 +1,47 @@
+//! `calve git fetch`.
+
+use calve_core::Cancel;
+use calve_git::remote::{FetchWish, fetch, plan_fetch};
+
+use super::{Line, failure, prompts};
+use crate::cli::git::GitFetchArguments;
+use crate::failure::Failure;
+use crate::{git_receipt, output};
+
+pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let wish = FetchWish {
+        directory: arguments.directory.clone(),
+        references: arguments.references.clone(),
+        depth: arguments.depth,
+        force: arguments.force,
+        backfill: arguments.backfill,
+        prompts: prompts(),
+        cancel: cancel.clone(),
+    };
+    let plan = plan_fetch(&wish).map_err(failure)?;
+    let what = git_receipt::fetch_text(&plan);
+    if arguments.dry_run {
+        if arguments.json {
+            return output::json(&git_receipt::fetch("calve.git-fetch-plan/1", &plan));
+        }
+        return output::result(&what);
+    }
+    if !arguments.quiet {
+        output::say(what.trim_end());
+    }
+    let line = Line::new(arguments.quiet);
+    let receipt = fetch(&wish, &|text| line.show(text));
+    drop(line);
+    let receipt = receipt.map_err(failure)?;
+    for notice in &receipt.notices {
+        output::say(&format!("warning: {}", notice.message));
+    }
+    if !arguments.quiet {
+        receipt.updated.iter().for_each(|line| output::say(&format!("  {line}")));
+        output::say(&git_receipt::fetch_sentence(&receipt));
+    }
+    if arguments.json {
+        return output::json(&git_receipt::fetch("calve.git-fetch/1", &receipt));
+    }
+    Ok(())
+}

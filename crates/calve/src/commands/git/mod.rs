@@ -1,0 +1,63 @@
+//! `calve git`.
+
+mod advise;
+mod clone;
+mod fetch;
+
+use std::io::{IsTerminal, Write, stderr, stdin};
+
+use calve_core::Cancel;
+use calve_git::remote::{Prompts, RemoteError};
+
+use crate::cli::git::GitCommand;
+use crate::failure::{FAILED, Failure, INTERRUPTED, REFUSED, USAGE};
+
+pub(crate) fn run(command: &GitCommand, cancel: &Cancel) -> Result<(), Failure> {
+    match command {
+        GitCommand::Clone(arguments) => clone::run(arguments, cancel),
+        GitCommand::Fetch(arguments) => fetch::run(arguments, cancel),
+        GitCommand::Advise(arguments) => advise::run(arguments),
+    }
+}
+
+fn failure(error: RemoteError) -> Failure {
+    let code = match &error {
+        RemoteError::Url { .. } | RemoteError::Senseless { .. } | RemoteError::NoName(_) => USAGE,
+        RemoteError::Refused { .. } | RemoteError::Missing { .. } | RemoteError::Costly { .. } => REFUSED,
+        RemoteError::Interrupted => INTERRUPTED,
+        _ => FAILED,
+    };
+    Failure::stated(code, error.to_string(), error.hint())
+}
+
+/// git may ask where somebody can answer.
+fn prompts() -> Prompts {
+    let forbidden = std::env::var_os("GIT_TERMINAL_PROMPT").is_some_and(|value| value == "0");
+    if !forbidden && stdin().is_terminal() && stderr().is_terminal() { Prompts::OnTerminal } else { Prompts::Never }
+}
+
+/// git's progress, on one line of the terminal.
+struct Line {
+    shown: bool,
+}
+
+impl Line {
+    fn new(quiet: bool) -> Line {
+        Line { shown: !quiet && stderr().is_terminal() }
+    }
+
+    fn show(&self, text: &str) {
+        if self.shown {
+            let text: String = text.chars().take(100).collect();
+            let _ = write!(stderr().lock(), "\r\x1b[K{text}");
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.shown {
+            let _ = write!(stderr().lock(), "\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Each purpose's clone, and the receipt of it.
+
+use calve_testkit::{HostFault, git, git_repository};
+use serde_json::{Value, json};
+
+use super::{COMMITS, Hosted, alone};
+use crate::program::{calve, keys_in_order};
+use crate::spot::{names, nothing_left};
+
+#[test]
+fn each_purpose_gets_its_clone_and_a_receipt() {
+    let hosted = Hosted::new();
+    let head = git(&hosted.repository, ["rev-parse", "main"]);
+    for (purpose, shallow, filter) in [
+        ("dev", "false", Value::Null),
+        ("ci", "true", Value::Null),
+        ("history", "false", json!("blob:none")),
+        ("blobs", "false", json!("blob:none")),
+    ] {
+        let before = hosted.host.requests().len();
+        let ran = hosted.calve(&["clone", "--json", "--for", purpose, &hosted.url(), purpose]).succeeds();
+        let receipt = ran.json();
+        assert_eq!(hosted.git(purpose, &["rev-parse", "--is-shallow-repository"]), shallow, "{purpose}");
+        assert_eq!(hosted.git(purpose, &["config", "calve.purpose"]), purpose);
+        assert_eq!(hosted.git(purpose, &["status", "--porcelain"]), "");
+        assert_eq!(hosted.git(purpose, &["remote", "get-url", "origin"]), hosted.url());
+        assert_eq!((&receipt["recipe"]["filter"], &receipt["head"]), (&filter, &json!(head)), "{purpose}");
+        let requests = hosted.host.requests().len() - before;
+        assert_eq!(receipt["requests"], requests, "{purpose}: the receipt counts what the host has seen");
+        let honoured = if filter.is_null() { Value::Null } else { json!(true) };
+        assert_eq!(receipt["honoured"]["filter"], honoured);
+        let missing = receipt["objects_missing"].as_u64().unwrap();
+        assert_eq!(missing > 0, !filter.is_null(), "{purpose}: {missing}");
+        if !filter.is_null() {
+            // Every commit has one new file; three of them are checked out.
+            assert_eq!(missing, COMMITS as u64 - 3);
+        }
+        ran.says(&[&format!("for {purpose}: "), "published, swift", "cloned `http://127.0.0.1"]);
+    }
+    let bytes = |purpose: &str| {
+        let pack = hosted.spot.join(purpose).join(".git/objects/pack");
+        let packs = fs_err::read_dir(pack).unwrap().map(|entry| entry.unwrap());
+        packs
+            .filter(|entry| entry.path().extension().is_some_and(|end| end == "pack"))
+            .map(|entry| entry.metadata().unwrap().len())
+            .sum::<u64>()
+    };
+    assert!(bytes("ci") < bytes("dev") && bytes("history") < bytes("dev"));
+    nothing_left(&hosted.spot);
+}
+
+#[test]
+fn the_receipt_has_the_documented_keys() {
+    let hosted = Hosted::new();
+    let receipt = hosted.calve(&["clone", "--json", "--for", "ci", &hosted.url()]).succeeds().json();
+    let keys = "schema url dst purpose recipe git head requests bytes_received seconds objects_missing objects_missing_counted honoured warnings";
+    assert_eq!(keys_in_order(&receipt), keys.split(' ').collect::<Vec<_>>());
+    assert_eq!((&receipt["schema"], &receipt["dst"]), (&json!("calve.git-clone/1"), &json!("project")));
+    let keys = "filter depth branch revision sparse bundle_uri reason commands";
+    assert_eq!(keys_in_order(&receipt["recipe"]), keys.split(' ').collect::<Vec<_>>());
+    assert_eq!(receipt["honoured"], json!({ "filter": null, "depth": true }));
+    let seconds = &receipt["seconds"];
+    let sum = seconds["clone"].as_f64().unwrap() + seconds["checkout"].as_f64().unwrap();
+    assert!(sum > 0.0 && sum <= seconds["total"].as_f64().unwrap(), "{seconds}");
+    let pack: u64 = receipt["bytes_received"].as_u64().unwrap();
+    assert!(pack > 1000, "{pack}");
+    for document in ["docs/git.md"] {
+        let text =
+            fs_err::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../").to_owned() + document).unwrap();
+        for key in keys_in_order(&receipt) {
+            assert!(text.contains(&format!("`{key}`")), "{document} lacks `{key}`");
+        }
+    }
+}
+
+#[test]
+fn the_purpose_is_ci_in_ci_and_dev_elsewhere() {
+    let hosted = Hosted::new();
+    for (ci, purpose) in [("true", "ci"), ("1", "dev"), ("", "dev")] {
+        let plan = hosted.calve(&["clone", "-n", "--json", &hosted.url()]).env("CI", ci).succeeds().json();
+        assert_eq!((&plan["schema"], &plan["purpose"]), (&json!("calve.git-clone-plan/1"), &json!(purpose)));
+    }
+    let shown = hosted.calve(&["clone", "-n", "--for", "ci", &hosted.url()]).succeeds().stdout;
+    let command =
+        format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch -- {} project", hosted.url());
+    assert!(shown.lines().any(|line| line == command), "{shown}");
+    assert!(hosted.host.requests().is_empty(), "a dry run asks nobody");
+    hosted.spot.holds(&[]);
+}
+
+#[test]
+fn a_branch_a_tag_and_a_commit_are_checked_out() {
+    let hosted = Hosted::new();
+    let old = git(&hosted.repository, ["rev-parse", "main~5"]);
+    git(&hosted.repository, ["branch", "side", "main~3"]);
+    git(&hosted.repository, ["tag", "v1", "main~4"]);
+    let side = git(&hosted.repository, ["rev-parse", "side"]);
+    let tagged = git(&hosted.repository, ["rev-parse", "v1"]);
+    for purpose in ["dev", "ci", "history"] {
+        for (option, value, commit) in
+            [("--branch", "side", &side), ("--branch", "v1", &tagged), ("--rev", old.as_str(), &old)]
+        {
+            let dst = format!("{purpose}-{value}");
+            let receipt = hosted
+                .calve(&["clone", "--json", "--for", purpose, option, value, &hosted.url(), &dst])
+                .succeeds()
+                .json();
+            assert_eq!(receipt["head"], json!(commit), "{purpose} {value}");
+            assert_eq!(hosted.git(&dst, &["rev-parse", "HEAD"]), *commit);
+            assert_eq!(hosted.git(&dst, &["status", "--porcelain"]), "", "{purpose} {value}");
+            let count = hosted.git(&dst, &["rev-list", "--count", "HEAD"]);
+            assert_eq!(count == "1", purpose == "ci", "{purpose} {value}: {count} commits");
+        }
+    }
+    // A commit that no branch leads to.
+    git(&hosted.repository, ["update-ref", "refs/heads/side", "main"]);
+    let tree = git(&hosted.repository, ["rev-parse", "main^{tree}"]);
+    let lost =
+        git(&hosted.repository, ["-c", "user.name=A", "-c", "user.email=a@b", "commit-tree", &tree, "-m", "lost"]);
+    for purpose in ["dev", "ci", "history"] {
+        let dst = format!("lost-{purpose}");
+        hosted.calve(&["clone", "--for", purpose, "--rev", &lost, &hosted.url(), &dst]).succeeds();
+        assert_eq!(hosted.git(&dst, &["rev-parse", "HEAD"]), lost);
+    }
+}
+
+#[test]
+fn a_sparse_clone_has_only_its_directories() {
+    let hosted = Hosted::new();
+    for (purpose, commits) in [("dev", "30"), ("ci", "1")] {
+        let dst = format!("sparse-{purpose}");
+        let args = ["clone", "--json", "--for", purpose, "--sparse", "docs/", &hosted.url(), &dst];
+        let receipt = hosted.calve(&args).succeeds().json();
+        assert_eq!(names(hosted.spot.join(&dst)), [".git", "docs", "readme"], "{purpose}");
+        assert_eq!(hosted.git(&dst, &["rev-list", "--count", "HEAD"]), commits);
+        assert_eq!(receipt["recipe"]["filter"], "blob:none");
+        assert_eq!(receipt["honoured"]["filter"], true);
+        assert_eq!(hosted.git(&dst, &["status", "--porcelain"]), "");
+    }
+}
+
+#[test]
+fn names_with_spaces_and_quotes_are_names() {
+    let name = "it's a \"project\" é%20";
+    let hosted = Hosted::named(&format!("{name}.git"), HostFault::None);
+    let path = hosted.repository.to_str().unwrap().to_owned();
+    // In a URL, a percent sign that is meant as one is written as %25.
+    let url = hosted.host.url(&format!("{}.git", name.replace('%', "%25")));
+    for purpose in ["dev", "history"] {
+        fs_err::create_dir(hosted.spot.join(purpose)).unwrap();
+        let run = |url: &str| alone(calve(["git", "clone", "--for", purpose, url]).within(hosted.spot.join(purpose)));
+        run(&url).succeeds();
+        hosted.spot.holds(&["dev", "history"][..if purpose == "dev" { 1 } else { 2 }]);
+        assert_eq!(names(hosted.spot.join(purpose)), [name]);
+        assert_eq!(git(hosted.spot.join(purpose).join(name), ["status", "--porcelain"]), "");
+        run(&path).fails(1).says(&["exists and is not an empty directory"]);
+        let other = format!("{purpose}/{name} by path");
+        hosted.calve(&["clone", "--for", purpose, &path, &other]).succeeds();
+        assert_eq!(hosted.git(&other, &["rev-list", "--count", "HEAD"]), "30");
+    }
+}
+
+#[test]
+fn a_path_is_cloned_by_url_where_filters_and_depths_are_wanted() {
+    let hosted = Hosted::new();
+    let path = hosted.repository.to_str().unwrap();
+    let ran = hosted.calve(&["clone", "--json", "--for", "ci", path, "ci"]).succeeds();
+    assert_eq!(ran.json()["url"], format!("file://{path}"));
+    assert_eq!(ran.json()["honoured"]["depth"], true);
+    assert_eq!(ran.json()["requests"], 2, "the list of branches, and the objects");
+    ran.says(&["note: the path is cloned by the URL file://"]);
+    assert_eq!(hosted.git("ci", &["rev-list", "--count", "HEAD"]), "1");
+    let ran = hosted.calve(&["clone", "--json", "--for", "dev", path, "dev"]).succeeds();
+    assert_eq!((&ran.json()["url"], &ran.json()["requests"]), (&json!(path), &json!(0)));
+    ran.says(&["note: a path: git links or copies"]);
+    // Relative to where the user is, not to where the clone is made.
+    git_repository(hosted.spot.join("near"), 1);
+    hosted.calve(&["clone", "--for", "dev", "near", "far"]).succeeds();
+    assert_eq!(hosted.git("far", &["rev-list", "--count", "HEAD"]), "1");
+}
+
+#[test]
+fn an_empty_repository_and_one_of_a_single_commit_are_cloned() {
+    let hosted = Hosted::new();
+    let above = hosted.repository.parent().unwrap();
+    git_repository(above.join("empty.git"), 0);
+    git_repository(above.join("single.git"), 1);
+    for purpose in ["dev", "ci", "history", "blobs"] {
+        let clone = |name: &str| {
+            let dst = format!("{purpose}-{name}");
+            hosted.calve(&["clone", "--json", "--for", purpose, &hosted.host.url(name), &dst]).succeeds()
+        };
+        let empty = clone("empty.git").says(&["the repository is empty"]).json();
+        assert_eq!((&empty["head"], &empty["warnings"][0]["code"]), (&Value::Null, &json!("empty")));
+        assert_eq!(empty["honoured"], json!({ "filter": null, "depth": null }));
+        let single = clone("single.git").json();
+        let honoured = |asked: bool| if asked { json!(true) } else { Value::Null };
+        assert_eq!(single["honoured"]["depth"], honoured(purpose == "ci"), "its history is no longer than the depth");
+        assert_eq!(single["honoured"]["filter"], honoured(["history", "blobs"].contains(&purpose)));
+        assert_eq!(single["warnings"], json!([]));
+    }
+}
+
+#[test]
+fn an_empty_directory_is_filled_and_keeps_no_trace_of_the_staging() {
+    let hosted = Hosted::new();
+    fs_err::create_dir(hosted.spot.join("here")).unwrap();
+    hosted.calve(&["clone", "--for", "dev", &hosted.url(), "here"]).succeeds();
+    let config = fs_err::read_to_string(hosted.spot.join("here/.git/config")).unwrap();
+    assert!(!config.contains("staging"), "{config}");
+    hosted.spot.holds(&["here"]);
+    // The index holds for the place where the clone is now: no file has to be read again.
+    assert_eq!(hosted.git("here", &["diff-files", "--name-only"]), "");
+    let mode = |path: &str| rustix::fs::stat(hosted.spot.join(path)).unwrap().st_mode & 0o777;
+    fs_err::create_dir(hosted.spot.join("ordinary")).unwrap();
+    assert_eq!(mode("here"), mode("ordinary"), "not the mode of the private directory it was made in");
+}
+
+#[test]
+fn a_bundle_serves_most_of_a_full_clone() {
+    let hosted = Hosted::new();
+    git(&hosted.repository, ["bundle", "create", "-q", "all.bundle", "--branches"]);
+    let bundle = hosted.repository.join("all.bundle");
+    hosted.push();
+    let args = ["clone", "--json", "--for", "dev", "--bundle-uri", bundle.to_str().unwrap(), &hosted.url(), "new"];
+    let receipt = hosted.calve(&args).succeeds().json();
+    assert_eq!(hosted.git("new", &["rev-list", "--count", "HEAD"]), "31");
+    assert!(receipt["recipe"]["commands"][0].as_str().unwrap().contains("--bundle-uri="));
+    hosted.calve(&["clone", "--for", "ci", "--bundle-uri", "x", &hosted.url(), "other"]).fails(2).hints();
+}

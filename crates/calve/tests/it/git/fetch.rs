@@ -1,0 +1,115 @@
+//! Fetching in the way that the recorded purpose wants, and the refusal of what costs too much.
+
+use serde_json::{Value, json};
+
+use super::Hosted;
+use crate::program::keys_in_order;
+
+#[test]
+fn each_clone_is_fetched_into_in_its_way() {
+    let hosted = Hosted::new();
+    for purpose in ["dev", "ci", "history", "blobs"] {
+        hosted.calve(&["clone", "-q", "--for", purpose, &hosted.url(), purpose]).succeeds();
+    }
+    hosted.push();
+    for (purpose, commits) in [("dev", "31"), ("ci", "2"), ("history", "31"), ("blobs", "31")] {
+        let before = hosted.host.requests().len();
+        let ran = hosted.calve(&["fetch", "--json", "-C", purpose]).succeeds();
+        let receipt = ran.json();
+        assert_eq!(receipt["purpose"], purpose);
+        assert_eq!(receipt["commands"], json!(["git fetch origin"]));
+        assert_eq!(receipt["requests"], hosted.host.requests().len() - before);
+        let updated = receipt["updated"].as_array().unwrap();
+        assert!(
+            updated.len() == 1 && updated[0].as_str().unwrap().ends_with("main       -> origin/main"),
+            "{updated:?}"
+        );
+        let bytes = receipt["bytes_received"].as_u64().unwrap();
+        assert!((50..2000).contains(&bytes), "{purpose}: one commit is small: {bytes}");
+        assert_eq!(hosted.git(purpose, &["rev-list", "--count", "origin/main"]), commits, "{purpose}");
+        ran.says(&["published, swift", "fetched: 1 updated"]);
+        let again = hosted.calve(&["fetch", "--json", "-C", purpose]).succeeds().says(&["nothing new"]).json();
+        assert_eq!((&again["updated"], &again["bytes_received"]), (&json!([]), &json!(0)));
+        let kept = hosted.spot.join(purpose).join(".git");
+        let traces = fs_err::read_dir(kept)
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("trace"));
+        assert_eq!(traces.count(), 0);
+    }
+}
+
+#[test]
+fn a_depth_is_refused_in_a_clone_with_its_history() {
+    let hosted = Hosted::new();
+    for purpose in ["dev", "history", "ci"] {
+        hosted.calve(&["clone", "-q", "--for", purpose, &hosted.url(), purpose]).succeeds();
+    }
+    hosted.push();
+    let before = hosted.host.requests().len();
+    for purpose in ["dev", "history"] {
+        let ran = hosted.calve(&["fetch", "--depth", "1", "-C", purpose]).fails(3).hints();
+        // The numbers are the reason.
+        ran.says(&[
+            "swift: 1.6 s and 300 ms of server CPU instead of 430 ms and 20 ms",
+            "linux: 6.2 s and 1.0 s",
+            "`--force`",
+        ]);
+        assert_eq!(hosted.git(purpose, &["rev-parse", "--is-shallow-repository"]), "false");
+    }
+    assert_eq!(hosted.host.requests().len(), before, "nobody was asked");
+    hosted.calve(&["fetch", "--depth", "1", "--force", "-C", "dev"]).succeeds();
+    assert_eq!(hosted.git("dev", &["rev-parse", "--is-shallow-repository"]), "true");
+    let ran = hosted.calve(&["fetch", "--depth", "1", "-C", "ci"]).succeeds();
+    ran.says(&["git fetch --depth=1 origin", "without it"]);
+    assert_eq!(hosted.git("ci", &["rev-list", "--count", "origin/main"]), "1");
+}
+
+#[test]
+fn a_clone_of_one_commit_wants_to_know_what_to_fetch() {
+    let hosted = Hosted::new();
+    let old = calve_testkit::git(&hosted.repository, ["rev-parse", "main~5"]);
+    hosted.calve(&["clone", "-q", "--for", "ci", "--rev", &old, &hosted.url(), "one"]).succeeds();
+    hosted.calve(&["fetch", "-C", "one"]).fails(2).says(&["name the branch or commit"]).hints();
+    hosted.calve(&["fetch", "-C", "one", "main"]).succeeds();
+    assert_eq!(
+        hosted.git("one", &["rev-list", "--count", "FETCH_HEAD"]),
+        "6",
+        "from the commit that is there to the newest"
+    );
+}
+
+#[test]
+fn a_dry_run_and_a_wrong_place_ask_nobody() {
+    let hosted = Hosted::new();
+    hosted.calve(&["clone", "-q", "--for", "dev", &hosted.url(), "dev"]).succeeds();
+    let before = hosted.host.requests().len();
+    let plan = hosted.calve(&["fetch", "-n", "--json", "-C", "dev"]).succeeds().json();
+    assert_eq!(keys_in_order(&plan), ["schema", "purpose", "shallow", "filter", "commands", "reason"]);
+    assert_eq!((&plan["schema"], &plan["filter"]), (&json!("calve.git-fetch-plan/1"), &Value::Null));
+    hosted.calve(&["fetch", "-C", "nowhere"]).fails(1).hints();
+    hosted.calve(&["fetch", "-C", "."]).fails(1).says(&["not a git repository"]).hints();
+    hosted.calve(&["fetch", "-C", "dev", "--", "--upload-pack=x"]).fails(2).hints();
+    hosted.calve(&["fetch", "-C", "dev", "--backfill"]).fails(2).says(&["for partial ones"]).hints();
+    hosted
+        .calve(&["fetch", "-C", "dev", "nope"])
+        .fails(1)
+        .says(&["couldn't find remote ref nope", "git ls-remote"])
+        .hints();
+    assert_eq!(hosted.host.requests().len(), before + 1, "only for the branch that is not there");
+}
+
+#[test]
+fn backfilling_is_done_where_git_can() {
+    let hosted = Hosted::new();
+    hosted.calve(&["clone", "-q", "--for", "history", &hosted.url(), "new"]).succeeds();
+    let missing = || hosted.git("new", &["rev-list", "--objects", "--all", "--missing=print"]).matches('?').count();
+    assert!(missing() > 0);
+    let has = std::process::Command::new("git").args(["backfill", "-h"]).output().unwrap().status.code() == Some(129);
+    if has {
+        hosted.calve(&["fetch", "-C", "new", "--backfill"]).succeeds();
+        assert_eq!(missing(), 0);
+    } else {
+        hosted.calve(&["fetch", "-C", "new", "--backfill"]).fails(3).says(&["no `backfill`", "2.49"]).hints();
+        assert!(missing() > 0);
+    }
+}
