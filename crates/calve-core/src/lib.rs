@@ -92,12 +92,12 @@ pub use {
     identify::identify,
     measure::measure,
     probe::probe,
-    remove::{check_removable, reap, remove_tree},
+    remove::{check_removable, reap, remove_tree, sweep},
     space::{
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
-    stage::{StageReport, Staged, stage},
+    stage::{StageReport, Staged, is_subvolume, stage},
     strategy::{OverlayMount, OverlayOptions, mount_overlay},
     tree::scan::{Descend, EntryKind, Folder, ScanOptions, Scanned, Visitor, scan_tree},
 };

@@ -1,10 +1,10 @@
 //! Removing: out of sight at once, deleted later.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, AtFlags, FileType};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -15,9 +15,9 @@ use crate::tree::delete::{Deletion, delete};
 use crate::tree::lock::Purpose;
 use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
-use crate::tree::sweep::{delete_protected, sweep};
+use crate::tree::sweep::delete_protected;
 use crate::tree::trash::{self, GITIGNORE};
-use crate::{Cancel, Progress};
+use crate::{Cancel, Progress, tree};
 
 /// Removes whatever is at `path`.
 ///
@@ -134,6 +134,23 @@ fn refused_rename(error: &Error) -> bool {
     [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOSPC, Errno::DQUOT].iter().any(|errno| error.is_errno(*errno))
 }
 
+/// Deletes what killed clones of this user have left in the directory `parent`, and says what that was. Trash stays, for [`reap`].
+pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = match crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty()) {
+        Ok(directory) => directory,
+        Err(Errno::NOENT) => return Ok(Vec::new()),
+        Err(errno) => return Err(Error::io("open directory", parent, errno)),
+    };
+    let (progress, cancel) = (Progress::default(), Cancel::default());
+    let deletion = Deletion { threads: thread_count(None), progress: &progress, cancel: &cancel, last: None };
+    let swept = tree::sweep::sweep(directory.as_fd(), parent, Purpose::Staging, &deletion)?;
+    match swept.failure {
+        Some(error) => Err(error),
+        None => Ok(swept.removed),
+    }
+}
+
 /// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.
 ///
 /// `background`: also gives this **process** the lowest priority. Only for a process that does nothing else.
@@ -147,7 +164,7 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
     // process may have been killed, and not be gone yet.
     let waits: &[u64] = if background == Background::Yes { &[50, 100, 200, 400, 800, 1600, 3200] } else { &[] };
     for wait_ms in waits.iter().map(Some).chain([None]) {
-        let swept = sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
+        let swept = tree::sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
         report.deleted += swept.deleted_entries;
         report.failure = swept.failure;
         let Some(wait_ms) = wait_ms else { break };

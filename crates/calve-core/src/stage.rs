@@ -291,6 +291,14 @@ impl<'p> Staged<'p> {
     }
 }
 
+/// Whether a directory is a btrfs subvolume.
+pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
+    let failed = |errno| Error::io("open directory", path, errno);
+    let directory = sys::open_at(rustix::fs::CWD, path, BELOW, Mode::empty()).map_err(failed)?;
+    let stat = rustix::fs::fstat(&directory).map_err(failed)?;
+    sys::is_subvolume(directory.as_fd(), &stat).map_err(failed)
+}
+
 const BELOW: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The names of a relative path: those of the directories, and the last. `None` unless all of them are plain names.

@@ -47,12 +47,51 @@ pub enum Error {
         /// What is wrong there.
         reason: String,
     },
+    /// What was asked for makes no sense here, or would do harm. Nothing was made.
+    #[error("{reason}")]
+    Refused {
+        /// Why, in lower case and without a full stop.
+        reason: String,
+        /// What to do next.
+        hint: String,
+    },
+    /// The caller cancelled. Nothing is left behind.
+    #[error("interrupted")]
+    Interrupted,
     /// A file or directory could not be worked on.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The clone engine refused or failed.
     #[error(transparent)]
-    Clone(#[from] calve_core::Error),
+    Clone(calve_core::Error),
+}
+
+impl From<calve_core::Error> for Error {
+    fn from(error: calve_core::Error) -> Error {
+        match error {
+            calve_core::Error::Interrupted => Error::Interrupted,
+            other => Error::Clone(other),
+        }
+    }
+}
+
+impl Error {
+    pub(crate) fn refused(reason: impl Into<String>, hint: impl Into<String>) -> Error {
+        Error::Refused { reason: reason.into(), hint: hint.into() }
+    }
+
+    /// What the user can do next, as one sentence without a full stop.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Error::Start { .. } => "install git, and see that it is in PATH".into(),
+            Error::Git { .. } => "that is git's own message; run the same git command there to look into it".into(),
+            Error::Config { .. } => "docs/worktrees.md lists what the file may have".into(),
+            Error::Refused { hint, .. } => hint.clone(),
+            Error::Io(_) => "see that the place exists, has room, and may be written to, then try again".into(),
+            Error::Clone(error) => return error.hint(),
+            Error::Interrupted => return None,
+        })
+    }
 }
 
 fn spoken(arguments: &[OsString]) -> String {

@@ -1,6 +1,7 @@
 //! Running the `git` program.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -32,12 +33,19 @@ pub(crate) const OF_ONE_REPOSITORY: &[&str] = &[
 #[derive(Clone, Debug)]
 pub struct Git {
     directory: PathBuf,
+    environment: Vec<(&'static str, OsString)>,
 }
 
 impl Git {
     /// git as if started in `directory`.
     pub fn at(directory: impl Into<PathBuf>) -> Git {
-        Git { directory: directory.into() }
+        Git { directory: directory.into(), environment: Vec::new() }
+    }
+
+    /// The same with one more variable in git's environment.
+    pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Git {
+        self.environment.push((name, value.into()));
+        self
     }
 
     /// The directory that git is started in.
@@ -53,6 +61,9 @@ impl Git {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
+        for (name, value) in &self.environment {
+            command.env(name, value);
+        }
         command
     }
 
@@ -62,9 +73,30 @@ impl Git {
         run.map_err(|source| Error::Start { program: "git", directory: self.directory.clone(), source })
     }
 
+    /// What git prints when it is given `input`; an exit code other than 0 is an error with what it said.
+    pub fn fed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
+        let start = |source| Error::Start { program: "git", directory: self.directory.clone(), source };
+        let mut command = self.command();
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(start)?;
+        let stdin = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Should git end early, its exit code and message say why.
+                let _ = stdin.map(|mut stdin| stdin.write_all(input));
+            });
+            child.wait_with_output()
+        });
+        self.judged(arguments, output.map_err(start)?)
+    }
+
     /// What git prints; an exit code other than 0 is an error with what it said.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>> {
         let output = self.output(arguments)?;
+        self.judged(arguments, output)
+    }
+
+    fn judged<A: AsRef<OsStr>>(&self, arguments: &[A], output: Output) -> Result<Vec<u8>> {
         if output.status.success() {
             return Ok(output.stdout);
         }

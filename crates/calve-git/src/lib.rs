@@ -10,6 +10,7 @@ pub mod escape;
 mod git;
 pub mod hooks;
 pub mod remote;
+pub mod worktree;
 
 pub use config::{Config, Hooks, Secrets};
 pub use error::{Error, Result};

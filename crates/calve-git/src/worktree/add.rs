@@ -1,0 +1,345 @@
+//! The plot of `calve worktree add`.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use calve_core::{CloneOptions, CloneReport, Staged, Unreadable, stage};
+
+use super::carry::Left;
+use super::donors::Dependency;
+use super::index::Index;
+use super::place;
+use super::register::{Entry, sweep};
+use super::status::Status;
+use super::survey::{Request, Survey, rules_below, selection, survey};
+use super::tracked::Tracked;
+use crate::error::{Error, Result};
+use crate::git::Git;
+
+/// Whether entries that git ignores are carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ignored {
+    /// All of them, as far as the project's configuration goes along.
+    #[default]
+    Carry,
+    /// None.
+    Leave,
+}
+
+/// Whether uncommitted changes and untracked files are carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Changes {
+    /// The new worktree has what was committed.
+    #[default]
+    Leave,
+    /// It has them too, as changes that are not staged.
+    Carry,
+}
+
+/// Whether a pull request's commit is treated like one's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Trust {
+    /// It gets no secrets, and no hook runs.
+    #[default]
+    No,
+    /// It does.
+    Yes,
+}
+
+/// A worktree to be made.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct AddOptions {
+    /// A directory in the repository.
+    pub start: PathBuf,
+    /// The branch to check out, or to make; `origin/x`; `pr/123`; a commit when detached.
+    pub branch: String,
+    /// What a new branch begins at; by default HEAD.
+    pub base: Option<String>,
+    /// The worktree to take files from: its branch, path or name; by default the one that `start` is in.
+    pub from: Option<PathBuf>,
+    /// Where to, relative to `start`; by default the place that the configuration gives the branch.
+    pub path: Option<PathBuf>,
+    /// Check out the commit, and no branch.
+    pub is_detached: bool,
+    /// What git ignores.
+    pub ignored: Ignored,
+    /// What is not committed.
+    pub changes: Changes,
+    /// Pull requests.
+    pub trust: Trust,
+    /// How the engine works: threads, progress, cancelling, the numbers measured for the place.
+    pub clone: CloneOptions,
+}
+
+/// What came of git's `post-checkout` hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HookRun {
+    /// Its exit code; none when a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed, both streams.
+    pub output: Vec<u8>,
+}
+
+/// A worktree that was made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Added {
+    /// Absolute.
+    pub path: PathBuf,
+    /// None when HEAD is detached.
+    pub branch: Option<String>,
+    /// Whether the branch was made for it.
+    pub is_new_branch: bool,
+    /// What the new branch follows.
+    pub upstream: Option<String>,
+    /// The commit.
+    pub head: String,
+    /// The worktree that the files came from.
+    pub donor: PathBuf,
+    /// The number of the pull request.
+    pub pull_request: Option<u64>,
+    /// What the engine did for the donor's part.
+    pub clone: CloneReport,
+    /// Tracked files that were cloned.
+    pub tracked_cloned: u64,
+    /// Tracked files that git wrote.
+    pub tracked_written: u64,
+    /// What was carried of what git ignores (and with [`Changes::Carry`] of what is untracked).
+    pub carried: Vec<PathBuf>,
+    /// What was not, and why.
+    pub left: Vec<Left>,
+    /// Where directories of dependencies came from.
+    pub dependencies: Vec<Dependency>,
+    /// git's own hook, when there is one.
+    pub post_checkout: Option<HookRun>,
+    /// What else should be known.
+    pub warnings: Vec<String>,
+    /// There is trash beside the worktree: work for [`calve_core::reap`].
+    pub trash_waits: bool,
+    /// From the call to its return.
+    pub elapsed: Duration,
+}
+
+/// What [`add`] would do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Planned {
+    /// Where to.
+    pub path: PathBuf,
+    /// None when HEAD is detached.
+    pub branch: Option<String>,
+    /// Whether the branch would be made.
+    pub is_new_branch: bool,
+    /// The commit.
+    pub head: String,
+    /// The worktree that the files would come from.
+    pub donor: PathBuf,
+    /// Tracked files that would be cloned, or written by git where it converts them.
+    pub tracked_same: u64,
+    /// Tracked files that git would write.
+    pub tracked_other: u64,
+    /// What would be carried.
+    pub carried: Vec<PathBuf>,
+    /// Those of them that look like secrets.
+    pub secrets: Vec<PathBuf>,
+    /// What would stay.
+    pub left: Vec<Left>,
+    /// Where directories of dependencies would come from.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// Makes a worktree. It is absent or complete at any time, whatever happens to this process, and git does not list it before it is
+/// complete.
+pub fn add(options: &AddOptions) -> Result<Added> {
+    let started = Instant::now();
+    let mut request = Request::new(options)?;
+    sweep(&request.repository)?;
+    let parent = request.path.parent().unwrap_or(Path::new("/"));
+    fs_err::create_dir_all(parent)?;
+    request.path = place::absolute(&request.path)?;
+
+    let mut entry = Entry::begin(&request.repository, &request.path, &request.target)?;
+    let (index_path, oid) = (entry.index(), request.target.oid.clone());
+    // No files are there yet; these commands look at none.
+    let git = entry.git(&request.donor).with("GIT_INDEX_FILE", &index_path);
+    let hash_bytes = request.repository.hash_bytes();
+    let index = || {
+        git.run(&[&PLAIN[..], &["read-tree", &oid]].concat())?;
+        Index::read(&index_path, hash_bytes)
+    };
+    let survey = survey(&request, options, index, Some(&git))?;
+    let (built, report) = stage(&request.path, &options.clone, |staged| {
+        let built = build(staged, &request, options, &entry, survey)?;
+        entry.seal(&request.repository, &request.target, &staged.path())?;
+        Ok::<_, Error>(built)
+    })?;
+    entry.show()?;
+    // Here the copy is audited for what points back into the donor: it has its final path, and nothing has run in it yet.
+    let post_checkout = match (request.target.pull_request, options.trust) {
+        (Some(_), Trust::No) => None,
+        _ => post_checkout(&request.path, &request.target.oid)?,
+    };
+    let mut warnings = built.warnings;
+    warnings.extend(report.warnings.into_iter().map(|warning| warning.message));
+    if request.target.pull_request.is_some() {
+        let reference = format!("refs/calve/pull/{}", request.target.pull_request.unwrap_or_default());
+        request.repository.git().output(&["update-ref", "-d", &reference])?;
+    }
+    Ok(Added {
+        path: request.path,
+        branch: request.target.branch,
+        is_new_branch: request.target.is_new,
+        upstream: request.target.upstream,
+        head: request.target.oid,
+        donor: request.donor,
+        pull_request: request.target.pull_request,
+        clone: built.clone,
+        tracked_cloned: built.tracked.0,
+        tracked_written: built.tracked.1,
+        carried: built.carried,
+        left: built.left,
+        dependencies: built.dependencies,
+        post_checkout,
+        warnings,
+        trash_waits: report.trash_waits,
+        elapsed: started.elapsed(),
+    })
+}
+
+/// Settings under which git writes an index that is all in one file, and starts no daemon for a place that will be renamed.
+const PLAIN: [&str; 4] = ["-c", "core.splitIndex=false", "-c", "core.fsmonitor=false"];
+
+struct Built {
+    clone: CloneReport,
+    tracked: (u64, u64),
+    carried: Vec<PathBuf>,
+    left: Vec<Left>,
+    dependencies: Vec<Dependency>,
+    warnings: Vec<String>,
+}
+
+/// Fills the staged tree.
+fn build(
+    staged: &mut Staged<'_>,
+    request: &Request,
+    options: &AddOptions,
+    entry: &Entry,
+    survey: Survey,
+) -> Result<Built> {
+    let Survey { tracked, plan, rules, roots, mut left, dependencies, may_show, mut warnings } = survey;
+    let mut clone = options.clone.clone();
+    clone.select = Some(selection(&plan));
+    clone.unreadable = Unreadable::Skip;
+    let mut report = staged.clone_root(&request.donor, &clone)?;
+    take_skipped(&mut report, Path::new(""), &mut left);
+    for dependency in dependencies.iter().filter(|dependency| dependency.from != request.donor) {
+        clone.select = Some(rules_below(&rules, &dependency.path));
+        let from = dependency.from.join(&dependency.path);
+        let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
+        take_skipped(&mut part, &dependency.path, &mut left);
+        warnings.extend(part.warnings.into_iter().map(|warning| warning.message));
+    }
+    for pointer in plan.pointers() {
+        // A `.git` file of a worktree: what is beside it is that worktree.
+        if is_worktree(&request.donor.join(&pointer))
+            && let Some(directory) = pointer.parent()
+        {
+            staged.remove(directory)?;
+            left.push(Left { path: directory.to_path_buf(), reason: super::rules::NESTED_WORKTREE });
+        }
+    }
+    warnings.extend(report.warnings.iter().map(|warning| warning.message.clone()));
+    let files = staged.path();
+    let git = entry.git(&files);
+    let threads = options.clone.threads.map_or(2, std::num::NonZeroUsize::get);
+    let tracked = settle(tracked, &git, &files, entry, threads)?;
+    if may_show {
+        remove_shown(staged, &git, &mut left)?;
+    }
+    let mut carried: Vec<PathBuf> = roots.into_iter().map(|root| root.path).collect();
+    carried.extend(dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone()));
+    carried.sort();
+    carried.retain(|path| !left.iter().any(|left| left.path == *path));
+    left.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Built { clone: report, tracked, carried, left, dependencies, warnings })
+}
+
+fn settle(tracked: Tracked, git: &Git, files: &Path, entry: &Entry, threads: usize) -> Result<(u64, u64)> {
+    tracked.settle(git, files, &entry.index(), threads)
+}
+
+fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<Left>) {
+    left.extend(report.skipped.drain(..).map(|skipped| Left { path: at.join(skipped.path), reason: skipped.reason }));
+}
+
+/// Whether a `.git` file points to a worktree's entry, rather than a submodule's.
+fn is_worktree(pointer: &Path) -> bool {
+    fs_err::read(pointer).is_ok_and(|text| {
+        text.starts_with(b"gitdir: ") && text.windows(b"/worktrees/".len()).any(|window| window == b"/worktrees/")
+    })
+}
+
+/// What the new commit's rules do not ignore would be in the way: `git status` is to be clean.
+fn remove_shown(staged: &Staged<'_>, git: &Git, left: &mut Vec<Left>) -> Result<()> {
+    for found in Status::of(git)?.untracked {
+        let path = super::repository::path_of(&found.path);
+        staged.remove(&path)?;
+        left.push(Left { path, reason: "not ignored in the new worktree" });
+    }
+    Ok(())
+}
+
+/// Runs git's own hook as `git worktree add` does: in the new worktree, with the null commit, the new one, and 1.
+fn post_checkout(worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
+    let git = Git::at(worktree);
+    let hook = worktree.join(PathBuf::from(git.line(&["rev-parse", "--git-path", "hooks/post-checkout"])?));
+    let is_executable = |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
+    if !fs_err::metadata(&hook).is_ok_and(is_executable) {
+        return Ok(None);
+    }
+    let from_nothing = "0".repeat(oid.len());
+    let mut command = Command::new(&hook);
+    command.args([from_nothing.as_str(), oid, "1"]).current_dir(worktree).stdin(Stdio::null());
+    for (name, value) in git.command().get_envs() {
+        if value.is_none() {
+            command.env_remove(name);
+        }
+    }
+    let run = command.output().map_err(|source| Error::Start {
+        program: "the hook post-checkout",
+        directory: worktree.to_path_buf(),
+        source,
+    })?;
+    Ok(Some(HookRun { code: run.status.code(), output: [run.stdout, run.stderr].concat() }))
+}
+
+/// What [`add`] would do. Makes nothing, but for what fetching a pull request makes.
+pub fn plan(options: &AddOptions) -> Result<Planned> {
+    let request = Request::new(options)?;
+    let git = request.repository.git();
+    let oid = request.target.oid.clone();
+    let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &oid])?));
+    let survey = survey(&request, options, index, None)?;
+    let (tracked_same, tracked_other) = survey.tracked.counts();
+    let foreign = survey.dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone());
+    let mut carried: Vec<PathBuf> = survey.roots.iter().map(|root| root.path.clone()).chain(foreign).collect();
+    carried.sort();
+    let is_secret = |root: &&super::carry::Root| super::rules::is_secret(&root.path, root.is_directory);
+    Ok(Planned {
+        secrets: survey.roots.iter().filter(is_secret).map(|root| root.path.clone()).collect(),
+        path: request.path,
+        branch: request.target.branch,
+        is_new_branch: request.target.is_new,
+        head: request.target.oid,
+        donor: request.donor,
+        tracked_same,
+        tracked_other,
+        carried,
+        left: survey.left,
+        dependencies: survey.dependencies,
+    })
+}

@@ -1,0 +1,115 @@
+//! `calve worktree convert`: the main worktree becomes a btrfs subvolume, so that cloning it is a snapshot.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::{CloneOptions, Existing, Requirement, Shown, Trashed, Verify, stage};
+
+use super::index::Index;
+use super::repository::Repository;
+use crate::error::{Error, Result};
+use crate::git::Git;
+
+/// A worktree that is a subvolume now.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Converted {
+    /// Where it is.
+    pub path: PathBuf,
+    /// It was one before; nothing was done.
+    pub was_one: bool,
+    /// Where the old directory waits for [`calve_core::reap`].
+    pub trashed: Option<Trashed>,
+    /// From the call to its return.
+    pub elapsed: Duration,
+}
+
+/// Clones the worktree that `start` is in into a new subvolume, compares the two, and exchanges them in one step.
+///
+/// Refused while a process is inside: it would go on in the old directory.
+pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
+    let started = Instant::now();
+    let repository = Repository::open(start)?;
+    let path = repository.here.clone().ok_or_else(|| {
+        Error::refused("there is no worktree here to convert", "run it inside the worktree, or name its path")
+    })?;
+    let done = |was_one, trashed| Converted { path: path.clone(), was_one, trashed, elapsed: started.elapsed() };
+    if calve_core::is_subvolume(&path)? {
+        return Ok(done(true, None));
+    }
+    check_idle(&path)?;
+    let mut staging = options.clone();
+    staging.existing = Existing::Replace;
+    let ((), report) = stage(&path, &staging, |staged| {
+        if !staged.make_root()? {
+            return Err(Error::refused(
+                format!("`{}` is not on btrfs, and only btrfs has subvolumes", Shown(&path)),
+                "`calve worktree add` clones it file by file, which needs no conversion",
+            ));
+        }
+        let mut clone = options.clone();
+        clone.verify = Verify::Contents;
+        clone.require.push(Requirement::Stable);
+        staged.clone_root(&path, &clone)?;
+        restat(&repository, &path, &staged.path())?;
+        check_idle(&path)
+    })?;
+    Ok(done(false, report.trashed))
+}
+
+/// The files have new inodes. The index is told, so that git need not read them all.
+fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
+    let relative = PathBuf::from(Git::at(old).line(&["rev-parse", "--git-path", "index"])?);
+    // A linked worktree's index is elsewhere, and is not cloned: git refreshes it by itself.
+    let Ok(inside) = old.join(relative).strip_prefix(old).map(Path::to_path_buf) else { return Ok(()) };
+    let at = new.join(inside);
+    if fs_err::symlink_metadata(&at).is_err() {
+        return Ok(());
+    }
+    let mut index = Index::read(&at, repository.hash_bytes())?;
+    for entry in 0..index.entries.len() {
+        let file = super::repository::path_of(&index.entries[entry].path);
+        if let Ok(stat) = rustix::fs::lstat(&new.join(file))
+            && index.entries[entry].is_of(&stat)
+        {
+            index.set_stat(entry, &stat);
+        }
+    }
+    if let Some(bytes) = index.into_bytes() {
+        let staged = at.with_extension("calve");
+        fs_err::write(&staged, bytes)?;
+        fs_err::rename(&staged, &at)?;
+    }
+    Ok(())
+}
+
+/// Processes whose working directory, root, program or an open file is inside. Those of other users cannot be seen without
+/// privilege.
+fn check_idle(path: &Path) -> Result<()> {
+    let me = std::process::id().to_string();
+    let Ok(processes) = fs_err::read_dir("/proc") else { return Ok(()) };
+    for process in processes.flatten() {
+        let name = process.file_name().to_string_lossy().into_owned();
+        if name == me || !name.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        if let Some(what) = inside(&process.path(), path) {
+            let command = fs_err::read_to_string(process.path().join("comm")).unwrap_or_default();
+            return Err(Error::refused(
+                format!("the process {name} ({}) is inside: `{}`", Shown(command.trim()), Shown(&what)),
+                "leave the directory with it, or end it: it would go on in the old directory",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
+    let links = ["cwd", "root", "exe"].map(|name| process.join(name));
+    let open = fs_err::read_dir(process.join("fd")).ok().into_iter().flatten().flatten().map(|entry| entry.path());
+    links
+        .into_iter()
+        .chain(open)
+        .filter_map(|link| fs_err::read_link(link).ok())
+        .find(|target| target.starts_with(path))
+}

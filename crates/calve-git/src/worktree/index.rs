@@ -1,0 +1,280 @@
+//! git's index file: read as gitformat-index(5) has it, and given new stat data in place.
+//!
+//! `git read-tree` writes an index without stat data, with which the first `git status` would read every file. Filling in the
+//! forty bytes of each entry changes nothing else: lengths, order and extensions stay as git wrote them.
+
+use std::path::Path;
+
+use rustix::fs::Stat;
+
+use crate::error::{Error, Result};
+
+const FIXED_BYTES: usize = 40;
+const ASSUME_UNCHANGED: u16 = 0x8000;
+const EXTENDED: u16 = 0x4000;
+const SKIP_WORKTREE: u16 = 0x4000;
+const INTENT_TO_ADD: u16 = 0x2000;
+
+pub(crate) const SYMLINK: u32 = 0o120_000;
+pub(crate) const GITLINK: u32 = 0o160_000;
+
+/// An index file in memory.
+pub(crate) struct Index {
+    bytes: Vec<u8>,
+    hash_bytes: usize,
+    pub(crate) entries: Vec<Entry>,
+    /// Entries are in another file (`core.splitIndex`), or stand for directories (a sparse index).
+    pub(crate) is_partial: bool,
+}
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    at: usize,
+    pub(crate) path: Vec<u8>,
+    pub(crate) mode: u32,
+    /// 0, unless a merge is not finished.
+    pub(crate) stage: u8,
+    /// git is told not to look at the file, or there is no content yet.
+    pub(crate) is_special: bool,
+    pub(crate) oid: Vec<u8>,
+    pub(crate) mtime: (u32, u32),
+    pub(crate) size: u32,
+}
+
+impl Entry {
+    /// The object's name in hexadecimal digits.
+    pub(crate) fn hex(&self) -> String {
+        hex(&self.oid)
+    }
+
+    /// Whether a file of these attributes is the one that git looked at when it wrote the entry.
+    pub(crate) fn is_of(&self, stat: &Stat) -> bool {
+        let (seconds, nanoseconds) = mtime(stat);
+        self.mtime.0 == seconds && (self.mtime.1 == 0 || self.mtime.1 == nanoseconds) && self.size == size(stat)
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Index {
+    /// Reads an index file. `hash_bytes`: 20 with SHA-1, 32 with SHA-256.
+    pub(crate) fn read(path: &Path, hash_bytes: usize) -> Result<Index> {
+        let bytes = fs_err::read(path)?;
+        Self::parse(bytes, hash_bytes).ok_or_else(|| {
+            Error::refused(
+                format!("`{}` is no index file that this version understands", calve_core::Shown(path)),
+                "run `git status` there; git says what is wrong with it",
+            )
+        })
+    }
+
+    /// The entries that `git ls-tree -r -z` prints, of which nothing is known but what the commit has.
+    pub(crate) fn listed(said: &[u8]) -> Index {
+        let entries = said.split(|&byte| byte == 0).filter_map(|line| {
+            let tab = line.iter().position(|&byte| byte == b'\t')?;
+            let text = std::str::from_utf8(&line[..tab]).ok()?;
+            let (mode, oid) = (text.split(' ').next()?, text.split(' ').nth(2)?);
+            let digits = |at: usize| u8::from_str_radix(oid.get(at..at + 2)?, 16).ok();
+            Some(Entry {
+                at: 0,
+                path: line[tab + 1..].to_vec(),
+                mode: u32::from_str_radix(mode, 8).ok()?,
+                stage: 0,
+                is_special: false,
+                oid: (0..oid.len()).step_by(2).map(digits).collect::<Option<_>>()?,
+                mtime: (0, 0),
+                size: 0,
+            })
+        });
+        Index { bytes: Vec::new(), hash_bytes: 0, entries: entries.collect(), is_partial: false }
+    }
+
+    pub(crate) fn parse(bytes: Vec<u8>, hash_bytes: usize) -> Option<Index> {
+        let end = bytes.len().checked_sub(hash_bytes)?;
+        let body = bytes.get(..end)?;
+        if body.get(..4)? != b"DIRC" {
+            return None;
+        }
+        let version = number(body, 4)?;
+        let count = number(body, 8)? as usize;
+        if !(2..=4).contains(&version) {
+            return None;
+        }
+        let mut entries = Vec::with_capacity(count.min(1 << 20));
+        let mut at = 12;
+        for _ in 0..count {
+            let before: &[u8] = entries.last().map_or(&[], |last: &Entry| &last.path);
+            let (entry, next) = entry(body, at, version, hash_bytes, before)?;
+            entries.push(entry);
+            at = next;
+        }
+        let mut is_partial = false;
+        while at < end {
+            let signature = body.get(at..at + 4)?;
+            is_partial |= signature == b"link" || signature == b"sdir";
+            at = at.checked_add(8)?.checked_add(number(body, at + 4)? as usize)?;
+        }
+        Some(Index { bytes, hash_bytes, entries, is_partial })
+    }
+
+    /// Writes down what a file is like now, so that git need not read it to know that it is unchanged.
+    pub(crate) fn set_stat(&mut self, entry: usize, stat: &Stat) {
+        let at = self.entries[entry].at;
+        let (seconds, nanoseconds) = mtime(stat);
+        let fields = [
+            (0, low(stat.st_ctime)),
+            (4, low(stat.st_ctime_nsec)),
+            (8, seconds),
+            (12, nanoseconds),
+            (16, low(stat.st_dev)),
+            (20, low(stat.st_ino)),
+            (28, stat.st_uid),
+            (32, stat.st_gid),
+            (36, size(stat)),
+        ];
+        for (offset, value) in fields {
+            self.bytes[at + offset..at + offset + 4].copy_from_slice(&value.to_be_bytes());
+        }
+    }
+
+    /// The file as it is to be written, or `None` where its checksum is not SHA-1.
+    pub(crate) fn into_bytes(mut self) -> Option<Vec<u8>> {
+        let end = self.bytes.len() - self.hash_bytes;
+        if self.hash_bytes != 20 {
+            return None;
+        }
+        // All zero: the repository has checksums turned off (`index.skipHash`).
+        if self.bytes[end..].iter().any(|&byte| byte != 0) {
+            let sum = sha1_smol::Sha1::from(&self.bytes[..end]).digest().bytes();
+            self.bytes[end..].copy_from_slice(&sum);
+        }
+        Some(self.bytes)
+    }
+}
+
+fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8]) -> Option<(Entry, usize)> {
+    let flags_at = at + FIXED_BYTES + hash_bytes;
+    let flags = short(body, flags_at)?;
+    let is_extended = version >= 3 && flags & EXTENDED != 0;
+    let more = if is_extended { short(body, flags_at + 2)? } else { 0 };
+    let mut path_at = flags_at + if is_extended { 4 } else { 2 };
+    let mut path = Vec::new();
+    if version == 4 {
+        let (stripped, next) = variable(body, path_at)?;
+        path.extend_from_slice(before.get(..before.len().checked_sub(stripped)?)?);
+        path_at = next;
+    }
+    let rest = body.get(path_at..)?;
+    let length = rest.iter().position(|&byte| byte == 0)?;
+    path.extend_from_slice(&rest[..length]);
+    let end = path_at + length;
+    // Up to version 3 entries end in one to eight NULs, so that their length is a multiple of eight.
+    let next = if version == 4 { end + 1 } else { at + ((end - at) / 8 + 1) * 8 };
+    let entry = Entry {
+        at,
+        path,
+        mode: number(body, at + 24)?,
+        stage: ((flags >> 12) & 3) as u8,
+        is_special: flags & ASSUME_UNCHANGED != 0 || more & (SKIP_WORKTREE | INTENT_TO_ADD) != 0,
+        oid: body.get(at + FIXED_BYTES..flags_at)?.to_vec(),
+        mtime: (number(body, at + 8)?, number(body, at + 12)?),
+        size: number(body, at + 36)?,
+    };
+    Some((entry, next))
+}
+
+/// git's variable-length numbers: seven bits at a time, the highest first, each continuation adding one.
+fn variable(body: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    let mut byte = *body.get(at)?;
+    let mut value = usize::from(byte & 0x7f);
+    while byte & 0x80 != 0 {
+        at += 1;
+        byte = *body.get(at)?;
+        value = value.checked_add(1)?.checked_mul(128)? + usize::from(byte & 0x7f);
+    }
+    Some((value, at + 1))
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+fn short(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
+}
+
+/// The index keeps the low 32 bits of everything.
+#[allow(clippy::cast_possible_truncation, reason = "as git does")]
+fn low(value: impl TryInto<i128>) -> u32 {
+    value.try_into().map_or(0, |value: i128| value as u32)
+}
+
+fn mtime(stat: &Stat) -> (u32, u32) {
+    (low(stat.st_mtime), low(stat.st_mtime_nsec))
+}
+
+fn size(stat: &Stat) -> u32 {
+    low(stat.st_size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Git;
+
+    /// A repository whose paths share beginnings, which version 4 makes use of.
+    fn repository() -> (tempfile::TempDir, Git) {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::at(folder.path());
+        git.run(&["init", "-q"]).unwrap();
+        for at in 0..40 {
+            fs_err::create_dir_all(folder.path().join(format!("some/long/folder{}", at % 3))).unwrap();
+            fs_err::write(folder.path().join(format!("some/long/folder{}/file-{at}", at % 3)), at.to_string()).unwrap();
+        }
+        git.run(&["add", "."]).unwrap();
+        (folder, git)
+    }
+
+    #[test]
+    fn every_version_is_read_and_rewritten_as_git_wrote_it() {
+        let (folder, git) = repository();
+        let path = folder.path().join(".git/index");
+        let listed = git.run(&["ls-files", "-s", "-z"]).unwrap();
+        for version in ["2", "3", "4"] {
+            git.run(&["update-index", "--index-version", version]).unwrap();
+            if version == "3" {
+                git.run(&["update-index", "--skip-worktree", "some/long/folder0/file-0"]).unwrap();
+            }
+            let before = fs_err::read(&path).unwrap();
+            let mut index = Index::read(&path, 20).unwrap();
+            let mut ours = Vec::new();
+            for entry in &index.entries {
+                ours.extend(format!("{:o} {} {}\t", entry.mode, entry.hex(), entry.stage).bytes());
+                ours.extend(&entry.path);
+                ours.push(0);
+            }
+            assert!(ours == listed, "version {version}");
+            assert_eq!(index.entries.iter().filter(|entry| entry.is_special).count(), usize::from(version != "2"));
+            for at in 0..index.entries.len() {
+                let file = folder.path().join(String::from_utf8(index.entries[at].path.clone()).unwrap());
+                let stat = rustix::fs::lstat(&file).unwrap();
+                assert!(index.entries[at].is_of(&stat));
+                index.set_stat(at, &stat);
+            }
+            assert!(index.into_bytes().unwrap() == before, "version {version}: git wrote something else");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_refused_and_never_panics() {
+        let (folder, _git) = repository();
+        let whole = fs_err::read(folder.path().join(".git/index")).unwrap();
+        for length in 0..whole.len() - 21 {
+            let cut = Index::parse(whole[..length].to_vec(), 20);
+            assert!(cut.is_none_or(|index| index.entries.len() == 40), "{length}");
+        }
+    }
+}

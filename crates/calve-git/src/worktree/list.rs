@@ -1,0 +1,91 @@
+//! `calve worktree list`.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::register::{entries_by_worktree, sweep};
+use super::repository::{Repository, Worktree};
+use crate::error::Result;
+use crate::git::Git;
+
+/// A worktree, and how it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// What git says of it.
+    pub worktree: Worktree,
+    /// Whether it is the one that was asked from.
+    pub is_here: bool,
+    /// Whether something in it is not committed; none where that cannot be told.
+    pub is_dirty: Option<bool>,
+    /// Commits that it has and `compared_with` has not.
+    pub ahead: Option<u64>,
+    /// Commits that `compared_with` has and it has not.
+    pub behind: Option<u64>,
+    /// The branch's upstream, or else the main worktree's branch.
+    pub compared_with: Option<String>,
+    /// Since it was made; none for the main one.
+    pub age: Option<Duration>,
+}
+
+/// All worktrees of the repository that `start` is in.
+pub fn list(start: &Path) -> Result<Vec<Listed>> {
+    let repository = Repository::open(start)?;
+    sweep(&repository)?;
+    let entries = entries_by_worktree(&repository.common)?;
+    let main = repository.worktrees.first().and_then(|main| main.branch.clone());
+    // git looks at several worktrees at a time: each takes as long as a `git status`.
+    std::thread::scope(|scope| {
+        let all: Vec<_> = repository
+            .worktrees
+            .iter()
+            .map(|worktree| {
+                let (repository, entries, main) = (&repository, &entries, main.as_deref());
+                scope.spawn(move || {
+                    let made = entries
+                        .iter()
+                        .find(|(path, _)| *path == worktree.path)
+                        .and_then(|(_, entry)| fs_err::metadata(entry.join("commondir")).ok()?.modified().ok());
+                    look(repository, worktree, made, main)
+                })
+            })
+            .collect();
+        all.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+fn look(repository: &Repository, worktree: &Worktree, made: Option<SystemTime>, main: Option<&str>) -> Result<Listed> {
+    let mut listed = Listed {
+        worktree: worktree.clone(),
+        is_here: repository.here.as_ref() == Some(&worktree.path),
+        is_dirty: None,
+        ahead: None,
+        behind: None,
+        compared_with: None,
+        age: made.and_then(|made| made.elapsed().ok()),
+    };
+    if worktree.is_bare || worktree.is_gone {
+        return Ok(listed);
+    }
+    let git = Git::at(&worktree.path);
+    let output =
+        git.output(&["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"])?;
+    listed.is_dirty = output.status.success().then_some(!output.stdout.is_empty());
+    let Some(head) = &worktree.head else { return Ok(listed) };
+    let upstream = git.output(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", "@{upstream}"])?;
+    let upstream = String::from_utf8_lossy(&upstream.stdout).trim().to_owned();
+    let other = match main {
+        _ if !upstream.is_empty() => Some(upstream),
+        Some(main) if !worktree.is_main && worktree.branch.as_deref() != Some(main) => Some(main.to_owned()),
+        _ => None,
+    };
+    let Some(other) = other else { return Ok(listed) };
+    let range = format!("{head}...{other}");
+    let counted = git.output(&["rev-list", "--left-right", "--count", "--end-of-options", &range])?;
+    let text = String::from_utf8_lossy(&counted.stdout);
+    let mut numbers = text.split_whitespace().map(str::parse);
+    if let (Some(Ok(ahead)), Some(Ok(behind))) = (numbers.next(), numbers.next()) {
+        (listed.ahead, listed.behind, listed.compared_with) = (Some(ahead), Some(behind), Some(other));
+    }
+    Ok(listed)
+}

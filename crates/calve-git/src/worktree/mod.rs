@@ -1,0 +1,30 @@
+//! Linked worktrees that are complete: with what git ignores, by the clone engine.
+
+mod add;
+mod carry;
+mod conversion;
+mod convert;
+mod donors;
+mod index;
+mod list;
+mod patterns;
+mod place;
+mod plan;
+mod prune;
+mod register;
+mod remove;
+mod repository;
+mod rules;
+mod status;
+mod survey;
+mod target;
+mod tracked;
+
+pub use add::{AddOptions, Added, Changes, HookRun, Ignored, Planned, Trust, add, plan};
+pub use carry::Left;
+pub use convert::{Converted, convert};
+pub use donors::Dependency;
+pub use list::{Listed, list};
+pub use prune::{Pruned, prune};
+pub use remove::{BranchFate, RemoveWorktreeOptions, Removed, remove};
+pub use repository::Worktree;

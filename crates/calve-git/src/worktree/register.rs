@@ -1,0 +1,325 @@
+//! A worktree's entry in the repository: made out of git's sight, and shown in one step.
+//!
+//! git takes `worktrees/ID` for a worktree when there is a file `gitdir` in it, and removes it as broken when there is neither
+//! that nor a file `locked` (gitrepository-layout(5), git-worktree(1)). So an entry is made with `locked` and without `gitdir`. The
+//! worktree gets its name first and its `gitdir` after that. In between it is complete and works, and whoever runs git in it adds
+//! the file, for git does so by itself. Killed before that, nothing is listed, and nothing has the new name.
+//!
+//! As long as its maker lives, the file `calve` in the entry is under flock(2). It says what is being made, for whoever cleans up.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+use rustix::fs::{FlockOperation, flock};
+
+use super::repository::{Repository, path_of};
+use super::target::{Target, check_free};
+use super::{place, repository};
+use crate::error::{Error, Result};
+use crate::git::Git;
+
+const JOURNAL: &str = "calve";
+const LOCKED: &str = "locked";
+const GITDIR: &str = "gitdir";
+
+/// The right to change the list of worktrees. Held for moments.
+struct Turn(#[allow(dead_code, reason = "closing it ends the turn")] File);
+
+impl Turn {
+    fn take(common: &Path) -> Result<Turn> {
+        // The directory itself: a lock file would have to stay for ever.
+        let directory = File::from(fs_err::File::open(common)?);
+        flock(&directory, FlockOperation::LockExclusive).map_err(std::io::Error::from)?;
+        Ok(Turn(directory))
+    }
+}
+
+/// An entry that git does not show yet. Dropped, it is gone, and so is a branch that was made for it.
+pub(crate) struct Entry {
+    pub(crate) directory: PathBuf,
+    common: PathBuf,
+    worktree: PathBuf,
+    journal: Option<File>,
+    made_branch: Option<(String, String)>,
+}
+
+impl Entry {
+    /// Makes the entry of a worktree at `path`. The branch must be free, also of those who are still at it.
+    pub(crate) fn begin(repository: &Repository, path: &Path, target: &Target) -> Result<Entry> {
+        let common = &repository.common;
+        let _turn = Turn::take(common)?;
+        clean_up(common)?;
+        if let Some(branch) = &target.branch {
+            check_free(&repository::list(&repository.git())?, branch)?;
+            check_unclaimed(common, branch)?;
+        }
+        let all = common.join("worktrees");
+        fs_err::create_dir_all(&all)?;
+        let directory = new_directory(&all, &place::identifier(path))?;
+        let mut entry =
+            Entry { directory, common: common.clone(), worktree: path.to_path_buf(), journal: None, made_branch: None };
+        fs_err::write(entry.directory.join(LOCKED), "calve: being made\n")?;
+        let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
+        flock(journal.file(), FlockOperation::NonBlockingLockExclusive).map_err(std::io::Error::from)?;
+        journal.write_all(path.as_os_str().as_bytes())?;
+        journal.write_all(b"\n")?;
+        entry.journal = Some(File::from(journal));
+        fs_err::write(entry.directory.join("commondir"), "../..\n")?;
+        let head = match &target.branch {
+            Some(branch) => format!("ref: refs/heads/{branch}\n"),
+            None => format!("{}\n", target.oid),
+        };
+        fs_err::write(entry.directory.join("HEAD"), head)?;
+        entry.copy_settings(repository)?;
+        Ok(entry)
+    }
+
+    /// With `extensions.worktreeConfig` a new worktree gets the settings of the one it is made from, as with git, but for those
+    /// that are about where that one is.
+    fn copy_settings(&self, repository: &Repository) -> Result<()> {
+        if !repository.is_set("extensions.worktreeconfig") {
+            return Ok(());
+        }
+        let from = PathBuf::from(repository.git().line(&["rev-parse", "--git-path", "config.worktree"])?);
+        let to = self.directory.join("config.worktree");
+        match fs_err::read(repository.start.join(from)) {
+            Ok(settings) => fs_err::write(&to, settings)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        for name in ["core.worktree", "core.bare"] {
+            let arguments = [
+                OsStr::new("config"),
+                OsStr::new("--file"),
+                to.as_os_str(),
+                OsStr::new("--unset-all"),
+                OsStr::new(name),
+            ];
+            // It fails where there is no such setting.
+            repository.git().output(&arguments)?;
+        }
+        Ok(())
+    }
+
+    /// git on this entry with its files elsewhere for now.
+    pub(crate) fn git(&self, files: &Path) -> Git {
+        Git::at(files).with("GIT_DIR", &self.directory).with("GIT_WORK_TREE", files)
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.directory.join("index")
+    }
+
+    /// The last step before the worktree gets its name: its branch is made, and its `.git` points here.
+    pub(crate) fn seal(&mut self, repository: &Repository, target: &Target, files: &Path) -> Result<()> {
+        let _turn = Turn::take(&self.common)?;
+        if let Some(branch) = &target.branch {
+            check_free(&repository::list(&repository.git())?, branch)?;
+            if target.is_new {
+                self.note_branch(branch, &target.oid)?;
+                let git = repository.git();
+                match &target.upstream {
+                    Some(upstream) => git.run(&["branch", "--quiet", "--track", branch, upstream])?,
+                    None => git.run(&["branch", "--quiet", "--no-track", branch, &target.oid])?,
+                };
+                self.made_branch = Some((branch.clone(), target.oid.clone()));
+            }
+        }
+        let mut pointer = b"gitdir: ".to_vec();
+        pointer.extend_from_slice(self.directory.as_os_str().as_bytes());
+        pointer.push(b'\n');
+        let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(files.join(".git"))?;
+        file.write_all(&pointer)?;
+        Ok(())
+    }
+
+    fn note_branch(&mut self, branch: &str, oid: &str) -> Result<()> {
+        if let Some(journal) = &mut self.journal {
+            journal.write_all(format!("{branch}\n{oid}\n").as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The worktree has its name: git may show it.
+    pub(crate) fn show(mut self) -> Result<()> {
+        show(&self.directory, &self.worktree)?;
+        self.journal = None;
+        self.made_branch = None;
+        self.worktree = PathBuf::new();
+        Ok(())
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if self.worktree.as_os_str().is_empty() {
+            return;
+        }
+        if let Some((branch, oid)) = self.made_branch.take() {
+            let _ = delete_branch(&self.common, &branch, &oid);
+        }
+        let _ = remove(&self.directory);
+    }
+}
+
+fn show(directory: &Path, worktree: &Path) -> Result<()> {
+    let mut path = worktree.join(".git").into_os_string().into_encoded_bytes();
+    path.push(b'\n');
+    let staged = directory.join("gitdir.calve");
+    fs_err::write(&staged, path)?;
+    fs_err::rename(&staged, directory.join(GITDIR))?;
+    for name in [LOCKED, JOURNAL] {
+        match fs_err::remove_file(directory.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A name that nobody has; git, too, adds numbers.
+fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
+    let mut number = 0;
+    loop {
+        let name = if number == 0 { id.to_owned() } else { format!("{id}{number}") };
+        match fs_err::create_dir(all.join(&name)) {
+            Ok(()) => return Ok(all.join(name)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 10_000 => number += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Entries that are being made, or were, with whether their maker is gone.
+fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
+    let all = match fs_err::read_dir(common.join("worktrees")) {
+        Ok(all) => all,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut found = Vec::new();
+    for entry in all {
+        let directory = entry?.path();
+        let Ok(journal) = fs_err::File::open(directory.join(JOURNAL)) else { continue };
+        let journal = File::from(journal);
+        let is_dead = flock(&journal, FlockOperation::NonBlockingLockExclusive).is_ok();
+        found.push((directory, is_dead.then_some(journal)));
+    }
+    Ok(found)
+}
+
+fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
+    let head = format!("ref: refs/heads/{branch}");
+    for (directory, _) in unfinished(common)? {
+        if fs_err::read_to_string(directory.join("HEAD")).is_ok_and(|text| text.trim_end() == head) {
+            return Err(Error::refused(
+                format!("a worktree of the branch `{}` is being made by another calve", Shown(branch)),
+                "wait for it, or name another branch",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Finishes or removes what killed runs have left of entries. Says beside which places there may be more.
+fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
+    let mut places = Vec::new();
+    for (directory, journal) in unfinished(common)? {
+        if journal.is_none() {
+            continue;
+        }
+        let text = fs_err::read(directory.join(JOURNAL))?;
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let worktree = path_of(lines.next().unwrap_or_default());
+        let branch = lines.next().zip(lines.next()).filter(|(branch, oid)| !branch.is_empty() && !oid.is_empty());
+        if worktree.is_absolute() && points_to(&worktree, &directory) {
+            show(&directory, &worktree)?;
+        } else {
+            if let Some((branch, oid)) = branch {
+                delete_branch(common, &String::from_utf8_lossy(branch), &String::from_utf8_lossy(oid))?;
+            }
+            remove(&directory)?;
+        }
+        places.extend(worktree.parent().map(Path::to_path_buf));
+    }
+    places.sort();
+    places.dedup();
+    Ok(places)
+}
+
+/// [`clean_up`], and the staged trees of killed runs beside the places concerned.
+pub(crate) fn sweep(repository: &Repository) -> Result<Vec<PathBuf>> {
+    let places = {
+        let _turn = Turn::take(&repository.common)?;
+        clean_up(&repository.common)?
+    };
+    let mut removed = Vec::new();
+    for place in places {
+        removed.extend(calve_core::sweep(&place)?);
+    }
+    Ok(removed)
+}
+
+/// The entries that git lists, each with the root of its worktree.
+pub(crate) fn entries_by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let all = match fs_err::read_dir(common.join("worktrees")) {
+        Ok(all) => all,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut found = Vec::new();
+    for entry in all {
+        let directory = entry?.path();
+        let Ok(text) = fs_err::read(directory.join(GITDIR)) else { continue };
+        // Relative to the entry, where git is told to write it so.
+        let pointer = place::plain(&directory.join(path_of(text.trim_ascii_end())));
+        found.extend(pointer.parent().map(|worktree| (worktree.to_path_buf(), directory.clone())));
+    }
+    Ok(found)
+}
+
+fn points_to(worktree: &Path, directory: &Path) -> bool {
+    let Ok(pointer) = fs_err::read(worktree.join(".git")) else { return false };
+    pointer.strip_prefix(b"gitdir: ").is_some_and(|path| path_of(path.trim_ascii_end()) == directory)
+}
+
+/// Only as long as it is where it was made: somebody may have begun to use it.
+fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<()> {
+    let git = Git::at(common).with("GIT_DIR", common);
+    // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
+    git.output(&["update-ref", "-d", &format!("refs/heads/{branch}"), oid])?;
+    git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
+    Ok(())
+}
+
+/// Removes an entry. First git stops showing it; what says that it is unfinished goes last.
+pub(crate) fn remove(directory: &Path) -> Result<()> {
+    let gone = |result: std::io::Result<()>| match result {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::from(error)),
+        _ => Ok(()),
+    };
+    gone(fs_err::remove_file(directory.join(GITDIR)))?;
+    let all = match fs_err::read_dir(directory) {
+        Ok(all) => all,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for entry in all {
+        let entry = entry?;
+        if entry.file_name() == LOCKED || entry.file_name() == JOURNAL {
+            continue;
+        }
+        gone(if entry.file_type()?.is_dir() {
+            fs_err::remove_dir_all(entry.path())
+        } else {
+            fs_err::remove_file(entry.path())
+        })?;
+    }
+    gone(fs_err::remove_file(directory.join(LOCKED)))?;
+    gone(fs_err::remove_file(directory.join(JOURNAL)))?;
+    gone(fs_err::remove_dir(directory))
+}

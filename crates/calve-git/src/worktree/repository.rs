@@ -1,0 +1,250 @@
+//! A repository and its worktrees, as git tells of them.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+
+use crate::error::{Error, Result};
+use crate::git::Git;
+
+/// A worktree, as `git worktree list` has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Worktree {
+    /// Its root; for a bare repository, the repository.
+    pub path: PathBuf,
+    /// The commit; none when there is no commit yet.
+    pub head: Option<String>,
+    /// Its branch, without `refs/heads/`; none when HEAD is detached.
+    pub branch: Option<String>,
+    /// The first of the list: the one with the repository in it.
+    pub is_main: bool,
+    /// There is no worktree, just the repository.
+    pub is_bare: bool,
+    /// It is locked (`git worktree lock`), for this reason, which may be empty.
+    pub locked: Option<String>,
+    /// Its directory is gone.
+    pub is_gone: bool,
+}
+
+/// A repository that worktrees can be added to.
+#[derive(Debug)]
+pub(crate) struct Repository {
+    /// Where all worktrees' common files are.
+    pub(crate) common: PathBuf,
+    /// Where git was asked from: the root of a worktree, or whatever was given.
+    pub(crate) start: PathBuf,
+    /// The root of the worktree that git was asked from, if it was one.
+    pub(crate) here: Option<PathBuf>,
+    pub(crate) worktrees: Vec<Worktree>,
+    settings: HashMap<String, String>,
+}
+
+const NOT_HERE: &str = "run it inside a git repository that has a commit, or make one with `git init`";
+
+impl Repository {
+    /// The repository that `start` is in.
+    pub(crate) fn open(start: &Path) -> Result<Repository> {
+        let git = Git::at(start);
+        let common = match git.line(&["rev-parse", "--git-common-dir"]) {
+            Ok(common) => fs_err::canonicalize(start.join(common))?,
+            Err(Error::Git { said, .. }) => return Err(not_a_repository(start, &said)),
+            Err(other) => return Err(other),
+        };
+        let here = match git.output(&["rev-parse", "--show-toplevel"])? {
+            output if output.status.success() => Some(path_of(trimmed(&output.stdout))),
+            _ => None,
+        };
+        let settings = git.run(&["config", "-z", "--list"])?;
+        Ok(Repository {
+            worktrees: list(&git)?,
+            start: here.clone().unwrap_or_else(|| start.to_path_buf()),
+            settings: parse_settings(&settings),
+            common,
+            here,
+        })
+    }
+
+    /// git in the worktree (or the directory) that was asked from.
+    pub(crate) fn git(&self) -> Git {
+        Git::at(&self.start)
+    }
+
+    /// The last value of a setting; its name in lower case.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.setting(name)
+            .is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1" | ""))
+    }
+
+    /// Settings with such a beginning, and their values.
+    pub(crate) fn settings_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, &'s str)> {
+        let all =
+            self.settings.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())));
+        all
+    }
+
+    /// How many bytes the names of objects have.
+    pub(crate) fn hash_bytes(&self) -> usize {
+        match self.setting("extensions.objectformat") {
+            Some("sha256") => 32,
+            _ => 20,
+        }
+    }
+
+    /// What the project is called: the name of the main worktree's directory.
+    pub(crate) fn name(&self) -> String {
+        let main = self.worktrees.first().map_or(self.common.as_path(), |main| main.path.as_path());
+        let name = main.file_name().unwrap_or(OsStr::new("repository")).to_string_lossy().into_owned();
+        name.strip_suffix(".git").filter(|rest| !rest.is_empty()).map_or(name.clone(), str::to_owned)
+    }
+
+    /// The worktree that a user means: by its branch, its path, or the last name of its path.
+    pub(crate) fn find(&self, what: &Path) -> Result<&Worktree> {
+        let there = self.start.join(what);
+        let there = fs_err::canonicalize(&there).unwrap_or(there);
+        let by_path =
+            |worktree: &&Worktree| fs_err::canonicalize(&worktree.path).unwrap_or(worktree.path.clone()) == there;
+        let by_branch =
+            |worktree: &&Worktree| worktree.branch.as_deref().is_some_and(|branch| OsStr::new(branch) == what);
+        let by_name = |worktree: &&Worktree| worktree.path.file_name() == Some(what.as_os_str());
+        let found = self.worktrees.iter().find(by_branch).or_else(|| self.worktrees.iter().find(by_path));
+        found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(|| {
+            Error::refused(
+                format!("there is no worktree of the branch or at the path `{}`", Shown(what)),
+                "`calve worktree list` shows them",
+            )
+        })
+    }
+
+    /// Refuses what cannot be done right in this repository, before anything is made.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let Some(format) = self.setting("extensions.refstorage").filter(|&format| format != "files") {
+            return Err(Error::refused(
+                format!(
+                    "this repository keeps its references as `{}`, in which Calve cannot register a worktree",
+                    Shown(format)
+                ),
+                "use `git worktree add`, then `calve cp` for what git ignores",
+            ));
+        }
+        const KNOWN: [&str; 8] = [
+            "noop",
+            "noop-v1",
+            "partialclone",
+            "objectformat",
+            "preciousobjects",
+            "worktreeconfig",
+            "refstorage",
+            "relativeworktrees",
+        ];
+        if let Some((unknown, _)) = self.settings_below("extensions.").find(|(name, _)| !KNOWN.contains(name)) {
+            return Err(Error::refused(
+                format!("this repository uses the extension `{}`, which Calve does not know", Shown(unknown)),
+                "use `git worktree add`, then `calve cp` for what git ignores",
+            ));
+        }
+        if self.setting("core.worktree").is_some() {
+            return Err(Error::refused(
+                "the repository has `core.worktree` set: all its worktrees would be in that one place",
+                "unset it (`git config --unset core.worktree`), or clone the repository",
+            ));
+        }
+        if self.is_set("core.sparsecheckout") {
+            return Err(Error::refused(
+                "the worktree is a sparse checkout, of which Calve would make a full one",
+                "`git sparse-checkout disable` first, or use `git worktree add`",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn not_a_repository(start: &Path, said: &str) -> Error {
+    let broken = start.ancestors().map(|above| above.join(".git")).find(|git| fs_err::symlink_metadata(git).is_ok());
+    match broken {
+        Some(git) if git.is_file() => Error::refused(
+            format!(
+                "`{}` points to a repository that is not there: {}",
+                Shown(git),
+                said.trim_start_matches("fatal: ")
+            ),
+            "if the main worktree was moved, run `git worktree repair` in it; if it was deleted, only this worktree's files are left",
+        ),
+        Some(_) => Error::refused(said.trim_start_matches("fatal: ").to_owned(), NOT_HERE),
+        None => Error::refused(format!("`{}` is not in a git repository", Shown(start)), NOT_HERE),
+    }
+}
+
+fn trimmed(printed: &[u8]) -> &[u8] {
+    printed.strip_suffix(b"\n").unwrap_or(printed)
+}
+
+pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// `name\nvalue\0`; a name alone is one that is set without a value.
+fn parse_settings(said: &[u8]) -> HashMap<String, String> {
+    let pairs = said.split(|&byte| byte == 0).filter(|record| !record.is_empty()).map(|record| {
+        let text = String::from_utf8_lossy(record);
+        let (name, value) = text.split_once('\n').unwrap_or((&text, ""));
+        (name.to_ascii_lowercase(), value.to_owned())
+    });
+    pairs.collect()
+}
+
+/// `git worktree list`. Versions of git before 2.36 have no `-z`.
+pub(crate) fn list(git: &Git) -> Result<Vec<Worktree>> {
+    let output = git.output(&["worktree", "list", "--porcelain", "-z"])?;
+    if output.status.success() {
+        return Ok(parse_list(&output.stdout, 0));
+    }
+    Ok(parse_list(&git.run(&["worktree", "list", "--porcelain"])?, b'\n'))
+}
+
+fn parse_list(said: &[u8], end: u8) -> Vec<Worktree> {
+    let mut worktrees: Vec<Worktree> = Vec::new();
+    for line in said.split(|&byte| byte == end) {
+        let space = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+        let (word, value) = (&line[..space], line.get(space + 1..).unwrap_or_default());
+        if word == b"worktree" {
+            let path = PathBuf::from(std::ffi::OsString::from_vec(value.to_vec()));
+            worktrees.push(Worktree { path, is_main: worktrees.is_empty(), ..Worktree::default() });
+            continue;
+        }
+        let Some(last) = worktrees.last_mut() else { continue };
+        let text = String::from_utf8_lossy(value).into_owned();
+        match word {
+            b"HEAD" => last.head = Some(text).filter(|oid| oid.bytes().any(|byte| byte != b'0')),
+            b"branch" => last.branch = Some(text.strip_prefix("refs/heads/").unwrap_or(&text).to_owned()),
+            b"bare" => last.is_bare = true,
+            b"locked" => last.locked = Some(text),
+            b"prunable" => last.is_gone = true,
+            _ => {}
+        }
+    }
+    worktrees
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_understood_with_and_without_z() {
+        let lines = "worktree /a b\nHEAD 12\nbranch refs/heads/x/y\n\nworktree /c\nHEAD 0000\ndetached\nlocked why not\nprunable gone\n\n";
+        let from_lines = parse_list(lines.as_bytes(), b'\n');
+        assert_eq!(from_lines, parse_list(lines.replace('\n', "\0").as_bytes(), 0));
+        assert_eq!(from_lines[0].path, Path::new("/a b"));
+        assert_eq!(from_lines[0].branch.as_deref(), Some("x/y"));
+        assert!(from_lines[0].is_main && !from_lines[1].is_main && from_lines[1].is_gone);
+        assert_eq!((from_lines[1].head.as_deref(), from_lines[1].locked.as_deref()), (None, Some("why not")));
+    }
+}

@@ -1,0 +1,104 @@
+//! What `git status` says of a worktree.
+
+use std::collections::HashSet;
+
+use crate::error::Result;
+use crate::git::Git;
+
+/// A path as git prints it: bytes, relative to the worktree's root, without a slash at its end.
+pub(crate) type GitPath = Vec<u8>;
+
+/// The state of a worktree.
+#[derive(Debug, Default)]
+pub(crate) struct Status {
+    /// Tracked files that are not as the index has them.
+    pub(crate) changed: HashSet<GitPath>,
+    /// Tracked files that the index has otherwise than the commit.
+    pub(crate) staged: Vec<GitPath>,
+    /// A merge is not finished.
+    pub(crate) has_conflicts: bool,
+    /// Untracked files, and directories in which nothing is tracked.
+    pub(crate) untracked: Vec<Found>,
+    /// Ignored files, and directories that are ignored as a whole.
+    pub(crate) ignored: Vec<Found>,
+}
+
+/// Something that is not tracked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) path: GitPath,
+    pub(crate) is_directory: bool,
+}
+
+impl Status {
+    pub(crate) fn of(git: &Git) -> Result<Status> {
+        let said = git.run(&[
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--no-renames",
+            "--untracked-files=normal",
+            "--ignored=matching",
+            "--ignore-submodules=all",
+        ])?;
+        Ok(parse(&said))
+    }
+
+    /// Whether there is something that would be lost.
+    pub(crate) fn is_dirty(&self) -> bool {
+        !self.changed.is_empty() || !self.staged.is_empty() || !self.untracked.is_empty()
+    }
+}
+
+/// `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`, `? path`, `! path`, each ended by a NUL.
+fn parse(said: &[u8]) -> Status {
+    let mut status = Status::default();
+    for record in said.split(|&byte| byte == 0) {
+        let (Some(&kind), Some(rest)) = (record.first(), record.get(2..)) else { continue };
+        match kind {
+            b'?' => status.untracked.push(found(rest)),
+            b'!' => status.ignored.push(found(rest)),
+            b'1' => {
+                let Some(path) = rest.splitn(8, |&byte| byte == b' ').nth(7) else { continue };
+                if rest.first() != Some(&b'.') {
+                    status.staged.push(path.to_vec());
+                }
+                if rest.get(1) != Some(&b'.') {
+                    status.changed.insert(path.to_vec());
+                }
+            }
+            b'u' => {
+                status.has_conflicts = true;
+                status.changed.extend(rest.splitn(10, |&byte| byte == b' ').nth(9).map(<[u8]>::to_vec));
+            }
+            _ => {}
+        }
+    }
+    status
+}
+
+fn found(path: &[u8]) -> Found {
+    match path.strip_suffix(b"/") {
+        Some(directory) => Found { path: directory.to_vec(), is_directory: true },
+        None => Found { path: path.to_vec(), is_directory: false },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_taken_apart() {
+        let said = b"1 .M N... 100644 100644 100644 aa bb a file\0\
+            1 A. N... 000000 100644 100644 00 bb new\0\
+            u UU N... 100644 100644 100644 100644 a b c conflict\0? some dir/\0? x\0! node_modules/\0";
+        let status = parse(said);
+        assert!(status.changed.contains(&b"a file"[..]) && status.changed.contains(&b"conflict"[..]));
+        assert_eq!(status.staged, [b"new".to_vec()]);
+        assert!(status.has_conflicts && status.is_dirty());
+        assert_eq!(status.untracked[0], Found { path: b"some dir".to_vec(), is_directory: true });
+        assert_eq!(status.untracked[1], Found { path: b"x".to_vec(), is_directory: false });
+        assert_eq!(status.ignored, [Found { path: b"node_modules".to_vec(), is_directory: true }]);
+    }
+}

@@ -1,0 +1,204 @@
+//! The tracked files of a new worktree: which are cloned, which git writes, and an index that knows them all.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+
+use super::conversion::Conversion;
+use super::index::{GITLINK, Index, SYMLINK};
+use super::repository::Repository;
+use super::status::{GitPath, Status};
+use crate::error::Result;
+use crate::git::Git;
+
+/// The files of the commit, and what is done about each.
+pub(crate) struct Tracked {
+    pub(crate) index: Index,
+    /// Entries that are cloned, with the donor's record of each.
+    clean: Vec<(usize, Seen)>,
+    /// Entries that git writes.
+    by_git: Vec<usize>,
+    /// The donor's ignore rules are not those of the commit.
+    pub(crate) ignores_otherwise: bool,
+    pub(crate) has_submodules: bool,
+    keeps_modes: bool,
+}
+
+/// What the donor's index says of a file.
+#[derive(Clone, Copy)]
+struct Seen {
+    mtime: (u32, u32),
+    size: u32,
+}
+
+impl Tracked {
+    /// Compares the commit's index with the donor's. A file is cloned when both have the same object under its path, git finds it
+    /// unchanged in the donor, and no conversion stands between the object and the file.
+    pub(crate) fn compare(
+        repository: &Repository,
+        index: Index,
+        donor: &Index,
+        status: &Status,
+        conversions: &[Conversion],
+    ) -> Tracked {
+        let has_symlinks = repository.setting("core.symlinks") != Some("false");
+        let mut tracked = Tracked {
+            clean: Vec::with_capacity(index.entries.len()),
+            by_git: Vec::new(),
+            ignores_otherwise: false,
+            has_submodules: index.entries.iter().any(|entry| entry.mode == GITLINK),
+            keeps_modes: repository.setting("core.filemode") != Some("false"),
+            index,
+        };
+        let known: HashMap<&[u8], usize> = if donor.is_partial {
+            HashMap::new()
+        } else {
+            donor.entries.iter().enumerate().map(|(at, entry)| (entry.path.as_slice(), at)).collect()
+        };
+        let mut in_both = 0;
+        for (at, entry) in tracked.index.entries.iter().enumerate() {
+            let same = known.get(entry.path.as_slice()).map(|&at| &donor.entries[at]).filter(|donor| {
+                in_both += usize::from(is_ignore_file(&entry.path));
+                let is_clonable = entry.mode != GITLINK && (entry.mode != SYMLINK || has_symlinks);
+                let converted = match conversions.get(at) {
+                    Some(Conversion::None) => false,
+                    Some(Conversion::Size(size)) => entry.mode != SYMLINK && *size != u64::from(donor.size),
+                    Some(Conversion::ByGit) => entry.mode != SYMLINK,
+                    None => true,
+                };
+                donor.stage == 0
+                    && !donor.is_special
+                    && (donor.oid == entry.oid && donor.mode == entry.mode)
+                    && is_clonable
+                    && !converted
+                    && !status.changed.contains(&entry.path)
+            });
+            match same {
+                Some(donor) => tracked.clean.push((at, Seen { mtime: donor.mtime, size: donor.size })),
+                None => {
+                    tracked.ignores_otherwise |= is_ignore_file(&entry.path);
+                    tracked.by_git.push(at);
+                }
+            }
+        }
+        let in_donor = donor.entries.iter().filter(|entry| is_ignore_file(&entry.path)).count();
+        tracked.ignores_otherwise |= in_donor != in_both;
+        tracked
+    }
+
+    /// The paths of the files that are cloned.
+    pub(crate) fn cloned(&self) -> impl Iterator<Item = &GitPath> {
+        self.clean.iter().map(|(at, _)| &self.index.entries[*at].path)
+    }
+
+    /// Takes files out of all of this: they come from the donor as they are there, and git is to find them changed.
+    pub(crate) fn leave_changed(&mut self, is_changed: impl Fn(&GitPath) -> bool) {
+        let entries = &self.index.entries;
+        self.clean.retain(|(at, _)| !is_changed(&entries[*at].path));
+        self.by_git.retain(|at| !is_changed(&entries[*at].path));
+    }
+
+    /// Completes the files in `files`: looks at every cloned one, has git write the others, and writes the index. Says how many
+    /// were cloned, and how many git wrote.
+    pub(crate) fn settle(mut self, git: &Git, files: &Path, index_path: &Path, threads: usize) -> Result<(u64, u64)> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
+        let permissions = permissions(index_path)?;
+        let paths: Vec<&[u8]> = self.cloned().map(Vec::as_slice).collect();
+        let mut stats = stat_all(root.as_fd(), &paths, threads);
+        if self.keeps_modes {
+            for ((at, _), stat) in self.clean.iter().zip(&mut stats) {
+                let entry = &self.index.entries[*at];
+                correct_mode(root.as_fd(), &entry.path, entry.mode, permissions, stat);
+            }
+        }
+        let clean = std::mem::take(&mut self.clean);
+        let mut cloned = 0;
+        for ((at, seen), stat) in clean.into_iter().zip(stats) {
+            let is_link = self.index.entries[at].mode == SYMLINK;
+            match stat.filter(|stat| seen.is_of(stat) && is_kind(stat, is_link)) {
+                Some(stat) => {
+                    self.index.set_stat(at, &stat);
+                    cloned += 1;
+                }
+                // It has changed since git looked at it, or the donor's index is stale.
+                None => self.by_git.push(at),
+            }
+        }
+        let mut list = Vec::new();
+        for &at in &self.by_git {
+            list.extend_from_slice(&self.index.entries[at].path);
+            list.push(0);
+        }
+        if let Some(bytes) = self.index.into_bytes() {
+            let staged = index_path.with_extension("calve");
+            fs_err::write(&staged, bytes)?;
+            fs_err::rename(&staged, index_path)?;
+        } else if cloned > 0 {
+            git.output(&["update-index", "-q", "--refresh"])?;
+        }
+        if !list.is_empty() {
+            git.fed(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
+        }
+        Ok((cloned, self.by_git.len() as u64))
+    }
+
+    /// How many files are cloned, and how many git writes, as far as can be told ahead.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.clean.len() as u64, self.by_git.len() as u64)
+    }
+}
+
+fn is_ignore_file(path: &[u8]) -> bool {
+    path == b".gitignore" || path.ends_with(b"/.gitignore")
+}
+
+impl Seen {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the index keeps 32 bits")]
+    fn is_of(&self, stat: &Stat) -> bool {
+        let nanoseconds = stat.st_mtime_nsec as u32;
+        self.mtime.0 == stat.st_mtime as u32
+            && (self.mtime.1 == 0 || self.mtime.1 == nanoseconds)
+            && self.size == stat.st_size as u32
+    }
+}
+
+fn is_kind(stat: &Stat, is_link: bool) -> bool {
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    kind == if is_link { FileType::Symlink } else { FileType::RegularFile }
+}
+
+/// The permission bits that the umask leaves to a new file, as a file has them that was just made.
+fn permissions(index_path: &Path) -> Result<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let beside = index_path.with_file_name("HEAD");
+    Ok(fs_err::metadata(beside)?.mode() & 0o666)
+}
+
+/// git keeps whether a file is executable, and its checkout sets everything else by the umask.
+fn correct_mode(root: BorrowedFd<'_>, path: &[u8], mode: u32, permissions: u32, stat: &mut Option<Stat>) {
+    let Some(found) = stat.filter(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile) else {
+        return;
+    };
+    let executable = if mode & 0o100 != 0 { (permissions & 0o444) >> 2 } else { 0 };
+    #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
+    let (wanted, present): (u32, u32) = (permissions | executable, (found.st_mode & 0o7777).into());
+    if wanted == present || mode == SYMLINK {
+        return;
+    }
+    let changed = rustix::fs::chmodat(root, path, Mode::from_bits_truncate(wanted as _), AtFlags::empty());
+    *stat = changed.and_then(|()| rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW)).ok();
+}
+
+/// What each of these files is like, `None` where there is none.
+fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option<Stat>> {
+    let one = |path: &&[u8]| rustix::fs::statat(root, *path, AtFlags::SYMLINK_NOFOLLOW).ok();
+    let share = paths.len().div_ceil(threads.max(1)).max(1);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> =
+            paths.chunks(share).map(|part| scope.spawn(move || part.iter().map(one).collect::<Vec<_>>())).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
+    })
+}
