@@ -40,8 +40,9 @@ pub(crate) enum Command {
     Dedupe(DedupeArguments),
     #[cfg(unix)]
     Reshare(ReshareArguments),
-    /// Git worktrees with everything that git ignores
+    /// Git worktrees that are complete: with node_modules, .venv, target and whatever else git ignores
     #[cfg(unix)]
+    #[command(visible_alias = "wt")]
     Worktree {
         #[command(subcommand)]
         command: worktree::WorktreeCommand,

@@ -24,6 +24,8 @@ pub(crate) enum Failure {
     },
     /// The paths of `calve cp` make no sense together.
     Usage(String),
+    #[cfg(unix)]
+    Git(calve_git::Error),
     Io(io::Error),
     /// The result could not be printed. What was asked for was done.
     Output(io::Error),
@@ -43,6 +45,13 @@ pub(crate) enum Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Core(error)
+    }
+}
+
+#[cfg(unix)]
+impl From<calve_git::Error> for Failure {
+    fn from(error: calve_git::Error) -> Self {
+        Self::Git(error)
     }
 }
 
@@ -66,6 +75,10 @@ impl Failure {
                 Error::Pattern { .. } => USAGE,
                 _ => FAILED,
             },
+            #[cfg(unix)]
+            Self::Git(calve_git::Error::Interrupted) => INTERRUPTED,
+            #[cfg(unix)]
+            Self::Git(_) => FAILED,
             Self::Interrupted(_) => INTERRUPTED,
             Self::Usage(_) => USAGE,
             Self::Io(_) | Self::Output(_) => FAILED,
@@ -82,6 +95,8 @@ impl Failure {
                 output::error(&error.to_string(), hint.as_deref());
             }
             Self::Usage(text) => output::error(text, Some("see `calve cp --help`")),
+            #[cfg(unix)]
+            Self::Git(error) => output::error(&error.to_string(), error.hint().as_deref()),
             Self::Io(error) => {
                 output::error(&error.to_string(), Some("check the limits of your session (ulimit -a), then try again"));
             }

@@ -43,11 +43,6 @@ impl Status {
         ])?;
         Ok(parse(&said))
     }
-
-    /// Whether there is something that would be lost.
-    pub(crate) fn is_dirty(&self) -> bool {
-        !self.changed.is_empty() || !self.staged.is_empty() || !self.untracked.is_empty()
-    }
 }
 
 /// `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`, `? path`, `! path`, each ended by a NUL.
@@ -96,7 +91,7 @@ mod tests {
         let status = parse(said);
         assert!(status.changed.contains(&b"a file"[..]) && status.changed.contains(&b"conflict"[..]));
         assert_eq!(status.staged, [b"new".to_vec()]);
-        assert!(status.has_conflicts && status.is_dirty());
+        assert!(status.has_conflicts);
         assert_eq!(status.untracked[0], Found { path: b"some dir".to_vec(), is_directory: true });
         assert_eq!(status.untracked[1], Found { path: b"x".to_vec(), is_directory: false });
         assert_eq!(status.ignored, [Found { path: b"node_modules".to_vec(), is_directory: true }]);

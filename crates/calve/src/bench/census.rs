@@ -286,12 +286,12 @@ mod tests {
         for path in [root.join("a"), root.clone()] {
             std::fs::OpenOptions::new().read(true).open(path).unwrap().set_times(old).unwrap();
         }
-        let lost = not_kept(&root, &copy, &Cancel::default()).unwrap();
+        let lost = not_kept(&root, &copy, Contents::Read, &Cancel::default()).unwrap();
         assert_eq!((lost["missing"], lost["type"]), (2, 1));
         // The root and the file; the link may have been made at the same tick of the clock.
         assert!((2..=3).contains(&lost["time"]), "{lost:?}");
         assert_eq!(lost["size"], 2);
         assert!(!lost.contains_key("owner"));
-        assert!(not_kept(&root, &root, &Cancel::default()).unwrap().is_empty());
+        assert!(not_kept(&root, &root, Contents::Read, &Cancel::default()).unwrap().is_empty());
     }
 }

@@ -1,12 +1,140 @@
-//! The command line of `calve worktree`.
+//! `calve worktree`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
+    Add(AddArguments),
+    List(ListArguments),
+    Remove(RemoveWorktreeArguments),
+    Prune(PruneArguments),
     Check(CheckArguments),
+    Convert(ConvertArguments),
+}
+
+/// Add a worktree that has everything in it
+///
+/// Makes a linked git worktree with what git ignores: node_modules, .venv, target, .env, caches. Files are cloned, so that the two
+/// worktrees share blocks on disk and nothing else. The new worktree appears under its name, and in git's list, only when it
+/// is complete. Prints its path.
+///
+/// BRANCH is checked out when it exists, here or on one remote, and otherwise made. Directories of dependencies come from the
+/// worktree whose lockfile is that of BRANCH. For pr/123 the head of a pull request is fetched; it gets no secrets, and no hook
+/// runs, unless --trust is given.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve worktree add feature-x
+  cd \"$(calve worktree add --base main fix/typo)\"
+  calve worktree add -n pr/123                     say what would be carried, and what not")]
+pub(crate) struct AddArguments {
+    /// The branch to check out or to make, origin/NAME, or pr/NUMBER
+    #[arg(value_name = "BRANCH")]
+    pub(crate) branch: String,
+    /// What a new branch begins at [default: HEAD]
+    #[arg(long, value_name = "REV")]
+    pub(crate) base: Option<String>,
+    /// The worktree to take files from: its branch, path or name [default: this one]
+    #[arg(long, value_name = "WORKTREE")]
+    pub(crate) from: Option<PathBuf>,
+    /// Where to [default: ../REPOSITORY.BRANCH, or what .calve.toml says]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
+    /// Check out the commit BRANCH, and no branch
+    #[arg(short, long)]
+    pub(crate) detach: bool,
+    /// Carry nothing that git ignores
+    #[arg(long)]
+    pub(crate) no_ignored: bool,
+    /// Carry uncommitted changes and untracked files too
+    #[arg(long)]
+    pub(crate) dirty: bool,
+    /// Run no hooks of .calve.toml
+    #[arg(long)]
+    pub(crate) no_hooks: bool,
+    /// Run the hooks of .calve.toml without asking (for CI)
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Treat a pull request like a branch of your own: carry secrets, run hooks
+    #[arg(long)]
+    pub(crate) trust: bool,
+    /// Say what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print nothing but the path and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the receipt as JSON on stdout (schema calve.worktree-add/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Number of worker threads, 1 to 64 [default: as for `calve cp`]
+    #[arg(long, value_name = "N", value_parser = super::threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// List the worktrees: branch, uncommitted changes, commits ahead and behind, age
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Print the list as JSON on stdout (schema calve.worktrees/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Remove a worktree at once
+///
+/// Its directory is renamed out of sight and deleted in the background; git forgets it. Refused, unless -f is given, when it has
+/// uncommitted changes or untracked files, is locked, or is detached at commits that no branch or tag has.
+#[derive(Debug, Args)]
+pub(crate) struct RemoveWorktreeArguments {
+    /// The worktree: its branch, its path, or the last name of its path
+    #[arg(value_name = "BRANCH-OR-PATH")]
+    pub(crate) what: PathBuf,
+    /// Remove it whatever would be lost
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// Delete its branch if it is merged
+    #[arg(short = 'd', long)]
+    pub(crate) delete_merged: bool,
+    /// Delete its branch
+    #[arg(short = 'D', long)]
+    pub(crate) delete_branch: bool,
+    /// Run no hooks of .calve.toml
+    #[arg(long)]
+    pub(crate) no_hooks: bool,
+    /// Run the hooks of .calve.toml without asking (for CI)
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print what was done as JSON on stdout (schema calve.worktree-remove/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forget worktrees whose directories are gone, and delete what killed runs have left
+#[derive(Debug, Args)]
+pub(crate) struct PruneArguments {
+    /// Print what was done as JSON on stdout (schema calve.worktree-prune/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Make a worktree a btrfs subvolume, so that adding worktrees is a snapshot
+///
+/// The worktree is cloned into a new subvolume, compared, and exchanged for it in one step. Refused while a process is inside.
+/// Run it from outside: `calve worktree convert PATH`.
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArguments {
+    /// The worktree
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) path: PathBuf,
+    /// Print what was done as JSON on stdout (schema calve.worktree-convert/1)
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Find what in a worktree points into another one
@@ -25,7 +153,7 @@ pub(crate) struct CheckArguments {
     /// Repair or drop what is found
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Print the findings as JSON on stdout (schema calve.worktree_check/1)
+    /// Print the findings as JSON on stdout (schema calve.worktree-check/1)
     #[arg(long)]
     pub(crate) json: bool,
     /// PATH is a copy of this tree [default: PATH is a worktree of a repository, and a copy of its main worktree]

@@ -95,7 +95,7 @@ fn document(tree: &Path, report: Option<&AuditReport>) -> Value {
         .map(|skipped| json!({ "path": receipt::path(&skipped.path), "reason": skipped.reason }))
         .collect();
     json!({
-        "schema": "calve.worktree_check/1",
+        "schema": "calve.worktree-check/1",
         "path": receipt::path(tree),
         "fixed": report.is_some_and(|report| report.fixed),
         "findings": findings,

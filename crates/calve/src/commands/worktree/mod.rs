@@ -1,6 +1,13 @@
-//! `calve worktree`: one file per command.
+//! `calve worktree`.
 
+mod add;
 mod check;
+mod convert;
+mod list;
+mod prune;
+mod remove;
+
+use std::path::PathBuf;
 
 use calve_core::Cancel;
 
@@ -9,8 +16,24 @@ use crate::failure::{FAILED, Failure};
 
 pub(crate) fn run(command: &WorktreeCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
+        WorktreeCommand::Add(arguments) => add::run(arguments, cancel),
+        WorktreeCommand::List(arguments) => list::run(arguments),
+        WorktreeCommand::Remove(arguments) => remove::run(arguments, cancel),
+        WorktreeCommand::Prune(arguments) => prune::run(arguments),
         WorktreeCommand::Check(arguments) => check::run(arguments, cancel),
+        WorktreeCommand::Convert(arguments) => convert::run(arguments, cancel),
     }
+}
+
+/// Where the user is.
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| {
+        Failure::stated(
+            FAILED,
+            format!("the current directory cannot be told: {error}"),
+            "change to a directory that exists",
+        )
+    })
 }
 
 /// What the library says, with what to do next.

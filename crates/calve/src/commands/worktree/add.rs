@@ -1,0 +1,202 @@
+//! `calve worktree add`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use calve_core::{Cancel, Inlined, Progress, Shown};
+use calve_git::worktree::{self, AddOptions, Added, Changes, Dependency, Ignored, Left, Planned, Trust};
+use serde_json::{Value, json};
+
+use crate::cli::worktree::AddArguments;
+use crate::commands::reap;
+use crate::failure::Failure;
+use crate::output::{self, count, duration};
+use crate::progress_bar::Watch;
+use crate::{measured, receipt};
+
+pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let options = options(arguments, cancel)?;
+    if arguments.dry_run {
+        let planned = worktree::plan(&options)?;
+        if !arguments.quiet {
+            say_plan(&planned);
+        }
+        return if arguments.json { output::json(&plan_receipt(&planned)) } else { Ok(()) };
+    }
+    let watch = Watch::start("cloned", &options.clone.progress, arguments.quiet);
+    let added = worktree::add(&options);
+    drop(watch);
+    let added = added?;
+    if added.trash_waits
+        && let Some(parent) = added.path.parent()
+    {
+        reap::start(parent);
+    }
+    if !arguments.quiet {
+        say(&added);
+    }
+    if let Some(hook) = &added.post_checkout {
+        output::say(String::from_utf8_lossy(&hook.output).trim_end());
+        if hook.code != Some(0) {
+            output::say("warning: git's hook post-checkout failed; the worktree is complete all the same");
+        }
+    }
+    // Here the project's own hook runs.
+    if arguments.json { output::json(&add_receipt(&added)) } else { output::path(&added.path) }
+}
+
+fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Failure> {
+    let mut options = AddOptions::default();
+    options.start = super::here()?;
+    options.branch.clone_from(&arguments.branch);
+    options.base.clone_from(&arguments.base);
+    options.from.clone_from(&arguments.from);
+    options.path.clone_from(&arguments.path);
+    options.is_detached = arguments.detach;
+    options.ignored = if arguments.no_ignored { Ignored::Leave } else { Ignored::Carry };
+    options.changes = if arguments.dirty { Changes::Carry } else { Changes::Leave };
+    options.trust = if arguments.trust { Trust::Yes } else { Trust::No };
+    if let Some(measurement) = measured::for_place(&options.start) {
+        options.clone.copy_up_to_bytes = measurement.copy_up_to_bytes;
+        options.clone.threads = measurement.best_threads;
+    }
+    options.clone.threads = arguments.threads.or(options.clone.threads);
+    options.clone.inlined = if arguments.json { Inlined::Counted } else { Inlined::WithShared };
+    options.clone.progress = Arc::new(Progress::default());
+    options.clone.cancel = cancel.clone();
+    Ok(options)
+}
+
+fn say(added: &Added) {
+    let branch = match &added.branch {
+        Some(branch) if added.is_new_branch => format!("on the new branch `{}`", Shown(branch)),
+        Some(branch) => format!("on `{}`", Shown(branch)),
+        None => format!("at {}", &added.head[..added.head.len().min(12)]),
+    };
+    let entries = added.clone.entries.map(|entries| format!(", {}", output::entries(entries.total())));
+    output::say(&format!(
+        "added `{}` {branch} by {}{}: {} tracked files cloned, {} written by git, in {}",
+        Shown(&added.path),
+        added.clone.strategy,
+        entries.unwrap_or_default(),
+        count(added.tracked_cloned),
+        count(added.tracked_written),
+        duration(added.elapsed),
+    ));
+    say_left(&added.left);
+    say_dependencies(&added.dependencies, &added.donor);
+    for warning in &added.warnings {
+        output::say(&format!("warning: {warning}"));
+    }
+}
+
+/// What nobody misses is not told to people; `--json` has it.
+const EXPECTED: [&str; 3] = ["socket", "another worktree", "state of a running program"];
+
+fn say_left(left: &[Left]) {
+    let told: Vec<&Left> = left.iter().filter(|left| !EXPECTED.contains(&left.reason)).collect();
+    let mut reasons: Vec<&str> = told.iter().map(|left| left.reason).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    for reason in reasons {
+        let mut of: Vec<&&Left> = told.iter().filter(|left| left.reason == reason).collect();
+        let first = of.remove(0);
+        let more = if of.is_empty() { String::new() } else { format!(" and {} more", count(of.len() as u64)) };
+        output::say(&format!("left out `{}`{more}: {reason}", Shown(&first.path)));
+    }
+}
+
+fn say_dependencies(dependencies: &[Dependency], donor: &Path) {
+    for dependency in dependencies {
+        if dependency.from != donor {
+            output::say(&format!("`{}` comes from `{}`", Shown(&dependency.path), Shown(&dependency.from)));
+        }
+        if !dependency.is_current {
+            output::say(&format!(
+                "`{}` does not fit `{}`: an install is still needed",
+                Shown(&dependency.path),
+                Shown(&dependency.lockfile)
+            ));
+        }
+    }
+}
+
+fn say_plan(planned: &Planned) {
+    let branch = match &planned.branch {
+        Some(branch) if planned.is_new_branch => format!("on the new branch `{}`", Shown(branch)),
+        Some(branch) => format!("on `{}`", Shown(branch)),
+        None => format!("at {}", &planned.head[..planned.head.len().min(12)]),
+    };
+    output::say(&format!(
+        "would add `{}` {branch}, from `{}`: {} tracked files are the same, {} are not",
+        Shown(&planned.path),
+        Shown(&planned.donor),
+        count(planned.tracked_same),
+        count(planned.tracked_other),
+    ));
+    for path in &planned.carried {
+        let secret = if planned.secrets.contains(path) { " (looks like a secret)" } else { "" };
+        output::say(&format!("would carry `{}`{secret}", Shown(path)));
+    }
+    for left in &planned.left {
+        output::say(&format!("would leave `{}`: {}", Shown(&left.path), left.reason));
+    }
+    say_dependencies(&planned.dependencies, &planned.donor);
+}
+
+fn paths(paths: &[std::path::PathBuf]) -> Vec<Value> {
+    paths.iter().map(|path| receipt::path(path)).collect()
+}
+
+fn left(left: &[Left]) -> Vec<Value> {
+    left.iter().map(|left| json!({ "path": receipt::path(&left.path), "reason": left.reason })).collect()
+}
+
+fn dependencies(dependencies: &[Dependency]) -> Vec<Value> {
+    let one = |one: &Dependency| {
+        json!({
+            "path": receipt::path(&one.path),
+            "from": receipt::path(&one.from),
+            "lockfile": receipt::path(&one.lockfile),
+            "install_needed": !one.is_current,
+        })
+    };
+    dependencies.iter().map(one).collect()
+}
+
+fn add_receipt(added: &Added) -> Value {
+    json!({
+        "schema": "calve.worktree-add/1",
+        "path": receipt::path(&added.path),
+        "branch": added.branch,
+        "new_branch": added.is_new_branch,
+        "upstream": added.upstream,
+        "head": added.head,
+        "from": receipt::path(&added.donor),
+        "pull_request": added.pull_request,
+        "tracked": { "cloned": added.tracked_cloned, "written_by_git": added.tracked_written },
+        "carried": paths(&added.carried),
+        "left": left(&added.left),
+        "dependencies": dependencies(&added.dependencies),
+        "post_checkout": added.post_checkout.as_ref().map(|hook| json!({ "exit_code": hook.code })),
+        "warnings": added.warnings,
+        "clone": receipt::clone(&added.clone),
+        "elapsed_ms": receipt::milliseconds(added.elapsed),
+    })
+}
+
+fn plan_receipt(planned: &Planned) -> Value {
+    json!({
+        "schema": "calve.worktree-plan/1",
+        "path": receipt::path(&planned.path),
+        "branch": planned.branch,
+        "new_branch": planned.is_new_branch,
+        "head": planned.head,
+        "from": receipt::path(&planned.donor),
+        "tracked": { "same": planned.tracked_same, "other": planned.tracked_other },
+        "carried": paths(&planned.carried),
+        "secrets": paths(&planned.secrets),
+        "left": left(&planned.left),
+        "dependencies": dependencies(&planned.dependencies),
+    })
+}

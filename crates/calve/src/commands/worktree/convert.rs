@@ -1,0 +1,44 @@
+//! `calve worktree convert`.
+
+use std::sync::Arc;
+
+use calve_core::{Cancel, CloneOptions, Progress, Shown};
+use calve_git::worktree;
+use serde_json::json;
+
+use crate::cli::worktree::ConvertArguments;
+use crate::commands::{protected, reap};
+use crate::failure::Failure;
+use crate::output::{self, duration};
+use crate::progress_bar::Watch;
+use crate::receipt;
+
+pub(crate) fn run(arguments: &ConvertArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = CloneOptions::default();
+    options.protect = protected();
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    let start = super::here()?.join(&arguments.path);
+    let watch = Watch::start("cloned", &options.progress, false);
+    let converted = worktree::convert(&start, &options);
+    drop(watch);
+    let converted = converted?;
+    if let Some(trashed) = &converted.trashed {
+        reap::start(&trashed.parent);
+    }
+    let path = Shown(&converted.path);
+    if converted.was_one {
+        output::say(&format!("`{path}` is a subvolume already"));
+    } else {
+        output::say(&format!("`{path}` is a subvolume now, made in {}", duration(converted.elapsed)));
+    }
+    if arguments.json {
+        return output::json(&json!({
+            "schema": "calve.worktree-convert/1",
+            "path": receipt::path(&converted.path),
+            "converted": !converted.was_one,
+            "elapsed_ms": receipt::milliseconds(converted.elapsed),
+        }));
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! `calve worktree list`.
+
+use std::time::Duration;
+
+use calve_core::Shown;
+use calve_git::worktree::{self, Listed};
+use serde_json::{Value, json};
+
+use crate::cli::worktree::ListArguments;
+use crate::failure::Failure;
+use crate::{output, receipt};
+
+pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
+    let all = worktree::list(&super::here()?)?;
+    if arguments.json {
+        let worktrees: Vec<Value> = all.iter().map(one).collect();
+        return output::json(&json!({ "schema": "calve.worktrees/1", "worktrees": worktrees }));
+    }
+    let lines: Vec<[String; 4]> = all.iter().map(columns).collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let (branch, state, age) = (width(0), width(1), width(2));
+    let mut text = String::new();
+    for [a, b, c, path] in &lines {
+        text.push_str(&format!("{a:branch$}  {b:state$}  {c:>age$}  {path}\n"));
+    }
+    output::result(&text)
+}
+
+fn columns(listed: &Listed) -> [String; 4] {
+    let worktree = &listed.worktree;
+    let here = if listed.is_here { "* " } else { "  " };
+    let branch = match (&worktree.branch, &worktree.head) {
+        _ if worktree.is_bare => "(bare)".to_owned(),
+        (Some(branch), _) => Shown(branch).to_string(),
+        (None, Some(head)) => format!("({})", &head[..head.len().min(12)]),
+        (None, None) => "(none)".to_owned(),
+    };
+    let mut state = Vec::new();
+    if worktree.is_gone {
+        state.push("gone".to_owned());
+    }
+    if worktree.locked.is_some() {
+        state.push("locked".to_owned());
+    }
+    if listed.is_dirty == Some(true) {
+        state.push("dirty".to_owned());
+    }
+    for (number, sign) in [(listed.ahead, '+'), (listed.behind, '-')] {
+        state.extend(number.filter(|number| *number > 0).map(|number| format!("{sign}{number}")));
+    }
+    let age = listed.age.map(age).unwrap_or_default();
+    [format!("{here}{branch}"), state.join(" "), age, Shown(&worktree.path).to_string()]
+}
+
+/// "3 h": one unit is enough to tell which is old.
+fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+fn one(listed: &Listed) -> Value {
+    let worktree = &listed.worktree;
+    json!({
+        "path": receipt::path(&worktree.path),
+        "branch": worktree.branch,
+        "head": worktree.head,
+        "main": worktree.is_main,
+        "bare": worktree.is_bare,
+        "current": listed.is_here,
+        "locked": worktree.locked,
+        "gone": worktree.is_gone,
+        "dirty": listed.is_dirty,
+        "ahead": listed.ahead,
+        "behind": listed.behind,
+        "compared_with": listed.compared_with,
+        "age_s": listed.age.map(|age| age.as_secs()),
+    })
+}

@@ -1,0 +1,32 @@
+//! `calve worktree prune`.
+
+use calve_core::Shown;
+use calve_git::worktree;
+use serde_json::{Value, json};
+
+use crate::cli::worktree::PruneArguments;
+use crate::commands::reap;
+use crate::failure::Failure;
+use crate::{output, receipt};
+
+pub(crate) fn run(arguments: &PruneArguments) -> Result<(), Failure> {
+    let pruned = worktree::prune(&super::here()?)?;
+    for place in &pruned.places {
+        reap::start(place);
+    }
+    for path in &pruned.forgotten {
+        output::say(&format!("forgot `{}`, which is gone", Shown(path)));
+    }
+    for path in &pruned.swept {
+        output::say(&format!("removed `{}`, which a killed run had left", Shown(path)));
+    }
+    if arguments.json {
+        let paths = |paths: &[std::path::PathBuf]| paths.iter().map(|path| receipt::path(path)).collect::<Vec<Value>>();
+        return output::json(&json!({
+            "schema": "calve.worktree-prune/1",
+            "forgotten": paths(&pruned.forgotten),
+            "swept": paths(&pruned.swept),
+        }));
+    }
+    Ok(())
+}
