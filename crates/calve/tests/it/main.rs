@@ -22,3 +22,4 @@ mod rm;
 mod space;
 mod spot;
 mod unprivileged;
+mod worktree_projects;
