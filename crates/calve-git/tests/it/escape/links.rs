@@ -1,0 +1,58 @@
+//! Symlinks into the old tree.
+
+use calve_git::escape::{Action, Kind};
+
+use super::{Pair, outline};
+
+#[test]
+fn absolute_links_lead_to_the_new_tree() {
+    let pair = Pair::new();
+    pair.file("packages/a/index.js", "").link("node_modules/a", "{old}/packages/a").link("root", "{old}");
+    pair.link("node_modules/gone", "{old}/packages/gone").link("outside", "/usr/bin").link("near", "{old}-2/x");
+    let expected =
+        ["node_modules/a", "node_modules/gone", "root"].map(|path| (Kind::AbsoluteLink, path, Action::Repaired));
+    assert_eq!(outline(&pair.fixed()), expected);
+    pair.leads("node_modules/a", "{new}/packages/a");
+    pair.leads("node_modules/gone", "{new}/packages/gone");
+    pair.leads("root", "{new}");
+    pair.leads("near", "{old}-2/x");
+}
+
+#[test]
+fn a_link_to_what_only_the_old_tree_has_is_reported() {
+    let pair = Pair::new();
+    pair.link("data", "{old}/big");
+    calve_testkit::Tree::new(pair.old()).file("big/file", b"");
+    let found = pair.fixed();
+    assert_eq!(outline(&found), [(Kind::AbsoluteLink, "data", Action::Reported)]);
+    assert_eq!(found[0].names, pair.old().join("big"));
+    assert!(found[0].hint.contains("calve cp"), "{}", found[0].hint);
+    pair.leads("data", "{old}/big");
+}
+
+#[test]
+fn relative_links_inside_the_tree_are_left_alone() {
+    let pair = Pair::new();
+    pair.link("a/b/c", "../../x").link("a/d", "./../y/../z").link("e", "f");
+    assert_eq!(outline(&pair.fixed()), []);
+}
+
+#[test]
+fn relative_links_that_leave_the_tree_come_back_into_it() {
+    let pair = Pair::new();
+    pair.file("lib/x", "").link("a/up", "../../main/lib/x").link("top", "../main/lib").link("sibling", "../shared");
+    let found = pair.fixed();
+    let expected = ["a/up", "top"].map(|path| (Kind::LeavingLink, path, Action::Repaired));
+    assert_eq!(outline(&found), expected, "the sibling is the same for both");
+    pair.leads("a/up", "../lib/x");
+    pair.leads("top", "lib");
+}
+
+#[test]
+fn a_link_out_of_a_tree_at_another_depth_leads_to_what_it_led_to() {
+    let pair = Pair::at("work/main", "trees/deep/b");
+    calve_testkit::Tree::new(pair.folder()).file("work/shared/x", b"");
+    pair.link("shared", "../shared").link("a/none", "../../nothing");
+    assert_eq!(outline(&pair.fixed()), [(Kind::LeavingLink, "shared", Action::Repaired)]);
+    pair.leads("shared", "../../../work/shared");
+}
