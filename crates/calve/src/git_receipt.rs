@@ -135,5 +135,8 @@ fn traffic(traffic: &Traffic) -> String {
         Some(requests) => format!("{} requests, ", count(requests)),
         None => String::new(),
     };
-    format!("{requests}{} received", size(traffic.bytes_received))
+    match traffic.bytes_received {
+        Some(bytes) => format!("{requests}{} received", size(bytes)),
+        None => format!("{requests}few objects received"),
+    }
 }

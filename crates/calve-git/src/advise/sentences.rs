@@ -91,7 +91,7 @@ fn history(measured: &Measured) -> Option<Sentence> {
             spoken(saved)
         )
     } else {
-        format!("blobless is no slower to clone than treeless ({} less)", spoken(-saved))
+        "blobless is no slower to clone than treeless".to_owned()
     };
     let mut text =
         format!("for a build that needs history, `calve git clone --for history` is blobless: {compared} ({clones})");
@@ -114,7 +114,7 @@ fn history(measured: &Measured) -> Option<Sentence> {
 
 fn developer(measured: &Measured) -> Option<Sentence> {
     let lasting = compare(measured, (Test::T4, Test::T10), (Test::T1, Test::T5), ("a blobless clone", "a full one"))?;
-    let text = format!("for a developer: {lasting}");
+    let text = format!("for a developer, `calve git clone` is full: {lasting}");
     Some(sentence(measured, "dev", &[Test::T1, Test::T4, Test::T5, Test::T10], text))
 }
 

@@ -9,7 +9,7 @@ use super::Notice;
 use super::features::Features;
 use super::purpose::Purpose;
 use super::recipe::{Property, Recipe, Step, Tip, Wanted, choose};
-use super::run::{Listener, Prompts, Session};
+use super::run::{Listener, Maintenance, Prompts, Session};
 use super::traffic::{Traces, Traffic, packed_bytes};
 use super::trouble::RemoteError;
 use super::url::{Kind, RepositoryUrl};
@@ -133,6 +133,7 @@ fn in_workshop(
         cancel: &wish.cancel,
         listener,
         traces: &traces,
+        maintenance: Maintenance::Off,
     };
     let run = |step: &Step| {
         let place = if step.inside { tree } else { directory };
@@ -154,7 +155,7 @@ fn in_workshop(
         None => Missing { objects: 0, counted: true },
     };
     let bytes_received = if recipe.is_local() { 0 } else { packed_bytes(tree) };
-    let traffic = Traffic { requests: traces.requests(), bytes_received };
+    let traffic = Traffic { requests: traces.requests(), bytes_received: Some(bytes_received) };
     let seconds = Seconds { total: 0.0, clone: cloned.as_secs_f64(), checkout: checked_out.as_secs_f64() };
     Ok(CloneReceipt { recipe, git, head, traffic, seconds, missing, verdicts, notices })
 }

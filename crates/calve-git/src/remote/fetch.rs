@@ -9,7 +9,7 @@ use super::Notice;
 use super::features::Features;
 use super::purpose::Purpose;
 use super::recipe::Step;
-use super::run::{Listener, Prompts, Session};
+use super::run::{Listener, Maintenance, Prompts, Session};
 use super::traffic::{Traces, Traffic};
 use super::trouble::RemoteError;
 use super::url::RepositoryUrl;
@@ -97,6 +97,7 @@ pub fn fetch(wish: &FetchWish, listener: Listener<'_>) -> Result<FetchReceipt, R
         cancel: &wish.cancel,
         listener,
         traces: &traces,
+        maintenance: Maintenance::AsConfigured,
     };
     for step in &steps {
         let said = session.run(step, &wish.directory)?;

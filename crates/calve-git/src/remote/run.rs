@@ -40,10 +40,18 @@ pub(crate) struct Session<'s> {
     pub(crate) cancel: &'s Cancel,
     pub(crate) listener: Listener<'s>,
     pub(crate) traces: &'s Traces,
+    pub(crate) maintenance: Maintenance,
 }
 
-/// Background work of git's would go on in a repository that is about to get another name.
-const QUIETLY: [&str; 4] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false"];
+/// What git does in the background afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Maintenance {
+    /// Nothing: it would go on in a repository that is about to get another name.
+    Off,
+    AsConfigured,
+}
+
+const WITHOUT_MAINTENANCE: [&str; 4] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false"];
 
 /// Tells git's credentials from the environment, which only this user can read. Arguments, all can.
 const HELPER: &str = "!f() { test \"$1\" = get || exit 0; printf 'username=%s\\n' \"$CALVE_GIT_USERNAME\"; \
@@ -102,7 +110,10 @@ impl Session<'_> {
     fn command(&self, directory: &Path) -> Command {
         let git = Git::at(directory);
         let mut command = git.command();
-        command.args(QUIETLY).env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
+        if self.maintenance == Maintenance::Off {
+            command.args(WITHOUT_MAINTENANCE);
+        }
+        command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
         self.traces.apply(&mut command);
         match self.prompts {
             Prompts::OnTerminal => command.env("GIT_TERMINAL_PROMPT", "1"),

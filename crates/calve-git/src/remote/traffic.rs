@@ -12,8 +12,9 @@ use super::url::Kind;
 pub struct Traffic {
     /// HTTP requests over HTTP, else commands of git's protocol. Unknown with protocols older than 2 that are not HTTP.
     pub requests: Option<u64>,
-    /// Packed objects as they came, without headers and the list of branches.
-    pub bytes_received: u64,
+    /// Packed objects as they came, without headers and the list of branches. Unknown of a fetch of few objects, which git takes
+    /// apart as they come (below `fetch.unpackLimit`, 100) and does not count.
+    pub bytes_received: Option<u64>,
 }
 
 /// A private directory for traces, which goes when this does.
@@ -63,7 +64,7 @@ impl Traces {
     }
 
     /// How many bytes of packs git says that it has received, where it was told to show its progress.
-    pub(crate) fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> Option<u64> {
         received(&fs_err::read(self.directory.join(EVENTS)).unwrap_or_default())
     }
 }
@@ -103,16 +104,20 @@ fn protocol_commands(trace: &[u8]) -> Option<u64> {
     second.then_some(commands)
 }
 
-/// The sum of `total_bytes` in the progress of "Receiving objects" and "Unpacking objects".
-fn received(events: &[u8]) -> u64 {
-    let lines = events.split(|byte| *byte == b'\n').filter(|line| position(line, b"\"total_bytes\"").is_some());
-    lines
-        .filter_map(|line| {
+/// The sum of `total_bytes` in the progress of "Receiving objects".
+fn received(events: &[u8]) -> Option<u64> {
+    let mut sum = 0;
+    for line in events.split(|byte| *byte == b'\n') {
+        if position(line, b"\"unpack-objects\"").is_some() {
+            return None;
+        }
+        if position(line, b"\"total_bytes\"").is_some() {
             let at = position(line, b"\"value\":\"")? + 9;
             let digits = line[at..].split(|byte| *byte == b'"').next()?;
-            std::str::from_utf8(digits).ok()?.parse::<u64>().ok()
-        })
-        .sum()
+            sum += std::str::from_utf8(digits).ok()?.parse::<u64>().ok()?;
+        }
+    }
+    Some(sum)
 }
 
 /// The size of all packs in a repository: in a new one, what was received.
@@ -141,6 +146,7 @@ mod tests {
         assert_eq!(protocol_commands(packets), Some(2));
         assert_eq!(protocol_commands(b"1 packet:        clone< 0123 HEAD\n"), None);
         let events = b"{\"key\":\"total_objects\",\"value\":\"5\"}\n{\"key\":\"total_bytes\",\"value\":\"522\"}\n";
-        assert_eq!(received(events), 522);
+        assert_eq!((received(events), received(b"")), (Some(522), Some(0)));
+        assert_eq!(received(b"{\"argv\":[\"git\",\"unpack-objects\"]}\n"), None);
     }
 }

@@ -161,7 +161,7 @@ pub enum Trouble {
 }
 
 const DISK_FULL: &[&str] =
-    &["No space left on device", "Disk quota exceeded", "file write error", "unable to write file"];
+    &["No space left on device", "Disk quota exceeded", "Out of diskspace", "file write error", "unable to write file"];
 const REFUSED: &[&str] = &[
     "Authentication failed",
     "could not read Username",

