@@ -3,6 +3,7 @@
 mod advise;
 mod clone;
 mod fetch;
+mod transports;
 mod trouble;
 
 use std::path::PathBuf;

