@@ -98,6 +98,6 @@ pub use {
         dedupe, disk_usage, reshare,
     },
     stage::{StageReport, Staged, is_subvolume, stage},
-    strategy::{OverlayMount, OverlayOptions, mount_overlay},
+    strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     tree::scan::{Descend, EntryKind, Folder, ScanOptions, Scanned, Visitor, scan_tree},
 };

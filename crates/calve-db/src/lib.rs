@@ -2,3 +2,57 @@
 //!
 //! The library never prints, and never reads the environment or configuration of its own accord. It is for Unix.
 #![cfg(unix)]
+
+mod account;
+mod address;
+mod control;
+mod engine;
+mod error;
+mod home;
+mod key;
+mod launch;
+mod manifest;
+mod name;
+mod place;
+mod programs;
+mod readiness;
+mod registry;
+mod server;
+mod sockets;
+mod spec;
+mod supervisor;
+mod sweep;
+mod sys;
+mod template;
+
+pub use address::Address;
+pub use control::{Stopped, reset, stop};
+pub use engine::names as engines;
+pub use error::{Error, Result};
+pub use home::Home;
+pub use registry::{Record, find, list};
+pub use server::{Owned, Ownership, StartOptions, start};
+pub use supervisor::supervise;
+pub use sweep::{Swept, delete_trash, sweep};
+pub use template::{
+    Built, Caller, CommandEnd, CreateOptions, Said, Template, create as create_template, list as list_templates,
+    remove as remove_template,
+};
+
+/// Repeats a call until no signal interrupts it.
+fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// How a process ended, in words.
+fn ended(ended: sys::Ended) -> String {
+    match ended {
+        sys::Ended::Exit(code) => format!("exit code {code}"),
+        sys::Ended::Signal(signal) => format!("signal {signal}"),
+    }
+}

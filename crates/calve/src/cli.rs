@@ -1,6 +1,8 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
 #[cfg(unix)]
+pub(crate) mod db;
+#[cfg(unix)]
 pub(crate) mod git;
 #[cfg(unix)]
 pub(crate) mod hook;
@@ -55,6 +57,16 @@ pub(crate) enum Command {
     },
     #[cfg(unix)]
     ShellInit(shell_init::ShellInitArguments),
+    /// Ready, isolated, writable database servers from prepared data directories
+    #[cfg(unix)]
+    Db {
+        #[command(subcommand)]
+        command: db::DbCommand,
+    },
+    /// Look after a database server; the socket to who wants it is standard output
+    #[cfg(unix)]
+    #[command(name = "__supervise", hide = true)]
+    Supervise,
     Completions(CompletionsArguments),
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]

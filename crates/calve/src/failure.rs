@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     #[cfg(unix)]
     Git(calve_git::Error),
     Io(io::Error),
+    #[cfg(unix)]
+    Db(calve_db::Error),
     /// The result could not be printed. What was asked for was done.
     Output(io::Error),
     /// Ended early by a signal, with what that leaves to do.
@@ -55,6 +57,16 @@ impl From<calve_git::Error> for Failure {
     }
 }
 
+#[cfg(unix)]
+impl From<calve_db::Error> for Failure {
+    fn from(error: calve_db::Error) -> Self {
+        match error {
+            calve_db::Error::Clone(error) => Self::Core(error),
+            other => Self::Db(other),
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
@@ -80,6 +92,14 @@ impl Failure {
             #[cfg(unix)]
             Self::Git(_) => FAILED,
             Self::Interrupted(_) => INTERRUPTED,
+            #[cfg(unix)]
+            Self::Db(error) => match error {
+                calve_db::Error::Interrupted => INTERRUPTED,
+                calve_db::Error::Usage(_) => USAGE,
+                calve_db::Error::Strategy { .. } | calve_db::Error::Told { refused: true, .. } => REFUSED,
+                calve_db::Error::Command { code, .. } => *code,
+                _ => FAILED,
+            },
             Self::Usage(_) => USAGE,
             Self::Io(_) | Self::Output(_) => FAILED,
             Self::Reported(code) | Self::Stated { code, .. } => *code,
@@ -99,6 +119,10 @@ impl Failure {
             Self::Git(error) => output::error(&error.to_string(), error.hint().as_deref()),
             Self::Io(error) => {
                 output::error(&error.to_string(), Some("check the limits of your session (ulimit -a), then try again"));
+            }
+            #[cfg(unix)]
+            Self::Db(error) => {
+                output::error(&error.to_string(), error.hint().filter(|hint| !hint.is_empty()).as_deref())
             }
             Self::Output(error) => {
                 let hint = "only the report is lost: what was asked for was done";

@@ -9,6 +9,8 @@ mod cli;
 mod commands;
 #[cfg(unix)]
 mod consent;
+#[cfg(unix)]
+mod db_receipt;
 mod destination;
 mod failure;
 #[cfg(unix)]
@@ -55,6 +57,10 @@ fn main() -> ExitCode {
         Command::Hook { command } => commands::hook::run(&command),
         #[cfg(unix)]
         Command::ShellInit(arguments) => commands::shell_init::run(&arguments),
+        #[cfg(unix)]
+        Command::Db { command } => commands::db::run(&command, &cancel),
+        #[cfg(unix)]
+        Command::Supervise => commands::db::supervise::run(&cancel),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         #[cfg(unix)]

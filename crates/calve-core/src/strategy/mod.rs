@@ -10,6 +10,7 @@ mod snapshot;
 pub(crate) use snapshot::open_below;
 
 pub use overlay::{OverlayMount, OverlayOptions, mount_overlay};
+pub use snapshot::make_snapshotable_directory;
 
 use std::os::fd::BorrowedFd;
 

@@ -16,6 +16,7 @@ use crate::sys;
 use crate::tree::delete::split;
 use crate::tree::exclude::{Exclude, is_calves_own_text};
 use crate::tree::metadata::times;
+use crate::tree::place::Place;
 
 pub(super) struct Snapshot;
 
@@ -62,6 +63,23 @@ impl Method for Snapshot {
         }
         Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
     }
+}
+
+/// Makes the empty directory `path`, in such a way that clones of it can be snapshots where the file system has them: on btrfs
+/// as a subvolume. Says whether it is one.
+pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
+    let Some(place) = Place::open(path)? else { return Err(Error::DestinationExists(path.to_path_buf())) };
+    let failed = |errno| Error::io("create directory", path, errno);
+    let is_subvolume = match sys::create_subvolume(place.parent(), place.name()) {
+        Ok(()) => true,
+        Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
+            rustix::fs::mkdirat(place.parent(), place.name(), Mode::RWXU).map_err(failed)?;
+            false
+        }
+        Err(errno) => return Err(failed(errno)),
+    };
+    rustix::fs::chmodat(place.parent(), place.name(), Mode::RWXU, AtFlags::empty()).map_err(failed)?;
+    Ok(is_subvolume)
 }
 
 /// The reasons for which a snapshot declines; anything else is a failure.

@@ -5,6 +5,8 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod cp;
 #[cfg(unix)]
+pub(crate) mod db;
+#[cfg(unix)]
 pub(crate) mod dedupe;
 #[cfg(unix)]
 pub(crate) mod du;

@@ -45,6 +45,33 @@ pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
     calve_core::reap(directory, Path::new("."), Background::Yes, &Cancel::default())
 }
 
+/// The supervisor of a database server: standard input is the lock on its place, standard output who wants it.
+pub(crate) fn supervise(cancel: &Cancel) -> Result<(), calve_db::Error> {
+    let failed = |source| calve_db::Error::Io { operation: "open", path: "/dev/stdin".into(), source };
+    let lock = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+    let talk = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
+    calve_db::supervise(lock, talk, cancel)
+}
+
+/// How a command of the user's ended: the exit code to pass on, and the words. `None` when it ended well.
+pub(crate) fn command_end(status: std::process::ExitStatus) -> Option<(u8, String)> {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.code(), status.signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some((u8::try_from(code).unwrap_or(1), format!("exit code {code}"))),
+        // As shells tell it.
+        (None, signal) => {
+            let signal = signal.unwrap_or_default();
+            Some((u8::try_from(128 + signal).unwrap_or(1), format!("signal {signal}")))
+        }
+    }
+}
+
+/// The standard error of this process, for a command whose output is no result of Calve's.
+pub(crate) fn stderr_for_command() -> io::Result<Stdio> {
+    Ok(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
+}
+
 /// Opens a file that only this user can have written. `NotFound` when there is none.
 pub(crate) fn open_own_file(path: &Path) -> io::Result<File> {
     let refuse = |why: &str| Err(io::Error::other(format!("`{}` {why}", calve_core::Shown(path))));

@@ -1,0 +1,79 @@
+//! The user that a server runs as: this one, and an unprivileged one when this one is root.
+
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::path::Path;
+
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// A user and his group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Account {
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+}
+
+impl Account {
+    /// Who this process runs as; for root, the first of `names` that the system knows, else `nobody`.
+    pub(crate) fn for_server(names: &[&str]) -> Result<Self> {
+        let user = geteuid();
+        if !user.is_root() {
+            return Ok(Self { user: user.as_raw(), group: rustix::process::getegid().as_raw() });
+        }
+        let passwd = fs_err::read_to_string("/etc/passwd").unwrap_or_default();
+        let found = names.iter().chain(&["nobody"]).find_map(|name| find(&passwd, name));
+        found.ok_or_else(|| {
+            Error::Usage(format!("no database server runs as root, and this system has no user {}", names.join(", ")))
+        })
+    }
+
+    /// What to change to, if this process is another user.
+    pub(crate) fn to_become(self) -> Option<(u32, u32)> {
+        geteuid().is_root().then_some((self.user, self.group))
+    }
+
+    /// Gives him a file or directory.
+    pub(crate) fn own(self, path: &Path) -> Result<()> {
+        if !geteuid().is_root() {
+            return Ok(());
+        }
+        chown(path, Some(self.user), Some(self.group)).map_err(|error| Error::io("change the owner of", path, error))
+    }
+
+    /// Whether he gets to `directory`: the search bits of everything above it.
+    pub(crate) fn reaches(self, directory: &Path) -> bool {
+        directory.ancestors().skip(1).all(|above| {
+            let Ok(found) = fs_err::metadata(above) else { return false };
+            let bit = match (found.uid() == self.user, found.gid() == self.group) {
+                (true, _) => 0o100,
+                (false, true) => 0o010,
+                _ => 0o001,
+            };
+            found.mode() & bit != 0
+        })
+    }
+}
+
+fn find(passwd: &str, name: &str) -> Option<Account> {
+    let mut fields = passwd
+        .lines()
+        .map(|line| line.split(':'))
+        .find_map(|mut fields| (fields.next() == Some(name)).then(|| fields.skip(1)))?;
+    let (user, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    (user != 0).then_some(Account { user, group })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_found_by_its_name() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\npost:x:9:9::/:\npostgres:x:101:104:,,,:/var/lib:/bin/bash\n";
+        assert_eq!(find(passwd, "postgres"), Some(Account { user: 101, group: 104 }));
+        assert_eq!(find(passwd, "mysql"), None);
+        assert_eq!(find(passwd, "root"), None);
+    }
+}

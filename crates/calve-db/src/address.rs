@@ -1,0 +1,63 @@
+//! How programs reach a server: the forms in which they want to be told.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Address {
+    /// For programs that take URLs, by the private socket.
+    pub url: String,
+    /// By TCP, where it was asked for. The password is in it.
+    pub tcp_url: Option<String>,
+    /// What the engine's own programs and drivers in C take (libpq's keywords; the Go driver's form for MariaDB).
+    pub dsn: String,
+    /// The directory of the socket, for PostgreSQL; `localhost`, which means the socket, for MariaDB.
+    pub host: String,
+    /// The port, which for PostgreSQL is part of the socket's name.
+    pub port: u16,
+    /// The socket itself.
+    pub socket: PathBuf,
+    /// The superuser.
+    pub user: String,
+    /// For TCP only: the socket needs none.
+    pub password: Option<String>,
+    /// The database that is there in any case.
+    pub database: String,
+    /// The port on 127.0.0.1, where TCP was asked for.
+    pub tcp_port: Option<u16>,
+    /// Environment variables that the engine's own programs look at.
+    pub variables: Vec<(String, String)>,
+}
+
+impl Address {
+    /// All environment variables that tell a program where the server is.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let mut variables = vec![("DATABASE_URL".to_owned(), self.url.clone())];
+        variables.extend(self.variables.iter().cloned());
+        variables
+    }
+}
+
+/// A path in a URL's query: everything but letters, digits and `/-._~` as `%` and two digits.
+pub(crate) fn in_query(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn odd_paths_can_be_in_urls() {
+        assert_eq!(super::in_query("/run/a-b_c"), "/run/a-b_c");
+        assert_eq!(super::in_query("/a b&ü"), "/a%20b%26%C3%BC");
+    }
+}

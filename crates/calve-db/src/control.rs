@@ -1,0 +1,64 @@
+//! Requests to the supervisors of servers that run.
+
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::error::{Error, Result};
+use crate::home::Home;
+use crate::registry::{self, Record};
+use crate::spec::{Answer, Request, receive, send};
+use crate::sys::Watched;
+
+/// A server that was stopped.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// What it was.
+    pub record: Record,
+    /// From the request to the answer.
+    pub took: Duration,
+}
+
+/// Ends a server. Its files are out of sight on return, and deleted a little later.
+pub fn stop(home: &Home, name: &str) -> Result<Stopped> {
+    let started = Instant::now();
+    let record = registry::find(home, name)?;
+    match ask(&record, Request::Stop) {
+        Ok(_) => {}
+        // Nobody listens, because the socket was removed; or it ended in this moment.
+        Err(Error::SupervisorGone(_)) => end(home, &record)?,
+        Err(error) => return Err(error),
+    }
+    Ok(Stopped { record, took: started.elapsed() })
+}
+
+/// Puts a server back to its template. It keeps its name and address; sessions are cut off.
+pub fn reset(home: &Home, name: &str) -> Result<Record> {
+    let record = registry::find(home, name)?;
+    match ask(&record, Request::Reset)?.into_result()? {
+        Answer::Ready(ready) => Ok(ready.record),
+        _ => Err(Error::SupervisorGone(name.into())),
+    }
+}
+
+fn ask(record: &Record, request: Request) -> Result<Answer> {
+    let gone = || Error::SupervisorGone(record.name.clone());
+    let mut stream = UnixStream::connect(&record.control).map_err(|_| gone())?;
+    send(&mut stream, &request).map_err(|_| gone())?;
+    receive(&mut BufReader::new(stream)).ok().flatten().ok_or_else(gone)
+}
+
+/// Asks by signal, and waits.
+fn end(home: &Home, record: &Record) -> Result<()> {
+    if let Some(supervisor) = Watched::open(record.supervisor, record.supervisor_started) {
+        supervisor.signal(Signal::TERM);
+        let started = Instant::now();
+        while supervisor.lives() && started.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    crate::sweep::sweep(home).map(|_| ())
+}

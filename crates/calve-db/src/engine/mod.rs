@@ -1,0 +1,183 @@
+//! The database engines: one file each, and one list.
+
+mod mariadb;
+mod postgres;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use crate::address::Address;
+use crate::error::{Error, Result};
+
+/// All of them. A new one is a file beside this and a line here.
+const ENGINES: &[&dyn Engine] = &[&postgres::Postgres, &mariadb::Mariadb];
+
+/// What a database server needs of Calve.
+pub(crate) trait Engine: Sync {
+    /// What the user calls it.
+    fn name(&self) -> &'static str;
+
+    /// The users of the system that its server may run as, when Calve is root.
+    fn accounts(&self) -> &'static [&'static str];
+
+    /// The server program's name.
+    fn program(&self) -> &'static str;
+
+    /// Directories beside those of PATH in which distributions have it, the best first.
+    fn usual_places(&self) -> Vec<PathBuf>;
+
+    /// The version in what `--version` prints: major, minor, and all of it.
+    fn version(&self, printed: &str) -> Option<Version>;
+
+    /// Which versions are supported, in words, when `version` is not.
+    fn unsupported(&self, version: &Version) -> Option<&'static str>;
+
+    /// What shapes a new data directory, in words: part of a template's key.
+    fn recipe(&self) -> String;
+
+    /// The command that fills the empty directory `data`.
+    fn init(&self, program: &Path, data: &Path) -> Result<Vec<OsString>>;
+
+    /// The server's command line. Writes what configuration it needs into `instance.directory`, and gives it to the server's user.
+    fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
+
+    /// Asks a server whether it answers queries. Waits no longer than some milliseconds.
+    fn probe(&self, address: &Address) -> Probe;
+
+    /// What is done as soon as it answers. Says what was changed in a data directory that was taken over.
+    fn settle(&self, instance: &Instance) -> Result<Vec<String>>;
+
+    /// Asks for an end in order.
+    fn stop_signal(&self) -> Signal;
+
+    /// Whether the log tells of a recovery, as after a crash.
+    fn log_tells_of_recovery(&self, log: &str) -> bool;
+
+    /// Whether a data directory can be used: whole, not in use, stopped in order, and of this version.
+    fn examine(&self, data: &Path, version: &Version) -> Result<()>;
+
+    /// Takes away what would contact other machines. Says what that was.
+    fn neutralise(&self, data: &Path) -> Result<Vec<String>>;
+
+    /// Takes away what belongs to one run of a server.
+    fn scrub(&self, data: &Path) -> Result<()>;
+
+    /// The System V segment that a killed server has left, as its data directory tells.
+    fn segment(&self, data: &Path) -> Option<i32>;
+
+    /// How programs reach it.
+    fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address;
+}
+
+/// A server's version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) major: u32,
+    pub(crate) minor: u32,
+    pub(crate) text: String,
+}
+
+/// The answer to [`Engine::probe`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Probe {
+    Ready,
+    NotYet,
+    /// It answers, but not as it should: it never will.
+    Refused(String),
+}
+
+/// What the server is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Purpose {
+    /// To be written to, and killed.
+    Serve,
+    /// To become a template: stopped in order.
+    Build,
+    /// The same, on a data directory of somebody else's.
+    TakeOver,
+}
+
+/// One server to be started.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) program: PathBuf,
+    /// The data directory and a directory for temporary files, as the server sees them.
+    pub(crate) data: PathBuf,
+    pub(crate) temporary: PathBuf,
+    /// For sockets and configuration.
+    pub(crate) directory: PathBuf,
+    pub(crate) address: Address,
+    pub(crate) purpose: Purpose,
+    pub(crate) account: crate::account::Account,
+}
+
+impl Instance {
+    /// Writes a file that the server reads.
+    fn configure(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.directory.join(name);
+        fs_err::write(&path, text).map_err(|error| Error::io("write", &path, error))?;
+        self.account.own(&path)?;
+        Ok(path)
+    }
+}
+
+/// The engine of that name.
+pub(crate) fn named(name: &str) -> Result<&'static dyn Engine> {
+    ENGINES.iter().copied().find(|engine| engine.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = names();
+        Error::Usage(format!("there is no engine `{}`; there are {}", name.escape_default(), known.join(" and ")))
+    })
+}
+
+/// The names of all engines.
+pub fn names() -> Vec<&'static str> {
+    ENGINES.iter().map(|engine| engine.name()).collect()
+}
+
+/// The first two numbers in a text such as `postgres (PostgreSQL) 15.6` or `15.6`.
+fn numbers(text: &str) -> Option<(u32, u32)> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let at = text.find(|c: char| c.is_ascii_digit())?;
+    let rest = &text[at..];
+    let length = digits(rest);
+    let minor = rest[length..].strip_prefix('.').map_or(0, |rest| rest[..digits(rest)].parse().unwrap_or(0));
+    Some((rest[..length].parse().ok()?, minor))
+}
+
+/// Removes a file that need not be there.
+fn remove_file(path: &Path) -> Result<bool> {
+    match fs_err::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("remove", path, error)),
+    }
+}
+
+/// The entries of a directory; none where there is no such directory.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
+    let listed = match fs_err::read_dir(directory) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io("list", directory, error)),
+    };
+    let mut paths = Vec::new();
+    for entry in listed {
+        paths.push(entry.map_err(|error| Error::io("list", directory, error))?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(numbers("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)"), Some((15, 18)));
+        assert_eq!(numbers("16beta1"), Some((16, 0)));
+        assert_eq!(numbers("none"), None);
+    }
+}

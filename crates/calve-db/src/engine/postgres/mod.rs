@@ -1,0 +1,215 @@
+//! PostgreSQL 13 to 18.
+
+mod examine;
+mod wire;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use self::wire::{Refused, Session};
+use super::{Engine, Instance, Probe, Purpose, Version, numbers};
+use crate::address::{Address, in_query};
+use crate::error::{Error, Result};
+
+pub(super) struct Postgres;
+
+const USER: &str = "postgres";
+const DATABASE: &str = "postgres";
+const STANDARD_PORT: u16 = 5432;
+/// A session of Calve's own, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What holds whatever a template says: `ALTER SYSTEM` is kept in the data directory, and the command line overrides it.
+///
+/// `fsync`: the data are not worth a wait, and after a crash PostgreSQL with fsync would open every file for writing, which
+/// on an overlay copies them all. `dynamic_shared_memory_type`: else a killed server leaves files in /dev/shm. The rest
+/// keeps it from contacting other machines.
+const FIXED: &[&str] = &[
+    "fsync=off",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "max_logical_replication_workers=0",
+    "archive_mode=off",
+    "restore_command=",
+    "primary_conninfo=",
+    "dynamic_shared_memory_type=mmap",
+    "logging_collector=off",
+    "log_destination=stderr",
+    "ssl=off",
+    "external_pid_file=",
+];
+
+/// What is good for small, short-lived servers. A template can change it by `ALTER SYSTEM`.
+const SETTINGS: &str = "\
+synchronous_commit = off
+full_page_writes = off
+shared_buffers = 32MB
+max_wal_size = 256MB
+huge_pages = off
+jit = off
+update_process_title = off
+";
+
+const INIT: &[&str] = &["--auth=trust", "--encoding=UTF8", "--no-sync"];
+/// The names of characters in all languages, sorted by number: the same on every machine.
+const LOCALE: &str = if cfg!(target_vendor = "apple") { "--locale=C" } else { "--locale=C.UTF-8" };
+
+impl Engine for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn accounts(&self) -> &'static [&'static str] {
+        &["postgres"]
+    }
+
+    fn program(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn usual_places(&self) -> Vec<PathBuf> {
+        let mut places = Vec::new();
+        for version in (13..=18).rev() {
+            places.push(format!("/usr/lib/postgresql/{version}/bin").into());
+            places.push(format!("/usr/pgsql-{version}/bin").into());
+            places.push(format!("/opt/homebrew/opt/postgresql@{version}/bin").into());
+        }
+        places.push("/usr/local/pgsql/bin".into());
+        places
+    }
+
+    fn version(&self, printed: &str) -> Option<Version> {
+        let (major, minor) = numbers(printed.split_once("PostgreSQL)")?.1)?;
+        Some(Version { major, minor, text: printed.trim().to_owned() })
+    }
+
+    fn unsupported(&self, version: &Version) -> Option<&'static str> {
+        (!(13..=18).contains(&version.major)).then_some("PostgreSQL 13 to 18")
+    }
+
+    fn recipe(&self) -> String {
+        format!("{} {LOCALE} {USER}", INIT.join(" "))
+    }
+
+    fn init(&self, program: &Path, data: &Path) -> Result<Vec<OsString>> {
+        let initdb = program.with_file_name("initdb");
+        if !initdb.is_file() {
+            return Err(Error::NoProgram { program: "initdb".into(), places: vec![initdb] });
+        }
+        let mut command: Vec<OsString> = vec![initdb.into(), "-D".into(), data.into(), "-U".into(), USER.into()];
+        command.extend(INIT.iter().chain(&[LOCALE]).map(Into::into));
+        Ok(command)
+    }
+
+    fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
+        let config = instance.configure("postgresql.conf", SETTINGS)?;
+        let users = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+        let users = instance.configure("pg_hba.conf", users)?;
+        let names = instance.configure("pg_ident.conf", "")?;
+        let mut command: Vec<OsString> =
+            vec![instance.program.clone().into(), "-D".into(), instance.data.clone().into()];
+        let mut set = |name: &str, value: &std::ffi::OsStr| {
+            let mut setting = OsString::from(name);
+            setting.push("=");
+            setting.push(value);
+            command.extend(["-c".into(), setting]);
+        };
+        set("config_file", config.as_os_str());
+        set("hba_file", users.as_os_str());
+        set("ident_file", names.as_os_str());
+        set("unix_socket_directories", instance.directory.as_os_str());
+        set("port", instance.address.port.to_string().as_ref());
+        set("listen_addresses", if instance.address.tcp_port.is_some() { "127.0.0.1" } else { "" }.as_ref());
+        for setting in FIXED {
+            command.extend(["-c".into(), setting.into()]);
+        }
+        Ok(command)
+    }
+
+    fn probe(&self, address: &Address) -> Probe {
+        match Session::open(&address.socket, USER, DATABASE, Duration::from_millis(100)) {
+            Ok(_) => Probe::Ready,
+            Err(Refused::NotYet) => Probe::NotYet,
+            Err(Refused::Said(said)) => Probe::Refused(said),
+        }
+    }
+
+    fn settle(&self, instance: &Instance) -> Result<Vec<String>> {
+        if instance.purpose != Purpose::TakeOver && instance.address.password.is_none() {
+            return Ok(Vec::new());
+        }
+        let failed = |said: String| Error::ServerFailed { how: format!("refused a query: {said}"), log: String::new() };
+        let session = Session::open(&instance.address.socket, USER, DATABASE, PATIENCE);
+        let mut session = session.map_err(|refused| match refused {
+            Refused::NotYet => failed("it does not answer".into()),
+            Refused::Said(said) => failed(said),
+        })?;
+        let mut done = Vec::new();
+        if instance.purpose == Purpose::TakeOver {
+            let sql = "UPDATE pg_subscription SET subenabled = false WHERE subenabled RETURNING subname";
+            let names = session.query(sql).map_err(failed)?;
+            done.extend(names.into_iter().map(|name| format!("disabled the subscription `{name}`")));
+        }
+        if let Some(password) = &instance.address.password {
+            // Made by Calve, of letters and digits.
+            session.query(&format!("ALTER ROLE {USER} PASSWORD '{password}'")).map_err(failed)?;
+        }
+        Ok(done)
+    }
+
+    fn stop_signal(&self) -> Signal {
+        // "Fast": sessions are ended, everything is written.
+        Signal::INT
+    }
+
+    fn log_tells_of_recovery(&self, log: &str) -> bool {
+        log.contains("automatic recovery in progress")
+    }
+
+    fn examine(&self, data: &Path, version: &Version) -> Result<()> {
+        examine::examine(data, version)
+    }
+
+    fn neutralise(&self, data: &Path) -> Result<Vec<String>> {
+        examine::neutralise(data)
+    }
+
+    fn scrub(&self, data: &Path) -> Result<()> {
+        examine::scrub(data)
+    }
+
+    fn segment(&self, data: &Path) -> Option<i32> {
+        // Line 7: the key and the number of the segment (miscadmin.h, LOCK_FILE_LINE_SHMEM_KEY).
+        let text = fs_err::read_to_string(data.join("postmaster.pid")).ok()?;
+        text.lines().nth(6)?.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+
+    fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
+        let port = tcp.unwrap_or(STANDARD_PORT);
+        let host = directory.to_string_lossy().into_owned();
+        let more = if port == STANDARD_PORT { String::new() } else { format!("&port={port}") };
+        let secret = password.map_or(String::new(), |password| format!(":{password}"));
+        let variables = [
+            ("PGHOST", host.clone()),
+            ("PGPORT", port.to_string()),
+            ("PGUSER", USER.into()),
+            ("PGDATABASE", DATABASE.into()),
+        ];
+        Address {
+            url: format!("postgresql://{USER}@/{DATABASE}?host={}{more}", in_query(&host)),
+            tcp_url: tcp.map(|port| format!("postgresql://{USER}{secret}@127.0.0.1:{port}/{DATABASE}")),
+            dsn: format!("host={host} port={port} user={USER} dbname={DATABASE}"),
+            socket: directory.join(format!(".s.PGSQL.{port}")),
+            host,
+            port,
+            user: USER.into(),
+            password: password.map(Into::into),
+            database: DATABASE.into(),
+            tcp_port: tcp,
+            variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        }
+    }
+}

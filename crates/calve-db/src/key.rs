@@ -1,0 +1,154 @@
+//! A template's key: two templates with one key hold the same.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use globset::GlobBuilder;
+
+use crate::error::{Error, Result};
+use crate::manifest::names;
+
+/// Raised when templates are made in another way.
+const FORMAT: &str = "calve.template/1";
+
+/// What a template is made of. Each part is hashed with its length, so that parts cannot run together.
+pub(crate) struct Key(blake3::Hasher);
+
+impl Key {
+    pub(crate) fn new() -> Self {
+        let mut key = Self(blake3::Hasher::new());
+        key.add(FORMAT);
+        key
+    }
+
+    pub(crate) fn add(&mut self, part: impl AsRef<[u8]>) {
+        let part = part.as_ref();
+        self.0.update(&(part.len() as u64).to_le_bytes());
+        self.0.update(part);
+    }
+
+    pub(crate) fn add_command(&mut self, command: &[OsString]) {
+        self.add(command.len().to_string());
+        for word in command {
+            self.add(word.as_bytes());
+        }
+    }
+
+    /// Names and contents of the files that match. A pattern that matches nothing is a mistake.
+    pub(crate) fn add_inputs(&mut self, patterns: &[String], directory: &Path) -> Result<()> {
+        for pattern in patterns {
+            let files = matching(pattern, directory)?;
+            if files.is_empty() {
+                return Err(Error::Usage(format!("no file matches `{}`", pattern.escape_default())));
+            }
+            self.add(pattern);
+            for file in files {
+                self.add(file.strip_prefix(directory).unwrap_or(&file).as_os_str().as_bytes());
+                let text = fs_err::read(&file).map_err(|error| Error::io("read", &file, error))?;
+                self.add(blake3::hash(&text).as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// A data directory: its path, and names, sizes and times of its files.
+    pub(crate) fn add_directory(&mut self, directory: &Path) -> Result<()> {
+        self.add(directory.as_os_str().as_bytes());
+        let mut files = Vec::new();
+        below(directory, &mut files)?;
+        for file in files {
+            let found = fs_err::symlink_metadata(&file).map_err(|error| Error::io("look at", &file, error))?;
+            self.add(file.as_os_str().as_bytes());
+            self.add(format!("{} {}.{}", found.len(), found.mtime(), found.mtime_nsec()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.0.finalize().to_hex()[..32].to_owned()
+    }
+}
+
+/// The files that a pattern means, in order. One that names a directory means all files below it.
+fn matching(pattern: &str, directory: &Path) -> Result<Vec<PathBuf>> {
+    let whole = directory.join(pattern);
+    if whole.is_file() {
+        return Ok(vec![whole]);
+    }
+    let mut files = Vec::new();
+    if whole.is_dir() {
+        below(&whole, &mut files)?;
+        return Ok(files);
+    }
+    let text = whole.to_str().ok_or_else(|| Error::Usage(format!("`{}` is not UTF-8", calve_core::Shown(&whole))))?;
+    let glob = GlobBuilder::new(text).literal_separator(true).build();
+    let matcher =
+        glob.map_err(|error| Error::Usage(format!("the pattern `{pattern}` is not valid: {error}")))?.compile_matcher();
+    // Nothing above the first part with a wildcard can differ.
+    let plain = |part: &Component<'_>| !part.as_os_str().as_bytes().iter().any(|byte| b"*?[{".contains(byte));
+    let root: PathBuf = whole.components().take_while(plain).collect();
+    if root.is_dir() {
+        below(&root, &mut files)?;
+    }
+    files.retain(|file| matcher.is_match(file));
+    Ok(files)
+}
+
+fn below(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for name in names(directory)? {
+        let path = directory.join(name);
+        let found = fs_err::symlink_metadata(&path).map_err(|error| Error::io("look at", &path, error))?;
+        if found.is_dir() {
+            below(&path, files)?;
+        } else if found.is_file() || path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use fs_err as fs;
+
+    use super::*;
+
+    fn key(patterns: &[&str], directory: &Path) -> Result<String> {
+        let mut key = Key::new();
+        key.add_inputs(&patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>(), directory)?;
+        Ok(key.finish())
+    }
+
+    #[test]
+    fn a_key_follows_contents_and_names() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        fs::create_dir_all(path("sql/deep")).unwrap();
+        fs::write(path("sql/1.sql"), "one").unwrap();
+        fs::write(path("sql/deep/2.sql"), "two").unwrap();
+        fs::write(path("sql/notes.txt"), "three").unwrap();
+        let (flat, deep, all) = (["sql/*.sql"], ["sql/**/*.sql"], ["sql"]);
+        let before = [flat, deep, all].map(|patterns| key(&patterns, place.path()).unwrap());
+        assert_eq!(before, [flat, deep, all].map(|patterns| key(&patterns, place.path()).unwrap()));
+        fs::write(path("sql/deep/2.sql"), "2").unwrap();
+        let after = [flat, deep, all].map(|patterns| key(&patterns, place.path()).unwrap());
+        assert_eq!(before[0], after[0]);
+        assert!(before[1] != after[1] && before[2] != after[2]);
+        fs::rename(path("sql/1.sql"), path("sql/0.sql")).unwrap();
+        assert_ne!(before[0], key(&flat, place.path()).unwrap());
+        assert!(key(&["none/*.sql"], place.path()).is_err());
+    }
+
+    #[test]
+    fn parts_do_not_run_together() {
+        let of = |words: &[&str]| {
+            let mut key = Key::new();
+            key.add_command(&words.iter().map(OsString::from).collect::<Vec<_>>());
+            key.finish()
+        };
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+        assert_ne!(of(&["a"]), of(&["a", ""]));
+    }
+}

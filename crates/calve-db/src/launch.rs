@@ -1,0 +1,253 @@
+//! From a specification to a server that answers: data directory, configuration, process, readiness.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::{Cancel, Strategy};
+use fs_err as fs;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::FlockOperation;
+
+use crate::account::Account;
+use crate::address::Address;
+use crate::engine::{Engine, Instance};
+use crate::error::{Error, Result};
+use crate::place::{Placed, clone_data};
+use crate::readiness::{self, Notices, Waiting};
+use crate::spec::{Origin, Spec};
+use crate::sys::{self, Ended, Launch, Server};
+use crate::{manifest, registry};
+
+/// Shown of a log when something fails.
+const LOG_LINES: usize = 12;
+
+/// Who wants the server, and how long.
+pub(crate) struct Wanted<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) engine: &'static dyn Engine,
+    pub(crate) address: &'a Address,
+    /// Whether this process has namespaces of its own.
+    pub(crate) isolated: bool,
+    pub(crate) starter: Option<BorrowedFd<'a>>,
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// A server that answers.
+pub(crate) struct Launched {
+    pub(crate) server: Server,
+    pub(crate) strategy: String,
+    pub(crate) refused: Vec<String>,
+    pub(crate) clone_took: Duration,
+    pub(crate) ready_took: Duration,
+    pub(crate) notifies: bool,
+    pub(crate) neutralised: Vec<String>,
+    /// Unmounted before the files are removed.
+    pub(crate) placed: Option<Placed>,
+    /// On an overlay the template must stay as it is.
+    pub(crate) _template: Option<File>,
+}
+
+/// Makes the data directory and starts the server on it. What was made stays when this fails.
+pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
+    let started = Instant::now();
+    let spec = wanted.spec;
+    let data = spec.place.join("data");
+    make_directory(&spec.place.join("tmp"), spec.account)?;
+    let log = fs::OpenOptions::new().create(true).append(true).open(log_path(&spec.place));
+    let log = log.map_err(|error| Error::io("open", log_path(&spec.place), error))?;
+    let (template, placed) = data_directory(wanted, &data, log.file())?;
+    let mut neutralised = Vec::new();
+    if matches!(spec.origin, Origin::Directory(_)) {
+        neutralised = wanted.engine.neutralise(&data)?;
+        wanted.engine.scrub(&data)?;
+    }
+    let seen = as_seen(wanted)?;
+    let instance = Instance {
+        program: spec.program.clone(),
+        data: seen.join("data"),
+        temporary: seen.join("tmp"),
+        directory: spec.directory.clone(),
+        address: wanted.address.clone(),
+        purpose: spec.purpose,
+        account: spec.account,
+    };
+    let notices = Notices::listen(&spec.directory, spec.account)?;
+    let arguments = wanted.engine.arguments(&instance)?;
+    let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
+    let mut server = start(wanted, &arguments, &instance.data, &notify, log.file())?;
+    let waiting = Waiting {
+        engine: wanted.engine,
+        address: wanted.address,
+        notices: &notices,
+        notifies: spec.notifies,
+        starter: wanted.starter,
+        cancel: wanted.cancel,
+    };
+    let notifies = readiness::wait(&mut server, &waiting)?;
+    neutralised.extend(wanted.engine.settle(&instance)?);
+    let is_overlay = placed.as_ref().is_some_and(|placed| placed.overlay.is_some());
+    Ok(Launched {
+        server,
+        strategy: placed.as_ref().map_or_else(|| "init".to_owned(), |placed| placed.strategy.to_string()),
+        refused: placed.as_ref().map_or_else(Vec::new, |placed| placed.refused.clone()),
+        clone_took: placed.as_ref().map_or(Duration::ZERO, |placed| placed.took),
+        ready_took: started.elapsed(),
+        notifies,
+        neutralised,
+        placed,
+        _template: template.filter(|_| is_overlay),
+    })
+}
+
+fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<(Option<File>, Option<Placed>)> {
+    let spec = wanted.spec;
+    match &spec.origin {
+        Origin::Init => {
+            make_data(data, spec.account)?;
+            initialise(wanted, data, log)?;
+            Ok((None, None))
+        }
+        Origin::Template(template) => {
+            let lock = registry::open_lock(template)?;
+            registry::wait_for(&lock, FlockOperation::LockShared)
+                .map_err(|errno| Error::io("lock", template, errno))?;
+            let damage = manifest::difference(template)?;
+            if let Some(what) = damage {
+                let name = template.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                return Err(Error::TemplateDamaged { name, what });
+            }
+            let wish = spec.strategy.as_deref().map(str::parse::<Strategy>).transpose().map_err(Error::Usage)?;
+            let placed = clone_data(&template.join("data"), data, wish, wanted.isolated && !spec.whole)?;
+            Ok((Some(lock), Some(placed)))
+        }
+        Origin::Directory(source) => {
+            // Entry by entry, so that the directory itself can be one that is cloned by snapshot later.
+            let started = Instant::now();
+            make_data(data, spec.account)?;
+            let mut best = Strategy::Copy;
+            for entry in manifest::names(source)? {
+                let report = calve_core::clone_tree(&source.join(&entry), &data.join(&entry), &Default::default())?;
+                best = report.strategy;
+            }
+            manifest::give_to(data, spec.account)?;
+            Ok((None, Some(Placed { strategy: best, refused: Vec::new(), took: started.elapsed(), overlay: None })))
+        }
+    }
+}
+
+/// An empty data directory that can be cloned fast.
+fn make_data(data: &Path, account: Account) -> Result<()> {
+    calve_core::make_snapshotable_directory(data)?;
+    account.own(data)
+}
+
+fn make_directory(path: &Path, account: Account) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(Error::io("create directory", path, error))
+        }
+        _ => account.own(path),
+    }
+}
+
+fn initialise(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<()> {
+    let seen = as_seen(wanted)?.join("data");
+    let command = wanted.engine.init(&wanted.spec.program, &seen)?;
+    let mut program = start(wanted, &command, &seen, &[], log)?;
+    loop {
+        if let Some(ended) = program.ended() {
+            if ended == Ended::Exit(0) {
+                return Ok(());
+            }
+            let name = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let said = log_tail(&wanted.spec.place);
+            return Err(Error::Program { program: name, how: crate::ended(ended), said });
+        }
+        let mut fds: Vec<_> =
+            program.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)).into_iter().collect();
+        let before = fds.len();
+        fds.extend(wanted.starter.map(|starter| PollFd::from_borrowed_fd(starter, PollFlags::IN)));
+        let _ = rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 }));
+        if wanted.cancel.is_cancelled() || fds.get(before).is_some_and(|starter| !starter.revents().is_empty()) {
+            fs::remove_dir(data).ok();
+            return Err(Error::Interrupted);
+        }
+    }
+}
+
+/// Where the server's user sees the place: there, or at a second place, where something above it is closed to him.
+fn as_seen(wanted: &Wanted<'_>) -> Result<PathBuf> {
+    let spec = wanted.spec;
+    if spec.account.to_become().is_none() || spec.account.reaches(&spec.place) {
+        return Ok(spec.place.clone());
+    }
+    let at = spec.directory.join("files");
+    if at.is_dir() {
+        return Ok(at);
+    }
+    if !wanted.isolated {
+        let text = format!(
+            "the user that the server runs as cannot reach `{}`: set CALVE_HOME to a place that others may enter",
+            calve_core::Shown(&spec.place)
+        );
+        return Err(Error::Usage(text));
+    }
+    fs::create_dir(&at).map_err(|error| Error::io("create directory", &at, error))?;
+    sys::bind(&spec.place, &at).map_err(|errno| Error::io("mount", &at, errno))?;
+    Ok(at)
+}
+
+fn start(
+    wanted: &Wanted<'_>,
+    command: &[OsString],
+    directory: &Path,
+    more: &[(&str, &OsStr)],
+    log: &File,
+) -> Result<Server> {
+    let program = Path::new(&command[0]);
+    let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|error| Error::io("start", program, error));
+    let temporary = directory.with_file_name("tmp");
+    let path = OsStr::new("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    let variables = [("PATH", path), ("LC_ALL", OsStr::new("C")), ("TMPDIR", temporary.as_os_str())];
+    let environment = variables.iter().chain(more).map(|(name, value)| {
+        let mut both = OsString::from(name);
+        both.push("=");
+        both.push(value);
+        text(&both)
+    });
+    let null = fs::File::open("/dev/null").map_err(|error| Error::io("open", "/dev/null", error))?;
+    let launch = Launch {
+        command: command.iter().map(|word| text(word)).collect::<Result<_>>()?,
+        environment: environment.collect::<Result<_>>()?,
+        directory: text(directory.as_os_str())?,
+        log: log.as_fd(),
+        input: null.as_fd(),
+        account: wanted.spec.account.to_become(),
+        own_processes: wanted.isolated,
+    };
+    sys::spawn(&launch).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::NoProgram {
+            program: program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            places: vec![program.to_path_buf()],
+        },
+        _ => Error::io("start", program, error),
+    })
+}
+
+pub(crate) fn log_path(place: &Path) -> PathBuf {
+    place.join("log")
+}
+
+/// The last lines that were logged.
+pub(crate) fn log_tail(place: &Path) -> String {
+    let log = fs::read(log_path(place)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&log);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let first = lines.len().saturating_sub(LOG_LINES);
+    lines[first..].iter().map(|line| line.chars().filter(|c| !c.is_control()).collect::<String>() + "\n").collect()
+}

@@ -1,0 +1,55 @@
+//! Names of templates and servers.
+
+use crate::error::{Error, Result};
+
+const LONGEST: usize = 48;
+
+/// Names become parts of paths, of URLs and of shell commands.
+pub(crate) fn check(name: &str) -> Result<()> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if starts && name.len() <= LONGEST && name.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "`{}` is not a name: up to {LONGEST} letters, digits, `-`, `_` and `.`, the first a letter or digit",
+        name.escape_default()
+    )))
+}
+
+/// Some letters and digits that nobody can guess, without those that are taken for one another.
+pub(crate) fn random(length: usize) -> String {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut bytes = vec![0_u8; length];
+    let mut filled = 0;
+    while filled < length {
+        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(more) => filled += more,
+            Err(rustix::io::Errno::INTR) => {}
+            // Linux has had it since 3.17; without it nothing secret can be made.
+            Err(errno) => unreachable!("getrandom: {errno}"),
+        }
+    }
+    bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for good in ["shop", "a", "Shop-1.2_b", "9"] {
+            assert!(check(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", "-a", ".a", "a/b", "a b", "a\n", "é", &"a".repeat(49)] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn random_words_differ() {
+        assert_eq!(random(24).len(), 24);
+        assert_ne!(random(24), random(24));
+    }
+}

@@ -1,0 +1,82 @@
+//! A server's data directory: how it comes to be, by the best strategy that there is.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::{Choice, CloneOptions, Inlined, OverlayMount, OverlayOptions, Refusal, Requirement, Strategy};
+
+use crate::error::{Error, Result};
+
+/// A data directory that was made.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    pub(crate) strategy: Strategy,
+    /// Better ones, and why not.
+    pub(crate) refused: Vec<String>,
+    pub(crate) took: Duration,
+    /// Where the changes are, on an overlay. Unmounted when dropped.
+    pub(crate) overlay: Option<OverlayMount>,
+}
+
+/// Clones the data directory `src` to `dst`. `mounts`: whether this process may mount, in a namespace of its own.
+pub(crate) fn clone_data(src: &Path, dst: &Path, wish: Option<Strategy>, mounts: bool) -> Result<Placed> {
+    let started = Instant::now();
+    match wish {
+        Some(Strategy::Overlay) => overlay(src, dst, mounts, Vec::new(), started),
+        Some(strategy) => cloned(src, dst, &only(strategy), started),
+        None => {
+            let mut cheap = options();
+            cheap.require = vec![Requirement::Cow];
+            let refused = match cloned(src, dst, &cheap, started) {
+                Err(Error::Clone(calve_core::Error::RequirementRefused { refused, .. })) => reasons(&refused),
+                other => return other,
+            };
+            match overlay(src, dst, mounts, refused.clone(), started) {
+                Err(Error::Strategy { reason, .. }) => {
+                    let mut placed = cloned(src, dst, &only(Strategy::Copy), started)?;
+                    placed.refused = refused;
+                    placed.refused.push(format!("overlay: {reason}"));
+                    Ok(placed)
+                }
+                other => other,
+            }
+        }
+    }
+}
+
+fn options() -> CloneOptions {
+    let mut options = CloneOptions::default();
+    // To tell inlined bytes takes a call for each file, and nobody asks.
+    options.inlined = Inlined::WithShared;
+    options
+}
+
+fn only(strategy: Strategy) -> CloneOptions {
+    let mut options = options();
+    options.strategy = Choice::Only(strategy);
+    options
+}
+
+fn cloned(src: &Path, dst: &Path, options: &CloneOptions, started: Instant) -> Result<Placed> {
+    let report = calve_core::clone_tree(src, dst, options)?;
+    let refused = reasons(&report.refused);
+    Ok(Placed { strategy: report.strategy, refused, took: started.elapsed(), overlay: None })
+}
+
+fn reasons(refused: &[Refusal]) -> Vec<String> {
+    let told = refused
+        .iter()
+        .filter(|refusal| !matches!(refusal.strategy, Strategy::Overlay | Strategy::Copy | Strategy::Hardlink));
+    told.map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
+}
+
+fn overlay(src: &Path, dst: &Path, mounts: bool, refused: Vec<String>, started: Instant) -> Result<Placed> {
+    let no = |reason: String| Error::Strategy { strategy: "overlay".into(), reason };
+    if !mounts {
+        return Err(no("this process may not mount, and may not make a user namespace".into()));
+    }
+    let mut options = OverlayOptions::default();
+    options.state = dst.parent().map(PathBuf::from);
+    let mount = calve_core::mount_overlay(src, dst, &options).map_err(|error| no(error.to_string()))?;
+    Ok(Placed { strategy: Strategy::Overlay, refused, took: started.elapsed(), overlay: Some(mount) })
+}

@@ -1,0 +1,54 @@
+//! Finding a server's program, and what it is.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::engine::{Engine, Version};
+use crate::error::{Error, Result};
+
+/// A server program that is supported.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    pub(crate) version: Version,
+}
+
+/// Finds the server program: in `named` (a directory, or the program itself), else in `search` (PATH) and the usual places.
+pub(crate) fn find(engine: &dyn Engine, named: Option<&Path>, search: &[PathBuf]) -> Result<Program> {
+    let name = engine.program();
+    let places = match named {
+        Some(named) if named.is_file() => return look_at(engine, named),
+        Some(named) => vec![named.to_path_buf(), named.join("bin"), named.join("sbin")],
+        None => search.iter().cloned().chain(engine.usual_places()).collect(),
+    };
+    let mut unfit = None;
+    for place in &places {
+        let path = place.join(name);
+        if !path.is_file() {
+            continue;
+        }
+        match look_at(engine, &path) {
+            // There may be a better one further on.
+            Err(error @ Error::Version { .. }) => drop(unfit.get_or_insert(error)),
+            other => return other,
+        }
+    }
+    Err(unfit.unwrap_or_else(|| Error::NoProgram { program: name.into(), places }))
+}
+
+fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
+    let path = fs_err::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
+    let output = Command::new(&path).arg("--version").env_clear().env("LC_ALL", "C").output();
+    let output = output.map_err(|error| Error::io("run", &path, error))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let unfit = |version: &str, supported| {
+        Err(Error::Version { path: path.clone(), version: version.trim().to_owned(), supported })
+    };
+    match engine.version(&printed) {
+        Some(version) => match engine.unsupported(&version) {
+            Some(supported) => unfit(&version.text, supported),
+            None => Ok(Program { path, version }),
+        },
+        None => unfit("of an unknown version", "what its `--version` tells"),
+    }
+}

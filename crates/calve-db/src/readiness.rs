@@ -1,0 +1,102 @@
+//! Waiting for a server to answer: it tells by itself (sd_notify(3)), or is asked every millisecond.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::address::Address;
+use crate::engine::{Engine, Probe};
+use crate::error::{Error, Result};
+use crate::sys::Server;
+
+const PROBE_EVERY: Duration = Duration::from_millis(1);
+/// A server that is known to tell is asked too, should it not have told by then.
+const TRUST_FOR: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where a server tells that it is ready.
+#[derive(Debug)]
+pub(crate) struct Notices {
+    socket: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Notices {
+    pub(crate) fn listen(directory: &Path, account: crate::account::Account) -> Result<Self> {
+        let path = directory.join("notify");
+        // A reset listens again.
+        let _ = fs_err::remove_file(&path);
+        let socket = UnixDatagram::bind(&path).map_err(|error| Error::io("listen on", &path, error))?;
+        socket.set_nonblocking(true).map_err(|error| Error::io("listen on", &path, error))?;
+        account.own(&path)?;
+        Ok(Self { socket, path })
+    }
+
+    /// For the server's environment.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn say_ready(&self) -> bool {
+        let mut message = [0; 512];
+        let mut ready = false;
+        while let Ok(length) = self.socket.recv(&mut message) {
+            ready |= message[..length].split(|byte| *byte == b'\n').any(|line| line == b"READY=1");
+        }
+        ready
+    }
+}
+
+/// What is waited for.
+pub(crate) struct Waiting<'a> {
+    pub(crate) engine: &'a dyn Engine,
+    pub(crate) address: &'a Address,
+    pub(crate) notices: &'a Notices,
+    /// Whether this program is known to tell.
+    pub(crate) notifies: bool,
+    /// Readable, or closed, when nobody wants the server any more.
+    pub(crate) starter: Option<BorrowedFd<'a>>,
+    pub(crate) cancel: &'a calve_core::Cancel,
+}
+
+/// Waits until the server answers. Says whether it told so by itself.
+pub(crate) fn wait(server: &mut Server, waiting: &Waiting<'_>) -> Result<bool> {
+    let started = Instant::now();
+    let failed = |how: String| Err(Error::ServerFailed { how, log: String::new() });
+    loop {
+        if waiting.notices.say_ready() {
+            return Ok(true);
+        }
+        if let Some(ended) = server.ended() {
+            return failed(format!("ended before it was ready ({})", crate::ended(ended)));
+        }
+        if !waiting.notifies || started.elapsed() > TRUST_FOR {
+            match waiting.engine.probe(waiting.address) {
+                Probe::Ready => return Ok(waiting.notices.say_ready()),
+                Probe::Refused(said) => return failed(format!("refuses to be used: {said}")),
+                Probe::NotYet => {}
+            }
+        }
+        if started.elapsed() > PATIENCE {
+            return failed(format!("was not ready after {} s", PATIENCE.as_secs()));
+        }
+        if waiting.cancel.is_cancelled() || pause(server, waiting) {
+            return Err(Error::Interrupted);
+        }
+    }
+}
+
+/// Until something happens, at most a millisecond. Whether the starter has gone.
+fn pause(server: &Server, waiting: &Waiting<'_>) -> bool {
+    let mut fds = vec![PollFd::from_borrowed_fd(waiting.notices.socket.as_fd(), PollFlags::IN)];
+    fds.extend(server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
+    let before = fds.len();
+    fds.extend(waiting.starter.map(|starter| PollFd::from_borrowed_fd(starter, PollFlags::IN)));
+    let milliseconds = if waiting.notifies { PROBE_EVERY * 50 } else { PROBE_EVERY };
+    let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(milliseconds.subsec_nanos()) };
+    let _ = rustix::event::poll(&mut fds, Some(&limit));
+    fds.get(before).is_some_and(|starter| !starter.revents().is_empty())
+}

@@ -1,0 +1,172 @@
+//! The servers that there are: a directory for each, with a lock that its supervisor holds for as long as it lives.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::address::Address;
+use crate::error::{Error, Result};
+use crate::home::Home;
+
+const LOCK: &str = "lock";
+const RECORD: &str = "server.json";
+/// Directories of templates that are being built. No server has such a name.
+pub(crate) const BUILDING: &str = ".building-";
+
+/// A server, as it is written down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its name.
+    pub name: String,
+    /// The engine's name.
+    pub engine: String,
+    /// What it was cloned from; none while a template is built.
+    pub template: Option<String>,
+    /// How it is reached.
+    pub address: Address,
+    /// Where its files are, as seen from outside of its namespace.
+    pub data_directory: PathBuf,
+    /// The server's first process.
+    pub pid: u32,
+    /// How the files were cloned; "init" when they were made anew.
+    pub strategy: String,
+    /// Better strategies, and why they were not used.
+    pub refused: Vec<String>,
+    /// How long that took.
+    pub clone_ms: f64,
+    /// From the start of cloning until it answered.
+    pub ready_ms: f64,
+    /// Seconds since 1970.
+    pub started_unix_s: u64,
+    /// The same; none when it may stay for good.
+    pub expires_unix_s: Option<u64>,
+    /// The process that owns it, if it is a process.
+    pub owner_pid: Option<u32>,
+    pub(crate) pid_started: Option<u64>,
+    pub(crate) supervisor: u32,
+    pub(crate) supervisor_started: Option<u64>,
+    pub(crate) boot: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) control: PathBuf,
+    pub(crate) notifies: bool,
+    pub(crate) isolated: bool,
+}
+
+/// A place in the registry, and the lock on it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) lock: File,
+}
+
+/// Takes a new place. Nobody sweeps meanwhile: a lock that is not held yet would look like one that was left.
+pub(crate) fn reserve(home: &Home, name: &str) -> Result<Place> {
+    let _guard = lock_all(home)?;
+    let path = home.servers().join(name);
+    let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
+    match std::fs::DirBuilder::new().mode(mode).create(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(Error::ServerExists(name.into()));
+        }
+        Err(error) => return Err(Error::io("create directory", &path, error)),
+    }
+    let lock = open_lock(&path)?;
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|errno| Error::io("lock", path.join(LOCK), errno))?;
+    Ok(Place { path, lock })
+}
+
+/// Keeps others from making and sweeping places for as long as it is held, which must be short.
+pub(crate) fn lock_all(home: &Home) -> Result<File> {
+    let path = home.servers().join(".lock");
+    let file = open(&path)?;
+    wait_for(&file, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &path, errno))?;
+    Ok(file)
+}
+
+fn open(path: &Path) -> Result<File> {
+    let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    Ok(file.map_err(|error| Error::io("open", path, error))?.into_parts().0)
+}
+
+/// The lock of a server's or a template's directory.
+pub(crate) fn open_lock(place: &Path) -> Result<File> {
+    open(&place.join(LOCK))
+}
+
+/// flock(2), however often a signal interrupts it.
+pub(crate) fn wait_for(file: impl AsFd, operation: FlockOperation) -> rustix::io::Result<()> {
+    crate::retry(|| rustix::fs::flock(file.as_fd(), operation))
+}
+
+/// Whether somebody holds the lock of a directory. What has none is held by nobody.
+pub(crate) fn is_held(place: &Path) -> bool {
+    let Ok(lock) = fs::File::open(place.join(LOCK)) else { return false };
+    matches!(rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))
+}
+
+/// Writes a record, which others see as a whole or not at all.
+pub(crate) fn write(place: &Path, record: &Record) -> Result<()> {
+    write_json(&place.join(RECORD), record)
+}
+
+pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
+    let staged = path.with_extension("new");
+    let text = serde_json::to_vec_pretty(document).map_err(|error| Error::io("write", path, error))?;
+    let mut file = fs::File::create(&staged).map_err(|error| Error::io("create", &staged, error))?;
+    file.write_all(&text).map_err(|error| Error::io("write", &staged, error))?;
+    fs::rename(&staged, path).map_err(|error| Error::io("rename", &staged, error))
+}
+
+/// The record of a place. `None` until its server is ready.
+pub(crate) fn read(place: &Path) -> Option<Record> {
+    serde_json::from_slice(&fs::read(place.join(RECORD)).ok()?).ok()
+}
+
+/// The places that there are, with or without somebody who looks after them.
+pub(crate) fn places(home: &Home) -> Result<Vec<PathBuf>> {
+    let directory = home.servers();
+    let listed = match fs::read_dir(&directory) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io("list", &directory, error)),
+    };
+    let mut places = Vec::new();
+    for entry in listed {
+        let path = entry.map_err(|error| Error::io("list", &directory, error))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if (!name.starts_with('.') || name.starts_with(BUILDING)) && path.is_dir() {
+            places.push(path);
+        }
+    }
+    places.sort();
+    Ok(places)
+}
+
+/// The servers that run, by name.
+pub fn list(home: &Home) -> Result<Vec<Record>> {
+    let places = places(home)?;
+    let named = places.iter().filter(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
+    Ok(named.filter(|path| is_held(path)).filter_map(|path| read(path)).collect())
+}
+
+/// The server of that name.
+pub fn find(home: &Home, name: &str) -> Result<Record> {
+    crate::name::check(name)?;
+    let place = home.servers().join(name);
+    let record = is_held(&place).then(|| read(&place)).flatten();
+    record.ok_or_else(|| Error::UnknownServer(name.into()))
+}
+
+pub(crate) fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,35 @@
+//! Ports that nobody else gets.
+
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
+
+use crate::error::{Error, Result};
+
+/// A port on 127.0.0.1 that is held for the server, for as long as this is.
+///
+/// The socket is bound without SO_REUSEADDR, which fails when anybody has the port, and keeps everybody out who binds in the
+/// same way. SO_REUSEADDR is set afterwards, so that the server, which sets it too, can listen beside it: a port that is
+/// bound but not listened on may be shared by those who both permit it (socket(7)). So there is no moment at which the port
+/// is free.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) number: u16,
+    _held: OwnedFd,
+}
+
+impl Port {
+    /// `wanted`: 0 is any that is free.
+    pub(crate) fn take(wanted: u16) -> Result<Self> {
+        let failed = |errno| match errno {
+            rustix::io::Errno::ADDRINUSE => Error::PortTaken(wanted),
+            errno => Error::io("take a port of", "127.0.0.1", errno),
+        };
+        let held = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(failed)?;
+        bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, wanted)).map_err(failed)?;
+        sockopt::set_socket_reuseaddr(&held, true).map_err(failed)?;
+        let address: SocketAddrV4 = getsockname(&held).map_err(failed)?.try_into().map_err(failed)?;
+        Ok(Self { number: address.port(), _held: held })
+    }
+}

@@ -1,0 +1,356 @@
+//! The process that looks after one server: it starts it, and takes it away when its time has come.
+//!
+//! It has one thread of its own, so that the server, which the kernel ends with the thread that started it, ends with this
+//! process and not before.
+
+use std::io::{BufReader, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use calve_core::Cancel;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::address::Address;
+use crate::engine::{self, Engine};
+use crate::error::{Error, Result};
+use crate::launch::{self, Launched, Wanted, launch};
+use crate::registry::{self, Record, unix_now};
+use crate::sockets::Port;
+use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, receive, send};
+use crate::sweep;
+use crate::sys::{self, Isolation, Watched};
+
+/// How long a server may take to write everything and end.
+const ORDERLY_END: Duration = Duration::from_secs(600);
+/// How often what has no descriptor is looked at.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Looks after one server until it is gone.
+///
+/// `lock`: the lock on its place in the registry. `talk`: a socket whose other end has the process that wants the server;
+/// the specification comes from there. Meant for a process that does nothing else, with one thread.
+pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
+    // Away from the terminal and its signals.
+    let _ = rustix::process::setsid();
+    let mut talk = UnixStream::from(talk);
+    let failed = |error| Error::io("talk on", "a socket", error);
+    let mut reader = BufReader::new(talk.try_clone().map_err(failed)?);
+    let Some(spec) = receive::<Spec>(&mut reader).map_err(failed)? else { return Ok(()) };
+    let isolated = if spec.isolate {
+        match sys::isolate() {
+            Ok(isolation) => isolation == Isolation::Full,
+            Err(_) => return send(&mut talk, &Answer::NoNamespaces).map_err(failed),
+        }
+    } else {
+        false
+    };
+    sys::adopt_orphans();
+    let begun = Supervisor::begin(&spec, isolated, &talk, cancel);
+    let (mut supervisor, ready) = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            let error = with_log(error, &spec.place);
+            clear(&spec);
+            send(&mut talk, &Answer::failed(&error)).map_err(failed)?;
+            return Ok(());
+        }
+    };
+    // Nobody may be left who wants it.
+    let end = match send(&mut talk, &Answer::Ready(Box::new(ready))) {
+        Ok(()) => supervisor.serve(&mut talk, reader, cancel),
+        Err(_) => End::Remove(None),
+    };
+    supervisor.end(end, &mut talk);
+    drop(lock);
+    Ok(())
+}
+
+/// The log says more than an exit code does.
+fn with_log(error: Error, place: &Path) -> Error {
+    match error {
+        Error::ServerFailed { how, .. } => Error::ServerFailed { how, log: launch::log_tail(place) },
+        other => other,
+    }
+}
+
+/// Removes what a start that failed has made.
+fn clear(spec: &Spec) {
+    sweep::remove_sockets(&spec.directory, &spec.control);
+    sweep::remove_place(&spec.place);
+}
+
+struct Supervisor<'a> {
+    spec: &'a Spec,
+    engine: &'static dyn Engine,
+    address: Address,
+    isolated: bool,
+    launched: Launched,
+    record: Record,
+    control: UnixListener,
+    owner: Owner,
+    watched: Option<Watched>,
+    deadline: Option<Instant>,
+    _port: Option<Port>,
+}
+
+/// Why a supervisor stops to serve.
+enum End {
+    /// Everything goes; whoever asked for it waits for the answer.
+    Remove(Option<UnixStream>),
+    /// The files stay.
+    Leave(Answer),
+}
+
+impl<'a> Supervisor<'a> {
+    fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &Cancel) -> Result<(Self, Ready)> {
+        let engine = engine::named(&spec.engine)?;
+        let watched = match spec.owner {
+            Owner::Process(pid) => Some(
+                Watched::open(pid, None)
+                    .ok_or_else(|| Error::Usage(format!("there is no process {pid} to own the server")))?,
+            ),
+            _ => None,
+        };
+        let port = spec.tcp.map(Port::take).transpose()?;
+        let password = port.as_ref().map(|_| crate::name::random(24));
+        sweep::make_sockets(&spec.directory, spec.account)?;
+        let control =
+            UnixListener::bind(&spec.control).map_err(|error| Error::io("listen on", &spec.control, error))?;
+        let address = engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref());
+        let wanted = Wanted { spec, engine, address: &address, isolated, starter: Some(talk.as_fd()), cancel };
+        let launched = launch(&wanted)?;
+        let now = unix_now();
+        let record = Record {
+            name: spec.name.clone(),
+            engine: spec.engine.clone(),
+            template: spec.template.clone(),
+            address: address.clone(),
+            data_directory: spec.place.join("data"),
+            pid: 0,
+            strategy: String::new(),
+            refused: Vec::new(),
+            clone_ms: 0.0,
+            ready_ms: 0.0,
+            started_unix_s: now,
+            expires_unix_s: spec.ttl.map(|ttl| now + ttl.as_secs()),
+            owner_pid: match spec.owner {
+                Owner::Process(pid) => Some(pid),
+                _ => None,
+            },
+            pid_started: None,
+            supervisor: std::process::id(),
+            supervisor_started: sys::start_time(std::process::id()),
+            boot: sys::boot(),
+            directory: spec.directory.clone(),
+            control: spec.control.clone(),
+            notifies: false,
+            isolated,
+        };
+        let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
+        let owner = spec.owner;
+        let mut supervisor =
+            Self { spec, engine, address, isolated, launched, record, control, owner, watched, deadline, _port: port };
+        supervisor.write_record()?;
+        let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
+        let ready = Ready { record: supervisor.record.clone(), neutralised };
+        Ok((supervisor, ready))
+    }
+
+    fn write_record(&mut self) -> Result<()> {
+        let launched = &self.launched;
+        self.record.pid = launched.server.pid();
+        self.record.pid_started = sys::start_time(self.record.pid);
+        self.record.strategy.clone_from(&launched.strategy);
+        self.record.refused.clone_from(&launched.refused);
+        self.record.clone_ms = milliseconds(launched.clone_took);
+        self.record.ready_ms = milliseconds(launched.ready_took);
+        self.record.notifies = launched.notifies;
+        registry::write(&self.spec.place, &self.record)
+    }
+
+    /// Until something ends the server.
+    fn serve(&mut self, talk: &mut UnixStream, mut reader: BufReader<UnixStream>, cancel: &Cancel) -> End {
+        let _ = self.control.set_nonblocking(true);
+        let mut talks = true;
+        loop {
+            let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            let left = self.watched.as_ref().is_some_and(|owner| !owner.lives());
+            if cancel.is_cancelled() || late || left || self.launched.server.ended().is_some() {
+                return End::Remove(None);
+            }
+            let (asked, told) = self.wait(talks.then_some(&*talk));
+            if told {
+                match receive::<Request>(&mut reader) {
+                    Ok(Some(request)) => {
+                        let Ok(from) = talk.try_clone() else { return End::Remove(None) };
+                        if let Some(end) = self.handle(request, from, cancel) {
+                            return end;
+                        }
+                    }
+                    _ if self.owner == Owner::Starter => return End::Remove(None),
+                    _ => talks = false,
+                }
+            }
+            if asked
+                && let Ok((stream, _)) = self.control.accept()
+                && let Some((request, stream)) = hear(stream)
+                && let Some(end) = self.handle(request, stream, cancel)
+            {
+                return end;
+            }
+        }
+    }
+
+    /// Waits for a request (first), the starter (second), or anything else.
+    fn wait(&self, talk: Option<&UnixStream>) -> (bool, bool) {
+        let mut fds = vec![PollFd::new(&self.control, PollFlags::IN)];
+        fds.extend(self.launched.server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
+        fds.extend(
+            self.watched.as_ref().and_then(Watched::end).map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)),
+        );
+        let others = fds.len();
+        fds.extend(talk.map(|talk| PollFd::new(talk, PollFlags::IN)));
+        let left = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
+        let limit = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        match rustix::event::poll(&mut fds, Some(&limit)) {
+            Ok(_) => (!fds[0].revents().is_empty(), fds.get(others).is_some_and(|talk| !talk.revents().is_empty())),
+            // A signal: looked at by the caller.
+            Err(_) => (false, false),
+        }
+    }
+
+    fn handle(&mut self, request: Request, mut from: UnixStream, cancel: &Cancel) -> Option<End> {
+        let answer = match request {
+            Request::Stop => return Some(End::Remove(Some(from))),
+            Request::Keep => {
+                self.owner = Owner::Nobody;
+                Answer::Done
+            }
+            Request::Finish => {
+                let answer = self
+                    .finish()
+                    .map_or_else(|error| Answer::failed(&with_log(error, &self.spec.place)), |()| Answer::Done);
+                return Some(End::Leave(answer));
+            }
+            Request::Reset => match self.reset(cancel) {
+                Ok(()) => Answer::Ready(Box::new(Ready { record: self.record.clone(), neutralised: Vec::new() })),
+                Err(error) => {
+                    let _ = send(&mut from, &Answer::failed(&with_log(error, &self.spec.place)));
+                    return Some(End::Remove(None));
+                }
+            },
+        };
+        let _ = send(&mut from, &answer);
+        if request == Request::Reset {
+            sweep::reap(&self.spec.place);
+        }
+        None
+    }
+
+    /// The server ends in order, with everything written.
+    fn finish(&mut self) -> Result<()> {
+        self.launched.server.signal(self.engine.stop_signal());
+        let started = Instant::now();
+        loop {
+            match self.launched.server.ended() {
+                Some(sys::Ended::Exit(0)) => return Ok(()),
+                Some(other) => {
+                    let how = format!("did not end in order ({})", crate::ended(other));
+                    return Err(Error::ServerFailed { how, log: String::new() });
+                }
+                None if started.elapsed() > ORDERLY_END => {
+                    let how = format!("did not end within {} s", ORDERLY_END.as_secs());
+                    return Err(Error::ServerFailed { how, log: String::new() });
+                }
+                None => {}
+            }
+            let mut fds: Vec<_> = self
+                .launched
+                .server
+                .end()
+                .map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN))
+                .into_iter()
+                .collect();
+            let _ = rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
+        }
+    }
+
+    fn reset(&mut self, cancel: &Cancel) -> Result<()> {
+        if !matches!(self.spec.origin, Origin::Template(_)) {
+            return Err(Error::Usage("a server without a template cannot be reset".into()));
+        }
+        self.kill();
+        self.take_files_away()?;
+        let wanted = Wanted {
+            spec: self.spec,
+            engine: self.engine,
+            address: &self.address,
+            isolated: self.isolated,
+            starter: None,
+            cancel,
+        };
+        self.launched = launch(&wanted)?;
+        self.write_record()
+    }
+
+    /// Ends the server and all its children.
+    fn kill(&mut self) {
+        let segment = if self.isolated { None } else { self.engine.segment(&self.spec.place.join("data")) };
+        self.launched.server.signal(rustix::process::Signal::KILL);
+        let _ = self.launched.server.wait();
+        // Without a process namespace its children are this process's now.
+        sweep::kill_children();
+        if let Some(segment) = segment {
+            sys::remove_segment(segment);
+        }
+    }
+
+    fn take_files_away(&mut self) -> Result<()> {
+        if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
+            return Ok(overlay.unmount()?);
+        }
+        calve_core::remove_tree(&self.spec.place.join("data"), &Default::default())?;
+        Ok(())
+    }
+
+    fn end(&mut self, end: End, talk: &mut UnixStream) {
+        match end {
+            End::Leave(answer) => {
+                sweep::remove_sockets(&self.spec.directory, &self.spec.control);
+                let _ = send(talk, &answer);
+            }
+            End::Remove(asked) => {
+                self.kill();
+                if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
+                    let _ = overlay.unmount();
+                }
+                sweep::remove_sockets(&self.spec.directory, &self.spec.control);
+                sweep::move_to_trash(&self.spec.place);
+                if let Some(mut asked) = asked {
+                    let _ = send(&mut asked, &Answer::Done);
+                }
+                if let Some(servers) = self.spec.place.parent() {
+                    sweep::reap(servers);
+                }
+            }
+        }
+    }
+}
+
+/// Reads a request of this user's, or of root's.
+fn hear(stream: UnixStream) -> Option<(Request, UnixStream)> {
+    let peer = sys::peer_uid(&stream).ok()?;
+    if peer != 0 && peer != rustix::process::geteuid().as_raw() {
+        return None;
+    }
+    stream.set_nonblocking(false).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+    let mut reader = BufReader::new(stream.try_clone().ok()?.take(256));
+    Some((receive(&mut reader).ok()??, stream))
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e5).round() / 100.0
+}

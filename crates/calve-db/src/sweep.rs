@@ -1,0 +1,199 @@
+//! Taking away: what a server used, and what was left by supervisors that were killed.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::{Background, Cancel, RemoveOptions, Wait};
+use fs_err as fs;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::process::Signal;
+
+use crate::account::Account;
+use crate::error::{Error, Result};
+use crate::home::Home;
+use crate::registry::{self, Record, lock_all};
+use crate::{engine, sys};
+
+/// The file in a place that names its directory of sockets, so that it can be found without a record.
+const SOCKETS: &str = "sockets";
+
+/// What was found and taken away.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Swept {
+    /// Servers, and templates that were being built, whose supervisor was killed.
+    pub servers: Vec<String>,
+    /// Directories in which trash waits for [`calve_core::reap`].
+    pub trash: Vec<PathBuf>,
+}
+
+/// Takes away what killed supervisors left: files, sockets, and where the kernel did not, processes and memory.
+pub fn sweep(home: &Home) -> Result<Swept> {
+    let mut swept = Swept::default();
+    if !home.exists() {
+        return Ok(swept);
+    }
+    home.prepare()?;
+    let guard = lock_all(home)?;
+    for place in registry::places(home)? {
+        let lock = registry::open_lock(&place)?;
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            continue;
+        }
+        end_leftovers(&place);
+        if let Ok(directory) = fs::read_to_string(place.join(SOCKETS)) {
+            let directory = PathBuf::from(directory);
+            // It is a name in this user's own directory, whatever the file says.
+            if directory.parent() == Some(home.runtime()) {
+                remove_sockets(&directory, &control_path(&directory));
+            }
+        }
+        move_to_trash(&place);
+        swept.servers.push(place.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    }
+    for old in crate::template::replaced(home)? {
+        let lock = registry::open_lock(&old)?;
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            move_to_trash(&old);
+        }
+    }
+    drop(guard);
+    for directory in [home.servers(), home.templates()] {
+        if has_trash(&directory) {
+            swept.trash.push(directory);
+        }
+    }
+    Ok(swept)
+}
+
+/// Deletes the trash that was found, and returns when it is gone.
+pub fn delete_trash(swept: &Swept) -> Result<()> {
+    for directory in &swept.trash {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(rustix::fs::CWD, directory, flags, Mode::empty());
+        let opened = opened.map_err(|errno| Error::io("open directory", directory, errno))?;
+        let report = calve_core::reap(opened, directory, Background::No, &Cancel::default())?;
+        if let Some(error) = report.failure {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// Where requests to a supervisor come in. Beside the directory of sockets, which is the server's user's.
+pub(crate) fn control_path(directory: &Path) -> PathBuf {
+    directory.with_extension("control")
+}
+
+/// Writes down where the sockets of a place will be.
+pub(crate) fn note_sockets(place: &Path, directory: &Path) -> Result<()> {
+    let path = place.join(SOCKETS);
+    fs::write(&path, directory.to_string_lossy().as_bytes()).map_err(|error| Error::io("write", &path, error))
+}
+
+/// Takes away the notes of a run that a template has no use for.
+pub(crate) fn forget_run(place: &Path) -> Result<()> {
+    for name in [SOCKETS, "server.json"] {
+        match fs::remove_file(place.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", place.join(name), error));
+            }
+            _ => {}
+        }
+    }
+    remove_tree(&place.join("tmp"), Wait::Yes)
+}
+
+pub(crate) fn make_sockets(directory: &Path, account: Account) -> Result<()> {
+    let made = std::fs::DirBuilder::new().mode(0o700).create(directory);
+    made.map_err(|error| Error::io("create directory", directory, error))?;
+    account.own(directory)
+}
+
+/// Removes a directory of sockets and what is in it.
+pub(crate) fn remove_sockets(directory: &Path, control: &Path) {
+    let _ = fs::remove_file(control);
+    sys::unbind(&directory.join("files"));
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if fs::remove_file(entry.path()).is_err() {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    let _ = fs::remove_dir(directory);
+}
+
+/// Renames a place out of sight. What cannot be renamed is deleted.
+pub(crate) fn move_to_trash(place: &Path) {
+    let _ = remove_tree(place, Wait::No);
+}
+
+/// Removes a place and everything in it.
+pub(crate) fn remove_place(place: &Path) {
+    let _ = remove_tree(place, Wait::Yes);
+}
+
+pub(crate) fn remove_tree(path: &Path, wait: Wait) -> Result<()> {
+    let mut options = RemoveOptions::default();
+    options.wait = wait;
+    match calve_core::remove_tree(path, &options) {
+        Ok(_) | Err(calve_core::Error::Missing(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Deletes the trash in a directory.
+pub(crate) fn reap(directory: &Path) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if let Ok(opened) = rustix::fs::openat(rustix::fs::CWD, directory, flags, Mode::empty()) {
+        let _ = calve_core::reap(opened, directory, Background::No, &Cancel::default());
+    }
+}
+
+fn has_trash(directory: &Path) -> bool {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".calve-trash-"))
+}
+
+/// Kills the children of this process, and those that are left to it when they die.
+pub(crate) fn kill_children() {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(2) {
+        let children = sys::children(std::process::id());
+        if children.is_empty() {
+            return;
+        }
+        for pid in children {
+            if let Some(child) = sys::Watched::open(pid, None) {
+                child.signal(Signal::KILL);
+            }
+            sys::collect_orphan(pid);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Ends what is left of a server whose supervisor was killed: where there are no namespaces, its children may live on.
+fn end_leftovers(place: &Path) {
+    let Some(record) = registry::read(place).filter(|record| record.boot == sys::boot()) else { return };
+    let family = family(&record);
+    for process in &family {
+        process.signal(Signal::KILL);
+    }
+    let started = Instant::now();
+    while family.iter().any(sys::Watched::lives) && started.elapsed() < Duration::from_secs(2) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let segment = engine::named(&record.engine).ok().and_then(|engine| engine.segment(&record.data_directory));
+    if let Some(segment) = segment.filter(|_| !record.isolated) {
+        sys::remove_segment(segment);
+    }
+}
+
+fn family(record: &Record) -> Vec<sys::Watched> {
+    let Some(first) = sys::Watched::open(record.pid, record.pid_started) else { return Vec::new() };
+    let mut family: Vec<_> =
+        sys::children(record.pid).into_iter().filter_map(|pid| sys::Watched::open(pid, None)).collect();
+    family.push(first);
+    family
+}

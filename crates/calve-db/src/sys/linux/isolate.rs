@@ -1,0 +1,57 @@
+//! Namespaces: what the kernel takes away by itself when the last process in them is gone.
+
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind_recursive, mount_change, unmount};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::UnshareFlags;
+
+/// What could be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// Mounts, System V memory and processes of the server's own.
+    Full,
+    /// Nothing: the reason is why.
+    None(Errno),
+}
+
+/// Gives this process mounts and System V IPC of its own; without privilege, in a user namespace that maps this user to itself.
+///
+/// Must be called before any thread is started. `Err`: a user namespace was entered in which nothing is permitted, as some
+/// distributions have it. This process is then of no use.
+pub(crate) fn isolate() -> Result<Isolation, Errno> {
+    let (user, group) = (geteuid(), getegid());
+    let wanted = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
+    let wanted = if user.is_root() { wanted } else { wanted | UnshareFlags::NEWUSER };
+    if let Err(errno) = unshare(wanted) {
+        return Ok(Isolation::None(errno));
+    }
+    if !user.is_root() {
+        let (user, group) = (user.as_raw(), group.as_raw());
+        write("/proc/self/setgroups", "deny")?;
+        write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
+        write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
+    }
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    Ok(Isolation::Full)
+}
+
+/// Shows the directory `what` at the directory `at` too, in this mount namespace.
+pub(crate) fn bind(what: &Path, at: &Path) -> Result<(), Errno> {
+    mount_bind_recursive(what, at)
+}
+
+/// Undoes [`bind`], if it was done.
+pub(crate) fn unbind(at: &Path) {
+    let _ = unmount(at, UnmountFlags::DETACH);
+}
+
+fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
+    // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
+    unsafe { rustix::thread::unshare_unsafe(flags) }
+}
+
+fn write(path: &str, text: &str) -> Result<(), Errno> {
+    fs_err::write(path, text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))
+}

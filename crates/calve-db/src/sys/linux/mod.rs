@@ -1,0 +1,30 @@
+//! Linux: namespaces, descriptors of processes, and what /proc tells.
+
+mod isolate;
+mod process;
+mod segment;
+mod spawn;
+
+pub(crate) use isolate::{Isolation, bind, isolate, unbind};
+pub(crate) use process::{Watched, boot, children, lock_holder, start_time};
+pub(crate) use segment::remove_segment;
+pub(crate) use spawn::{Ended, Server, collect_orphan, spawn};
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Writes everything of the file system that `path` is on to the disk.
+pub(crate) fn sync_file_system(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(fs_err::File::open(path)?.as_fd())?)
+}
+
+/// Makes this process the one that inherits the children of its children, so that it can end them.
+pub(crate) fn adopt_orphans() {
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+/// The user at the other end of a socket.
+pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
+    Ok(rustix::net::sockopt::socket_peercred(socket)?.uid.as_raw())
+}

@@ -1,0 +1,68 @@
+//! Other processes: whether they live, and whether they are those that they were.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+/// A process that is held by its descriptor: its number cannot come to mean another one.
+pub(crate) struct Watched(OwnedFd);
+
+impl Watched {
+    /// `None` when there is no such process, or when it did not start at `started`.
+    pub(crate) fn open(pid: u32, started: Option<u64>) -> Option<Self> {
+        let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        let descriptor = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
+        // Looked at after opening: what is true of the number now is true of the process held.
+        let now = start_time(pid)?;
+        (started.is_none_or(|then| then == now)).then_some(Self(descriptor))
+    }
+
+    /// Becomes readable when the process ends.
+    pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = rustix::process::pidfd_send_signal(&self.0, signal);
+    }
+
+    /// Whether it has not ended yet.
+    pub(crate) fn lives(&self) -> bool {
+        let mut wait = [rustix::event::PollFd::new(&self.0, rustix::event::PollFlags::IN)];
+        let now = rustix::event::Timespec::default();
+        matches!(rustix::event::poll(&mut wait, Some(&now)), Ok(0))
+    }
+}
+
+/// When a process started, in the kernel's ticks since boot (proc_pid_stat(5), field 22). `None` when it is gone.
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in brackets, in which anything may be.
+    let rest = &text[text.rfind(')')? + 1..];
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+/// The children of a single-threaded process.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let text = fs_err::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+/// A word for this run of the machine.
+pub(crate) fn boot() -> String {
+    fs_err::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// The process that has a record lock on a file (fcntl(2)), as far as it can be seen from here.
+pub(crate) fn lock_holder(path: &Path) -> Option<i32> {
+    let file = fs_err::File::open(path).ok()?;
+    let wanted = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
+    let found = rustix::process::fcntl_getlk(&file, &wanted).ok()??;
+    Some(found.pid.map_or(0, |pid| pid.as_raw_nonzero().get()))
+}

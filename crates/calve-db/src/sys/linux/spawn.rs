@@ -1,0 +1,180 @@
+//! Starting the server: a fork that also makes a process namespace, and a child that the kernel ends with its parent.
+//!
+//! `Command` cannot do this: what ties a process to its parent (PR_SET_PDEATHSIG) is cleared by a change of user, so it comes
+//! after that; and the namespace of a parent's later children can be set only once, where a reset needs a new one each time.
+
+use std::ffi::{CString, c_char, c_int, c_long};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::null;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use crate::sys::Launch;
+
+/// A server's first process.
+pub(crate) struct Server {
+    pid: u32,
+    descriptor: OwnedFd,
+    ended: Option<Ended>,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Exit(i32),
+    Signal(i32),
+}
+
+/// Starts a server. An error is one of starting it: what it says afterwards is in its log.
+pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
+    let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let arguments = pointers(&launch.command);
+    let environment = pointers(&launch.environment);
+    let flags = libc::SIGCHLD | libc::CLONE_PIDFD | if launch.own_processes { libc::CLONE_NEWPID } else { 0 };
+    let mut descriptor: c_int = -1;
+    // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything, and goes on here. The third argument is
+    // where the parent gets the descriptor (CLONE_PIDFD); the others are not used with these flags. All that the child
+    // calls before execve is safe after a fork of a process with threads: it only makes system calls.
+    let pid = unsafe {
+        libc::syscall(libc::SYS_clone, c_long::from(flags), 0 as c_long, &raw mut descriptor, 0 as c_long, 0 as c_long)
+    };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let errno = become_server(launch, &arguments, &environment, told.as_raw_fd(), tell.as_raw_fd());
+            let _ = rustix::io::write(&tell, &errno.to_ne_bytes());
+            // SAFETY: ends this process at once, running nothing of the parent's.
+            unsafe { libc::_exit(127) }
+        }
+        pid => {
+            // SAFETY: the kernel has made this descriptor for this call, and nobody else knows it.
+            let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+            let mut server = Server { pid: u32::try_from(pid).unwrap_or_default(), descriptor, ended: None };
+            drop(tell);
+            let mut errno = [0; 4];
+            // Ends with nothing when execve has closed the other end.
+            match crate::retry(|| rustix::io::read(&told, &mut errno)) {
+                Ok(4) => {
+                    let _ = server.wait();
+                    Err(io::Error::from_raw_os_error(c_int::from_ne_bytes(errno)))
+                }
+                _ => Ok(server),
+            }
+        }
+    }
+}
+
+fn pointers(texts: &[CString]) -> Vec<*const c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([null()]).collect()
+}
+
+/// Runs in the child. Returns only when something fails, with the error number.
+fn become_server(
+    launch: &Launch<'_>,
+    arguments: &[*const c_char],
+    environment: &[*const c_char],
+    told: RawFd,
+    tell: RawFd,
+) -> c_int {
+    let check = |result: c_int| if result < 0 { Err(last_errno()) } else { Ok(()) };
+    let run = || -> Result<(), c_int> {
+        // SAFETY: system calls on numbers and on pointers that stay valid until execve: to the child's copies of strings that
+        // end in a zero byte, and of lists that end in a null pointer. The raw calls for the user change this process,
+        // which has one thread, and do not involve the C library's bookkeeping of threads.
+        unsafe {
+            check(libc::close(told))?;
+            check(libc::setsid())?;
+            for (from, to) in [(launch.input, 0), (launch.log, 1), (launch.log, 2)] {
+                check(libc::dup2(BorrowedFd::as_raw_fd(&from), to))?;
+            }
+            check(libc::chdir(launch.directory.as_ptr()))?;
+            if let Some((user, group)) = launch.account {
+                raw(libc::SYS_setgroups, [0, 0, 0])?;
+                raw(libc::SYS_setresgid, [group.into(); 3])?;
+                raw(libc::SYS_setresuid, [user.into(); 3])?;
+            }
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+            // Had the parent ended before that, this would be the only sign of it.
+            let mut parent = libc::pollfd { fd: tell, events: 0, revents: 0 };
+            if libc::poll(&raw mut parent, 1, 0) > 0 && parent.revents & libc::POLLERR != 0 {
+                return Err(libc::ECANCELED);
+            }
+            // Rust has it ignored, which programs inherit.
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            libc::execve(arguments[0], arguments.as_ptr(), environment.as_ptr());
+        }
+        Err(last_errno())
+    };
+    run().err().unwrap_or_default()
+}
+
+/// # Safety
+/// The arguments must be what the system call expects.
+unsafe fn raw(call: c_long, [a, b, c]: [c_long; 3]) -> Result<(), c_int> {
+    // SAFETY: the caller's promise.
+    if unsafe { libc::syscall(call, a, b, c) } < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+fn last_errno() -> c_int {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+impl Server {
+    /// Its number, as this process sees it.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Becomes readable when it ends.
+    pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.descriptor.as_fd())
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = rustix::process::pidfd_send_signal(&self.descriptor, signal);
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<Ended> {
+        self.collect(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> Option<Ended> {
+        self.collect(WaitIdOptions::EXITED)
+    }
+
+    fn collect(&mut self, options: WaitIdOptions) -> Option<Ended> {
+        if self.ended.is_none() {
+            let status = crate::retry(|| rustix::process::waitid(WaitId::PidFd(self.descriptor.as_fd()), options));
+            self.ended = match status {
+                Ok(Some(status)) => Some(match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => Ended::Exit(code),
+                    (None, signal) => Ended::Signal(signal.unwrap_or_default()),
+                }),
+                // Whoever collected it before has not told.
+                Err(Errno::CHILD) => Some(Ended::Signal(0)),
+                _ => None,
+            };
+        }
+        self.ended
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.signal(Signal::KILL);
+            let _ = self.wait();
+        }
+    }
+}
+
+/// Collects children that this process inherited, so that they do not stay as zombies.
+pub(crate) fn collect_orphan(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    }
+}

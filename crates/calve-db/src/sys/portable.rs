@@ -1,0 +1,170 @@
+//! What other Unix systems can do: no namespaces, and processes by number.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+
+use crate::sys::Launch;
+
+/// What could be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "only Linux has namespaces")]
+pub(crate) enum Isolation {
+    Full,
+    None(Errno),
+}
+
+/// There are no namespaces.
+pub(crate) fn isolate() -> Result<Isolation, Errno> {
+    Ok(Isolation::None(Errno::NOSYS))
+}
+
+/// There are no private mounts.
+pub(crate) fn bind(_what: &Path, _at: &Path) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}
+
+/// There are no private mounts.
+pub(crate) fn unbind(_at: &Path) {}
+
+/// Asks for everything to be written to the disk.
+pub(crate) fn sync_file_system(_path: &Path) -> io::Result<()> {
+    rustix::fs::sync();
+    Ok(())
+}
+
+/// Only Linux hands orphans to an ancestor of choice.
+pub(crate) fn adopt_orphans() {}
+
+/// The directory that a socket is in is what protects it.
+pub(crate) fn peer_uid(_socket: impl AsFd) -> io::Result<u32> {
+    Ok(rustix::process::geteuid().as_raw())
+}
+
+/// A process, by its number.
+pub(crate) struct Watched(Pid);
+
+impl Watched {
+    pub(crate) fn open(pid: u32, _started: Option<u64>) -> Option<Self> {
+        let watched = Self(Pid::from_raw(i32::try_from(pid).ok()?)?);
+        watched.lives().then_some(watched)
+    }
+
+    pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let _ = rustix::process::kill_process(self.0, signal);
+    }
+
+    pub(crate) fn lives(&self) -> bool {
+        rustix::process::test_kill_process(self.0) != Err(Errno::SRCH)
+    }
+}
+
+/// Not told.
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    Watched::open(pid, None).map(|_| 0)
+}
+
+/// Not told.
+pub(crate) fn children(_pid: u32) -> Vec<u32> {
+    Vec::new()
+}
+
+/// Not told.
+pub(crate) fn boot() -> String {
+    String::new()
+}
+
+/// Servers here end in order, and remove their memory themselves.
+pub(crate) fn remove_segment(_id: i32) {}
+
+/// There are none.
+pub(crate) fn collect_orphan(_pid: u32) {}
+
+/// A server's first process.
+pub(crate) struct Server {
+    child: Child,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Exit(i32),
+    Signal(i32),
+}
+
+/// Starts a server.
+pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
+    let text = |bytes: &std::ffi::CString| OsStr::from_bytes(bytes.as_bytes()).to_owned();
+    let Some((program, arguments)) = launch.command.split_first() else { return Err(Errno::INVAL.into()) };
+    let mut command = Command::new(text(program));
+    command.args(arguments.iter().map(text)).current_dir(text(&launch.directory)).env_clear();
+    for variable in &launch.environment {
+        let bytes = variable.as_bytes();
+        let Some(at) = bytes.iter().position(|byte| *byte == b'=') else { continue };
+        command.env(OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..]));
+    }
+    command.stdin(Stdio::from(launch.input.try_clone_to_owned()?));
+    command.stdout(Stdio::from(launch.log.try_clone_to_owned()?));
+    command.stderr(Stdio::from(launch.log.try_clone_to_owned()?));
+    if let Some((user, group)) = launch.account {
+        command.uid(user).gid(group);
+    }
+    command.process_group(0);
+    Ok(Server { child: command.spawn()? })
+}
+
+impl Server {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
+    pub(crate) fn ended(&mut self) -> Option<Ended> {
+        self.child.try_wait().ok().flatten().map(ended)
+    }
+
+    pub(crate) fn wait(&mut self) -> Option<Ended> {
+        self.child.wait().ok().map(ended)
+    }
+}
+
+fn ended(status: std::process::ExitStatus) -> Ended {
+    match status.code() {
+        Some(code) => Ended::Exit(code),
+        None => Ended::Signal(status.signal().unwrap_or_default()),
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            self.signal(Signal::KILL);
+            let _ = self.wait();
+        }
+    }
+}
+
+/// Not told.
+pub(crate) fn lock_holder(_path: &Path) -> Option<i32> {
+    None
+}

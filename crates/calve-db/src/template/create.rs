@@ -1,0 +1,252 @@
+//! Making a template: the plot.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use calve_core::Cancel;
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+
+use super::{Template, building_lock, load, publish};
+use crate::account::Account;
+use crate::address::Address;
+use crate::engine::{self, Engine, Purpose};
+use crate::error::{Error, Result};
+use crate::home::Home;
+use crate::key::Key;
+use crate::programs::{self, Program};
+use crate::server::{new_spec, run};
+use crate::spec::Origin;
+use crate::{launch, name, registry, sweep};
+
+/// How a template is to be made.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct CreateOptions {
+    /// Its name.
+    pub name: String,
+    /// The engine; with a base, that of the base.
+    pub engine: Option<String>,
+    /// A data directory to take over.
+    pub from: Option<PathBuf>,
+    /// A template to go on from.
+    pub base: Option<String>,
+    /// Files that the command reads, as patterns.
+    pub inputs: Vec<String>,
+    /// Make it also when nothing has changed.
+    pub rebuild: bool,
+    /// The command that fills it; part of its key. Run by the caller.
+    pub command: Vec<OsString>,
+    /// The directory with the server's program.
+    pub server_bin: Option<PathBuf>,
+    /// Directories to look for it in: PATH.
+    pub search: Vec<PathBuf>,
+    /// The current directory, for paths and patterns that are relative.
+    pub directory: PathBuf,
+}
+
+/// What the caller may want to tell while a template is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Somebody else makes it at the moment.
+    Waiting,
+    /// This was taken out of the data directory.
+    Neutralised(String),
+}
+
+/// How the command ended.
+pub struct CommandEnd {
+    /// The exit code for whoever waits for Calve.
+    pub code: u8,
+    /// In words.
+    pub how: String,
+}
+
+/// A template, and whether it had to be made.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Built {
+    /// The template.
+    pub template: Template,
+    /// It was there, made of the same.
+    pub reused: bool,
+}
+
+/// What the program does for the library.
+pub struct Caller<'a> {
+    /// Tells the user.
+    pub say: &'a mut dyn FnMut(Said),
+    /// Runs the command. `None` when it ended well.
+    pub run: &'a mut dyn FnMut(&Address) -> std::io::Result<Option<CommandEnd>>,
+    /// Ends it early.
+    pub cancel: &'a Cancel,
+}
+
+/// Makes a template, or finds that it is there.
+pub fn create(home: &Home, options: &CreateOptions, supervisor: &[PathBuf], caller: &mut Caller<'_>) -> Result<Built> {
+    name::check(&options.name)?;
+    home.prepare()?;
+    let plan = Plan::of(home, options)?;
+    let _building = wait_for_others(home, &options.name, caller)?;
+    if !options.rebuild
+        && let Ok(template) = load(home, &options.name)
+        && template.key == plan.key
+    {
+        return Ok(Built { template, reused: true });
+    }
+    let template = build(home, options, &plan, supervisor, caller)?;
+    Ok(Built { template, reused: false })
+}
+
+/// What will be done.
+struct Plan {
+    engine: &'static dyn Engine,
+    program: Program,
+    base: Option<Template>,
+    from: Option<PathBuf>,
+    key: String,
+}
+
+impl Plan {
+    fn of(home: &Home, options: &CreateOptions) -> Result<Self> {
+        let base = options.base.as_deref().map(|base| load(home, base)).transpose()?;
+        let engine = match (&options.engine, &base) {
+            (Some(name), Some(base)) if *name != base.engine => {
+                return Err(Error::Usage(format!("the template `{}` is of the engine {}", base.name, base.engine)));
+            }
+            (Some(name), _) => engine::named(name)?,
+            (None, Some(base)) => engine::named(&base.engine)?,
+            (None, None) => return Err(Error::Usage("name the engine with --engine".into())),
+        };
+        if base.is_some() && options.from.is_some() {
+            return Err(Error::Usage("--from and --base exclude each other".into()));
+        }
+        let named = options.server_bin.as_ref().map(|path| options.directory.join(path));
+        let named = named.as_deref().or(base.as_ref().map(|base| base.program.as_path()));
+        let program = programs::find(engine, named, &options.search)?;
+        let mut key = Key::new();
+        for part in [engine.name(), &program.version.text, &engine.recipe()] {
+            key.add(part);
+        }
+        key.add(program.path.as_os_str().as_encoded_bytes());
+        key.add(base.as_ref().map_or("", |base| base.key.as_str()));
+        let mut from = None;
+        if let Some(path) = &options.from {
+            let path = options.directory.join(path);
+            let path = fs::canonicalize(&path).map_err(|error| Error::io("find", &path, error))?;
+            key.add_directory(&path)?;
+            from = Some(path);
+        }
+        key.add_command(&options.command);
+        key.add_inputs(&options.inputs, &options.directory)?;
+        Ok(Self { engine, program, base, from, key: key.finish() })
+    }
+}
+
+/// One builder for a name. The others wait, and then find what it made.
+fn wait_for_others(home: &Home, name: &str, caller: &mut Caller<'_>) -> Result<fs::File> {
+    let path = building_lock(home, name);
+    let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let file = file.map_err(|error| Error::io("open", &path, error))?;
+    let mut said = false;
+    while rustix::fs::flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive).is_err() {
+        if caller.cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        if !said {
+            (caller.say)(Said::Waiting);
+            said = true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(file)
+}
+
+fn build(
+    home: &Home,
+    options: &CreateOptions,
+    plan: &Plan,
+    supervisor: &[PathBuf],
+    caller: &mut Caller<'_>,
+) -> Result<Template> {
+    if let Some(from) = &plan.from {
+        plan.engine.examine(from, &plan.program.version)?;
+    }
+    let account = match &plan.base {
+        Some(base) => base.account,
+        None => Account::for_server(plan.engine.accounts())?,
+    };
+    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, name::random(6)))?;
+    let path = place.path.clone();
+    // The lock is held until the template is published, by this process too.
+    let held = place.lock.try_clone().map_err(|error| Error::io("lock", &path, error))?;
+    let mut spec = new_spec(home, &options.name, &path, plan.engine.name(), &plan.program.path, account);
+    spec.origin = match (&plan.from, &plan.base) {
+        (Some(from), _) => Origin::Directory(from.clone()),
+        (None, Some(base)) => Origin::Template(base.place.clone()),
+        (None, None) => Origin::Init,
+    };
+    spec.purpose = if plan.from.is_some() { Purpose::TakeOver } else { Purpose::Build };
+    // A template is whole in itself.
+    spec.whole = true;
+    let log = home.logs().join(format!("{}.log", options.name));
+    let made = run(home, &mut spec, place, supervisor).and_then(|owned| {
+        let notifies = owned.record.notifies;
+        let neutralised = owned.neutralised.clone();
+        neutralised.iter().for_each(|what| (caller.say)(Said::Neutralised(what.clone())));
+        match fill(&owned.record.address, options, &log, caller) {
+            Ok(()) => owned.finish()?,
+            Err(error) => {
+                keep_log(&path, &log);
+                let _ = owned.stop();
+                return Err(error);
+            }
+        }
+        let template = Template {
+            name: options.name.clone(),
+            engine: plan.engine.name().into(),
+            program: plan.program.path.clone(),
+            version: plan.program.version.text.clone(),
+            key: plan.key.clone(),
+            base: options.base.clone(),
+            files: 0,
+            bytes: 0,
+            made_unix_s: registry::unix_now(),
+            neutralised,
+            account,
+            notifies,
+            place: path.clone(),
+        };
+        publish::publish(home, plan.engine, &plan.program.version, template)
+    });
+    drop(held);
+    if made.is_err() {
+        keep_log(&path, &log);
+        sweep::remove_place(&path);
+    }
+    made
+}
+
+fn fill(address: &Address, options: &CreateOptions, log: &Path, caller: &mut Caller<'_>) -> Result<()> {
+    if options.command.is_empty() {
+        return Ok(());
+    }
+    let program = Path::new(&options.command[0]);
+    let end = (caller.run)(address).map_err(|error| Error::io("run", program, error))?;
+    if caller.cancel.is_cancelled() {
+        return Err(Error::Interrupted);
+    }
+    match end {
+        None => Ok(()),
+        Some(CommandEnd { code, how }) => {
+            Err(Error::Command { template: options.name.clone(), code, how, log: log.to_path_buf() })
+        }
+    }
+}
+
+/// What the server said is of use when a build has failed.
+fn keep_log(place: &Path, log: &Path) {
+    let _ = fs::copy(launch::log_path(place), log);
+}

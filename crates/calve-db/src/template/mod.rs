@@ -1,0 +1,131 @@
+//! Templates: data directories that servers are cloned from.
+
+mod create;
+mod publish;
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::account::Account;
+use crate::error::{Error, Result};
+use crate::home::Home;
+use crate::{name, registry, sweep};
+
+pub use create::{Built, Caller, CommandEnd, CreateOptions, Said, create};
+
+const DOCUMENT: &str = "template.json";
+/// Templates that were replaced or removed, until no server needs them.
+const OLD: &str = ".old-";
+
+/// A template that is complete.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Template {
+    /// Its name.
+    pub name: String,
+    /// The engine's name.
+    pub engine: String,
+    /// The server program, and what it said of its version.
+    pub program: PathBuf,
+    /// The same.
+    pub version: String,
+    /// What it was made of: unchanged, it need not be made again.
+    pub key: String,
+    /// The template below, if it was made from one.
+    pub base: Option<String>,
+    /// The files that it has.
+    pub files: u64,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Seconds since 1970.
+    pub made_unix_s: u64,
+    /// What was taken out of a data directory that was taken over.
+    pub neutralised: Vec<String>,
+    pub(crate) account: Account,
+    pub(crate) notifies: bool,
+    /// Where it is.
+    #[serde(skip)]
+    pub(crate) place: PathBuf,
+}
+
+impl Template {
+    /// Its data directory.
+    pub fn data_directory(&self) -> PathBuf {
+        self.place.join("data")
+    }
+}
+
+/// The template of that name.
+pub(crate) fn load(home: &Home, name: &str) -> Result<Template> {
+    name::check(name)?;
+    let place = home.templates().join(name);
+    match read(&place) {
+        Some(template) => Ok(template),
+        None if place.is_dir() => {
+            Err(Error::TemplateDamaged { name: name.into(), what: format!("its `{DOCUMENT}` is missing or damaged") })
+        }
+        None if is_locked(&building_lock(home, name)) => Err(Error::TemplateBeingBuilt(name.into())),
+        None => Err(Error::UnknownTemplate(name.into())),
+    }
+}
+
+fn read(place: &Path) -> Option<Template> {
+    let template: Template = serde_json::from_slice(&fs::read(place.join(DOCUMENT)).ok()?).ok()?;
+    Some(Template { place: place.to_path_buf(), ..template })
+}
+
+/// All templates, by name.
+pub fn list(home: &Home) -> Result<Vec<Template>> {
+    Ok(directories(home)?.iter().filter_map(|place| read(place)).collect())
+}
+
+fn directories(home: &Home) -> Result<Vec<PathBuf>> {
+    let directory = home.templates();
+    let listed = match fs::read_dir(&directory) {
+        Ok(listed) => listed,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Error::io("list", &directory, error)),
+    };
+    let mut found: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// Removes a template. Its name is free on return; its files go when no server needs them.
+pub fn remove(home: &Home, name: &str) -> Result<()> {
+    name::check(name)?;
+    let place = home.templates().join(name);
+    if !place.is_dir() {
+        return Err(Error::UnknownTemplate(name.into()));
+    }
+    put_aside(home, &place, name)?;
+    sweep::sweep(home).map(|_| ())
+}
+
+fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {
+    let aside = home.templates().join(format!("{OLD}{name}-{}", name::random(6)));
+    fs::rename(place, &aside).map_err(|error| Error::io("rename", place, error))
+}
+
+/// Templates that are no more.
+pub(crate) fn replaced(home: &Home) -> Result<Vec<PathBuf>> {
+    let is_old = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(OLD));
+    Ok(directories(home)?.into_iter().filter(is_old).collect())
+}
+
+/// Held by whoever builds the template of that name.
+fn building_lock(home: &Home, name: &str) -> PathBuf {
+    home.templates().join(format!(".lock-{name}"))
+}
+
+fn is_locked(path: &Path) -> bool {
+    let Ok(file) = fs::File::open(path) else { return false };
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+}
+
+/// Marks a template as complete.
+fn write(template: &Template, place: &Path) -> Result<()> {
+    registry::write_json(&place.join(DOCUMENT), template)
+}

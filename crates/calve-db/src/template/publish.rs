@@ -1,0 +1,46 @@
+//! From a data directory whose server was stopped to a template: verified, scrubbed, written to the disk, frozen, named.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use fs_err as fs;
+
+use super::{Template, put_aside, write};
+use crate::engine::{Engine, Version};
+use crate::error::{Error, Result};
+use crate::home::Home;
+use crate::{launch, manifest, sweep, sys};
+
+/// Makes the place of a finished build the template of its name.
+pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, template: Template) -> Result<Template> {
+    let place = template.place.clone();
+    let data = place.join("data");
+    engine.scrub(&data)?;
+    engine.examine(&data, version)?;
+    let log = fs::read(launch::log_path(&place)).unwrap_or_default();
+    if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log)) {
+        return Err(Error::not_usable(&data, "its server was not shut down cleanly"));
+    }
+    sweep::forget_run(&place)?;
+    let size = manifest::write(&place)?;
+    let mut template = Template { files: size.files, bytes: size.bytes, ..template };
+    write(&template, &place)?;
+    sys::sync_file_system(&place).map_err(|error| Error::io("write to the disk", &place, error))?;
+    let target = home.templates().join(&template.name);
+    if target.is_dir() {
+        put_aside(home, &target, &template.name)?;
+    }
+    fs::rename(&place, &target).map_err(|error| Error::io("rename", &place, error))?;
+    // Only now: a directory that may not be written to may not be moved to another one.
+    freeze(&target)?;
+    sys::sync_file_system(&target).map_err(|error| Error::io("write to the disk", &target, error))?;
+    template.place = target;
+    Ok(template)
+}
+
+/// Nothing is added beside the data by mistake. The data keep their modes, which clones have too.
+fn freeze(place: &Path) -> Result<()> {
+    let mode = if rustix::process::geteuid().is_root() { 0o511 } else { 0o500 };
+    let frozen = std::fs::Permissions::from_mode(mode);
+    fs::set_permissions(place, frozen).map_err(|error| Error::io("set the mode of", place, error))
+}

@@ -1,0 +1,264 @@
+//! `calve db`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use calve_core::Strategy;
+use clap::{Args, Subcommand};
+
+use crate::named::Named;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    /// Prepare, list and remove templates
+    Template {
+        #[command(subcommand)]
+        command: TemplateCommand,
+    },
+    Start(StartArguments),
+    Run(RunArguments),
+    Reset(ResetArguments),
+    Stop(StopArguments),
+    List(ListArguments),
+    Url(UrlArguments),
+    Gc(GcArguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TemplateCommand {
+    Create(TemplateCreateArguments),
+    List(ListArguments),
+    Remove(TemplateRemoveArguments),
+}
+
+/// Prepare a template: a data directory that servers are cloned from
+///
+/// Makes a new data directory (or clones one, or another template), starts a server on it, runs COMMAND, and stops the server.
+/// COMMAND finds the server by DATABASE_URL and by PGHOST, PGPORT, PGUSER and PGDATABASE, or MYSQL_UNIX_PORT, MYSQL_HOST and
+/// MYSQL_TCP_PORT. It is the superuser's, who needs no password. What COMMAND prints goes to stderr. When it fails, no template
+/// is made, and its exit code is that of Calve.
+///
+/// Nothing is done when the template is there already, made of the same: server program, data directory, base, files that match
+/// --input, and COMMAND's words.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve db template create shop --engine postgres --input 'migrations/*.sql' -- ./migrate
+  calve db template create shop-full --base shop --input seed.sql -- sh -c 'psql -f seed.sql'
+  calve db template create legacy --engine mariadb --from /backup/mysql")]
+pub(crate) struct TemplateCreateArguments {
+    /// Its name
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// postgres or mariadb [default: that of --base]
+    #[arg(long, value_name = "ENGINE", value_parser = Named(&["postgres", "mariadb"], engine), hide_possible_values = true)]
+    pub(crate) engine: Option<String>,
+    /// Start from this data directory, whose server was stopped. It is only read
+    #[arg(long, value_name = "DATADIR")]
+    pub(crate) from: Option<PathBuf>,
+    /// Start from this template
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(crate) base: Option<String>,
+    /// Files that COMMAND reads: when they change, the template is made again (may be given several times)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) input: Vec<String>,
+    /// Make it again although nothing has changed
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+    /// The directory with the server's programs [default: PATH and the usual places]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) server_bin: Option<PathBuf>,
+    /// Print the template as JSON on stdout (schema calve.db.template/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors, and what COMMAND prints
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// What fills it
+    #[arg(value_name = "COMMAND", last = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Remove templates
+///
+/// Their names are free at once. Files that a server still needs go when it has ended.
+#[derive(Debug, Args)]
+pub(crate) struct TemplateRemoveArguments {
+    /// Which
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerOptions {
+    /// Also listen on this port of 127.0.0.1, or on any that is free, with a password
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    pub(crate) tcp: Option<u16>,
+    /// Use this strategy or none: snapshot, clonefile, reflink, overlay, copy
+    #[arg(long, value_name = "NAME", value_parser = Named(&["snapshot", "clonefile", "reflink", "overlay", "copy"], strategy), hide_possible_values = true)]
+    pub(crate) strategy: Option<Strategy>,
+    /// How long it may stay: 90s, 30m, 12h, 7d, or none
+    #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "12h")]
+    pub(crate) ttl: Ttl,
+}
+
+/// Start a server on a clone of a template, and print its URL
+///
+/// The server runs until `calve db stop`, until it is too old (--ttl), or until its owner ends (--owner-pid). Then it is gone with
+/// all its files. What it writes is never seen by the template or by other servers, and does not survive a crash.
+#[derive(Debug, Args)]
+pub(crate) struct StartArguments {
+    /// The template
+    #[arg(value_name = "TEMPLATE")]
+    pub(crate) template: String,
+    /// Its name [default: the template's, and some letters]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+    /// End it when this process ends, however it does
+    #[arg(long, value_name = "PID")]
+    pub(crate) owner_pid: Option<u32>,
+    /// Print the server as JSON on stdout (schema calve.db.server/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Run a command with a server of its own
+///
+/// CMD finds the server by the same environment variables as with `calve db template create`. The server lives exactly as long as
+/// CMD. The exit code is CMD's.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The template
+    #[arg(value_name = "TEMPLATE")]
+    pub(crate) template: String,
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+    /// Leave the server running when CMD fails, and say where it is
+    #[arg(long)]
+    pub(crate) keep_on_failure: bool,
+    /// What to run
+    #[arg(value_name = "CMD", last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Put servers back to their template
+///
+/// Names and URLs stay, sessions are cut off.
+#[derive(Debug, Args)]
+pub(crate) struct ResetArguments {
+    /// Which
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// Print the servers as JSON on stdout (schema calve.db.servers/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// End servers, and remove their files
+#[derive(Debug, Args)]
+pub(crate) struct StopArguments {
+    /// Which
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) names: Vec<String>,
+    /// All of them
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// List what there is
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Print the list as JSON on stdout (schema calve.db.servers/1, calve.db.templates/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print how a server is reached
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Formats:
+  url    by the private socket
+  tcp    by TCP, with the password (JDBC and others need it); the server must have been started with --tcp
+  env    lines for a shell: eval \"$(calve db url NAME --format env)\"
+  json   everything (schema calve.db.server/1)
+  dsn    libpq's keywords for PostgreSQL; the Go driver's form for MariaDB")]
+pub(crate) struct UrlArguments {
+    /// Which server
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// url, tcp, env, json, dsn
+    #[arg(long, value_name = "FORMAT", value_parser = Named(&["url", "tcp", "env", "json", "dsn"], format), default_value = "url", hide_possible_values = true)]
+    pub(crate) format: String,
+}
+
+/// Take away what was left by a crash
+///
+/// Every command does that too. This one also waits until all files are deleted.
+#[derive(Debug, Args)]
+pub(crate) struct GcArguments {
+    /// Print what was found as JSON on stdout (schema calve.db.gc/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How long a server may stay; `None` is for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ttl(pub(crate) Option<Duration>);
+
+fn ttl(text: &str) -> Result<Ttl, String> {
+    if text == "none" {
+        return Ok(Ttl(None));
+    }
+    let wrong = || "a duration is a number and s, m, h or d, as in 90s or 12h; or none".to_owned();
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..at].parse().map_err(|_| wrong())?;
+    let unit = match &text[at..] {
+        "s" | "" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    match number.checked_mul(unit) {
+        Some(seconds) if (1..=3650 * 24 * 60 * 60).contains(&seconds) => Ok(Ttl(Some(Duration::from_secs(seconds)))),
+        _ => Err("a server may stay for 1 second to 10 years".into()),
+    }
+}
+
+fn engine(name: &str) -> Result<String, String> {
+    let known = calve_db::engines();
+    if known.contains(&name) { Ok(name.into()) } else { Err(format!("the engines are {}", known.join(", "))) }
+}
+
+fn format(name: &str) -> Result<String, String> {
+    let known = ["url", "tcp", "env", "json", "dsn"];
+    if known.contains(&name) { Ok(name.into()) } else { Err(format!("the formats are {}", known.join(", "))) }
+}
+
+fn strategy(name: &str) -> Result<Strategy, String> {
+    match name.parse::<Strategy>()? {
+        Strategy::Hardlink => Err("hard links would let servers write into the template".into()),
+        strategy => Ok(strategy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read() {
+        let seconds = |text| ttl(text).unwrap().0.map(|ttl| ttl.as_secs());
+        assert_eq!(
+            [seconds("90s"), seconds("90"), seconds("2m"), seconds("12h")],
+            [Some(90), Some(90), Some(120), Some(43200)]
+        );
+        assert_eq!(seconds("none"), None);
+        for wrong in ["", "h", "1x", "-1s", "0s", "1.5h", "99999999999999999999d"] {
+            assert!(ttl(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! `calve db gc`.
+
+use super::unswept_home;
+use crate::cli::db::GcArguments;
+use crate::failure::Failure;
+use crate::{db_receipt, output};
+
+pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
+    let swept = calve_db::sweep(&unswept_home()?)?;
+    calve_db::delete_trash(&swept)?;
+    for name in &swept.servers {
+        output::say(&format!("took away what was left of `{name}`"));
+    }
+    if arguments.json { output::json(&db_receipt::swept(&swept)) } else { Ok(()) }
+}

@@ -1,0 +1,57 @@
+//! `calve db`.
+
+mod gc;
+mod list;
+mod reset;
+mod run;
+mod start;
+mod stop;
+pub(crate) mod supervise;
+mod template;
+mod url;
+
+use std::env;
+use std::path::PathBuf;
+
+use calve_core::Cancel;
+use calve_db::Home;
+
+use super::reap;
+use crate::cli::db::{DbCommand, TemplateCommand};
+use crate::failure::{FAILED, Failure};
+
+pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
+    match command {
+        DbCommand::Template { command: TemplateCommand::Create(arguments) } => template::create(arguments, cancel),
+        DbCommand::Template { command: TemplateCommand::List(arguments) } => template::list(arguments),
+        DbCommand::Template { command: TemplateCommand::Remove(arguments) } => template::remove(arguments),
+        DbCommand::Start(arguments) => start::run(arguments),
+        DbCommand::Run(arguments) => run::run(arguments),
+        DbCommand::Reset(arguments) => reset::run(arguments),
+        DbCommand::Stop(arguments) => stop::run(arguments),
+        DbCommand::List(arguments) => list::run(arguments),
+        DbCommand::Url(arguments) => url::run(arguments),
+        DbCommand::Gc(arguments) => gc::run(arguments),
+    }
+}
+
+/// Where everything is, with what was left there by a crash taken away.
+fn home() -> Result<Home, Failure> {
+    let home = unswept_home()?;
+    for directory in calve_db::sweep(&home)?.trash {
+        reap::start(&directory);
+    }
+    Ok(home)
+}
+
+fn unswept_home() -> Result<Home, Failure> {
+    let directory = crate::home::directory()
+        .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    Ok(Home::new(&directory, runtime.as_deref()))
+}
+
+/// The command that looks after a server.
+fn supervisor() -> Result<[PathBuf; 2], Failure> {
+    Ok([env::current_exe()?, "__supervise".into()])
+}

@@ -1,0 +1,19 @@
+//! `calve db reset`.
+
+use super::home;
+use crate::cli::db::ResetArguments;
+use crate::db_receipt;
+use crate::failure::Failure;
+use crate::output::{self, duration};
+
+pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
+    let home = home()?;
+    let mut records = Vec::new();
+    for name in &arguments.names {
+        let record = calve_db::reset(&home, name)?;
+        let took = duration(std::time::Duration::from_secs_f64(record.ready_ms / 1000.0));
+        output::say(&format!("reset `{name}` by {} in {took}", record.strategy));
+        records.push(record);
+    }
+    if arguments.json { output::json(&db_receipt::servers(&records)) } else { Ok(()) }
+}

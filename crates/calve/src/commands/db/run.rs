@@ -1,0 +1,41 @@
+//! `calve db run`: a server for one command.
+
+use std::process::Command;
+
+use calve_db::Ownership;
+
+use super::{home, start, supervisor};
+use crate::cli::db::RunArguments;
+use crate::failure::{FAILED, Failure};
+use crate::{output, sys};
+
+/// As shells have it: there is no such program, or it cannot be run.
+const NOT_FOUND: u8 = 127;
+
+pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
+    let mut options = start::options(&arguments.server);
+    options.owner = Ownership::Caller;
+    let owned = calve_db::start(&home()?, &arguments.template, &options, &supervisor()?)?;
+    let address = &owned.record.address;
+    let [program, words @ ..] = arguments.command.as_slice() else {
+        return Err(Failure::stated(FAILED, "no command is named", "name it after `--`"));
+    };
+    let status = Command::new(program).args(words).envs(address.environment()).status();
+    let end = match status {
+        Ok(status) => sys::command_end(status),
+        Err(error) => {
+            let text = format!("cannot run `{}`: {error}", calve_core::Shown(program));
+            output::error(&text, Some("check the name of the command after `--`"));
+            Some((NOT_FOUND, String::new()))
+        }
+    };
+    let Some((code, _)) = end else { return Ok(owned.stop()?) };
+    if arguments.keep_on_failure {
+        let record = owned.keep()?;
+        output::say(&format!("the server `{}` is kept: {}", record.name, record.address.url));
+        output::say(&format!("end it with: calve db stop {}", record.name));
+    } else {
+        owned.stop()?;
+    }
+    Err(Failure::Reported(code))
+}

@@ -1,0 +1,32 @@
+//! `calve db stop`.
+
+use calve_db::Error;
+
+use super::home;
+use crate::cli::db::StopArguments;
+use crate::failure::Failure;
+use crate::output::{self, duration};
+
+pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
+    let home = home()?;
+    let names = if arguments.all {
+        calve_db::list(&home)?.into_iter().map(|record| record.name).collect()
+    } else {
+        arguments.names.clone()
+    };
+    let mut worst = 0;
+    for name in &names {
+        match calve_db::stop(&home, name) {
+            Ok(stopped) => output::say(&format!("stopped `{name}` in {}", duration(stopped.took))),
+            // Its owner ended, or it got too old, in this moment.
+            Err(Error::UnknownServer(_)) if arguments.all => {}
+            // The others are still stopped.
+            Err(error) => {
+                let failure = Failure::from(error);
+                failure.report();
+                worst = worst.max(failure.code());
+            }
+        }
+    }
+    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+}

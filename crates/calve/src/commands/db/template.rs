@@ -1,0 +1,77 @@
+//! `calve db template`.
+
+use std::env;
+use std::process::{Command, Stdio};
+
+use calve_core::Cancel;
+use calve_db::{Address, Caller, CommandEnd, CreateOptions, Said};
+
+use super::{home, supervisor};
+use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
+use crate::failure::Failure;
+use crate::output::{self, count, size};
+use crate::{db_receipt, sys};
+
+pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = CreateOptions::default();
+    options.name.clone_from(&arguments.name);
+    options.engine.clone_from(&arguments.engine);
+    options.from.clone_from(&arguments.from);
+    options.base.clone_from(&arguments.base);
+    options.inputs.clone_from(&arguments.input);
+    options.rebuild = arguments.rebuild;
+    options.command.clone_from(&arguments.command);
+    options.server_bin.clone_from(&arguments.server_bin);
+    options.search = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+    options.directory = env::current_dir()?;
+    let mut say = |said: Said| {
+        let text = match said {
+            Said::Waiting => format!("waiting for another process that makes the template `{}`", arguments.name),
+            Said::Neutralised(what) => format!("in the template: {what}"),
+        };
+        if !arguments.quiet {
+            output::say(&text);
+        }
+    };
+    let mut run = |address: &Address| command(arguments, address);
+    let mut caller = Caller { say: &mut say, run: &mut run, cancel };
+    let built = calve_db::create_template(&home()?, &options, &supervisor()?, &mut caller)?;
+    let template = &built.template;
+    if !arguments.quiet {
+        let what = if built.reused { "is there, made of the same" } else { "is made" };
+        let (files, bytes) = (count(template.files), size(template.bytes));
+        output::say(&format!("the template `{}` {what}: {files} files, {bytes}", template.name));
+    }
+    if arguments.json { output::json(&db_receipt::template(template, built.reused)) } else { Ok(()) }
+}
+
+/// Runs what fills the template. Its output is no result of this command's.
+fn command(arguments: &TemplateCreateArguments, address: &Address) -> std::io::Result<Option<CommandEnd>> {
+    let [program, words @ ..] = arguments.command.as_slice() else { return Ok(None) };
+    let mut command = Command::new(program);
+    command.args(words).envs(address.environment()).stdin(Stdio::null()).stdout(sys::stderr_for_command()?);
+    let end = sys::command_end(command.status()?);
+    Ok(end.map(|(code, how)| CommandEnd { code, how }))
+}
+
+pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
+    let templates = calve_db::list_templates(&home()?)?;
+    if arguments.json {
+        return output::json(&db_receipt::templates(&templates));
+    }
+    let widest = templates.iter().map(|template| template.name.len()).max().unwrap_or(0);
+    let line = |template: &calve_db::Template| {
+        let (files, bytes) = (count(template.files), size(template.bytes));
+        format!("{:widest$}  {}  {files} files, {bytes}\n", template.name, template.engine)
+    };
+    output::result(&templates.iter().map(line).collect::<String>())
+}
+
+pub(crate) fn remove(arguments: &TemplateRemoveArguments) -> Result<(), Failure> {
+    let home = home()?;
+    for name in &arguments.names {
+        calve_db::remove_template(&home, name)?;
+        output::say(&format!("removed the template `{name}`"));
+    }
+    Ok(())
+}

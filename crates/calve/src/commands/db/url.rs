@@ -1,0 +1,31 @@
+//! `calve db url`.
+
+use calve_db::Record;
+
+use super::home;
+use crate::cli::db::UrlArguments;
+use crate::failure::{FAILED, Failure};
+use crate::{db_receipt, output};
+
+pub(crate) fn run(arguments: &UrlArguments) -> Result<(), Failure> {
+    let record = calve_db::find(&home()?, &arguments.name)?;
+    let address = &record.address;
+    let line = match arguments.format.as_str() {
+        "json" => return output::json(&db_receipt::server(&record)),
+        "env" => return output::result(&lines(&record)),
+        "dsn" => &address.dsn,
+        "tcp" => address.tcp_url.as_ref().ok_or_else(|| {
+            let text = format!("the server `{}` does not listen on a port", record.name);
+            Failure::stated(FAILED, text, "start it with --tcp")
+        })?,
+        _ => &address.url,
+    };
+    output::result(&format!("{line}\n"))
+}
+
+/// For `eval`. Values are paths, numbers and names, quoted for the odd path.
+fn lines(record: &Record) -> String {
+    let variables = record.address.environment();
+    let line = |(name, value): &(String, String)| format!("export {name}='{}'\n", value.replace('\'', "'\\''"));
+    variables.iter().map(line).collect()
+}
