@@ -10,8 +10,10 @@ pub mod escape;
 mod git;
 pub mod hooks;
 pub mod remote;
+mod synthetic;
 pub mod worktree;
 
 pub use config::{Config, Hooks, Secrets};
 pub use error::{Error, Result};
 pub use git::Git;
+pub use synthetic::{SYNTHETIC_BRANCH, Synthetic, SyntheticShape};

@@ -1,0 +1,57 @@
+//! Made-up repositories are as asked for, and the same each time.
+
+use std::path::Path;
+
+use calve_git::{Git, Synthetic, SyntheticShape};
+
+fn small(shape: SyntheticShape) -> Synthetic {
+    let mut wanted = Synthetic::new(shape);
+    (wanted.commits, wanted.files, wanted.file_bytes) = (30, 25, 2_000);
+    wanted
+}
+
+fn line(repository: &Path, arguments: &[&str]) -> String {
+    Git::at(repository).line(arguments).unwrap().into_string().unwrap()
+}
+
+#[test]
+fn all_shapes_have_the_commits_and_files_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    for shape in SyntheticShape::ALL {
+        let dst = folder.path().join(shape.name());
+        small(shape).write(&dst).unwrap();
+        assert_eq!(line(&dst, &["rev-list", "--count", "main"]), "30");
+        assert_eq!(line(&dst, &["symbolic-ref", "HEAD"]), "refs/heads/main");
+        let files = Git::at(&dst).run(&["ls-tree", "-r", "--name-only", "main"]).unwrap();
+        assert_eq!(files.split(|byte| *byte == b'\n').count() - 1, 25, "{}", shape.name());
+        let objects = line(&dst, &["count-objects", "-v"]);
+        assert!(objects.contains("count: 0") && objects.contains("packs: 1"), "{objects}");
+        Git::at(&dst).run(&["fsck", "--strict"]).unwrap();
+        // Every commit changes something.
+        let empty = Git::at(&dst).run(&["log", "--format=%H", "--shortstat", "main"]).unwrap();
+        assert_eq!(String::from_utf8(empty).unwrap().matches("changed").count(), 30);
+    }
+}
+
+#[test]
+fn the_same_options_give_the_same_commits() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = |name: &str, wanted: &Synthetic| {
+        let dst = folder.path().join(name);
+        wanted.write(&dst).unwrap();
+        line(&dst, &["rev-parse", "main"])
+    };
+    let mut wanted = small(SyntheticShape::Small);
+    let first = made("first", &wanted);
+    assert_eq!(made("second", &wanted), first);
+    wanted.seed = 2;
+    assert_ne!(made("third", &wanted), first);
+}
+
+#[test]
+fn a_directory_that_holds_something_is_an_error_of_git() {
+    let folder = tempfile::tempdir().unwrap();
+    let dst = folder.path().join("file");
+    fs_err::write(&dst, "").unwrap();
+    assert!(small(SyntheticShape::Small).write(&dst).is_err());
+}
