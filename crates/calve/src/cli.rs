@@ -1,6 +1,8 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
 #[cfg(unix)]
+mod bench_git;
+#[cfg(unix)]
 pub(crate) mod db;
 #[cfg(unix)]
 pub(crate) mod git;
@@ -18,6 +20,8 @@ use calve_core::{Requirement, Strategy};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+#[cfg(unix)]
+pub(crate) use self::bench_git::{BenchGitArguments, Switch};
 use crate::named::Named;
 
 /// Instant, isolated, writable working copies, by the fastest method the machine really offers
@@ -337,6 +341,7 @@ pub(crate) struct ManArguments {
 pub(crate) enum BenchCommand {
     Copy(BenchCopyArguments),
     Dedupe(BenchDedupeArguments),
+    Git(Box<BenchGitArguments>),
 }
 
 /// Copy a tree by every means there is, and compare

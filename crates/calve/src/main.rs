@@ -34,6 +34,11 @@ use crate::cli::{Arguments, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
+    // Under another name, for `calve bench git`.
+    #[cfg(unix)]
+    if let Some(code) = bench::git::pack_objects::when_asked() {
+        return code;
+    }
     #[cfg(unix)]
     commands::shell_init::complete();
     let arguments = Arguments::parse();

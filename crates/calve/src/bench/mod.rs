@@ -6,6 +6,7 @@ mod census;
 pub(crate) mod copy;
 pub(crate) mod dedupe;
 pub(crate) mod export;
+pub(crate) mod git;
 mod machine;
 mod place;
 mod process;

@@ -39,8 +39,13 @@ impl Ended {
 pub(crate) fn measure(argv: &[OsString], stderr: Stdio, cancel: &Cancel) -> io::Result<Ended> {
     let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
+    measure_command(command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr), cancel)
+}
+
+/// The same for a command that is ready but for its process group.
+pub(crate) fn measure_command(command: &mut Command, cancel: &Cancel) -> io::Result<Ended> {
     // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).process_group(0);
+    command.process_group(0);
     let began = Instant::now();
     let mut child = command.spawn()?;
     let group = Pid::from_child(&child);

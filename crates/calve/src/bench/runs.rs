@@ -38,7 +38,7 @@ pub(crate) enum Rounds {
 }
 
 impl Rounds {
-    fn another(self, done: u32, elapsed: Duration) -> bool {
+    pub(super) fn another(self, done: u32, elapsed: Duration) -> bool {
         const LONG: Duration = Duration::from_secs(300);
         match self {
             Self::Exactly(number) => done < number,
@@ -272,7 +272,7 @@ fn sample(
 }
 
 /// The numbers below `count` in an order that depends on `seed` alone, so that a run of the bench can be repeated exactly.
-fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+pub(super) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     // SplitMix64, by Sebastiano Vigna.
     let mut state = seed;
     let mut next = || {

@@ -17,11 +17,12 @@ pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure
     match command {
         BenchCommand::Copy(arguments) => copy(arguments, cancel),
         BenchCommand::Dedupe(arguments) => dedupe(arguments, cancel),
+        BenchCommand::Git(arguments) => super::bench_git::run(arguments, cancel),
     }
 }
 
 fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let exports = Exports::of(&arguments.export)?;
+    let exports = Exports::of(&arguments.export, FORMS)?;
     let quiet = arguments.quiet;
     let report = copy::run(&copy::Wish {
         tree: &arguments.tree,
@@ -40,7 +41,7 @@ fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> 
 }
 
 fn dedupe(arguments: &BenchDedupeArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let exports = Exports::of(&arguments.export)?;
+    let exports = Exports::of(&arguments.export, FORMS)?;
     let quiet = arguments.quiet;
     let report = dedupe::run(&dedupe::Wish {
         tree: &arguments.tree,
@@ -60,7 +61,7 @@ fn dedupe(arguments: &BenchDedupeArguments, cancel: &Cancel) -> Result<(), Failu
 }
 
 /// Prints the report, writes it where it was asked for, and says whether all of Calve's own commands worked.
-fn finish(report: &Report, json: bool, exports: &Exports) -> Result<(), Failure> {
+fn finish(report: &Report, json: bool, exports: &Exports<Report>) -> Result<(), Failure> {
     // The files first: what was measured for minutes must not be lost with a closed pipe.
     let written = exports.write(report);
     if json {
@@ -95,20 +96,24 @@ fn cold() -> Result<Cache, Failure> {
 }
 
 /// A form of the report.
-type Renderer = fn(&Report) -> String;
+type Renderer<R> = fn(&R) -> String;
+
+/// JSON, Markdown, HTML.
+const FORMS: [Renderer<Report>; 3] = [
+    |report| format!("{:#}\n", Value::clone(&export::json::document(report))),
+    export::markdown::document,
+    export::html::document,
+];
 
 /// The files to write in the end, known to be writable from the beginning.
-struct Exports(Vec<(PathBuf, Renderer)>);
+pub(super) struct Exports<R>(Vec<(PathBuf, Renderer<R>)>);
 
-impl Exports {
-    fn of(arguments: &ExportArguments) -> Result<Self, Failure> {
-        let json: Renderer = |report| format!("{:#}\n", Value::clone(&export::json::document(report)));
-        let forms = [
-            (&arguments.export_json, json),
-            (&arguments.export_markdown, export::markdown::document),
-            (&arguments.export_html, export::html::document),
-        ];
-        let wanted: Vec<_> = forms.into_iter().filter_map(|(path, form)| Some((path.clone()?, form))).collect();
+impl<R> Exports<R> {
+    /// The renderers are in the order of `FORMS`.
+    pub(super) fn of(arguments: &ExportArguments, renderers: [Renderer<R>; 3]) -> Result<Self, Failure> {
+        let paths = [&arguments.export_json, &arguments.export_markdown, &arguments.export_html];
+        let forms = paths.into_iter().zip(renderers);
+        let wanted: Vec<_> = forms.filter_map(|(path, form)| Some((path.clone()?, form))).collect();
         for (index, (path, _)) in wanted.iter().enumerate() {
             if wanted[..index].iter().any(|(other, _)| other == path) {
                 let text = format!("`{}` is named for two forms of the report", Shown(path));
@@ -119,7 +124,7 @@ impl Exports {
         Ok(Self(wanted))
     }
 
-    fn write(&self, report: &Report) -> Result<(), Failure> {
+    pub(super) fn write(&self, report: &R) -> Result<(), Failure> {
         let written = self
             .0
             .iter()

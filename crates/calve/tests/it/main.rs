@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bench_copy;
+mod bench_git;
 mod completions;
 mod contract;
 mod documents;

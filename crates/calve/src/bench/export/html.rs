@@ -59,6 +59,11 @@ pub(crate) fn document(report: &Report) -> String {
         body.push_str(&format!("<dt>{}</dt><dd>{}</dd>\n", escaped(label), rich(&text)));
     }
     body.push_str("</dl>\n");
+    page(&title, &body)
+}
+
+/// The whole file.
+pub(crate) fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -141,14 +146,14 @@ fn table(report: &Report) -> String {
     html + "</tbody>\n</table></div>\n"
 }
 
-fn list(class: &str, lines: &[String]) -> String {
+pub(crate) fn list(class: &str, lines: &[String]) -> String {
     let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", rich(line))).collect();
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     format!("<ul{class}>\n{items}</ul>\n")
 }
 
 /// Text with `code` in it.
-fn rich(text: &str) -> String {
+pub(crate) fn rich(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
         // Without a partner for each: names of files may have one.
@@ -161,7 +166,7 @@ fn rich(text: &str) -> String {
     wrapped.collect()
 }
 
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -3,4 +3,4 @@
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod markdown;
-mod plot;
+pub(crate) mod plot;

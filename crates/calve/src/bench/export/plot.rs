@@ -6,16 +6,16 @@ use crate::bench::stats::Summary;
 use crate::bench::workload::Side;
 
 /// One row of a bar chart: a bar up to the median, a whisker from the least to the most, a dot for each run.
-pub(super) struct Bar {
+pub(crate) struct Bar {
     /// Markup.
-    pub(super) label: String,
-    pub(super) value: String,
-    pub(super) explanation: String,
-    pub(super) is_ours: bool,
-    pub(super) values: Vec<f64>,
+    pub(crate) label: String,
+    pub(crate) value: String,
+    pub(crate) explanation: String,
+    pub(crate) is_ours: bool,
+    pub(crate) values: Vec<f64>,
 }
 
-pub(super) fn bars(bars: &[Bar], unit: impl Fn(f64) -> String) -> String {
+pub(crate) fn bars(bars: &[Bar], unit: impl Fn(f64) -> String) -> String {
     let most = bars.iter().flat_map(|bar| &bar.values).copied().fold(0.0, f64::max);
     let step = tick(most);
     // Room on the right for the whiskers' ends.

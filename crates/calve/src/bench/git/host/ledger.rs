@@ -1,0 +1,66 @@
+//! What requests cost the server, charged to the operation that they were made for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The number of an operation, which its requests carry.
+pub(crate) type Operation = u64;
+
+/// What all requests of one operation cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Charge {
+    pub(crate) requests: u64,
+    /// User and system time of the CGI child and of all that it waited for, without what the bench itself adds.
+    pub(crate) cpu: Duration,
+    /// Of that, what `git pack-objects` took.
+    pub(crate) pack_objects: Duration,
+    /// What the bench adds to tell `git pack-objects` apart.
+    pub(crate) own: Duration,
+    /// The most of one process.
+    pub(crate) peak_memory_bytes: u64,
+    /// Of the requests, heads included.
+    pub(crate) bytes_in: u64,
+    /// Of the answers, heads included.
+    pub(crate) bytes_out: u64,
+}
+
+impl Charge {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.cpu += other.cpu;
+        self.pack_objects += other.pack_objects;
+        self.own += other.own;
+        self.peak_memory_bytes = self.peak_memory_bytes.max(other.peak_memory_bytes);
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    charges: Mutex<HashMap<Operation, Charge>>,
+}
+
+impl Ledger {
+    pub(super) fn charge(&self, operation: Operation, charge: &Charge) {
+        self.locked().entry(operation).or_default().add(charge);
+    }
+
+    /// What an operation has cost. All its requests are in it as soon as the client has ended: the host keeps back the end of each answer
+    /// until it has charged it.
+    pub(crate) fn take(&self, operation: Operation) -> Charge {
+        self.locked().remove(&operation).unwrap_or_default()
+    }
+
+    /// What nobody took.
+    pub(crate) fn rest(&self) -> Charge {
+        let mut rest = Charge::default();
+        self.locked().drain().for_each(|(_, charge)| rest.add(&charge));
+        rest
+    }
+
+    fn locked(&self) -> MutexGuard<'_, HashMap<Operation, Charge>> {
+        self.charges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,229 @@
+//! A small HTTP host on loopback that runs `git http-backend` for each request, and notes what that took.
+//!
+//! It is as large as git's smart protocol needs: HTTP/1.1 with connections that stay open, bodies with a length or in chunks (git
+//! compresses them, and `git http-backend` undoes that), answers in chunks. Each connection has a thread, and there are not more than
+//! `MOST_CONNECTIONS`. Only requests with the bench's key are answered: the repositories may be private, and everybody on the machine
+//! can reach a port.
+
+mod cgi;
+pub(crate) mod ledger;
+mod request;
+mod stream;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use self::cgi::{Backend, LAST_CHUNK, PATIENCE};
+use self::ledger::{Charge, Ledger, Operation};
+use self::request::{Body, Counted, Head};
+use self::stream::{Incoming, Outgoing};
+use super::link::Link;
+
+/// At one time. Others wait to be accepted.
+const MOST_CONNECTIONS: usize = 256;
+
+/// The headers that the bench's own clients send.
+pub(crate) const KEY_HEADER: &str = "X-Calve-Key";
+pub(crate) const OPERATION_HEADER: &str = "X-Calve-Operation";
+
+/// How the host is to be.
+pub(crate) struct HostOptions {
+    pub(crate) program: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) reports: PathBuf,
+    pub(crate) key: String,
+    pub(crate) link: Option<Link>,
+}
+
+/// Dropping it ends it, with its connections and the processes that it started.
+pub(crate) struct Host {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    backend: Backend,
+    key: String,
+    link: Option<Link>,
+    ledger: Ledger,
+    stopping: AtomicBool,
+    requests: AtomicU64,
+    open: Mutex<Open>,
+    closed: Condvar,
+}
+
+/// What has to be ended when the host ends.
+#[derive(Default)]
+struct Open {
+    next: u64,
+    sockets: HashMap<u64, TcpStream>,
+    groups: HashMap<u64, Pid>,
+}
+
+impl Host {
+    pub(crate) fn start(options: HostOptions) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let HostOptions { program, root, environment, reports, key, link } = options;
+        let shared = Arc::new(Shared {
+            backend: Backend { program, root, environment, reports },
+            key,
+            link,
+            ledger: Ledger::default(),
+            stopping: AtomicBool::new(false),
+            requests: AtomicU64::new(0),
+            open: Mutex::default(),
+            closed: Condvar::new(),
+        });
+        let acceptor = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.accept(&listener)
+        });
+        Ok(Self { address, shared, acceptor: Some(acceptor) })
+    }
+
+    /// Of a repository in the root.
+    pub(crate) fn url(&self, name: &str) -> String {
+        format!("http://{}/{name}", self.address)
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.shared.ledger
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+        let mut open = self.shared.open();
+        while !open.sockets.is_empty() {
+            // What has ended meanwhile is fine.
+            for socket in open.sockets.values() {
+                let _ = socket.shutdown(Shutdown::Both);
+            }
+            for group in open.groups.values() {
+                let _ = kill_process_group(*group, Signal::KILL);
+            }
+            let wait = self.shared.closed.wait_timeout(open, std::time::Duration::from_millis(50));
+            open = wait.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Shared {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn accept(self: &Arc<Self>, listener: &TcpListener) {
+        loop {
+            let mut open = self.open();
+            while open.sockets.len() >= MOST_CONNECTIONS && !self.stopping.load(Ordering::SeqCst) {
+                open = self.closed.wait(open).unwrap_or_else(PoisonError::into_inner);
+            }
+            drop(open);
+            let accepted = listener.accept();
+            if self.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            // A client that has gone already, or no descriptors for the moment.
+            let Ok((socket, _)) = accepted else { continue };
+            let Ok(kept) = socket.try_clone() else { continue };
+            let mut open = self.open();
+            let number = open.next;
+            open.next += 1;
+            open.sockets.insert(number, kept);
+            drop(open);
+            let shared = Arc::clone(self);
+            let serving = thread::Builder::new().name("host".into()).spawn(move || {
+                // A connection that breaks concerns its client alone, which says so.
+                let _ = shared.serve(socket, number);
+                shared.close(number);
+            });
+            if serving.is_err() {
+                self.close(number);
+            }
+        }
+    }
+
+    fn close(&self, number: u64) {
+        let mut open = self.open();
+        if let Some(socket) = open.sockets.remove(&number) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        open.groups.remove(&number);
+        self.closed.notify_all();
+    }
+
+    /// All requests of one connection.
+    fn serve(&self, socket: TcpStream, number: u64) -> io::Result<()> {
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let mut incoming = Counted::new(Incoming::of(socket.try_clone()?, self.link));
+        let mut out = Outgoing::of(socket, self.link);
+        let served = self.requests(&mut incoming, &mut out, number);
+        out.finish();
+        served
+    }
+
+    fn requests(&self, incoming: &mut Counted, out: &mut Outgoing, number: u64) -> io::Result<()> {
+        loop {
+            incoming.bytes = 0;
+            let Some(head) = Head::read(incoming)? else { return Ok(()) };
+            if !self.admits(&head) {
+                return out.send(&[b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"]);
+            }
+            let mut bytes_out = 0;
+            if head.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
+                let going_on = b"HTTP/1.1 100 Continue\r\n\r\n";
+                out.send(&[going_on])?;
+                bytes_out += going_on.len() as u64;
+            }
+            let mut body = Body { extent: head.body()?, from: &mut *incoming };
+            let request = self.requests.fetch_add(1, Ordering::Relaxed);
+            let started = |group| {
+                let mut open = self.open();
+                open.groups.insert(number, group);
+                // The host may have been ended between the start and this.
+                if self.stopping.load(Ordering::SeqCst) {
+                    let _ = kill_process_group(group, Signal::KILL);
+                }
+            };
+            let (mut charge, answered) = self.backend.answer(&head, &mut body, out, request, &started);
+            self.open().groups.remove(&number);
+            charge.bytes_in = incoming.bytes;
+            charge.bytes_out += bytes_out + LAST_CHUNK.len() as u64;
+            self.charge(&head, &charge);
+            answered?;
+            out.send(&[LAST_CHUNK])?;
+            if !head.keeps_open {
+                return Ok(());
+            }
+        }
+    }
+
+    fn admits(&self, head: &Head) -> bool {
+        head.header(&KEY_HEADER.to_ascii_lowercase()) == Some(&self.key)
+    }
+
+    /// 0 is nobody's: what is charged there shows in the accounts as not charged.
+    fn charge(&self, head: &Head, charge: &Charge) {
+        let number = head.header(&OPERATION_HEADER.to_ascii_lowercase()).and_then(|digits| digits.parse().ok());
+        self.ledger.charge(number.unwrap_or(0 as Operation), charge);
+    }
+}

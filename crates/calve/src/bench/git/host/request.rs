@@ -1,0 +1,172 @@
+//! A request: its head, and its body with or without a length.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use super::stream::Incoming;
+
+/// More is no request of git's.
+const LONGEST_HEAD: usize = 64 << 10;
+const MOST_HEADERS: usize = 64;
+
+/// The head of a request.
+pub(super) struct Head {
+    pub(super) method: String,
+    /// Up to the question mark.
+    pub(super) path: String,
+    /// Behind it.
+    pub(super) query: String,
+    pub(super) keeps_open: bool,
+    headers: Vec<(String, String)>,
+}
+
+impl Head {
+    /// Of several headers of that name the last one. The name is in small letters.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The next request on the connection; `None` when the client has closed it.
+    pub(super) fn read(from: &mut Counted) -> io::Result<Option<Self>> {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"\r\n\r\n") {
+            let room = (LONGEST_HEAD - bytes.len()) as u64;
+            if from.by_ref().take(room).read_until(b'\n', &mut bytes)? == 0 {
+                return if bytes.is_empty() { Ok(None) } else { Err(io::ErrorKind::InvalidData.into()) };
+            }
+        }
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        let invalid = |_| io::Error::from(io::ErrorKind::InvalidData);
+        request.parse(&bytes).map_err(invalid)?;
+        let target = request.path.unwrap_or_default();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let headers: Vec<(String, String)> = request
+            .headers
+            .iter()
+            .map(|header| (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).trim().to_owned()))
+            .collect();
+        let mut head = Self {
+            method: request.method.unwrap_or_default().to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            keeps_open: request.version == Some(1),
+            headers,
+        };
+        head.keeps_open &= !head.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        Ok(Some(head))
+    }
+
+    /// How the body's end is known.
+    pub(super) fn body(&self) -> io::Result<Extent> {
+        if self.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
+            return Ok(Extent::Chunks { left: 0, begun: false });
+        }
+        match self.header("content-length") {
+            None => Ok(Extent::Length(0)),
+            Some(digits) => digits.parse().map(Extent::Length).map_err(|_| io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// What is left of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    Length(u64),
+    /// So many bytes of a chunk.
+    Chunks {
+        left: u64,
+        begun: bool,
+    },
+    End,
+}
+
+/// The body of a request, to be read to its end.
+pub(super) struct Body<'a> {
+    pub(super) from: &'a mut Counted,
+    pub(super) extent: Extent,
+}
+
+impl Body<'_> {
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        self.from.by_ref().take(1024).read_until(b'\n', &mut line)?;
+        Ok(String::from_utf8_lossy(&line).trim().to_owned())
+    }
+
+    /// To the next chunk that holds something, or the end.
+    fn next_chunk(&mut self, begun: bool) -> io::Result<()> {
+        if begun && !self.line()?.is_empty() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let size = self.line()?;
+        let digits = size.split(';').next().unwrap_or_default();
+        let left = u64::from_str_radix(digits, 16).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        self.extent = Extent::Chunks { left, begun: true };
+        if left == 0 {
+            // Headers may follow, and an empty line ends them.
+            while !self.line()?.is_empty() {}
+            self.extent = Extent::End;
+        }
+        Ok(())
+    }
+
+    fn read_some(&mut self, left: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        match self.from.read(&mut buffer[..most])? {
+            0 if most > 0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            length => Ok(length),
+        }
+    }
+}
+
+impl Read for Body<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.extent {
+                Extent::End | Extent::Length(0) => return Ok(0),
+                Extent::Length(left) => {
+                    let length = self.read_some(left, buffer)?;
+                    self.extent = Extent::Length(left - length as u64);
+                    return Ok(length);
+                }
+                Extent::Chunks { left: 0, begun } => self.next_chunk(begun)?,
+                Extent::Chunks { left, .. } => {
+                    let length = self.read_some(left, buffer)?;
+                    self.extent = Extent::Chunks { left: left - length as u64, begun: true };
+                    return Ok(length);
+                }
+            }
+        }
+    }
+}
+
+/// The client's side of a connection, with a count of what was read of it.
+pub(super) struct Counted {
+    inner: BufReader<Incoming>,
+    pub(super) bytes: u64,
+}
+
+impl Counted {
+    pub(super) fn new(incoming: Incoming) -> Self {
+        Self { inner: BufReader::with_capacity(64 << 10, incoming), bytes: 0 }
+    }
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(buffer)?;
+        self.bytes += length as u64;
+        Ok(length)
+    }
+}
+
+impl BufRead for Counted {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.bytes += length as u64;
+        self.inner.consume(length);
+    }
+}

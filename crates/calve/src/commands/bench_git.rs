@@ -1,0 +1,82 @@
+//! `calve bench git`.
+
+use calve_core::Cancel;
+use calve_git::Synthetic;
+
+use super::bench::Exports;
+use crate::bench::git::plan::Pace;
+use crate::bench::git::report::Report;
+use crate::bench::git::source::Source;
+use crate::bench::git::{self, Measured, Wish, html, json, markdown, remote};
+use crate::bench::runs::Rounds;
+use crate::cli::{BenchGitArguments, Switch};
+use crate::failure::{FAILED, Failure};
+use crate::output;
+
+pub(crate) fn run(arguments: &BenchGitArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let as_json: fn(&Report) -> String = |report| format!("{:#}\n", json::document(report));
+    let exports = Exports::of(&arguments.export, [as_json, markdown::document, html::document])?;
+    let cases = arguments.tests.as_ref().map_or_else(git::all_cases, |selection| selection.0.clone());
+    git::check_selection(&cases, arguments.server.is_some())?;
+    let into = arguments.into.clone().unwrap_or_else(git::usual_place);
+    let quiet = arguments.quiet;
+    let report = git::run(&Wish {
+        measured: measured(arguments)?,
+        cases,
+        branch: arguments.branch.as_deref(),
+        into: &into,
+        pace: Pace {
+            clients: arguments.concurrency,
+            rounds: match (arguments.iterations, arguments.duration) {
+                (Some(number), _) => Rounds::Exactly(number),
+                (None, Some(_)) => Rounds::Exactly(1),
+                (None, None) => Rounds::Fitting,
+            },
+            duration: arguments.duration,
+            fetches: arguments.fetches,
+            push_every: arguments.push_every,
+        },
+        bitmaps: arguments.bitmaps == Switch::On,
+        back: arguments.back,
+        protocol: arguments.protocol,
+        link: arguments.net,
+        against_daemon: arguments.against_daemon,
+        say: &|line| {
+            if !quiet {
+                output::say(line);
+            }
+        },
+        cancel,
+    })?;
+    // The files first: what was measured for minutes must not be lost with a closed pipe.
+    let written = exports.write(&report);
+    if arguments.json {
+        output::json(&json::document(&report))?;
+    } else {
+        output::result(&markdown::document(&report))?;
+    }
+    written?;
+    match report.broken.first() {
+        None => Ok(()),
+        Some((_, case, broken)) => {
+            let text = format!("{}: `{}` failed: {}", case.name, broken.command, broken.reason);
+            Err(Failure::stated(FAILED, text, "what git said is the reason; the other tests are in the report"))
+        }
+    }
+}
+
+fn measured(arguments: &BenchGitArguments) -> Result<Measured, Failure> {
+    if let Some(url) = &arguments.server {
+        remote::check_url(url)?;
+        return Ok(Measured::Server(url.clone()));
+    }
+    let mut sources = arguments.repo.iter().map(|text| Source::of(text)).collect::<Result<Vec<_>, _>>()?;
+    for shape in &arguments.synthetic {
+        let mut wanted = Synthetic::new(*shape);
+        wanted.commits = arguments.commits.map_or(wanted.commits, u32::from);
+        wanted.files = arguments.files.map_or(wanted.files, u32::from);
+        wanted.file_bytes = arguments.file_size.unwrap_or(wanted.file_bytes);
+        sources.push(Source::Synthetic(wanted));
+    }
+    Ok(Measured::Repositories(sources))
+}

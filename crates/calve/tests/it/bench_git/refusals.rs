@@ -1,0 +1,164 @@
+//! What is refused before anything is measured.
+
+use calve_testkit::{FileSystem, Volume, fingerprint};
+
+use super::{TINY, bench_git, git, repository};
+use crate::program::calve;
+use crate::spot::Spot;
+
+#[test]
+fn what_cannot_be_measured_is_refused_with_the_reason() {
+    let spot = Spot::anywhere();
+    repository(spot.join("good"), 3);
+    repository(spot.join("empty"), 0);
+    fs_err::create_dir(spot.join("plain")).unwrap();
+    fs_err::write(spot.join("file"), "").unwrap();
+    git(&*spot, ["-C", "good", "config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}/good", spot.display());
+    git(&*spot, ["clone", "-q", "--filter=blob:none", &url, "partial"]);
+    git(&*spot, ["clone", "-q", "--depth=1", &url, "shallow"]);
+    git(&*spot, ["clone", "-q", &url, "detached"]);
+    git(&*spot, ["-C", "detached", "checkout", "-q", "--detach"]);
+    git(&*spot, ["-C", "detached", "branch", "-D", "main"]);
+    let before = fingerprint(&*spot);
+    let refused = |repository: &str, more: &[&str], words: &[&str]| {
+        let ran = bench_git(".", ["--repo", repository]).args(more).within(&spot).fails(1);
+        ran.says(words).hints();
+    };
+    refused("missing", &[], &["`missing` does not exist"]);
+    refused("plain", &[], &["`plain` is not a git repository"]);
+    refused("file", &[], &["`file` is not a git repository"]);
+    refused("empty", &[], &["`empty` has no commits"]);
+    refused("partial", &[], &["`partial` is a partial clone"]);
+    refused("shallow", &[], &["`shallow` is a shallow clone"]);
+    refused("detached", &[], &["has no commits"]);
+    refused("good", &["--branch", "nope"], &["`good` has no branch `nope`"]);
+    refused("good", &["--branch", "-f"], &["`good` has no branch `-f`"]);
+    refused("file:///nonexistent/repository", &[], &["cannot be cloned"]);
+    // All are checked before any is copied.
+    refused("good", &["--repo", "partial"], &["`partial` is a partial clone"]);
+    before.assert_unchanged(&*spot);
+}
+
+#[test]
+fn a_branch_is_chosen_where_none_is_checked_out() {
+    let spot = Spot::anywhere();
+    repository(spot.join("source"), 3);
+    git(&*spot, ["-C", "source", "branch", "other", "HEAD~1"]);
+    git(&*spot, ["-C", "source", "checkout", "-q", "--detach"]);
+    bench_git(".", ["--repo=source", "--tests=T2"])
+        .within(&spot)
+        .fails(1)
+        .says(&["has no branch checked out", "--branch"]);
+    let arguments = ["--repo=source", "--tests=T1,T7", "--branch=other", "--json"];
+    let report = bench_git(".", arguments).within(&spot).succeeds().json();
+    assert_eq!(report["repositories"][0]["branch"], "other");
+}
+
+#[test]
+fn urls_that_run_programs_are_refused() {
+    let spot = Spot::anywhere();
+    let marker = spot.join("marker");
+    let evil = format!("ext::sh -c touch% {}", marker.display());
+    for (url, words) in [
+        (evil.as_str(), "remote helper `ext`"),
+        ("fd::17", "remote helper `fd`"),
+        ("--upload-pack=touch marker", "begins with a dash"),
+        ("ssh://-oProxyCommand=touch/x", "begins with a dash"),
+        ("ftp://host/repository", "has the scheme `ftp`"),
+    ] {
+        for option in ["--repo", "--server"] {
+            let ran = bench_git(".", [format!("{option}={url}")]).within(&spot).fails(2);
+            ran.says(&["is refused", words]).hints();
+        }
+    }
+    spot.holds(&[]);
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let spot = Spot::anywhere();
+    repository(spot.join("source"), 1);
+    let refused = |arguments: &[&str], word: &str| {
+        let ran = calve(["bench", "git"]).args(arguments).within(&spot).run();
+        ran.ended(2);
+        ran.says(&[word]);
+    };
+    refused(&[], "--repo");
+    refused(&["--repo=source", "--tests=T11"], "T1 to T10");
+    refused(&["--repo=source", "--tests=T5-T2"], "greater test first");
+    refused(&["--repo=source", "--net=fast"], "100mbit,20ms");
+    refused(&["--repo=source", "--concurrency=0"], "1..=64");
+    refused(&["--repo=source", "--duration=1s", "--iterations=1"], "--iterations");
+    refused(&["--repo=source", "--duration=1"], "30s");
+    refused(&["--repo=source", "--bitmaps=maybe"], "maybe");
+    refused(&["--repo=source", "--commits=5"], "--synthetic");
+    refused(&["--synthetic=huge"], "small, middle and blobs");
+    refused(&["--server=https://localhost/a", "--net=1mbit"], "--net");
+    refused(&["--server=https://localhost/a", "--tests=T5-T10"], "T1 to T4");
+    // A path knows no filter and no depth.
+    refused(&["--server=source"], "git takes no notice");
+    refused(&["--server=/nonexistent"], "git takes no notice");
+    spot.holds(&["source"]);
+}
+
+#[test]
+fn a_repository_with_one_commit_has_no_past_to_look_at() {
+    let spot = Spot::anywhere();
+    repository(spot.join("source"), 1);
+    let report = bench_git(".", ["--repo=source", "--tests=T1-T3,T8", "--json"]).within(&spot).succeeds().json();
+    let operations: Vec<&str> =
+        report["results"].as_array().unwrap().iter().map(|it| it["operation"].as_str().unwrap()).collect();
+    assert_eq!(operations, ["clone", "clone", "clone", "clone", "fetch", "reset"]);
+}
+
+#[test]
+fn too_little_room_is_noticed_early() {
+    let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 24 << 20) else { return };
+    let spot = Spot::at(volume);
+    // 12 MB in a pack, and 12 MB checked out.
+    let arguments = ["--synthetic=blobs", "--commits=1", "--files=12", "--file-size=1M"];
+    let ran = bench_git(".", arguments).within(&spot).fails(1);
+    ran.says(&["a run needs", "are free", "--into"]).hints();
+    spot.holds(&[]);
+    // And what does not fit at all.
+    let arguments = ["--synthetic=blobs", "--commits=1", "--files=60", "--file-size=1M"];
+    bench_git(".", arguments).within(&spot).fails(1).hints();
+    spot.holds(&[]);
+}
+
+#[test]
+fn a_disk_that_fills_up_meanwhile_is_told() {
+    let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 40 << 20) else { return };
+    let spot = Spot::at(volume);
+    let arguments = ["bench", "git", "--into", ".", "--synthetic=blobs", "--commits=1", "--files=2", "--file-size=1M"];
+    let running = calve(arguments).args(["--tests=T1", "--iterations=100000", "--back=0"]).within(&spot).start();
+    crate::spot::eventually("it clones", || {
+        let place = crate::spot::leftovers(&spot).pop();
+        place.is_some_and(|place| {
+            fs_err::read_dir(spot.join(place)).is_ok_and(|mut entries| {
+                entries.any(|entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("client-")))
+            })
+        })
+    });
+    let filler = spot.join("filler");
+    let _ = std::fs::OpenOptions::new().create(true).append(true).open(&filler).map(|file| {
+        let bytes = vec![0; 1 << 16];
+        while std::io::Write::write(&mut &file, &bytes).is_ok_and(|written| written > 0) {}
+    });
+    let ran = running.wait();
+    ran.ended(1);
+    ran.says(&["error: ", "No space left"]).hints();
+    spot.holds(&["filler"]);
+}
+
+#[test]
+fn a_place_that_is_none_is_refused() {
+    let spot = Spot::anywhere();
+    fs_err::write(spot.join("file"), "").unwrap();
+    bench_git("missing", TINY).within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
+    bench_git("file", TINY).within(&spot).fails(2).says(&["is not a directory"]).hints();
+    let ran = bench_git(".", TINY).arg("--export-json=missing/r.json").within(&spot).fails(1);
+    ran.says(&["cannot be written"]).hints();
+    spot.holds(&["file"]);
+}

@@ -1,0 +1,231 @@
+//! What is measured and told.
+
+use std::collections::BTreeSet;
+
+use calve_testkit::{fingerprint, require_program};
+use serde_json::Value;
+
+use super::{TINY, bench_git, git, number, of, repository};
+use crate::program::keys;
+use crate::spot::Spot;
+
+#[test]
+fn all_tests_are_measured_on_both_sides_and_nothing_is_left() {
+    let spot = Spot::anywhere();
+    let exports = ["--export-json=r.json", "--export-markdown=r.md", "--export-html=r.html", "--json"];
+    let ran = bench_git(".", TINY).args(exports).within(&spot).succeeds();
+    let report = ran.json();
+    assert_eq!(report, serde_json::from_str::<Value>(&fs_err::read_to_string(spot.join("r.json")).unwrap()).unwrap());
+    spot.holds(&["r.html", "r.json", "r.md"]);
+
+    let results = &report["results"];
+    assert_eq!((&report["failed"], &report["schema"]), (&serde_json::json!([]), &"calve.bench.git/1".into()));
+    let tests: BTreeSet<&str> =
+        results.as_array().unwrap().iter().map(|result| result["test"].as_str().unwrap()).collect();
+    assert_eq!(tests.len(), 10, "{tests:?}");
+    for result in results.as_array().unwrap() {
+        for field in
+            ["mean", "median", "min", "max", "user", "system", "server_cpu_ms_median", "requests", "bytes_received"]
+        {
+            assert!(result[field].is_number(), "{field} of {result:#}");
+        }
+        let runs = result["times"].as_array().unwrap().len();
+        let fetches = ["fetch", "reset"].contains(&result["operation"].as_str().unwrap());
+        assert_eq!(runs, if fetches { 2 } else { 1 }, "{result:#}");
+        // What is said to have been measured in seconds.
+        assert!((0.0005..60.0).contains(&number(&result["median"])), "{result:#}");
+    }
+    let received = |test: &str, operation: &str| number(&of(results, test, operation)["bytes_received"]);
+    let requests = |test: &str, operation: &str| number(&of(results, test, operation)["requests"]);
+    let server = |test: &str, operation: &str| number(&of(results, test, operation)["server_cpu_ms_median"]);
+    assert!(received("T2", "clone") < received("T1", "clone"), "{results:#}");
+    assert!(received("T3", "clone") < received("T1", "clone"), "{results:#}");
+    // The references, then the objects; protocol 2 asks for its abilities before.
+    assert_eq!(requests("T1", "clone"), 3.0);
+    // A full clone has everything; a partial one fetches what it lacks, and the server's work for that is charged to who needed it.
+    for operation in ["checkout", "blame"] {
+        assert_eq!((requests("T1", operation), server("T1", operation), received("T1", operation)), (0.0, 0.0, 0.0));
+        for test in ["T3", "T4"] {
+            assert!(
+                requests(test, operation) >= 1.0 && server(test, operation) > 0.1,
+                "{:#}",
+                of(results, test, operation)
+            );
+        }
+    }
+    assert!(requests("T9", "reset") >= 1.0 && requests("T5", "reset") == 0.0);
+    // The parts are the whole.
+    for result in results.as_array().unwrap().iter().filter(|result| result["times"].as_array().unwrap().len() == 1) {
+        let [upload, pack] =
+            ["server_upload_pack_cpu_ms_median", "server_pack_objects_cpu_ms_median"].map(|it| number(&result[it]));
+        assert!((upload + pack - number(&result["server_cpu_ms_median"])).abs() < 0.01, "{result:#}");
+    }
+    let clone = of(results, "T1", "clone");
+    assert!(
+        number(&clone["server_pack_objects_cpu_ms_median"]) > 0.1 && number(&clone["server_peak_memory_bytes"]) > 1e6,
+        "{clone:#}"
+    );
+
+    let about = &report["repositories"][0];
+    assert_eq!(
+        (&about["bitmaps"], &about["commit_graph"], &report["protocol"]),
+        (&true.into(), &true.into(), &2.into())
+    );
+    let shape = &about["shape"];
+    assert_eq!((number(&shape["unique_commit_count"]), number(&shape["max_history_depth"])), (40.0, 40.0));
+    assert_eq!(number(&shape["checkout_files"]), 30.0);
+    assert_eq!(
+        (&report["link"], &report["automatic_gc"], &report["concurrency"]),
+        (&Value::Null, &false.into(), &1.into())
+    );
+    let markdown = fs_err::read_to_string(spot.join("r.md")).unwrap();
+    assert!(markdown.contains("## synthetic-small") && markdown.contains("| T10 "), "{markdown}");
+    let html = fs_err::read_to_string(spot.join("r.html")).unwrap();
+    assert!(html.contains("<svg") && html.contains("treeless clone, full fetch") && !html.contains("<script"));
+}
+
+#[test]
+fn what_is_charged_is_what_the_kernel_counts() {
+    let spot = Spot::anywhere();
+    // The kernel's sums come in hundredths of a second: enough work that these do not matter.
+    let arguments = [
+        "--synthetic=blobs",
+        "--commits=30",
+        "--files=30",
+        "--file-size=1M",
+        "--tests=T1,T5",
+        "--duration=3s",
+        "--json",
+    ];
+    let ran = crate::program::calve(["bench", "git", "-q", "--into", "."]).args(arguments).within(&spot).succeeds();
+    let accounts = &ran.json()["accounting"];
+    assert!(number(&accounts["host_cpu_ms"]) > 500.0, "{accounts:#}");
+    assert!(number(&accounts["difference_percent"]).abs() < 3.0, "{accounts:#}");
+    assert_eq!(number(&accounts["not_charged_cpu_ms"]), 0.0);
+    spot.holds(&[]);
+}
+
+#[test]
+fn several_clients_of_several_repositories_work_at_once() {
+    let spot = Spot::anywhere();
+    for name in ["one", "two"] {
+        repository(spot.join(name).join("same"), 3);
+    }
+    let arguments =
+        ["--repo=one/same", "--repo=two/same", "--tests=T2,T7,T10", "--concurrency=3", "--fetches=2", "--json"];
+    let report = bench_git(".", arguments).within(&spot).succeeds().json();
+    let names: Vec<&str> =
+        report["repositories"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["same", "same (2)"]);
+    for name in names {
+        let fetches = report["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|it| it["repository"] == name && it["operation"] == "fetch");
+        let runs: Vec<usize> = fetches.map(|it| it["times"].as_array().unwrap().len()).collect();
+        // Of T7 and T10, two fetches for each of three clients.
+        assert_eq!(runs, [6, 6], "{name}");
+    }
+    spot.holds(&["one", "two"]);
+}
+
+#[test]
+fn names_may_have_spaces_and_quotes() {
+    let spot = Spot::anywhere();
+    let name = "it's a \"name\" $HOME `x`";
+    let source = spot.join(name);
+    repository(&source, 4);
+    for file in ["with space", "with \"quotes\"", "it's", "new\nline", "back\\slash", "-dash", "ümläut", ":(top)x"] {
+        fs_err::write(source.join(file), "1\n").unwrap();
+    }
+    git(&source, ["add", "-A"]);
+    git(&source, ["commit", "-q", "-m", "names"]);
+    let before = fingerprint(&source);
+    let place = spot.join("a place's \"own\" name");
+    fs_err::create_dir(&place).unwrap();
+    let arguments = ["--repo", name, "--tests=T1,T5,T9", "--fetches=4", "--json"];
+    let report = bench_git(&place, arguments).within(&spot).succeeds().json();
+    assert_eq!(report["repositories"][0]["name"], name);
+    let clone = of(&report["results"], "T1", "clone");
+    // The stand-in for git pack-objects was found.
+    assert!(number(&clone["server_pack_objects_cpu_ms_median"]) > 0.1, "{clone:#}");
+    before.assert_unchanged(&source);
+    assert_eq!(crate::spot::names(&place), [""; 0]);
+}
+
+#[test]
+fn a_slow_link_is_as_slow_as_it_was_said_to_be() {
+    let spot = Spot::anywhere();
+    let arguments = ["--synthetic=blobs", "--commits=2", "--files=4", "--file-size=200000", "--tests=T1", "--json"];
+    let on = |net: &[&str]| {
+        let report = bench_git(".", arguments).args(net).within(&spot).succeeds().json();
+        let clone = of(&report["results"], "T1", "clone").clone();
+        (number(&clone["median"]), number(&clone["bytes_received"]), report["link"].clone())
+    };
+    let (loopback, _, none) = on(&[]);
+    let (shaped, received, link) = on(&["--net=8mbit,100ms"]);
+    assert_eq!((none, link), (Value::Null, serde_json::json!({"bits_per_second": 8_000_000, "round_trip_ms": 100.0})));
+    // One connection, and three requests on it, each of which takes a round trip. A megabit is 125,000 bytes.
+    let expected = received / 1_000_000.0 + 4.0 * 0.1;
+    assert!(shaped > expected, "{shaped} s, and the link alone takes {expected} s");
+    assert!(
+        shaped < 1.3 * expected + loopback + 0.5,
+        "{shaped} s, {loopback} s without a link, which takes {expected} s"
+    );
+}
+
+#[test]
+fn bitmaps_and_the_protocol_are_as_asked_for() {
+    let spot = Spot::anywhere();
+    let run =
+        |more: &[&str]| bench_git(".", TINY).args(["--tests=T1", "--json"]).args(more).within(&spot).succeeds().json();
+    let report = run(&["--bitmaps=off", "--protocol=0"]);
+    assert_eq!((&report["bitmaps"], &report["protocol"]), (&false.into(), &0.into()));
+    // Protocol 0 does not ask for abilities.
+    assert_eq!(number(&of(&report["results"], "T1", "clone")["requests"]), 2.0);
+}
+
+#[test]
+fn git_daemon_is_measured_beside_the_host() {
+    let spot = Spot::anywhere();
+    let report =
+        bench_git(".", TINY).args(["--tests=T1", "--against-daemon", "--json"]).within(&spot).succeeds().json();
+    let daemon = of(&report["results"], "daemon", "clone");
+    assert!(number(&daemon["server_cpu_ms_median"]) > 0.1, "{daemon:#}");
+    assert!(number(&report["against_daemon"][0]["ratio"]) > 0.0);
+    spot.holds(&[]);
+}
+
+#[test]
+fn git_sizer_and_counting_agree() {
+    if !require_program("git-sizer") {
+        return;
+    }
+    let spot = Spot::anywhere();
+    let source = spot.join("source");
+    repository(&source, 5);
+    git(&source, ["tag", "-a", "-m", "tag", "v1"]);
+    git(&source, ["checkout", "-q", "-b", "side", "HEAD~2"]);
+    fs_err::write(source.join("b"), "b\n").unwrap();
+    git(&source, ["add", "-A"]);
+    git(&source, ["commit", "-q", "-m", "side"]);
+    git(&source, ["checkout", "-q", "main"]);
+    git(&source, ["merge", "-q", "-m", "merged", "side"]);
+    let shape = |path: &std::ffi::OsStr| {
+        let arguments = ["--repo=source", "--tests=T2", "--json"];
+        let report = bench_git(".", arguments).env("PATH", path).within(&spot).succeeds().json();
+        report["repositories"][0]["shape"].clone()
+    };
+    let path = std::env::var_os("PATH").unwrap();
+    // Everything but git-sizer.
+    let programs = spot.join("programs");
+    fs_err::create_dir(&programs).unwrap();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.is_file()).unwrap();
+    fs_err::os::unix::fs::symlink(found, programs.join("git")).unwrap();
+    let (theirs, ours) = (shape(&path), shape(programs.as_os_str()));
+    assert_eq!((&theirs["counted_by"], &ours["counted_by"]), (&"git-sizer".into(), &"calve".into()));
+    for name in keys(&ours).into_iter().filter(|name| *name != "counted_by") {
+        assert_eq!(theirs[name], ours[name], "{name}");
+    }
+}
