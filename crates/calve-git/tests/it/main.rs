@@ -3,7 +3,4 @@
 #![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
 
 mod escape;
-#![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
-
 mod synthetic;

@@ -186,9 +186,7 @@ fn check_room(place: &Place, repository: &Repository, clients: u32) -> Result<()
         bytes: bytes * u64::from(clients) + SLACK,
         inodes: (shape.checkout_files + 1000) * u64::from(clients) + 1000,
     };
-    let free = place.free()?;
-    let fits = free.bytes >= needs.bytes && free.inodes >= needs.inodes;
-    if fits { Ok(()) } else { Err(runs::no_room(place, needs)?) }
+    runs::check_room(place, needs)
 }
 
 fn server(wish: &Wish<'_>, url: &str, mut report: Report, place: &Place) -> Result<Report, Failure> {
