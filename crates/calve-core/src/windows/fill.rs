@@ -66,7 +66,7 @@ pub(super) struct Tally {
 #[derive(Default)]
 struct Shared {
     /// The first name of each file that has several.
-    names: Mutex<HashMap<(u32, u64), PathBuf>>,
+    names: Mutex<HashMap<sys::Identity, PathBuf>>,
     /// The others: what they are further names of, and they.
     further: Mutex<Vec<(PathBuf, PathBuf)>>,
     /// What directories get at the end.

@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::hidden::{Hidden, LOCK_SUFFIX, Purpose, new_name};
-use crate::sys;
+use crate::sys::{self, Identity};
 
 /// Understands a name, if it is one that this user made on this machine.
 pub(super) fn recognise(name: &OsStr) -> Option<Hidden<'_>> {
@@ -85,14 +85,14 @@ impl Lock {
     }
 
     /// Writes down that `protected` is what the hidden name stands for. There may be several.
-    pub(super) fn record(&self, protected: (u32, u64)) -> io::Result<()> {
+    pub(super) fn record(&self, protected: Identity) -> io::Result<()> {
         let mut file = &self.file;
         file.seek(SeekFrom::End(0))?;
         file.write_all(format!("{}\n", record(protected)).as_bytes())
     }
 
     /// Whether what is now under the hidden name is what the lock protects.
-    pub(super) fn protects(&self, found: (u32, u64)) -> bool {
+    pub(super) fn protects(&self, found: Identity) -> bool {
         let (mut file, mut text) = (&self.file, String::new());
         let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut text));
         read.is_ok() && text.lines().any(|line| line == record(found))
@@ -111,7 +111,7 @@ fn lock_directory(parent: &Path, name: &str) -> PathBuf {
     parent.join(format!("{name}{LOCK_SUFFIX}"))
 }
 
-fn record((volume, file): (u32, u64)) -> String {
+fn record(Identity { volume, file }: Identity) -> String {
     format!("# {volume:x}-{file:x}")
 }
 
@@ -126,12 +126,15 @@ mod tests {
         let name = lock.name().to_owned();
         assert_eq!(recognise(OsStr::new(&name)).map(|hidden| hidden.purpose), Some(Purpose::Trash));
         assert!(Lock::take(folder.path(), &name).unwrap().is_none(), "it is held");
-        lock.record((1, 2)).unwrap();
-        lock.record((3, 4)).unwrap();
-        assert!(lock.protects((1, 2)) && lock.protects((3, 4)) && !lock.protects((1, 4)));
+        // ReFS: numbers that differ in their upper half alone are of two files.
+        let (one, upper) = (Identity { volume: 1, file: 2 }, Identity { volume: 1, file: 2 | 1 << 64 });
+        lock.record(one).unwrap();
+        lock.record(Identity { volume: 3, file: 4 }).unwrap();
+        assert!(lock.protects(one) && lock.protects(Identity { volume: 3, file: 4 }));
+        assert!(!lock.protects(Identity { volume: 1, file: 4 }) && !lock.protects(upper));
         drop(lock);
         let again = Lock::take(folder.path(), &name).unwrap().expect("its holder is gone");
-        assert!(again.protects((1, 2)));
+        assert!(again.protects(one));
         again.remove();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         assert!(Lock::take(folder.path(), &name).unwrap().is_none());

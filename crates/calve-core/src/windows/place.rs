@@ -83,7 +83,7 @@ pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Whether the directory at `inner`, which has been resolved, is the one with this identity, or lies in it.
-pub(super) fn is_inside(inner: &Path, root: (u32, u64)) -> bool {
+pub(super) fn is_inside(inner: &Path, root: sys::Identity) -> bool {
     inner.ancestors().any(|above| sys::look(above).is_ok_and(|info| info.identity == root))
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Staging<'p> {
     /// `None` once published.
     lock: Option<Lock>,
     path: PathBuf,
-    identity: (u32, u64),
+    identity: sys::Identity,
 }
 
 impl<'p> Staging<'p> {
@@ -32,7 +32,7 @@ impl<'p> Staging<'p> {
         let lock = Lock::reserve(place.parent(), Purpose::Staging).map_err(failed)?;
         let path = lock.path();
         // From here on the drop cleans up.
-        let mut staging = Self { place, lock: Some(lock), path, identity: (0, 0) };
+        let mut staging = Self { place, lock: Some(lock), path, identity: sys::Identity { volume: 0, file: 0 } };
         std::fs::create_dir(&staging.path).map_err(failed)?;
         sys::hide(&staging.path);
         staging.identity = sys::look(&staging.path).map_err(failed)?.identity;

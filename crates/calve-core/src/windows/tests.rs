@@ -114,7 +114,7 @@ fn only_what_nobody_holds_is_swept_and_only_what_its_lock_names() {
     dead.record(sys::look(&dead.path()).unwrap().identity).unwrap();
     // Somebody has put something else under the name.
     let foreign = leftover(Purpose::Staging);
-    foreign.record((1, 2)).unwrap();
+    foreign.record(sys::Identity { volume: 1, file: 2 }).unwrap();
     let (dead_path, foreign_path) = (dead.path(), foreign.path());
     drop((dead, foreign));
     let report = clone(&folder, &CloneOptions::default()).unwrap();

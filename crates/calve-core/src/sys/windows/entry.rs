@@ -10,9 +10,9 @@ use std::path::Path;
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_HIDDEN, FILE_ATTRIBUTE_NORMAL,
     FILE_ATTRIBUTE_REPARSE_POINT, FILE_ATTRIBUTE_TAG_INFO, FILE_BASIC_INFO, FILE_FLAG_BACKUP_SEMANTICS,
-    FILE_FLAG_OPEN_REPARSE_POINT, FILE_INFO_BY_HANDLE_CLASS, FILE_LIST_DIRECTORY, FILE_READ_ATTRIBUTES,
+    FILE_FLAG_OPEN_REPARSE_POINT, FILE_ID_INFO, FILE_INFO_BY_HANDLE_CLASS, FILE_LIST_DIRECTORY, FILE_READ_ATTRIBUTES,
     FILE_SHARE_DELETE, FILE_SHARE_READ, FILE_SHARE_WRITE, FILE_WRITE_ATTRIBUTES, FileAttributeTagInfo, FileBasicInfo,
-    GetFileInformationByHandle, GetFileInformationByHandleEx, SetFileInformationByHandle,
+    FileIdInfo, GetFileInformationByHandle, GetFileInformationByHandleEx, SetFileInformationByHandle,
 };
 
 use super::done;
@@ -23,13 +23,19 @@ pub(crate) struct Info {
     pub(crate) attributes: u32,
     /// What kind of reparse point it is; 0 when it is none.
     pub(crate) tag: u32,
-    /// Volume and file: the same for all names of one file.
-    pub(crate) identity: (u32, u64),
+    pub(crate) identity: Identity,
     pub(crate) links: u32,
     pub(crate) size: u64,
     pub(crate) times: Times,
     /// When anything about it changed last, attributes included.
     pub(crate) changed: i64,
+}
+
+/// Volume and file: the same for all names of one file, and for nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Identity {
+    pub(crate) volume: u64,
+    pub(crate) file: u128,
 }
 
 /// In units of 100 ns, as the system keeps them.
@@ -101,12 +107,24 @@ pub(crate) fn info(file: &File) -> io::Result<Info> {
     Ok(Info {
         attributes: basic.FileAttributes,
         tag,
-        identity: (general.dwVolumeSerialNumber, joined(general.nFileIndexHigh, general.nFileIndexLow)),
+        identity: identity(file, &general),
         links: general.nNumberOfLinks,
         size: joined(general.nFileSizeHigh, general.nFileSizeLow),
         times: Times { created: basic.CreationTime, accessed: basic.LastAccessTime, written: basic.LastWriteTime },
         changed: basic.ChangeTime,
     })
+}
+
+/// ReFS has numbers of 128 bits, of which the older call tells 64: two files may then look like one.
+fn identity(file: &File, general: &BY_HANDLE_FILE_INFORMATION) -> Identity {
+    match by_handle::<FILE_ID_INFO>(file, FileIdInfo) {
+        Ok(id) => Identity { volume: id.VolumeSerialNumber, file: u128::from_le_bytes(id.FileId.Identifier) },
+        // FAT, and servers that do not know the question. They have no longer ones.
+        Err(_) => Identity {
+            volume: u64::from(general.dwVolumeSerialNumber),
+            file: u128::from(joined(general.nFileIndexHigh, general.nFileIndexLow)),
+        },
+    }
 }
 
 fn joined(high: u32, low: u32) -> u64 {

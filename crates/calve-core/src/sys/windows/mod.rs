@@ -26,7 +26,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 
 pub(crate) use contents::{copy_file, create_file, reflink};
-pub(crate) use entry::{Info, hide, info, look, open, pin, set_attributes, set_basic};
+pub(crate) use entry::{Identity, Info, hide, info, look, open, pin, set_attributes, set_basic};
 pub(crate) use hint::{MAKE_DIRECTORY, hint};
 pub(crate) use identity::{lower_priority, machine_identity, random, user_identity};
 pub(crate) use lock::{is_locked_by_another, try_lock};
