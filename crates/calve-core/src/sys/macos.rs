@@ -36,11 +36,16 @@ pub(crate) const NO_ATTRIBUTE: Errno = Errno::NOATTR;
 /// Clones the open directory `src` with everything in it to `name` in `parent`, which must not exist (fclonefileat(2)). All
 /// or nothing. EXDEV when something is mounted below `src`, which the clone would show as an empty directory.
 pub(crate) fn clone_directory(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    /// Without it every entry gets the access control list that its new parent bequeaths, instead of its own.
-    const ACL: CloneFlags = CloneFlags::from_bits_retain(4);
     if !mounts_below(src)?.is_empty() {
         return Err(Errno::XDEV);
     }
+    clone_file(src, parent, name)
+}
+
+/// Clones what is open as `src`, which nothing can be mounted below: a file. All or nothing too.
+pub(crate) fn clone_file(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    /// Without it every entry gets the access control list that its new parent bequeaths, instead of its own.
+    const ACL: CloneFlags = CloneFlags::from_bits_retain(4);
     // Without NOOWNERCOPY: root keeps the owners; anybody else owns the clone, whatever the flags. Nothing is resolved by
     // name in the source, so NOFOLLOW would have nothing to do.
     match rustix::fs::fclonefileat(src, parent, name, ACL) {

@@ -28,6 +28,10 @@ pub(crate) fn clone_directory(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _na
     Err(Errno::NOSYS)
 }
 
+pub(crate) fn clone_file(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
 /// Why [`clone_directory`] cannot be used here at all; `None` where it may be tried.
 pub(crate) const CLONE_DIRECTORY_REFUSED: Option<&str> = Some("only macOS has clonefile");
 

@@ -186,7 +186,7 @@ impl Worker<'_> {
     ) -> Result<Made, Error> {
         let path = || at.node.path_of(name);
         if let Files::Clonefile { .. } = self.fill.files {
-            return match sys::clone_directory(src, at.dst, name) {
+            return match sys::clone_file(src, at.dst, name) {
                 Ok(()) => {
                     created();
                     Ok(Made::Yes)

@@ -68,6 +68,11 @@ pub(crate) fn clone_directory(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _na
     Err(Errno::NOSYS)
 }
 
+/// Clones a file with its metadata in one call.
+pub(crate) fn clone_file(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
+    Err(Errno::NOSYS)
+}
+
 /// Why [`clone_directory`] cannot be used here at all; `None` where it may be tried.
 pub(crate) const CLONE_DIRECTORY_REFUSED: Option<&str> = Some("only macOS has clonefile");
 
