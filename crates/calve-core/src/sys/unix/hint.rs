@@ -27,7 +27,13 @@ pub(crate) fn hint(source: &io::Error, operation: &str) -> &'static str {
         Errno::NOSPC => "free space or inodes on that file system; what was staged has been removed",
         Errno::DQUOT => "your disk quota is used up; what was staged has been removed",
         Errno::ROFS => "that file system is mounted read-only",
-        Errno::MFILE | Errno::NFILE => "raise the limit of open files (ulimit -n), or lower `--threads`",
+        Errno::MFILE => "raise the limit of open files (ulimit -n), or lower `--threads`",
+        Errno::NFILE if cfg!(target_os = "macos") => {
+            "all programs together have too many files open: end some, or raise the limit (sysctl kern.maxfiles)"
+        }
+        Errno::NFILE => {
+            "all programs together have too many files open: end some, or raise the limit (sysctl fs.file-max)"
+        }
         Errno::NOMEM => "free some memory, or lower `--threads`",
         Errno::AGAIN if operation == "open" => "another program holds a lease on it: try again when it has let go",
         Errno::AGAIN => "raise the limit of processes (ulimit -u), or lower `--threads`",

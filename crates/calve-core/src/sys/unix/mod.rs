@@ -3,6 +3,7 @@
 mod hint;
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -14,7 +15,21 @@ pub(crate) use hint::{MAKE_DIRECTORY, hint};
 
 /// openat(2), repeated when a signal interrupts it: FUSE and network file systems let that happen.
 pub(crate) fn open_at(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
-    retry(|| rustix::fs::openat(directory.as_fd(), name, flags, mode))
+    while_table_is_full(|| retry(|| rustix::fs::openat(directory.as_fd(), name, flags, mode)))
+}
+
+/// Repeats a call while the system's table of open files is full (ENFILE; `kern.maxfiles` on macOS, `fs.file-max` on Linux), for a
+/// second at the most. All programs share that table, so a moment later it may have room; Calve's own limit is EMFILE, and final.
+fn while_table_is_full<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    const LONGEST: Duration = Duration::from_millis(512);
+    let mut wait = Duration::from_millis(1);
+    loop {
+        match call() {
+            Err(Errno::NFILE) if wait <= LONGEST => std::thread::sleep(wait),
+            other => return other,
+        }
+        wait *= 2;
+    }
 }
 
 /// Repeats a call until no signal interrupts it.
@@ -32,4 +47,27 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
 pub(crate) fn undecodable_path() -> (std::path::PathBuf, &'static str) {
     use std::os::unix::ffi::OsStringExt;
     (std::ffi::OsString::from_vec(b"a\xffz".into()).into(), "a\\xffz")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many calls were made, and what came of them, when the first `failing` end with `errno`.
+    fn calls(failing: u32, errno: Errno) -> (u32, Result<()>) {
+        let mut calls = 0;
+        let ended = while_table_is_full(|| {
+            calls += 1;
+            if calls <= failing { Err(errno) } else { Ok(()) }
+        });
+        (calls, ended)
+    }
+
+    #[test]
+    fn a_full_table_of_open_files_is_waited_for_and_a_full_one_of_its_own_is_not() {
+        assert_eq!(calls(3, Errno::NFILE), (4, Ok(())));
+        assert_eq!(calls(1, Errno::MFILE), (1, Err(Errno::MFILE)));
+        // Not for ever: the waits double from 1 ms to 512 ms.
+        assert_eq!(calls(u32::MAX, Errno::NFILE), (11, Err(Errno::NFILE)));
+    }
 }
