@@ -2,6 +2,7 @@
 
 mod calls;
 mod choice;
+mod order;
 mod tree;
 mod trial;
 

@@ -9,6 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::choice::copy_up_to_bytes;
+use super::order::turns;
 use super::tree::Tree;
 use super::{MOST_FILES, calls};
 use crate::error::Error;
@@ -259,7 +260,11 @@ impl<'a> Trial<'a> {
     fn clone_classes(&mut self, classes: &mut [Class], reflinks: bool) -> Result<(), Error> {
         let reflink = self.reflink(0);
         for round in 0..MOST_ROUNDS {
-            for class in classes.iter_mut().filter(|class| round < class.rounds) {
+            for index in turns(round, classes.len()) {
+                let class = &mut classes[index];
+                if round >= class.rounds {
+                    continue;
+                }
                 let bytes = class.size * class.files as u64;
                 let methods = [Some(Contents::Copy), (reflinks && class.size > 0).then_some(reflink)];
                 let turn = if round.is_multiple_of(2) { methods } else { [methods[1], methods[0]] };
