@@ -40,6 +40,13 @@ pub(crate) enum Failure {
         hint: &'static str,
         code: u8,
     },
+    /// The same with a hint that is made for the case.
+    #[allow(dead_code, reason = "not every system has a command that needs it")]
+    StatedWith {
+        text: String,
+        hint: String,
+        code: u8,
+    },
     /// Some of several operands failed, each reported when it did; the worst code among them.
     Reported(u8),
 }
@@ -79,6 +86,11 @@ impl Failure {
         Self::Stated { text: text.into(), hint, code }
     }
 
+    #[allow(dead_code, reason = "not every system has a command that needs it")]
+    pub(crate) fn stated_with(code: u8, text: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::StatedWith { text: text.into(), hint: hint.into(), code }
+    }
+
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Core(error) | Self::Clone { error, .. } => match error {
@@ -102,7 +114,7 @@ impl Failure {
             },
             Self::Usage(_) => USAGE,
             Self::Io(_) | Self::Output(_) => FAILED,
-            Self::Reported(code) | Self::Stated { code, .. } => *code,
+            Self::Reported(code) | Self::Stated { code, .. } | Self::StatedWith { code, .. } => *code,
         }
     }
 
@@ -117,9 +129,7 @@ impl Failure {
             Self::Usage(text) => output::error(text, Some("see `calve cp --help`")),
             #[cfg(unix)]
             Self::Git(error) => output::error(&error.to_string(), error.hint().as_deref()),
-            Self::Io(error) => {
-                output::error(&error.to_string(), Some("check the limits of your session (ulimit -a), then try again"));
-            }
+            Self::Io(error) => output::error(&error.to_string(), Some(io_hint(error))),
             #[cfg(unix)]
             Self::Db(error) => {
                 output::error(&error.to_string(), error.hint().filter(|hint| !hint.is_empty()).as_deref())
@@ -130,9 +140,29 @@ impl Failure {
             }
             Self::Interrupted(hint) => output::error(&Error::Interrupted.to_string(), Some(hint)),
             Self::Stated { text, hint, .. } => output::error(text, Some(hint)),
+            Self::StatedWith { text, hint, .. } => output::error(text, Some(hint)),
             Self::Reported(_) => {}
         }
         ExitCode::from(self.code())
+    }
+}
+
+/// What helps against an error of the program's own reading and writing, which names its path.
+fn io_hint(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{
+        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, QuotaExceeded,
+        ReadOnlyFilesystem, StorageFull,
+    };
+    match error.kind() {
+        NotFound => "check the spelling; what the path leads through must be there already",
+        NotADirectory | IsADirectory | InvalidFilename => "check the path: something else is there than is needed",
+        PermissionDenied => "check the owner and mode of what is named, and of the directory that it is in",
+        ReadOnlyFilesystem => "that file system is mounted read-only: name a place that can be written to",
+        StorageFull => "free some space there, or name another place",
+        QuotaExceeded => "your disk quota is used up: free some space there, or name another place",
+        AlreadyExists => "remove what is there, or name another place",
+        // Too many files, processes or threads, most of all.
+        _ => "check the limits of your session (ulimit -a) and the kernel's log (dmesg), then try again",
     }
 }
 
@@ -146,4 +176,20 @@ fn may_be_left_out(error: &Error, src: &Path) -> bool {
         parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
     });
     inside && source.kind() == io::ErrorKind::PermissionDenied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_is_about_what_went_wrong() {
+        let hint = |kind: io::ErrorKind| io_hint(&kind.into());
+        assert!(hint(io::ErrorKind::NotFound).contains("spelling"));
+        assert!(hint(io::ErrorKind::StorageFull).contains("free some space"));
+        assert!(hint(io::ErrorKind::PermissionDenied).contains("owner and mode"));
+        assert!(hint(io::ErrorKind::ReadOnlyFilesystem).contains("read-only"));
+        // EMFILE, which has no kind of its own.
+        assert!(hint(io::ErrorKind::Other).contains("ulimit"));
+    }
 }

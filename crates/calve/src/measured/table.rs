@@ -12,11 +12,12 @@ pub(crate) fn table(measured: &Measured) -> String {
     let Measured { measurement, .. } = measured;
     let place = &measurement.place;
     let mut table = format!(
-        "measured {} on {} (volume {}, {}), Linux {}, {} processors; medians, in us for a file:\n",
+        "measured {} on {} (volume {}, {}), {} {}, {} processors; medians, in us for a file:\n",
         age(measured.age()),
         place.file_system,
         place.volume,
         place.mount_options,
+        system(),
         place.kernel,
         place.processors,
     );
@@ -66,6 +67,17 @@ fn call(what: &str, cost: &Result<Duration, Refusal>) -> String {
 
 fn micros(time: Duration) -> String {
     format!("{:.1}", time.as_secs_f64() * 1_000_000.0)
+}
+
+/// The name that the kernel goes by. Measurements of other machines are not shown.
+fn system() -> &'static str {
+    match std::env::consts::OS {
+        "linux" => "Linux",
+        // What it says of its version is Darwin's.
+        "macos" => "Darwin",
+        "windows" => "Windows",
+        other => other,
+    }
 }
 
 /// In units of 1,024, as the sizes are chosen.

@@ -38,7 +38,7 @@ fn every_command_has_a_page() {
     assert!(expected.contains(&"calve-cp.1".to_owned()), "{expected:?}");
     let spot = manual();
     assert_eq!(names(&spot), expected);
-    calve(["__man", "missing"]).within(&spot).fails(1).says(&["`missing/"]);
+    calve(["__man", "missing"]).within(&spot).fails(1).says(&["`missing/", "hint: check the spelling"]);
 }
 
 #[test]
