@@ -358,6 +358,7 @@ pub(crate) enum BenchCommand {
 Examples:
   calve bench copy --tree node_modules --into .
   calve bench copy --tree node_modules --into /mnt/scratch --runs 5 --export-html report.html
+  calve bench copy --tree node_modules --into . --only 'calve cp,cpz,cp -a'
   sudo calve bench copy --tree data --into . --cold     with empty caches
 
 Exit codes: 0 measured (a program of others that fails is reported), 1 failed, or a command of Calve's did, 2 usage,
@@ -375,6 +376,11 @@ pub(crate) struct BenchCopyArguments {
     /// How often each is run before that, without counting
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) warmup: u32,
+    /// Run these commands only, separated by commas, such as `calve cp,cpz,cp -a`; or the program, for all of its commands
+    ///
+    /// A command is named as in the table, without SRC and DST. An unknown name is answered with a list of all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
     /// Empty the caches before each run (root only)
     #[arg(long)]
     pub(crate) cold: bool,

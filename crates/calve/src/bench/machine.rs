@@ -50,7 +50,7 @@ fn memory_bytes() -> Option<u64> {
     kibibytes("/proc/meminfo", "MemTotal")
 }
 
-fn kibibytes(file: &str, name: &str) -> Option<u64> {
+pub(super) fn kibibytes(file: &str, name: &str) -> Option<u64> {
     first_field(file, name)?.split_whitespace().next()?.parse::<u64>().ok().map(|number| number * 1024)
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod dedupe;
 pub(crate) mod export;
 pub(crate) mod git;
 mod machine;
+mod memory;
 mod place;
 mod process;
 mod programs;

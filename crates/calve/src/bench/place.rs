@@ -39,7 +39,11 @@ impl Place {
         }
         tell_of_earlier_ones(&into);
         let path = reserve(&into)?;
-        let directory = open(&path).map_err(|errno| unusable(&path, errno))?;
+        let directory = open(&path).map_err(|errno| {
+            // Nothing is in it yet, and nobody would remove it.
+            let _ = rustix::fs::rmdir(&path);
+            unusable(&path, errno)
+        })?;
         // Where there are no such locks the next bench has nothing to say of it, that is all.
         hold(&directory);
         let place = Self { path, directory, next: 0, runs: Vec::new(), removed: false };

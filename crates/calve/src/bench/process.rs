@@ -37,13 +37,33 @@ impl Ended {
 
 /// Runs it to its end, or kills it when cancelled. Whatever of its process group is left then is killed in either case.
 pub(crate) fn measure(argv: &[OsString], stderr: Stdio, cancel: &Cancel) -> io::Result<Ended> {
+    run(argv, Stdio::null(), stderr, None, cancel)
+}
+
+/// The same for a program that is asked for something, such as its version: what it prints goes to `stdout`, and it is killed when
+/// it has not ended after `patience`.
+pub(super) fn ask(argv: &[OsString], stdout: Stdio, patience: Duration, cancel: &Cancel) -> io::Result<Ended> {
+    run(argv, stdout, Stdio::null(), Some(patience), cancel)
+}
+
+fn run(
+    argv: &[OsString],
+    stdout: Stdio,
+    stderr: Stdio,
+    patience: Option<Duration>,
+    cancel: &Cancel,
+) -> io::Result<Ended> {
     let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
-    measure_command(command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr), cancel)
+    run_command(command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr), patience, cancel)
 }
 
 /// The same for a command that is ready but for its process group.
 pub(crate) fn measure_command(command: &mut Command, cancel: &Cancel) -> io::Result<Ended> {
+    run_command(command, None, cancel)
+}
+
+fn run_command(command: &mut Command, patience: Option<Duration>, cancel: &Cancel) -> io::Result<Ended> {
     // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
     command.process_group(0);
     let began = Instant::now();
@@ -51,7 +71,8 @@ pub(crate) fn measure_command(command: &mut Command, cancel: &Cancel) -> io::Res
     let group = Pid::from_child(&child);
     let seconds = thread::scope(|scope| {
         let (ended, watched) = channel::<()>();
-        scope.spawn(move || kill_when_cancelled(group, &watched, cancel));
+        let give_up = patience.map(|patience| began + patience);
+        scope.spawn(move || kill_when_cancelled(group, &watched, give_up, cancel));
         let seconds = wait_until_it_ends(group).map(|()| began.elapsed().as_secs_f64());
         drop(ended);
         seconds
@@ -79,9 +100,9 @@ fn wait_until_it_ends(process: Pid) -> io::Result<()> {
     }
 }
 
-fn kill_when_cancelled(group: Pid, ended: &Receiver<()>, cancel: &Cancel) {
+fn kill_when_cancelled(group: Pid, ended: &Receiver<()>, give_up: Option<Instant>, cancel: &Cancel) {
     while ended.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
-        if cancel.is_cancelled() {
+        if cancel.is_cancelled() || give_up.is_some_and(|end| Instant::now() > end) {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

@@ -1,8 +1,16 @@
 //! The programs of others that a bench runs, and their versions.
 
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+use std::time::Duration;
+
+use calve_core::{Cancel, Error};
+use rustix::fs::OFlags;
+
+use super::process;
+use crate::failure::Failure;
 
 /// On the PATH, or where administrators' programs are, which the PATH of a user often lacks.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
@@ -13,18 +21,42 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// The first line that each program says of its version, Calve first.
-pub(crate) fn versions(calve: &Path, names: Vec<&'static str>) -> Vec<(String, String)> {
+/// The first line that each program says of its version, Calve first. What does not say so, or not soon, is "unknown".
+pub(crate) fn versions(
+    calve: &Path,
+    names: Vec<&'static str>,
+    cancel: &Cancel,
+) -> Result<Vec<(String, String)>, Failure> {
     let programs = names.into_iter().filter_map(|name| Some((name, find(name)?)));
-    let with_calve = std::iter::once(("calve", calve.to_path_buf())).chain(programs);
-    with_calve.map(|(name, path)| (name.to_owned(), version(&path).unwrap_or_else(|| "unknown".into()))).collect()
+    let mut versions = Vec::new();
+    for (name, path) in std::iter::once(("calve", calve.to_path_buf())).chain(programs) {
+        let version = version(&path, cancel);
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted.into());
+        }
+        versions.push((name.to_owned(), version.unwrap_or_else(|| "unknown".into())));
+    }
+    Ok(versions)
 }
 
-/// Some say it on stderr.
-fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text).into_owned();
+/// A program that waits for something else than to be asked is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A version is a line, whatever else is printed.
+const LONGEST: u64 = 4096;
+
+fn version(program: &Path, cancel: &Cancel) -> Option<String> {
+    // A pipe holds more than the part that is read, and whoever writes more than that is ended when its patience is over.
+    let (mut reader, writer) = std::io::pipe().ok()?;
+    // What is there when it has ended counts. A child that has left its group may keep the other end open for long.
+    rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK).ok()?;
+    let argv = [program.as_os_str().to_owned(), "--version".into()];
+    let ended = process::ask(&argv, Stdio::from(writer), PATIENCE, cancel).ok()?;
+    if !ended.status.success() {
+        return None;
+    }
+    let mut printed = vec![0; usize::try_from(LONGEST).ok()?];
+    let length = reader.read(&mut printed).ok()?;
+    let text = String::from_utf8_lossy(&printed[..length]).into_owned();
     let line: String = text.lines().next()?.trim().chars().filter(|c| !c.is_control()).collect();
-    (output.status.success() && !line.is_empty()).then_some(line)
+    (!line.is_empty()).then_some(line)
 }

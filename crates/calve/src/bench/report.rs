@@ -1,5 +1,6 @@
 //! What a bench has to tell, in whatever form.
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde_json::Value;
@@ -7,7 +8,7 @@ use serde_json::Value;
 use super::machine::Machine;
 use super::runs::{Plan, Runs};
 use super::space::Cache;
-use super::stats::{Summary, median, outliers};
+use super::stats::{Summary, median, outliers, round_factors, steady};
 use super::workload::{Absent, Group, Row, Side, Why};
 use crate::output::duration;
 
@@ -36,6 +37,8 @@ pub(crate) struct Report {
     pub(crate) disk: Disk,
     /// What the bench itself has to say at the end, after the comparison of times.
     pub(crate) findings: Vec<String>,
+    /// How many times as long as usual everything took in each round.
+    round_factors: BTreeMap<u32, f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +95,9 @@ impl Report {
             warnings: Vec::new(),
             disk: Disk::Taken,
             findings: Vec::new(),
+            round_factors: BTreeMap::new(),
         };
+        report.round_factors = round_factors(&report.times_by_round());
         report.sort();
         report.warn_of_the_machine();
         report.warn_of_runs();
@@ -110,10 +115,21 @@ impl Report {
             let group = groups.iter().position(|group| *group == row.workload.group).unwrap_or(usize::MAX);
             (!row.is_measured(), group)
         };
+        let factors = &self.round_factors;
         self.rows.sort_by(|a, b| {
-            let time = |row: &Row| median(&row.seconds()).unwrap_or(f64::INFINITY);
+            let time = |row: &Row| steady_seconds(row, factors).unwrap_or(f64::INFINITY);
             rank(a).cmp(&rank(b)).then(time(a).total_cmp(&time(b)))
         });
+    }
+
+    fn times_by_round(&self) -> Vec<Vec<(u32, f64)>> {
+        let measured = self.rows.iter().filter(|row| row.is_measured());
+        measured.map(|row| row.samples.iter().map(|sample| (sample.round, sample.seconds)).collect()).collect()
+    }
+
+    /// What commands are compared by, and so in the order in which they are shown: the time of an undisturbed run in a usual round.
+    pub(crate) fn steady(&self, row: &Row) -> f64 {
+        steady_seconds(row, &self.round_factors).unwrap_or(f64::INFINITY)
     }
 
     pub(crate) fn measured(&self) -> impl Iterator<Item = (&Row, Summary)> {
@@ -126,9 +142,9 @@ impl Report {
     }
 
     /// How many times as long as the fastest of its group.
-    pub(crate) fn ratio(&self, row: &Row, summary: &Summary) -> f64 {
+    pub(crate) fn ratio(&self, row: &Row) -> f64 {
         let group = self.measured().filter(|(other, _)| other.workload.group == row.workload.group);
-        summary.median / group.map(|(_, other)| other.median).fold(f64::INFINITY, f64::min)
+        self.steady(row) / group.map(|(other, _)| self.steady(other)).fold(f64::INFINITY, f64::min)
     }
 
     /// What the peers in a group are compared with, when it was measured.
@@ -137,9 +153,9 @@ impl Report {
     }
 
     /// The command of Calve's that this peer is faster than.
-    pub(crate) fn beats(&self, row: &Row, summary: &Summary) -> Option<&str> {
-        let (reference, ours) = self.reference(row.workload.group)?;
-        let is_faster = row.workload.side == Side::Peer && summary.median < ours.median;
+    pub(crate) fn beats(&self, row: &Row) -> Option<&str> {
+        let (reference, _) = self.reference(row.workload.group)?;
+        let is_faster = row.workload.side == Side::Peer && self.steady(row) < self.steady(reference);
         is_faster.then_some(reference.workload.command.as_str())
     }
 
@@ -163,9 +179,9 @@ impl Report {
             .collect();
         let faster: Vec<String> = peers
             .iter()
-            .filter(|(_, theirs)| theirs.median < ours.median)
+            .filter(|(row, _)| self.steady(row) < self.steady(reference))
             .map(|(row, theirs)| {
-                let times = ours.median / theirs.median;
+                let times = self.steady(reference) / self.steady(row);
                 let doubt = if theirs.max >= ours.min { ", within the spread" } else { "" };
                 let (command, took) = (&row.workload.command, shown(theirs.median));
                 format!("`{command}` ({took}; Calve takes {times:.2} times as long{doubt})")
@@ -176,7 +192,7 @@ impl Report {
         }
         if faster.is_empty() {
             let (row, theirs) = &peers[0];
-            let part = ours.median / theirs.median;
+            let part = self.steady(reference) / self.steady(row);
             let (command, took) = (&row.workload.command, shown(theirs.median));
             let doubt = if ours.max >= theirs.min { ", within the spread" } else { "" };
             return format!(
@@ -291,6 +307,11 @@ const OTHERS_DISTURB: f64 = 0.25;
 const LARGE_SPREAD: f64 = 0.10;
 /// Of the slowest round to the fastest.
 const DRIFT: f64 = 1.25;
+
+fn steady_seconds(row: &Row, factors: &BTreeMap<u32, f64>) -> Option<f64> {
+    let usual = |round: &u32| factors.get(round).copied().unwrap_or(1.0);
+    steady(&row.samples.iter().map(|sample| sample.seconds / usual(&sample.round)).collect::<Vec<_>>())
+}
 
 /// Seconds for people.
 pub(crate) fn shown(seconds: f64) -> String {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use calve_core::{Cancel, Error, Shown};
 
 use super::machine::Clocks;
+use super::memory;
 use super::place::Place;
 use super::process::{self, Ended};
 use super::space::{self, Cache, Room};
@@ -33,16 +34,21 @@ pub(crate) struct Plan<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounds {
     Exactly(u32),
-    /// As many as go into five minutes, 3 to 10.
+    /// As many as go into five minutes, 3 to 10; of short ones more, up to 30, within half a minute.
     Fitting,
 }
 
 impl Rounds {
     pub(super) fn another(self, done: u32, elapsed: Duration) -> bool {
         const LONG: Duration = Duration::from_secs(300);
+        const SHORT: Duration = Duration::from_secs(30);
         match self {
             Self::Exactly(number) => done < number,
-            Self::Fitting => done < 3 || (done < 10 && elapsed + elapsed / done < LONG),
+            Self::Fitting if done < 3 => true,
+            Self::Fitting => {
+                let then = elapsed + elapsed / done;
+                (done < 10 && then < LONG) || (done < 30 && then < SHORT)
+            }
         }
     }
 }
@@ -103,8 +109,7 @@ impl Bench<'_, '_> {
             self.make_room(format!("before round {round}"))?;
         }
         let before = self.place.used_bytes()?;
-        // A workload has different ones before it in every round.
-        for index in shuffled(self.rows.len(), u64::from(round)) {
+        for index in order(self.rows.len(), round) {
             if self.rows[index].failed.is_none() {
                 self.one(index, round)?;
             }
@@ -126,6 +131,7 @@ impl Bench<'_, '_> {
         }
         let stderr = self.place.stderr()?;
         self.place.flush()?;
+        memory::make_free(self.memory_for(index));
         if self.plan.cache == Cache::Cold {
             space::drop_caches()?;
         }
@@ -144,12 +150,13 @@ impl Bench<'_, '_> {
             self.place.settle()?;
         }
         let disk_bytes = self.place.used_bytes()?.cast_signed() - used_before.cast_signed();
-        self.needs.bytes = self.needs.bytes.max(u64::try_from(disk_bytes).unwrap_or(0));
 
         match failure(&ran, round, &dst, &self.place.said()) {
             Some(failed) => self.fail(index, round, failed),
             None => {
                 let ended = ran?;
+                // A program that fails may have filled the disk.
+                self.needs.bytes = self.needs.bytes.max(u64::try_from(disk_bytes).unwrap_or(0));
                 let took = duration(Duration::from_secs_f64(ended.seconds));
                 (self.plan.say)(&format!("{}  {took:>9}  {}", which(round), self.rows[index].workload.command));
                 let row = &mut self.rows[index];
@@ -175,6 +182,13 @@ impl Bench<'_, '_> {
         let command = &self.rows[index].workload.command;
         (self.plan.say)(&format!("{}  {:>9}  {command}: {}", which(round), "failed", failed.reason));
         self.rows[index].failed = Some(failed);
+    }
+
+    /// What a run of this workload fills: what it wrote before, or the most that it may write. Twice, for file systems in a file,
+    /// whose contents are cached in both.
+    fn memory_for(&self, index: usize) -> u64 {
+        let known = self.rows[index].samples.iter().map(|sample| sample.disk_bytes).max();
+        known.map_or(self.plan.needs.bytes, |bytes| u64::try_from(bytes).unwrap_or(0)) * 2
     }
 
     fn check_cancelled(&self) -> Result<(), Failure> {
@@ -271,6 +285,16 @@ fn sample(
     }
 }
 
+/// The turns of a round. A workload has different ones before it in every round; and each second round goes backwards through the one
+/// before it, so that a machine that becomes slower and slower is as hard on the first as on the last.
+fn order(count: usize, round: u32) -> Vec<usize> {
+    let mut order = shuffled(count, u64::from(round.div_ceil(2)));
+    if round > 0 && round.is_multiple_of(2) {
+        order.reverse();
+    }
+    order
+}
+
 /// The numbers below `count` in an order that depends on `seed` alone, so that a run of the bench can be repeated exactly.
 pub(super) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     // SplitMix64, by Sebastiano Vigna.
@@ -294,7 +318,7 @@ mod tests {
 
     #[test]
     fn every_round_has_every_workload_once_in_an_order_of_its_own() {
-        let orders: Vec<_> = (0..6).map(|round| shuffled(9, round)).collect();
+        let orders: Vec<_> = (0..7).map(|round| order(9, round)).collect();
         for order in &orders {
             let mut sorted = order.clone();
             sorted.sort_unstable();
@@ -303,17 +327,24 @@ mod tests {
         for (round, order) in orders.iter().enumerate() {
             assert!(!orders[..round].contains(order), "round {round} repeats an order: {order:?}");
         }
-        assert_eq!(shuffled(9, 4), orders[4]);
-        assert_eq!((shuffled(0, 1), shuffled(1, 1)), (vec![], vec![0]));
+        // Over two rounds each has the same place on average.
+        for (there, back) in [(1, 2), (3, 4), (5, 6)] {
+            let place = |round: usize, workload| orders[round].iter().position(|one| *one == workload).unwrap();
+            assert!((0..9).all(|workload| place(there, workload) + place(back, workload) == 8), "{orders:?}");
+        }
+        assert_eq!(order(9, 4), orders[4]);
+        assert_eq!((order(0, 1), order(1, 1), order(0, 2)), (vec![], vec![0], vec![]));
     }
 
     #[test]
     fn as_many_rounds_as_fit() {
         let seconds = Duration::from_secs;
         let fitting = |done, elapsed| Rounds::Fitting.another(done, seconds(elapsed));
-        // Never fewer than 3, however long they take; never more than 10.
+        // Never fewer than 3, however long they take.
         assert!(fitting(0, 0) && fitting(2, 3000));
-        assert!(fitting(9, 9) && !fitting(10, 10));
+        // More than 10 only of short ones: an eleventh would end at 29.7 s, or at 33 s. Never more than 30.
+        assert!(fitting(9, 90) && fitting(10, 27) && !fitting(10, 30));
+        assert!(fitting(29, 3) && !fitting(30, 3));
         // A fifth one would end at 295 s, or at 305 s.
         assert!(fitting(4, 236) && !fitting(4, 244));
         assert!(Rounds::Exactly(1).another(0, seconds(0)) && !Rounds::Exactly(1).another(1, seconds(0)));

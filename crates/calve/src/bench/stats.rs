@@ -1,5 +1,7 @@
 //! What some measured times say together.
 
+use std::collections::BTreeMap;
+
 /// Of at least one value. The same unit as the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Summary {
@@ -70,6 +72,50 @@ pub(crate) fn outliers(values: &[f64]) -> Vec<usize> {
     (0..values.len()).filter(|&index| far(values[index])).collect()
 }
 
+/// What undisturbed times lie around: the geometric mean of the faster half of them. `None` of no values.
+///
+/// What disturbs a run makes it longer, never shorter, so that the slower half says more of the machine than of the command.
+pub(crate) fn steady(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let faster = &sorted[..sorted.len().div_ceil(2)];
+    let sum: f64 = faster.iter().map(|value| logarithm(*value)).sum();
+    (!faster.is_empty()).then(|| (sum / faster.len() as f64).exp())
+}
+
+/// Fewer commands do not tell how a round went.
+const ENOUGH_COMMANDS: usize = 3;
+
+/// How many times as long as usual everything took in each round. `runs`: of each command, the rounds and their times.
+///
+/// Tukey's median polish of the logarithms: the medians of commands and of rounds are taken out in turn, until little is left.
+pub(crate) fn round_factors(runs: &[Vec<(u32, f64)>]) -> BTreeMap<u32, f64> {
+    const SWEEPS: usize = 5;
+    let mut rounds: BTreeMap<u32, f64> = runs.iter().flatten().map(|(round, _)| (*round, 0.0)).collect();
+    if runs.len() >= ENOUGH_COMMANDS {
+        for _ in 0..SWEEPS {
+            let rest = |(round, value): &(u32, f64)| (*round, logarithm(*value) - rounds[round]);
+            let without_command = |run: &Vec<(u32, f64)>| {
+                let rests: Vec<(u32, f64)> = run.iter().map(rest).collect();
+                let middle = median(&rests.iter().map(|(_, rest)| *rest).collect::<Vec<_>>()).unwrap_or(0.0);
+                run.iter().map(|(round, value)| (*round, logarithm(*value) - middle)).collect::<Vec<_>>()
+            };
+            let rests: Vec<(u32, f64)> = runs.iter().flat_map(without_command).collect();
+            for (round, effect) in &mut rounds {
+                let of_round: Vec<f64> =
+                    rests.iter().filter(|(other, _)| other == round).map(|(_, rest)| *rest).collect();
+                *effect = median(&of_round).unwrap_or(0.0);
+            }
+        }
+    }
+    rounds.into_iter().map(|(round, effect)| (round, effect.exp())).collect()
+}
+
+/// Of a time, which may be too short for the clock.
+fn logarithm(seconds: f64) -> f64 {
+    seconds.max(1e-9).ln()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +172,34 @@ mod tests {
     fn few_values_have_no_outliers() {
         assert_eq!(outliers(&[2.0, 2.001, 2.0, 9.0]), [0; 0]);
         assert_eq!(outliers(&[2.0, 2.001, 2.0, 2.0, 9.0]), [4]);
+    }
+
+    #[test]
+    fn steady_is_the_mean_of_the_faster_half() {
+        let close = |values: &[f64], expected: f64| {
+            let found = steady(values).unwrap();
+            assert!((found / expected - 1.0).abs() < 1e-12, "{values:?}: {found}");
+        };
+        close(&[3.0], 3.0);
+        close(&[9.0, 4.0], 4.0);
+        // The root of 4 * 9; the third does not matter.
+        close(&[100.0, 4.0, 9.0], 6.0);
+        close(&[100.0, 4.0, 9.0, 50.0], 6.0);
+        assert_eq!(steady(&[]), None);
+    }
+
+    #[test]
+    fn a_slow_round_is_told_from_a_slow_command() {
+        // Three commands that take 1, 2 and 4 s; in round 2 everything takes 1.5 times as long, and one run is disturbed.
+        let times = |base: f64| vec![(1, base), (2, base * 1.5), (3, base)];
+        let mut runs = vec![times(1.0), times(2.0), times(4.0)];
+        runs[1][2].1 = 20.0;
+        let factors = round_factors(&runs);
+        for (round, expected) in [(1, 1.0), (2, 1.5), (3, 1.0)] {
+            assert!((factors[&round] / expected - 1.0).abs() < 1e-9, "{factors:?}");
+        }
+        // Two commands are too few to tell.
+        assert!(round_factors(&runs[..2]).values().all(|factor| (factor - 1.0).abs() < 1e-12));
+        assert!(round_factors(&[]).is_empty());
     }
 }

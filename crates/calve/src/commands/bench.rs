@@ -29,6 +29,7 @@ fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> 
         into: &arguments.into,
         rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
         warmup: arguments.warmup,
+        only: &arguments.only,
         cache: if arguments.cold { cold()? } else { Cache::Warm },
         say: &|line| {
             if !quiet {

@@ -1,5 +1,7 @@
 //! `calve bench copy`: what it measures and reports, what it leaves (nothing), and what it does with everything that goes wrong.
 
+mod accidents;
+mod only;
 mod report;
 mod trouble;
 
@@ -42,9 +44,13 @@ impl Programs {
 
     /// A shell script. `$1` is the source and `$2` the destination, when it is called `cpz`. It tells its version as others do.
     fn script(self, name: &str, body: &str) -> Self {
+        let version = format!("[ \"$1\" = --version ] && {{ echo {name} 7.8; exit; }}");
+        self.plain(name, &format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{version}\n{body}\n"))
+    }
+
+    /// A script as it is.
+    fn plain(self, name: &str, text: &str) -> Self {
         let path = self.folder.path().join(name);
-        let text =
-            format!("#!/bin/sh\nPATH=/usr/bin:/bin\n[ \"$1\" = --version ] && {{ echo {name} 7.8; exit; }}\n{body}\n");
         fs_err::write(&path, text).unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
         self

@@ -1,5 +1,6 @@
 //! `calve bench copy`: one tree, copied by every means there is.
 
+mod selection;
 mod workloads;
 
 use std::os::unix::fs::MetadataExt;
@@ -9,6 +10,7 @@ use std::time::SystemTime;
 use calve_core::{Cancel, CloneOptions, Error, Measurement, ProbeReport, Shown, Strategy, clone_tree, probe};
 use serde_json::{Value, json};
 
+use self::selection::Selection;
 use self::workloads::Sources;
 use super::census::{self, Census, Contents};
 use super::machine::{Machine, mount_options, own_peak_memory_bytes};
@@ -17,7 +19,8 @@ use super::programs;
 use super::report::{Fact, Report};
 use super::runs::{self, Plan, Rounds};
 use super::space::{Cache, Room};
-use crate::failure::{Failure, USAGE};
+use super::workload::Absent;
+use crate::failure::{FAILED, Failure, USAGE};
 use crate::output::{entries, size};
 use crate::{measured, receipt};
 
@@ -28,6 +31,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) rounds: Rounds,
     pub(crate) warmup: u32,
     pub(crate) cache: Cache,
+    /// The names of the commands to run; all when there are none.
+    pub(crate) only: &'a [String],
     pub(crate) say: &'a dyn Fn(&str),
     pub(crate) cancel: &'a Cancel,
 }
@@ -35,10 +40,11 @@ pub(crate) struct Wish<'a> {
 /// Measures, removes all that was made, and reports.
 pub(crate) fn run(wish: &Wish<'_>) -> Result<Report, Failure> {
     let tree = tree(wish)?;
+    let selection = Selection::of(wish.only)?;
     let machine = Machine::here();
     let began = SystemTime::now();
     let mut place = Place::make(wish.into)?;
-    let report = measured(wish, &tree, machine, began, &mut place);
+    let report = measured(wish, &tree, &selection, machine, began, &mut place);
     if place.has_runs() {
         (wish.say)("removing everything that was made");
     }
@@ -64,6 +70,7 @@ fn tree(wish: &Wish<'_>) -> Result<PathBuf, Failure> {
 fn measured(
     wish: &Wish<'_>,
     tree: &Path,
+    selection: &Selection,
     machine: Machine,
     began: SystemTime,
     place: &mut Place,
@@ -71,15 +78,21 @@ fn measured(
     let say = wish.say;
     let before = census::take(tree, Contents::Leave, wish.cancel)?;
     say(&format!("{}: {}", Shown(tree), before.in_words()));
-    let ground = Ground::prepare(wish, tree, &before, place)?;
+    let ground = Ground::prepare(wish, tree, &before, selection, place)?;
     let sources = &ground.sources;
     let calve = std::env::current_exe()?;
     // `calve cp` goes by what was measured there, where somebody did.
     let measured = measured::for_place(place.path());
     let copy_up_to_bytes =
         measured.as_ref().and_then(|known| known.copy_up_to_bytes).unwrap_or(ground.probe.copy_up_to_bytes);
-    let (workloads, absent) = workloads::choose(sources, &ground.probe, copy_up_to_bytes, &calve, &programs::find);
-    let versions = programs::versions(&calve, workloads::programs());
+    let (mut workloads, mut absent) =
+        workloads::choose(sources, &ground.probe, copy_up_to_bytes, &calve, &programs::find);
+    workloads.retain(|workload| selection.takes(&workload.command));
+    absent.retain(|absent| selection.takes(&absent.command));
+    if workloads.is_empty() {
+        return Err(nothing_to_run(&absent));
+    }
+    let versions = programs::versions(&calve, workloads::programs(), wish.cancel)?;
     if wish.cache == Cache::Warm {
         census::take(&sources.tree, Contents::Read, wish.cancel)?;
     }
@@ -106,6 +119,7 @@ fn measured(
     report.subject = subject(tree, &before, &ground);
     report.facts = facts(tree, &before, &ground, place);
     report.facts.push(small_files(copy_up_to_bytes, measured.as_ref()));
+    report.facts.extend(selection.fact());
     let memory = report.machine.memory_bytes;
     if wish.cache == Cache::Warm && memory > 0 && before.bytes > memory / 2 {
         let (tree, memory) = (size(before.bytes), size(memory));
@@ -137,12 +151,19 @@ struct Ground {
 impl Ground {
     /// The tree itself where it is on the place's file system, else a copy of it there; and, where there are hard links, a second one
     /// to make them of.
-    fn prepare(wish: &Wish<'_>, tree: &Path, census: &Census, place: &Place) -> Result<Self, Failure> {
+    fn prepare(
+        wish: &Wish<'_>,
+        tree: &Path,
+        census: &Census,
+        selection: &Selection,
+        place: &Place,
+    ) -> Result<Self, Failure> {
         let of_the_tree = probe(tree, place.path())?;
         let tree_file_system = of_the_tree.src.file_system.clone();
         let copied = is_elsewhere(tree, place.path(), &of_the_tree)?;
         let inside = if copied { probe(place.path(), place.path())? } else { of_the_tree };
-        let (shares, links) = (can(&inside, Strategy::Reflink), can(&inside, Strategy::Hardlink));
+        let shares = can(&inside, Strategy::Reflink);
+        let links = can(&inside, Strategy::Hardlink) && workloads::linking().any(|command| selection.takes(&command));
         let needs = census.room();
         runs::check_room(
             place,
@@ -167,6 +188,15 @@ impl Ground {
         let probe = if copied { probe(&source, place.path())? } else { inside };
         Ok(Self { sources: Sources { tree: source, to_link }, copied, tree_file_system, probe })
     }
+}
+
+/// Everything that was asked for by name is missing, or not possible here.
+fn nothing_to_run(absent: &[Absent]) -> Failure {
+    let reasons: Vec<String> = absent.iter().map(|absent| format!("`{}`: {}", absent.command, absent.reason)).collect();
+    let reasons = if reasons.is_empty() { "Calve's own choice does the same".into() } else { reasons.join("; ") };
+    let remedy = absent.iter().find_map(|absent| absent.remedy.clone());
+    let hint = remedy.unwrap_or_else(|| "name other commands with `--only`, or another place with `--into`".into());
+    Failure::stated_with(FAILED, format!("nothing of what `--only` names can be run here: {reasons}"), hint)
 }
 
 fn can(probe: &ProbeReport, strategy: Strategy) -> bool {

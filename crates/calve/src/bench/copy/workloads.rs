@@ -73,6 +73,20 @@ pub(crate) fn programs() -> Vec<&'static str> {
     names
 }
 
+/// Every command that there is on some place of this system, as it is typed.
+pub(super) fn known_commands() -> Vec<String> {
+    let strategies = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
+    let ours = ["calve cp SRC DST".to_owned(), "calve cp --require cow SRC DST".to_owned()];
+    let ours = ours.into_iter().chain(strategies.map(|strategy| format!("calve cp --strategy {strategy} SRC DST")));
+    PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).collect()
+}
+
+/// Those that give the source's files further names.
+pub(super) fn linking() -> impl Iterator<Item = String> {
+    let peers = PEERS.iter().filter(|peer| peer.needs == Some(Strategy::Hardlink)).map(|peer| peer.command.to_owned());
+    peers.chain([format!("calve cp --strategy {} SRC DST", Strategy::Hardlink)])
+}
+
 fn program_of(command: &'static str) -> &'static str {
     command.split(' ').next().unwrap_or(command)
 }

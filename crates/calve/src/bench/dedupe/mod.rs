@@ -82,7 +82,7 @@ fn measured(
     let calve = std::env::current_exe()?;
     let ground = Ground { tree: tree.to_path_buf(), calve, cancel: wish.cancel.clone() };
     let (workloads, absent) = workloads::choose(&ground, wish.without, &programs::find);
-    let versions = programs::versions(&ground.calve, workloads::programs());
+    let versions = programs::versions(&ground.calve, workloads::programs(), wish.cancel)?;
     let inspect = |run: &Path| remarks(tree, run, wish.cancel);
     let plan = Plan {
         rounds: wish.rounds,

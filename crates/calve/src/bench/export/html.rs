@@ -83,7 +83,7 @@ fn times(report: &Report, group: &Group) -> String {
     let rows = report.measured().filter(|(row, _)| row.workload.group == group);
     let bars: Vec<Bar> = rows
         .map(|(row, summary)| Bar {
-            label: label(report, row, &summary),
+            label: label(report, row),
             value: shown(summary.median),
             is_ours: row.workload.side != Side::Peer,
             explanation: format!(
@@ -91,7 +91,7 @@ fn times(report: &Report, group: &Group) -> String {
                 shown(summary.median),
                 shown(summary.min),
                 shown(summary.max),
-                report.ratio(row, &summary)
+                report.ratio(row)
             ),
             values: row.seconds(),
         })
@@ -119,10 +119,10 @@ fn spaces(report: &Report) -> String {
     plot::bars(&bars, words)
 }
 
-fn label(report: &Report, row: &Row, summary: &Summary) -> String {
+fn label(report: &Report, row: &Row) -> String {
     let command = format!("<code>{}</code>{}", escaped(&row.workload.command), row.workload.group.mark);
     let tag = |ours: &str| format!(" <span class=\"tag\">faster than <code>{}</code></span>", escaped(ours));
-    command + &report.beats(row, summary).map_or_else(String::new, tag)
+    command + &report.beats(row).map_or_else(String::new, tag)
 }
 
 fn table(report: &Report) -> String {

@@ -74,12 +74,12 @@ pub(crate) fn cells(report: &Report, row: &Row, summary: &Summary) -> [String; 1
         shown(summary.min),
         shown(summary.max),
         if row.samples.len() > 1 { shown(summary.mad) } else { "-".into() },
-        format!("{:.2}", report.ratio(row, summary)),
+        format!("{:.2}", report.ratio(row)),
         shown(middle(|sample| sample.user_seconds)),
         shown(middle(|sample| sample.system_seconds)),
         memory(middle(|sample| sample.peak_memory_bytes as f64) as u64, report.memory_floor_bytes),
         disk(report, middle(|sample| sample.disk_bytes as f64) as i64),
-        report.beats(row, summary).map_or_else(String::new, |ours| format!("faster than `{ours}`")),
+        report.beats(row).map_or_else(String::new, |ours| format!("faster than `{ours}`")),
     ]
 }
 
