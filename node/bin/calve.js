@@ -2,9 +2,12 @@
 'use strict';
 // Runs the program of this platform's package, with this process's streams and arguments, and ends as it does.
 const { spawn } = require('node:child_process');
+const { dirname } = require('node:path');
 const { program } = require('../lib/native.js');
 
-const child = spawn(program(), process.argv.slice(2), { stdio: 'inherit' });
+// `calve bench write` measures this package.
+const env = { ...process.env, CALVE_NPM_PACKAGE: dirname(__dirname) };
+const child = spawn(program(), process.argv.slice(2), { stdio: 'inherit', env });
 // A terminal sends Ctrl-C to both. What is sent to this process alone is passed on.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => signal === 'SIGINT' && process.stdin.isTTY ? undefined : child.kill(signal));

@@ -40,8 +40,10 @@ export interface WriteOptions extends WriteOptionsSync {
 /** So many entries, or bytes, cross at a time. */
 const BATCH_ENTRIES = 1024;
 const BATCH_BYTES = 8 << 20;
-/** Contents from this size on cross without being copied. */
+/** Contents from this size on cross without being copied. What an iterable gives is written before it is asked for more then. */
 const ALONE_BYTES = 64 << 10;
+/** The same, of entries that all exist beforehand. An iterable may use one buffer again and again. */
+const ALONE_BYTES_AT_HAND = 2 << 10;
 const ALONE = 0xffffffff;
 
 /** A batch that is being filled. Two take turns: one is written while the other is filled. */
@@ -55,14 +57,23 @@ class Batch {
   private aloneBytes = 0;
   private count = 0;
 
-  constructor(private readonly aloneFrom: number) {}
+  private readonly aloneFrom: number;
+
+  constructor(private readonly atHand: boolean) {
+    this.aloneFrom = atHand ? ALONE_BYTES_AT_HAND : ALONE_BYTES;
+  }
 
   get isEmpty(): boolean {
     return this.count === 0;
   }
 
   get isFull(): boolean {
-    return this.count === BATCH_ENTRIES || this.used + this.aloneBytes >= BATCH_BYTES;
+    return this.count === BATCH_ENTRIES || this.used + this.aloneBytes >= BATCH_BYTES || this.mustBeWritten;
+  }
+
+  /** It refers to bytes that may change when the iterable is asked for more. */
+  get mustBeWritten(): boolean {
+    return !this.atHand && this.alone.length > 0;
   }
 
   add(entry: Entry, index: number): void {
@@ -143,8 +154,8 @@ function roomy(buffer: Buffer, used: number, more: number): Buffer {
 
 /**
  * Writes files below the directory `root`, with several threads, and never outside of it: absolute paths, `..` and symlinks on the
- * way are refused. Of two entries with one path the later wins, as in a loop. Contents of 64 KiB and more are not copied first: leave
- * them alone until the promise is settled.
+ * way are refused. Of two entries with one path the later wins, as in a loop. The bytes of an array, a `Map` or an object are not
+ * copied first: leave them alone until the promise is settled. An iterable may use one buffer again and again.
  */
 export async function writeFiles(root: PathLike, entries: Entries, options?: WriteOptions): Promise<WriteReceipt> {
   const directory = pathBytes(root, 'root');
@@ -164,14 +175,17 @@ export async function writeFiles(root: PathLike, entries: Entries, options?: Wri
 }
 
 async function writeAll(all: Iterable<Entry> | AsyncIterable<Entry>, session: WriteSession, handle: Handle): Promise<void> {
-  let [filling, other] = [new Batch(ALONE_BYTES), new Batch(ALONE_BYTES)];
+  let [filling, other] = [new Batch(isAtHand(all)), new Batch(isAtHand(all))];
   let writing: Promise<void> = Promise.resolve();
-  const begin = () => {
+  const begin = async () => {
+    await writing;
     const batch = filling;
+    const wait = batch.mustBeWritten;
     [filling, other] = [other, filling];
     writing = batch.write(session);
     // It is waited for before the next begins, and at the end.
     writing.catch(() => {});
+    if (wait) await writing;
   };
   let index = 0;
   const take = (entry: Entry): boolean => {
@@ -182,23 +196,16 @@ async function writeAll(all: Iterable<Entry> | AsyncIterable<Entry>, session: Wr
   try {
     if (Symbol.asyncIterator in all) {
       for await (const entry of all) {
-        if (!take(entry)) continue;
-        await writing;
-        begin();
+        if (take(entry)) await begin();
       }
     } else {
       // Without a turn of the microtask queue for each entry.
       for (const entry of all) {
-        if (!take(entry)) continue;
-        await writing;
-        begin();
+        if (take(entry)) await begin();
       }
     }
+    if (!filling.isEmpty) await begin();
     await writing;
-    if (!filling.isEmpty) {
-      begin();
-      await writing;
-    }
   } catch (error) {
     // Also the iterable's own, or a wrong entry: nothing is being written any more when it is thrown.
     handle.cancel();
@@ -206,6 +213,9 @@ async function writeAll(all: Iterable<Entry> | AsyncIterable<Entry>, session: Wr
     throw error;
   }
 }
+
+/** Whether all entries exist already, each with bytes of its own. */
+const isAtHand = (all: unknown) => Array.isArray(all) || all instanceof Map;
 
 /** The same as `writeFiles`, and blocks until it is done. */
 export function writeFilesSync(root: PathLike, entries: EntriesSync, options?: WriteOptionsSync): WriteReceipt {
@@ -217,7 +227,7 @@ export function writeFilesSync(root: PathLike, entries: EntriesSync, options?: W
   let session: WriteSession | undefined;
   try {
     session = new (native().WriteSession)(directory, wish, new (native().Handle)());
-    const batch = new Batch(1024);
+    const batch = new Batch(isAtHand(all));
     let index = 0;
     for (const entry of all) {
       batch.add(entry, index);

@@ -222,3 +222,16 @@ test('the program runs, with its streams and its exit code', () => {
   assert.equal(calve('cp', '--require', 'instant', src, at('dst3')).status === 0, false);
   assert.equal(calve('nonsense').status, 2);
 });
+
+test('the bench finds this package', () => {
+  const run = spawnSync('npx', ['--no-install', 'calve', 'bench', 'write', '--into', folder, '--files', '40', '--size', '3000', '--runs', '1', '--json'], { encoding: 'utf8' });
+  assert.equal(run.status, 0, run.stderr);
+  const report = JSON.parse(run.stdout);
+  assert.deepEqual(report.failed, []);
+  assert.equal(report.facts.npm_package, createRequire(import.meta.url)('calve/package.json').version);
+  for (const way of ['calve.writeFiles', 'calve.writeFilesSync', 'calve.writeFiles, 2 threads']) {
+    assert.equal(report.results.filter((one) => one.command === way).length, 2, way);
+  }
+  assert.ok(report.at_once.trials.some((one) => one.command === 'calve.writeFiles' && one.error === null && one.limit === 1024));
+  assert.deepEqual(fs.readdirSync(folder), []);
+});

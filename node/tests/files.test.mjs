@@ -34,6 +34,24 @@ test('what is given is written: objects, maps, iterables, strings and bytes', as
   assert.equal(fs.readFileSync(Buffer.concat([Buffer.from(`${folder}/`), Buffer.from('e\xff', 'latin1')]), 'utf8'), 'bytes');
 });
 
+test('an iterable may use one buffer again and again', async () => {
+  for (const size of [10, 3000, 100_000]) {
+    const buffer = Buffer.alloc(size);
+    function* reusing() {
+      for (let n = 0; n < 200; n += 1) yield [`${n}`, buffer.fill(n)];
+    }
+    async function* reusingLater() {
+      yield* reusing();
+    }
+    writeFilesSync(at('sync'), reusing(), { mkdir: true });
+    await writeFiles(at('async'), reusing(), { mkdir: true });
+    await writeFiles(at('later'), reusingLater(), { mkdir: true });
+    for (const root of ['sync', 'async', 'later']) {
+      for (let n = 0; n < 200; n += 1) assert.ok(fs.readFileSync(at(root, `${n}`)).equals(Buffer.alloc(size, n)), `${root} ${n}`);
+    }
+  }
+});
+
 test('thousands of files in many batches, read again', async () => {
   const entries = Array.from({ length: 5000 }, (_, n) => [`d${n % 30}/f${n}`, `contents ${n} ${'x'.repeat(n % 3000)}`]);
   for (const write of [writeFiles, async (...given) => writeFilesSync(...given)]) {

@@ -32,8 +32,8 @@ export interface WriteOptions extends WriteOptionsSync {
 }
 /**
  * Writes files below the directory `root`, with several threads, and never outside of it: absolute paths, `..` and symlinks on the
- * way are refused. Of two entries with one path the later wins, as in a loop. Contents of 64 KiB and more are not copied first: leave
- * them alone until the promise is settled.
+ * way are refused. Of two entries with one path the later wins, as in a loop. The bytes of an array, a `Map` or an object are not
+ * copied first: leave them alone until the promise is settled. An iterable may use one buffer again and again.
  */
 export declare function writeFiles(root: PathLike, entries: Entries, options?: WriteOptions): Promise<WriteReceipt>;
 /** The same as `writeFiles`, and blocks until it is done. */

@@ -87,6 +87,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: BenchCommand,
     },
+    /// Write small files and time it, for `calve bench write`
+    #[cfg(unix)]
+    #[command(name = "__write", hide = true)]
+    Write(WriteArguments),
     /// Delete the trash of the directory given as standard input
     #[command(name = "__reap", hide = true)]
     Reap(ReapArguments),
@@ -342,6 +346,7 @@ pub(crate) enum BenchCommand {
     Copy(BenchCopyArguments),
     Dedupe(BenchDedupeArguments),
     Git(Box<BenchGitArguments>),
+    Write(BenchWriteArguments),
 }
 
 /// Copy a tree by every means there is, and compare
@@ -438,6 +443,64 @@ pub(crate) struct BenchDedupeArguments {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) export: ExportArguments,
+}
+
+/// Write many small files by every way that Node has, and by Calve's, and compare
+///
+/// Runs each way in a Node process of its own, in turn, into a new place: writeFileSync in a loop, Promise.all, await in a loop, worker
+/// threads, and writeFiles of the npm package calve with several numbers of threads, with all files in one directory and spread over
+/// several. Prints the time, how long the event loop stood still, and how many descriptors were open; then what becomes of 100 times as
+/// many files at once under the usual limit of open files; and whether threads help in this place.
+///
+/// Where the npm package calve is not found from the current directory, the engine is measured without Node instead. Everything is
+/// made in one hidden directory in the place given by --into, which is removed at the end, also after an error or Ctrl-C.
+#[cfg(unix)]
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  npx calve bench write
+  calve bench write --into /mnt/scratch --files 100000 --directories 1000
+
+Exit codes: 0 measured (a way of Node's that fails is reported), 1 failed, or a way of Calve's did, 2 usage, 130 interrupted.")]
+pub(crate) struct BenchWriteArguments {
+    /// Where the files go, for as long as it takes
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) into: PathBuf,
+    /// How many files
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) files: u64,
+    /// The size of each; bytes, or with K, M or G (1,024 each)
+    #[arg(long, value_name = "B", default_value = "6K", value_parser = size)]
+    pub(crate) size: u64,
+    /// Over how many directories they are spread; several numbers make several tables
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,20", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) directories: Vec<u64>,
+    /// The Node to measure [default: the one of the PATH]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) node: Option<PathBuf>,
+    /// How often each way is run
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+    /// Print nothing but the result and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the report as JSON on stdout (schema calve.bench/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What the bench asks of the engine
+#[cfg(unix)]
+#[derive(Debug, Args)]
+pub(crate) struct WriteArguments {
+    #[arg(value_parser = threads)]
+    pub(crate) threads: NonZeroUsize,
+    pub(crate) root: PathBuf,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) directories: u64,
+    pub(crate) result: PathBuf,
 }
 
 #[cfg(unix)]

@@ -72,6 +72,8 @@ fn main() -> ExitCode {
         Command::Git { command } => commands::git::run(&command, &cancel),
         #[cfg(unix)]
         Command::Bench { command } => commands::bench::run(&command, &cancel),
+        #[cfg(unix)]
+        Command::Write(arguments) => commands::write::run(&arguments, &cancel),
         Command::Reap(arguments) => commands::reap::run(&arguments),
     };
     match result {

@@ -6,6 +6,7 @@
 
 mod directory;
 mod file;
+mod gain;
 mod plan;
 mod read;
 
@@ -20,6 +21,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use self::directory::Directories;
+use self::gain::Gain;
 use self::plan::{Plan, Unit, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::Error;
@@ -94,6 +96,8 @@ pub enum OnError {
 #[non_exhaustive]
 pub struct WriteOptions {
     /// Worker threads. By default as many as processors, at most 8; no more than two for each directory, and one for every 16 files.
+    /// Of many files, the first few thousand are written with different numbers of threads, and the rest with the fewest that were
+    /// fastest.
     pub threads: Option<NonZeroUsize>,
     /// Permission bits of new files, less the umask: 0o666.
     pub mode: u32,
@@ -163,6 +167,7 @@ pub struct Writer {
     options: WriteOptions,
     report: WriteReport,
     entries: u64,
+    gain: Gain,
     started: Instant,
 }
 
@@ -188,7 +193,15 @@ impl Writer {
             Errno::NOENT => Error::Missing(root.to_path_buf()),
             _ => Error::io("open directory", root, errno),
         })?;
-        Ok(Self { root: root_fd, root_path: root.to_path_buf(), options, report, entries: 0, started })
+        Ok(Self {
+            root: root_fd,
+            root_path: root.to_path_buf(),
+            options,
+            report,
+            entries: 0,
+            gain: Gain::default(),
+            started,
+        })
     }
 
     /// Writes a batch, and returns when all of it is written. Batches are written in order.
@@ -196,7 +209,9 @@ impl Writer {
         let first = self.entries;
         self.entries += entries.len() as u64;
         let most = thread_count(self.options.threads);
-        let Plan { units, refused, threads } = plan(entries, &self.root_path, &self.options, most);
+        let limit = |planned| if self.options.threads.is_some() { planned } else { self.gain.threads(planned) };
+        let Plan { units, refused, threads } = plan(entries, &self.root_path, &self.options, most, limit);
+        let began = Instant::now();
         let run = Run {
             root: self.root.as_fd(),
             root_path: &self.root_path,
@@ -214,7 +229,9 @@ impl Writer {
             run.on_threads(threads)?;
         }
         self.report.threads = self.report.threads.max(threads.min(units.len()));
-        self.report.files += run.files.load(Ordering::Relaxed);
+        let files = run.files.load(Ordering::Relaxed);
+        self.gain.learn(threads, files, began.elapsed());
+        self.report.files += files;
         self.report.bytes += run.bytes.load(Ordering::Relaxed);
         self.report.directories += run.directories.load(Ordering::Relaxed);
         let mut failures = run.failures.into_inner().unwrap_or_else(PoisonError::into_inner);

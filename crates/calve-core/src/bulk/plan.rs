@@ -42,7 +42,14 @@ pub(super) struct Plan<'a> {
     pub(super) threads: usize,
 }
 
-pub(super) fn plan<'a>(entries: &[WriteEntry<'a>], root: &Path, options: &WriteOptions, most: usize) -> Plan<'a> {
+/// `limit` says how many threads are worth it where so many make sense.
+pub(super) fn plan<'a>(
+    entries: &[WriteEntry<'a>],
+    root: &Path,
+    options: &WriteOptions,
+    most: usize,
+    limit: impl FnOnce(usize) -> usize,
+) -> Plan<'a> {
     let mut refused = Vec::new();
     let groups = by_directory(entries, root, options.existing, &mut refused);
     let files: usize = groups.iter().map(|group| group.items.len()).sum();
@@ -50,6 +57,7 @@ pub(super) fn plan<'a>(entries: &[WriteEntry<'a>], root: &Path, options: &WriteO
         Some(_) => most,
         None => most.min(files / FILES_PER_THREAD).min(groups.len().saturating_mul(THREADS_PER_DIRECTORY)).max(1),
     };
+    let threads = limit(threads).max(1);
     Plan { units: share(groups, files, threads), refused, threads }
 }
 
@@ -171,7 +179,7 @@ mod tests {
     }
 
     fn planned<'a>(paths: &[&'a str], options: &WriteOptions) -> Plan<'a> {
-        plan(&entries(paths), Path::new("root"), options, 4)
+        plan(&entries(paths), Path::new("root"), options, 4, |planned| planned)
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The bench: commands that take turns, each run into a new place, what was measured, and the report of it.
 //!
-//! One subject, one folder: `copy` and `dedupe` say what is compared and what of; everything else here knows nothing of them.
+//! One subject, one folder: `copy`, `dedupe`, `git` and `write` say what is compared and what of; everything else here knows nothing of
+//! them.
 
 mod census;
 pub(crate) mod copy;
@@ -17,3 +18,4 @@ pub(crate) mod runs;
 pub(crate) mod space;
 mod stats;
 mod workload;
+pub(crate) mod write;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,13 +38,23 @@ impl Ended {
 
 /// Runs it to its end, or kills it when cancelled. Whatever of its process group is left then is killed in either case.
 pub(crate) fn measure(argv: &[OsString], stderr: Stdio, cancel: &Cancel) -> io::Result<Ended> {
-    run(argv, Stdio::null(), stderr, None, cancel)
+    run(argv, Stdio::null(), stderr, None, cancel, |_, _| ())
+}
+
+/// The same, while `watch` looks at it on a thread of its own, until it is told that the process has ended.
+pub(crate) fn measure_watched(
+    argv: &[OsString],
+    stderr: Stdio,
+    cancel: &Cancel,
+    watch: impl FnOnce(Pid, &AtomicBool) + Send,
+) -> io::Result<Ended> {
+    run(argv, Stdio::null(), stderr, None, cancel, watch)
 }
 
 /// The same for a program that is asked for something, such as its version: what it prints goes to `stdout`, and it is killed when
 /// it has not ended after `patience`.
 pub(super) fn ask(argv: &[OsString], stdout: Stdio, patience: Duration, cancel: &Cancel) -> io::Result<Ended> {
-    run(argv, stdout, Stdio::null(), Some(patience), cancel)
+    run(argv, stdout, Stdio::null(), Some(patience), cancel, |_, _| ())
 }
 
 fn run(
@@ -52,29 +63,38 @@ fn run(
     stderr: Stdio,
     patience: Option<Duration>,
     cancel: &Cancel,
+    watch: impl FnOnce(Pid, &AtomicBool) + Send,
 ) -> io::Result<Ended> {
     let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
-    run_command(command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr), patience, cancel)
+    run_command(command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr), patience, cancel, watch)
 }
 
 /// The same for a command that is ready but for its process group.
 pub(crate) fn measure_command(command: &mut Command, cancel: &Cancel) -> io::Result<Ended> {
-    run_command(command, None, cancel)
+    run_command(command, None, cancel, |_, _| ())
 }
 
-fn run_command(command: &mut Command, patience: Option<Duration>, cancel: &Cancel) -> io::Result<Ended> {
+fn run_command(
+    command: &mut Command,
+    patience: Option<Duration>,
+    cancel: &Cancel,
+    watch: impl FnOnce(Pid, &AtomicBool) + Send,
+) -> io::Result<Ended> {
     // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
     command.process_group(0);
     let began = Instant::now();
     let mut child = command.spawn()?;
     let group = Pid::from_child(&child);
+    let has_ended = AtomicBool::new(false);
     let seconds = thread::scope(|scope| {
         let (ended, watched) = channel::<()>();
         let give_up = patience.map(|patience| began + patience);
         scope.spawn(move || kill_when_cancelled(group, &watched, give_up, cancel));
+        scope.spawn(|| watch(group, &has_ended));
         let seconds = wait_until_it_ends(group).map(|()| began.elapsed().as_secs_f64());
         drop(ended);
+        has_ended.store(true, Ordering::Relaxed);
         seconds
     })?;
     // It is not waited for yet, so that its number, which is the group's too, cannot be given to another process.

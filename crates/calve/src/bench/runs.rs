@@ -39,7 +39,7 @@ pub(crate) enum Rounds {
 }
 
 impl Rounds {
-    pub(super) fn another(self, done: u32, elapsed: Duration) -> bool {
+    pub(crate) fn another(self, done: u32, elapsed: Duration) -> bool {
         const LONG: Duration = Duration::from_secs(300);
         const SHORT: Duration = Duration::from_secs(30);
         match self {
@@ -232,7 +232,7 @@ pub(crate) fn check_room(place: &Place, needs: Room) -> Result<(), Failure> {
     if fits { Ok(()) } else { Err(no_room(place, needs)?) }
 }
 
-fn no_room(place: &Place, needs: Room) -> Result<Failure, Failure> {
+pub(crate) fn no_room(place: &Place, needs: Room) -> Result<Failure, Failure> {
     let free = place.free()?;
     let into = place.path().parent().unwrap_or(place.path());
     let (needed, available) = if free.bytes < needs.bytes {
@@ -296,7 +296,7 @@ fn order(count: usize, round: u32) -> Vec<usize> {
 }
 
 /// The numbers below `count` in an order that depends on `seed` alone, so that a run of the bench can be repeated exactly.
-pub(super) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+pub(crate) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     // SplitMix64, by Sebastiano Vigna.
     let mut state = seed;
     let mut next = || {

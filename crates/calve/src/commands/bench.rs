@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::bench::report::Report;
 use crate::bench::runs::Rounds;
 use crate::bench::space::{self, Cache};
-use crate::bench::{copy, dedupe, export};
-use crate::cli::{BenchCommand, BenchCopyArguments, BenchDedupeArguments, ExportArguments};
+use crate::bench::{copy, dedupe, export, write};
+use crate::cli::{BenchCommand, BenchCopyArguments, BenchDedupeArguments, BenchWriteArguments, ExportArguments};
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::output;
 
@@ -18,6 +18,36 @@ pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure
         BenchCommand::Copy(arguments) => copy(arguments, cancel),
         BenchCommand::Dedupe(arguments) => dedupe(arguments, cancel),
         BenchCommand::Git(arguments) => super::bench_git::run(arguments, cancel),
+        BenchCommand::Write(arguments) => write(arguments, cancel),
+    }
+}
+
+fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let quiet = arguments.quiet;
+    let report = write::run(&write::Wish {
+        into: &arguments.into,
+        files: arguments.files,
+        bytes: arguments.size,
+        directories: &arguments.directories,
+        node: arguments.node.as_deref(),
+        rounds: Rounds::Exactly(arguments.runs),
+        say: &|line| {
+            if !quiet {
+                output::say(line);
+            }
+        },
+        cancel,
+    })?;
+    match arguments.json {
+        true => output::json(&report.json())?,
+        false => output::result(&report.markdown())?,
+    }
+    match report.broken() {
+        Some(way) => {
+            let text = format!("`{way}` failed");
+            Err(Failure::stated(FAILED, text, "the report says why; see `calve bench write --help`"))
+        }
+        None => Ok(()),
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) mod rm;
 pub(crate) mod shell_init;
 #[cfg(unix)]
 pub(crate) mod worktree;
+#[cfg(unix)]
+pub(crate) mod write;
 
 use std::path::PathBuf;
 

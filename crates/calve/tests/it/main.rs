@@ -5,6 +5,7 @@
 mod bad_input;
 mod bench_copy;
 mod bench_git;
+mod bench_write;
 mod completions;
 mod contract;
 mod documents;

@@ -97,6 +97,13 @@ fn table(report: &Report) -> String {
     if lines.iter().all(|line| line[10].is_empty()) {
         used -= 1;
     }
+    let cut: Vec<Vec<String>> = lines.into_iter().map(|line| line.into_iter().take(used).collect()).collect();
+    aligned(&cut, is_text)
+}
+
+/// A table whose first line is its head.
+pub(crate) fn aligned(lines: &[Vec<String>], is_text: fn(usize) -> bool) -> String {
+    let used = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..used).map(width).collect();
     let mut text = String::new();

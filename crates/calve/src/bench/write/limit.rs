@@ -1,0 +1,73 @@
+//! All files at once, under limits of open files: where `EMFILE` comes from.
+
+use rustix::process::{Resource, getrlimit};
+
+use super::runs::{Ground, Look, Outcome, needs, shown};
+use super::ways::{Kind, Task};
+use crate::bench::place::Place;
+use crate::failure::Failure;
+use crate::output::count;
+
+/// So many times as many files as are measured.
+const TIMES: u64 = 100;
+/// What most systems give a program that does not ask for more.
+const USUAL: u64 = 1024;
+
+/// One of these runs.
+pub(super) struct Trial {
+    pub(super) way: &'static str,
+    pub(super) limit: u64,
+    pub(super) outcome: Result<Outcome, String>,
+}
+
+/// The trials, and what each wrote. `None` where there is no room for so many files.
+pub(super) fn tried(
+    ground: &Ground<'_>,
+    place: &mut Place,
+    files: u64,
+    package: bool,
+) -> Result<Option<(Task, Vec<Trial>)>, Failure> {
+    let task = Task { files: files.saturating_mul(TIMES), bytes: 1, directories: 1 };
+    place.delete_runs(ground.cancel)?;
+    let (free, needs) = (place.free()?, needs(&task));
+    if free.bytes < needs.bytes || free.inodes < needs.inodes {
+        return Ok(None);
+    }
+    let own = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let usual = USUAL.min(own);
+    let ours = if package { ("calve.writeFiles", Kind::WriteFiles) } else { ("calve's engine", Kind::Engine(2)) };
+    let mut trials = Vec::new();
+    for (way, kind, limit) in [
+        ("Promise.all of writeFile", Kind::PromiseAll, own),
+        ("Promise.all of writeFile", Kind::PromiseAll, usual),
+        (ours.0, ours.1, usual),
+    ] {
+        if own == usual && !trials.is_empty() && kind == Kind::PromiseAll {
+            continue;
+        }
+        let outcome = ground.run(place, kind, &task, Look::AtDescriptors, (limit != own).then_some(limit))?;
+        let trial = Trial { way, limit, outcome };
+        (ground.say)(&format!("limit {}  {}: {}", in_words(limit), trial.way, trial.result(&task)));
+        trials.push(trial);
+        place.delete_runs(ground.cancel)?;
+    }
+    Ok(Some((task, trials)))
+}
+
+pub(super) fn in_words(limit: u64) -> String {
+    if limit == u64::MAX { "none".into() } else { count(limit) }
+}
+
+impl Trial {
+    /// "all written in 4.2 s", or what went wrong.
+    pub(super) fn result(&self, task: &Task) -> String {
+        match &self.outcome {
+            Err(reason) => format!("failed: {reason}"),
+            Ok(Outcome { error: None, seconds, .. }) => format!("all written in {}", shown(*seconds)),
+            Ok(Outcome { error: Some((what, None)), .. }) => what.clone(),
+            Ok(Outcome { error: Some((what, Some(failed))), .. }) => {
+                format!("{what}: {} of {} files not written", count(*failed), count(task.files))
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `calve bench write`: with a real Node, and with everything that a Node can do wrong.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use calve_testkit::{FileSystem, Volume, require_program};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::process::send;
+use crate::program::{Calve, calve};
+use crate::spot::{Spot, eventually, leftovers};
+
+/// A small one, within the spot.
+fn bench(spot: &Spot) -> Calve {
+    calve(["bench", "write", "--files", "40", "--size", "100", "--runs", "1"]).within(spot)
+}
+
+/// A program that answers as Node 22 does when asked for its version, and else does `body`. `$2` is the way, `$3` the new directory,
+/// `$7` the file for the result.
+fn fake_node(spot: &Spot, version: &str, body: &str) -> PathBuf {
+    let path = spot.join("fake-node");
+    let answer = format!("{{\"node\":\"{version}\",\"found\":null}}");
+    let text = format!("#!/bin/sh\nPATH=/usr/bin:/bin\n[ \"$1\" = -e ] && {{ echo '{answer}'; exit; }}\n{body}\n");
+    fs_err::write(&path, text).unwrap();
+    fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn of<'a>(report: &'a Value, list: &str, command: &str) -> Vec<&'a Value> {
+    report[list].as_array().unwrap().iter().filter(|row| row["command"] == command).collect()
+}
+
+#[test]
+fn every_way_is_measured_in_every_layout() {
+    if !require_program("node") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    let ran = bench(&spot).args(["--json", "--directories", "1,4"]).succeeds();
+    let report = ran.json();
+    assert_eq!((&report["schema"], &report["bench"]), (&"calve.bench/1".into(), &"write".into()));
+    assert!(report["versions"]["node"].as_str().unwrap().starts_with("Node v"), "{}", report["versions"]);
+    assert_eq!(report["failed"], Value::Array(vec![]), "{report:#}");
+    for command in
+        ["writeFileSync in a loop", "Promise.all of writeFile", "await writeFile in a loop", "calve's engine, 1 thread"]
+    {
+        let rows = of(&report, "results", command);
+        assert_eq!(rows.len(), 2, "{command}");
+        assert!(rows.iter().all(|row| row["median"].as_f64().unwrap() > 0.0), "{command}");
+        assert!(rows.iter().all(|row| row["peak_descriptors"].as_u64().unwrap() > 3), "{command}");
+    }
+    let of_loop = of(&report, "results", "writeFileSync in a loop")[0];
+    assert_eq!(of_loop["ratio_to_loop"], 1.0);
+    // A loop that blocks lets nothing else happen from its beginning to its end.
+    assert!(of_loop["longest_stall"].as_f64().unwrap() > 0.5 * of_loop["median"].as_f64().unwrap(), "{of_loop:#}");
+    // 4,000 files at once: Node either runs out of descriptors or does not need so many; Calve never does.
+    let at_once = &report["at_once"];
+    assert_eq!(at_once["files"], 4000);
+    let ours = at_once["trials"].as_array().unwrap().iter().find(|trial| trial["command"] == "calve's engine").unwrap();
+    assert_eq!((&ours["error"], &ours["limit"]), (&Value::Null, &1024.into()));
+    assert!(report["conclusions"][0].as_str().unwrap().starts_with("Threads "), "{}", report["conclusions"]);
+    assert!(report["facts"]["npm_package"].is_null());
+    spot.holds(&[]);
+}
+
+#[test]
+fn people_get_tables_and_a_sentence() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    let node = fake_node(&spot, "22.0.0", "exit 23");
+    let table = bench(&spot).args(["-q", "--node"]).arg(&node).succeeds();
+    assert_eq!(table.stderr, "");
+    for words in ["| way ", "20 directories:", "Node v22.0.0", "npm install calve", "at once", "stall", "| failed "] {
+        assert!(table.stdout.contains(words), "no {words:?} in {}", table.stdout);
+    }
+    assert!(table.stdout.trim_end().lines().last().unwrap().starts_with("Threads "), "{}", table.stdout);
+    spot.holds(&["fake-node"]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_anything_is_made() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("file", b"1").dir("empty");
+    bench(&spot).env("PATH", spot.join("empty")).fails(1).says(&["`node` is not installed", "--node"]).hints();
+    bench(&spot).args(["--node", "/bin/true"]).fails(2).says(&["`/bin/true` is not Node"]).hints();
+    bench(&spot).args(["--node", "missing/node"]).fails(2).says(&["`missing/node` cannot be started"]).hints();
+    bench(&spot).args(["--node", "./file"]).fails(2).says(&["`./file` cannot be started"]).hints();
+    let old = fake_node(&spot, "16.20.2", "exit 0");
+    bench(&spot).arg("--node").arg(&old).fails(1).says(&["Node v16.20.2, which is too old"]).hints();
+    for (option, value) in
+        [("--files", "0"), ("--files", "many"), ("--size", "x"), ("--directories", "0"), ("--runs", "0")]
+    {
+        calve(["bench", "write", option, value]).within(&spot).fails(2).says(&[option]);
+    }
+    let node = fake_node(&spot, "22.0.0", "exit 0");
+    for (into, code, words) in [("missing", 1, "`missing` does not exist"), ("file", 2, "is not a directory")] {
+        bench(&spot).args(["--into", into, "--node"]).arg(&node).fails(code).says(&[words]).hints();
+    }
+    spot.holds(&["empty", "fake-node", "file"]);
+}
+
+#[test]
+fn a_node_that_fails_is_reported_and_the_rest_is_measured() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    let body = "case $2 in
+        loop) echo 'out of luck' >&2; kill -SEGV $$;;
+        all) mkdir -p \"$3/files/d0\"; echo '{\"seconds\":1,\"stall_seconds\":0,\"error\":{\"code\":\"ENOSPC\",\"failed\":3}}' > \"$7\";;
+        await) mkdir -p \"$3/files/d0\"; echo '{\"seconds\":0.001,\"stall_seconds\":0,\"error\":null}' > \"$7\";;
+        *) exit 23;;
+    esac";
+    let node = fake_node(&spot, "22.0.0", body);
+    let ran = bench(&spot).args(["--json", "--directories", "1", "--node"]).arg(&node).succeeds();
+    let report = ran.json();
+    let reason = |command: &str| of(&report, "failed", command)[0]["reason"].as_str().unwrap().to_owned();
+    assert_eq!(reason("writeFileSync in a loop"), "killed by SIGSEGV: out of luck");
+    assert_eq!(reason("Promise.all of writeFile"), "ENOSPC");
+    assert_eq!(reason("await writeFile in a loop"), "it wrote 0 of 40 files");
+    assert!(report["failed"].as_array().unwrap().iter().any(|row| row["reason"] == "exit code 23"), "{report:#}");
+    assert_eq!(of(&report, "results", "calve's engine, 1 thread").len(), 1);
+    // Nothing to compare with.
+    assert!(of(&report, "results", "calve's engine, 1 thread")[0]["ratio_to_loop"].is_null());
+    let failures = report["warnings"].as_array().unwrap().iter().filter(|warning| warning["code"] == "failed").count();
+    assert_eq!(failures, 5, "{:#}", report["warnings"]);
+    spot.holds(&["fake-node"]);
+}
+
+#[test]
+fn too_little_room_is_noticed() {
+    let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 4 << 20) else { return };
+    let spot = Spot::at(volume);
+    let node = fake_node(&spot, "22.0.0", "exit 1");
+    let ran = calve(["bench", "write", "--files", "5000", "--size", "1", "--node"]).arg(&node).within(&spot).fails(1);
+    ran.says(&["a run needs 26.6 MB", "are free", "--into"]).hints();
+    spot.holds(&["fake-node"]);
+    // Enough for the files, and not for a hundred times as many.
+    let report = bench(&spot).args(["--json", "--node"]).arg(&node).succeeds().json();
+    let codes: Vec<_> = report["warnings"].as_array().unwrap().iter().map(|warning| warning["code"].clone()).collect();
+    assert!(report["at_once"].is_null() && codes.contains(&"no_room_for_many".into()), "{report:#}");
+    spot.holds(&["fake-node"]);
+}
+
+#[test]
+fn an_interruption_ends_node_and_removes_everything() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+        let node = fake_node(&spot, "22.0.0", "mkdir \"$3\"; sleep 1000 & echo $$ $! > \"$3/pids\"; wait");
+        let running = bench(&spot).arg("--node").arg(&node).start();
+        let mut pids = String::new();
+        eventually("a run has begun", || {
+            let runs = leftovers(&spot).into_iter().flat_map(|place| fs_err::read_dir(spot.join(place)));
+            for run in runs.flatten().flatten() {
+                pids = fs_err::read_to_string(run.path().join("pids")).unwrap_or_default();
+                if pids.ends_with('\n') {
+                    return true;
+                }
+            }
+            false
+        });
+        send(running.id(), signal);
+        let ran = running.wait();
+        ran.ended(130);
+        assert_eq!(ran.stdout, "");
+        spot.holds(&["fake-node"]);
+        let is_there = |pid: &str| std::path::Path::new("/proc").join(pid).exists();
+        eventually("what was started is gone", || !pids.split_whitespace().any(is_there));
+    }
+}
