@@ -1,4 +1,4 @@
-.PHONY: demo test bench dist check-dist packages build lint
+.PHONY: demo test bench dist check-dist packages check-packages build lint
 
 demo: ## clone a real project here and on the file systems that this machine can mount
 	@scripts/demo
@@ -24,3 +24,6 @@ lint:
 
 packages: ## the npm tarballs and the Python wheel for this machine, into dist/
 	@scripts/packages
+
+check-packages: ## start them on Debian 11; as root
+	@scripts/check-packages
