@@ -9,7 +9,9 @@ use super::content::Content;
 use super::dedupe::{Apply, DedupeReport, LeftAlone};
 use super::find::{Finder, Group, Method};
 use super::parallel::for_each;
+use super::pieces::{Piece, pieces};
 use super::share::{INLINE, Shared, common_bytes, extents_of, place, placed_bytes, refusal, share};
+use super::turns::Turns;
 use super::walk::reason;
 use crate::sys::Extent;
 
@@ -85,12 +87,14 @@ impl Sharing {
         // Files of one directory after each other: its descriptor is kept.
         groups.sort_by_key(|group| finder.catalog.directory(&finder.catalog.items[group[0] as usize]));
         let state = || Worker::new(finder);
-        let work = |worker: &mut Worker<'_>, at: usize| worker.group(&groups[at]);
+        let pieces = pieces(finder, groups);
+        let work = |worker: &mut Worker<'_>, at: usize| worker.piece(&pieces[at]);
+        let turns = Turns::new(pieces.len(), |at| pieces[at].places);
         let close = |worker: &mut Worker<'_>| {
             worker.sources.close();
             worker.opener.close();
         };
-        let workers = for_each(finder.threads, finder.roots, groups.len(), || finder.stopped(), state, work, close);
+        let workers = for_each(finder.threads, finder.roots, &turns, || finder.stopped(), state, work, close);
         let mut known = Vec::new();
         for worker in workers {
             for (index, fate) in worker.fates {
@@ -166,15 +170,16 @@ impl<'a> Worker<'a> {
         self.finder.known[index as usize]
     }
 
-    fn group(&mut self, group: &[u32]) {
-        let finder = self.finder;
+    fn piece(&mut self, piece: &Piece) {
+        let (finder, group) = (self.finder, piece.members.as_slice());
         let item = |index: u32| &finder.catalog.items[index as usize];
-        self.finder.options.progress.add(group.len() as u64, 0);
+        let new = if piece.is_first { group } else { &group[1..] };
+        self.finder.options.progress.add(new.len() as u64, 0);
         let first = self.known(group[0]);
         let settled = |known: Known| known.is_known() && known.place != 0 && known.place == first.place;
         if group.iter().all(|&index| settled(self.known(index))) {
             if first.place != INLINE {
-                self.groups += 1;
+                self.groups += u64::from(piece.is_first);
                 self.fates.extend(group[1..].iter().map(|&index| (index, Fate::Already)));
             }
             return;
@@ -195,14 +200,26 @@ impl<'a> Worker<'a> {
             }
         }
         let mut order = order.into_iter();
-        let Some((source, file, extents)) = order.by_ref().find_map(|index| self.open_source(index)) else { return };
+        let mut opened = None;
+        for index in order.by_ref() {
+            match self.open_source(index) {
+                Ok(source) => {
+                    opened = Some(source);
+                    break;
+                }
+                // Of a group in several pieces it is told once.
+                Err(why) if piece.is_first || index != group[0] => self.left.push((index, why)),
+                Err(_) => {}
+            }
+        }
+        let Some((source, file, extents)) = opened else { return };
         if place(&extents) == INLINE {
             for index in std::iter::once(source).chain(order) {
                 self.note(index, source, INLINE);
             }
             return;
         }
-        self.groups += 1;
+        self.groups += u64::from(piece.is_first);
         let source_place = place(&extents);
         self.note(source, source, source_place);
         for index in order {
@@ -221,14 +238,13 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn open_source(&mut self, index: u32) -> Option<(u32, OwnedFd, Vec<Extent>)> {
+    fn open_source(&mut self, index: u32) -> Result<(u32, OwnedFd, Vec<Extent>), &'static str> {
         let opened = self.sources.open(&self.finder.catalog.items[index as usize]);
         match opened.and_then(|file| file.map(|file| Ok((extents_of(file.as_fd())?, file))).transpose()) {
-            Ok(Some((extents, file))) => return Some((index, file, extents)),
-            Ok(None) => self.left.push((index, "it changed meanwhile")),
-            Err(errno) => self.left.push((index, reason(errno))),
+            Ok(Some((extents, file))) => Ok((index, file, extents)),
+            Ok(None) => Err("it changed meanwhile"),
+            Err(errno) => Err(reason(errno)),
         }
-        None
     }
 
     fn member(&mut self, source: u32, file: &OwnedFd, extents: &[Extent], index: u32) {

@@ -9,6 +9,7 @@ use super::dedupe::Apply;
 use super::find::Finder;
 use super::parallel::for_each;
 use super::share::{common_bytes, extents_of, refusal};
+use super::turns::Turns;
 use crate::sys::{self, Extent};
 
 /// Smaller blocks find more, and cost more extents.
@@ -146,7 +147,8 @@ fn matches(finder: &Finder<'_>, sharing: &mut Sharing) -> Vec<Match> {
     let mut blocks: Vec<Block> = Vec::new();
     let close = |worker: &mut (Opener<'_>, Vec<u8>, Vec<Block>, u64)| worker.0.close();
     let stopped = || finder.stopped();
-    for (_, _, found, bytes) in for_each(finder.threads, finder.roots, wanted.len(), stopped, state, work, close) {
+    let turns = Turns::in_order(wanted.len());
+    for (_, _, found, bytes) in for_each(finder.threads, finder.roots, &turns, stopped, state, work, close) {
         blocks.extend(found);
         sharing.hashed.1 += bytes;
     }

@@ -11,6 +11,7 @@ use super::content::{Content, Reader};
 use super::dedupe::{Apply, DedupeOptions, Granularity};
 use super::parallel::for_each;
 use super::share::{INLINE, extents_of, place};
+use super::turns::Turns;
 use super::volumes::Volume;
 use super::walk::reason;
 use crate::source::Source;
@@ -261,7 +262,8 @@ impl<'a> Finder<'a> {
         };
         let mut found = Vec::new();
         let close = |worker: &mut Worker<'_>| worker.opener.close();
-        for worker in for_each(self.threads, self.roots, wanted.len(), || self.stopped(), state, work, close) {
+        let turns = Turns::in_order(wanted.len());
+        for worker in for_each(self.threads, self.roots, &turns, || self.stopped(), state, work, close) {
             found.extend(worker.found);
             sharing.leave(worker.left);
             sharing.hashed.0 += worker.hashed.0;

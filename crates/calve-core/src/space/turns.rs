@@ -1,0 +1,126 @@
+//! Who works where: pieces of work in order, those that would wait for each other's locks in turn.
+//!
+//! XFS changes the maps of an allocation group under a lock that is held until the transaction ends. Sharing changes those of the
+//! groups that both files are in, so that two threads in one group take turns at every file, and are slower than one. Here a thread
+//! gets pieces only while nobody works in any of their places.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A set of places, as bits; none for work that is in nobody's way.
+pub(super) type Places = u64;
+
+/// Neighbours are in one directory, which is then opened once.
+pub(super) const TOGETHER: usize = 32;
+
+pub(super) struct Turns {
+    queue: Mutex<Queue>,
+    left: Condvar,
+    pieces: usize,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<(Places, VecDeque<u32>)>,
+    busy: Places,
+}
+
+/// Some pieces, and the places that they keep busy until this is dropped.
+pub(super) struct Turn<'a> {
+    turns: &'a Turns,
+    places: Places,
+    pub(super) pieces: Vec<u32>,
+}
+
+impl Turns {
+    /// The numbers below `count`, each in the places that `places` says.
+    pub(super) fn new(count: usize, places: impl Fn(usize) -> Places) -> Self {
+        let mut waiting: Vec<(Places, VecDeque<u32>)> = Vec::new();
+        for piece in 0..count {
+            let wanted = places(piece);
+            match waiting.iter_mut().find(|(places, _)| *places == wanted) {
+                Some((_, pieces)) => pieces.push_back(piece as u32),
+                None => waiting.push((wanted, VecDeque::from([piece as u32]))),
+            }
+        }
+        Self { queue: Mutex::new(Queue { waiting, busy: 0 }), left: Condvar::new(), pieces: count }
+    }
+
+    /// For work that is in nobody's way.
+    pub(super) fn in_order(count: usize) -> Self {
+        Self::new(count, |_| 0)
+    }
+
+    /// How many threads can be of use.
+    pub(super) fn most_threads(&self) -> usize {
+        self.pieces.div_ceil(TOGETHER)
+    }
+
+    /// Waits until there is something that is in nobody's way. `None` when nothing is left.
+    pub(super) fn next(&self) -> Option<Turn<'_>> {
+        let mut queue = self.lock();
+        loop {
+            let Queue { waiting, busy } = &mut *queue;
+            waiting.retain(|(_, pieces)| !pieces.is_empty());
+            if waiting.is_empty() {
+                return None;
+            }
+            // The longest queue first, so that the last ones are not all in one place.
+            let free = waiting.iter_mut().filter(|(places, _)| places & *busy == 0);
+            if let Some((places, pieces)) = free.max_by_key(|(_, pieces)| pieces.len()) {
+                *busy |= *places;
+                let pieces = pieces.drain(..TOGETHER.min(pieces.len())).collect();
+                return Some(Turn { turns: self, places: *places, pieces });
+            }
+            queue = self.left.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.turns.lock().busy &= !self.places;
+        self.turns.left.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_works_where_another_does() {
+        // Two places of a hundred pieces each, and one that needs both.
+        let turns = Turns::new(201, |piece| [1, 2, 3][piece / 100]);
+        let (one, two) = (turns.next().unwrap(), turns.next().unwrap());
+        assert_eq!((one.places | two.places, one.places & two.places), (3, 0));
+        drop((one, two));
+        let mut done = Vec::new();
+        std::thread::scope(|scope| {
+            let worker = || {
+                let mut done = Vec::new();
+                while let Some(turn) = turns.next() {
+                    assert_eq!(turns.lock().busy & turn.places, turn.places);
+                    done.extend_from_slice(&turn.pieces);
+                }
+                done
+            };
+            let workers = [(); 3].map(|()| scope.spawn(worker));
+            workers.into_iter().for_each(|worker| done.extend(worker.join().unwrap()));
+        });
+        done.sort_unstable();
+        done.dedup();
+        assert_eq!(done.len(), 201 - 2 * TOGETHER);
+    }
+
+    #[test]
+    fn what_is_in_nobodys_way_comes_in_order() {
+        let turns = Turns::in_order(70);
+        let all: Vec<u32> = std::iter::from_fn(|| turns.next()).flat_map(|turn| turn.pieces.clone()).collect();
+        assert_eq!((all, turns.most_threads()), ((0..70).collect(), 3));
+    }
+}
