@@ -101,7 +101,7 @@ impl Volume {
 
     /// A volume with options.
     pub fn builder(file_system: FileSystem) -> VolumeBuilder {
-        VolumeBuilder { file_system, bytes: 1024 * MIB, mkfs: Vec::new(), mount: Vec::new() }
+        VolumeBuilder { file_system, bytes: 1024 * MIB, reflinks: true, mkfs: Vec::new(), mount: Vec::new() }
     }
 
     /// Its root directory, where everybody may write.
@@ -142,6 +142,7 @@ impl Volume {
 pub struct VolumeBuilder {
     file_system: FileSystem,
     bytes: u64,
+    reflinks: bool,
     mkfs: Vec<String>,
     mount: Vec<String>,
 }
@@ -157,6 +158,12 @@ impl VolumeBuilder {
     /// `mount_option("nr_inodes=256")`.
     pub fn mkfs_args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.mkfs.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// An XFS that was made without the means to share blocks.
+    pub fn without_reflinks(mut self) -> Self {
+        self.reflinks = false;
         self
     }
 
@@ -182,6 +189,9 @@ impl VolumeBuilder {
             let image = scratch.image();
             let file = must(fs::File::create(&image), "create", &image);
             must(file.set_len(self.bytes), "set the size of", &image);
+            let args = args
+                .iter()
+                .map(|arg| if self.reflinks { arg } else { arg.strip_suffix("=1").map_or(*arg, |_| "reflink=0") });
             run(Command::new(program(mkfs)).args(args).args(&self.mkfs).arg(&image));
         }
         self.mount_at(&scratch);

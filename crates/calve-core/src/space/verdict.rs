@@ -11,7 +11,7 @@ use super::usage::Usage;
 use super::volumes::{Volume, Volumes};
 use crate::error::Error;
 use crate::report::Warning;
-use crate::sys::{self, DiskExtents, SpaceRules};
+use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 
 /// The usage of each path, and of all together.
 pub(super) fn verdict(
@@ -169,9 +169,12 @@ fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
         match volume.rules {
             SpaceRules::Xfs => {
                 // Inodes are allocated, and freed, in chunks of 64.
-                let chunk = 64 * sys::xfs_inode_bytes(volume.directory()).unwrap_or(512);
                 let (whole, parts) = inodes.groups(volume.device);
-                all.add(Range { min: whole * chunk, max: (whole + parts) * chunk });
+                let mut inodes = xfs_inodes(whole, parts, sys::xfs_inodes(volume.directory()));
+                if sys::mount_options(volume.directory()).split(',').any(|option| option == "ikeep") {
+                    inodes.min = 0;
+                }
+                all.add(inodes);
             }
             SpaceRules::Btrfs if volume.file_system == volume.device => {
                 // Of the trees' leaves nothing is known but that each is a third full at least, or would have been merged with
@@ -185,6 +188,22 @@ fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
     }
     (usage.frees_min, usage.frees_max) = (all.min, all.max);
     usage
+}
+
+/// What inodes take up that fill `whole` chunks of 64 and are in `parts` more, with the index that names the chunks.
+fn xfs_inodes(whole: u64, parts: u64, space: Option<InodeSpace>) -> Range {
+    // The most that an XFS can have, when it does not tell.
+    let largest = InodeSpace { inode_bytes: 2048, block_bytes: 65536, groups: 1, allocated: u64::MAX, aligned: false };
+    let space = space.unwrap_or(largest);
+    let chunk = 64 * space.inode_bytes;
+    let chunks = whole + parts;
+    // The index is a tree with records of 16 bytes behind a header of 56, its blocks half full at least, but for the roots. A block
+    // goes when a record goes from it, so there are no more than chunks. With it may go those above.
+    let least_records = (space.block_bytes.saturating_sub(56) / 32).max(1);
+    let leaves = chunks.min(space.allocated / 64 / least_records + 2 * space.groups);
+    let above = leaves.min(leaves / least_records + 2 * space.groups);
+    let min = if space.aligned { whole * chunk } else { 0 };
+    Range { min, max: chunks * chunk + (leaves + above) * space.block_bytes }
 }
 
 fn warnings(volumes: &[Arc<Volume>]) -> Vec<Warning> {

@@ -41,6 +41,20 @@ pub(crate) struct ExtentUser {
     pub(crate) inode: u64,
 }
 
+/// How a file system keeps its inodes: in chunks of 64, which an index of each allocation group names.
+#[derive(Debug, Clone, Copy)]
+#[allow(dead_code, reason = "not every system has it")]
+pub(crate) struct InodeSpace {
+    pub(crate) inode_bytes: u64,
+    pub(crate) block_bytes: u64,
+    /// Allocation groups.
+    pub(crate) groups: u64,
+    /// Inodes that there is room for, used or not.
+    pub(crate) allocated: u64,
+    /// The first number of each chunk is a multiple of 64.
+    pub(crate) aligned: bool,
+}
+
 /// How a file system accounts for space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "not every system has all of them")]

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use super::{DiskExtent, Extent, Result, SpaceRules};
+use super::{DiskExtent, Extent, InodeSpace, Result, SpaceRules};
 
 pub(crate) fn extents(_file: BorrowedFd<'_>, _from: u64, _each: impl FnMut(&Extent) -> bool) -> Result<()> {
     Err(Errno::OPNOTSUPP)
@@ -53,7 +53,7 @@ pub(crate) fn btrfs_metadata_copies(_directory: BorrowedFd<'_>) -> Result<u64> {
     Err(Errno::OPNOTSUPP)
 }
 
-pub(crate) fn xfs_inode_bytes(_directory: BorrowedFd<'_>) -> Option<u64> {
+pub(crate) fn xfs_inodes(_directory: BorrowedFd<'_>) -> Option<InodeSpace> {
     None
 }
 

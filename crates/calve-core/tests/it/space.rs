@@ -1,6 +1,7 @@
 //! What trees take up, and sharing after the fact.
 
 mod changing;
+mod refused;
 mod sharing;
 mod usage;
 

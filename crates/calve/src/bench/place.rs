@@ -86,6 +86,11 @@ impl Place {
         self.runs.pop().map_or(Ok(()), |path| delete(&path, cancel))
     }
 
+    /// Deletes what the latest run made under `name`, if anything.
+    pub(crate) fn delete_of_last_run(&self, name: &str, cancel: &Cancel) -> Result<(), Failure> {
+        self.runs.last().map_or(Ok(()), |run| delete(&run.join(name), cancel))
+    }
+
     /// Where programs write what they have to say. It is empty now.
     pub(crate) fn stderr(&self) -> Result<Stdio, Failure> {
         Ok(Stdio::from(File::from(fs_err::File::create(self.path.join(STDERR))?)))

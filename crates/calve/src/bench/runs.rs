@@ -145,6 +145,9 @@ impl Bench<'_, '_> {
         let flushing = Instant::now();
         self.place.flush()?;
         let flush_seconds = flushing.elapsed().as_secs_f64();
+        for name in self.rows[index].workload.kept {
+            self.place.delete_of_last_run(name, self.plan.cancel)?;
+        }
         if self.rows[index].workload.prepare.is_some() {
             // What became free of what was there before counts too.
             self.place.settle()?;

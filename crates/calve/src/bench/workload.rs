@@ -19,6 +19,8 @@ pub(crate) struct Workload {
     /// Makes what the command works on, at the new path of a run, before its time begins. `None` when it makes that path itself.
     /// What it gives back says why the command cannot be run after all.
     pub(crate) prepare: Option<Prepare>,
+    /// What a run leaves below its path for later runs, and that does not count as disk space.
+    pub(crate) kept: &'static [&'static str],
     /// Whether what a run made stays until room is needed, or would change the runs after it.
     pub(crate) leftovers: Leftovers,
 }

@@ -23,19 +23,19 @@ fn bench_of(tree: impl AsRef<Path>, into: impl AsRef<Path>) -> Calve {
 
 /// Programs of other people, as the tests want them: the only ones that `calve bench` finds, beside those of the system's
 /// administrators.
-struct Programs {
+pub(crate) struct Programs {
     folder: tempfile::TempDir,
 }
 
 impl Programs {
-    fn none() -> Self {
+    pub(crate) fn none() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         Self { folder }
     }
 
     /// The program of that name that the machine really has.
-    fn real(self, name: &str) -> Self {
+    pub(crate) fn real(self, name: &str) -> Self {
         let path = std::env::var_os("PATH").unwrap();
         let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|path| path.is_file());
         fs_err::os::unix::fs::symlink(found.unwrap(), self.folder.path().join(name)).unwrap();
@@ -43,7 +43,7 @@ impl Programs {
     }
 
     /// A shell script. `$1` is the source and `$2` the destination, when it is called `cpz`. It tells its version as others do.
-    fn script(self, name: &str, body: &str) -> Self {
+    pub(crate) fn script(self, name: &str, body: &str) -> Self {
         let version = format!("[ \"$1\" = --version ] && {{ echo {name} 7.8; exit; }}");
         self.plain(name, &format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{version}\n{body}\n"))
     }
@@ -56,19 +56,19 @@ impl Programs {
         self
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().to_path_buf()
     }
 }
 
 /// The entry of a list with that `command`.
 #[track_caller]
-fn of_command<'a>(list: &'a Value, command: &str) -> &'a Value {
+pub(crate) fn of_command<'a>(list: &'a Value, command: &str) -> &'a Value {
     let found = list.as_array().unwrap().iter().find(|one| one["command"] == command);
     found.unwrap_or_else(|| panic!("no `{command}` in {list:#}"))
 }
 
-fn commands(list: &Value) -> Vec<&str> {
+pub(crate) fn commands(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|one| one["command"].as_str().unwrap()).collect()
 }
 

@@ -3,12 +3,15 @@
 use std::process::Command;
 use std::time::Duration;
 
-use calve_testkit::{FileSystem, SplitMix64, Tree, Unprivileged, Volume, fingerprint, node_modules_like};
+use calve_testkit::{
+    Fault, FileSystem, Injection, SplitMix64, Tree, Unprivileged, Volume, fingerprint, node_modules_like, require_root,
+    run_injected,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::process::send;
-use crate::program::{PROGRAM, calve};
+use crate::program::{PROGRAM, Reachable, calve};
 
 fn document(args: &[&str], volume: &Volume) -> Value {
     let home = volume.path().join("home");
@@ -105,5 +108,116 @@ fn killed_at_200_random_moments_nothing_but_sharing_has_changed() {
         for (root, before) in roots.iter().zip(&before) {
             before.assert_unchanged(root);
         }
+    }
+}
+
+#[test]
+fn files_of_others_and_what_is_closed_is_left_alone_and_said_to_be() {
+    if !require_root("another user") {
+        return;
+    }
+    let reachable = Reachable::new();
+    for file_system in FileSystem::REFLINKING {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let [own, foreign] = [1, 2].map(|seed| SplitMix64::new(seed).bytes(100_000));
+        let tree = Tree::new(volume.path().join("t")).file("mine/1", &own).file("mine/2", &own);
+        let tree = tree.file("others/1", &foreign).file("others/2", &foreign).file("secret", &own);
+        tree.dir("closed").file("closed/x", &own).mode("closed", 0o700).mode("secret", 0o600);
+        let owner = format!("{}:{}", Unprivileged::UID, Unprivileged::GID);
+        assert!(
+            Command::new("chown").args(["-R", &owner]).arg(volume.path().join("t/mine")).status().unwrap().success()
+        );
+        let before = fingerprint(volume.path());
+        let command = calve(["dedupe", "--json", "--no-cache", "t"]).within(volume.path());
+        let report = command.by_somebody_else(&reachable).succeeds().json();
+        before.assert_unchanged(volume.path());
+        assert_eq!(report["shared"]["files"], 1, "{report:#}");
+        let reasons = report["left_alone"].to_string();
+        for words in ["another owner's, and not writable", "permission denied"] {
+            assert!(reasons.contains(words), "{words}: {report:#}");
+        }
+        assert_eq!(report["unreadable"], 1, "{report:#}");
+        assert!(report["skipped"].to_string().contains("closed"), "{report:#}");
+    }
+}
+
+/// Whatever call is refused in the middle: every file holds what it held, and what was not done is told.
+#[test]
+fn permission_denied_in_the_middle_changes_nothing_but_what_is_said() {
+    for file_system in FileSystem::REFLINKING {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let roots = ["a", "b"].map(|name| volume.path().join(name));
+        for root in &roots {
+            // Of the same size, so that they are hashed.
+            let tree = Tree::new(root).file("one", SplitMix64::new(1).bytes(30_000));
+            tree.file("two", SplitMix64::new(2).bytes(30_000)).file("d/three", SplitMix64::new(3).bytes(30_000));
+        }
+        let before = roots.each_ref().map(fingerprint);
+        let mut told = 0;
+        for (calls, error) in [("ioctl", "EPERM"), ("ioctl", "EACCES"), ("pread64", "EACCES"), ("openat", "EACCES")] {
+            for nth in 1..=12 {
+                let mut command = Command::new(PROGRAM);
+                command.args(["dedupe", "--json", "--no-cache", "--threads", "1"]).args(&roots);
+                let injection = Injection { syscalls: calls, fault: Fault::Error(error), nth };
+                let Some(outcome) = run_injected(&command, injection) else { return };
+                roots.iter().zip(&before).for_each(|(root, before)| before.assert_unchanged(root));
+                let what = format!("{calls} {nth}: {}{}", outcome.stdout, outcome.stderr);
+                match outcome.status.code() {
+                    // The loader's own calls.
+                    Some(127) => assert!(outcome.stderr.contains("shared libraries"), "{what}"),
+                    Some(1) => assert!(outcome.stderr.contains("error: "), "{what}"),
+                    Some(0) => told += u32::from(outcome.stdout.contains("\"reason\"")),
+                    _ => panic!("{what}"),
+                }
+            }
+        }
+        assert!(told > 5, "{told}");
+        assert_eq!(document(&["dedupe", "--json", "a", "b"], &volume)["left_alone"].as_array().map(Vec::len), Some(0));
+    }
+}
+
+/// The most memory that a run has had, in bytes: looked at again and again until it has ended.
+fn peak_memory_bytes(args: &[&str], volume: &Volume) -> u64 {
+    let command = calve(args).within(volume.path()).env("CALVE_HOME", volume.path().join("home"));
+    let mut running = command.start();
+    let mut peak = 0;
+    while !running.has_ended() {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        peak = peak.max(kibibytes.unwrap_or(0) * 1024);
+    }
+    running.wait().ended(0);
+    peak
+}
+
+/// Ten million files would take too long to make. What each of many takes tells what ten million take.
+#[test]
+fn memory_hardly_grows_with_the_number_of_files() {
+    const FEW: usize = 2_000;
+    const MANY: usize = 22_000;
+    for file_system in FileSystem::REFLINKING {
+        let Some(volume) = Volume::new(file_system) else { continue };
+        let make = |name: &str, files: usize| {
+            for number in 0..files {
+                let folder = volume.path().join(name).join((number / 500).to_string());
+                if number % 500 == 0 {
+                    std::fs::create_dir_all(&folder).unwrap();
+                }
+                // Not kept inline; each of another size, and of no other's.
+                std::fs::write(folder.join(number.to_string()), vec![1; 2100 + number % 1900]).unwrap();
+            }
+        };
+        make("few", FEW);
+        make("many", MANY);
+        let grows = |command: &[&str]| {
+            let of = |tree: &str| peak_memory_bytes(&[command, &[tree]].concat(), &volume) as f64;
+            (of("many") - of("few")) / (MANY - FEW) as f64
+        };
+        // Of an inode a bit, and of an extent up to 48 bytes, which for a million extents and more go to a file.
+        let of_du = grows(&["du", "--json"]);
+        assert!(of_du < 100.0, "{}: {of_du} bytes a file", file_system.name());
+        let of_dedupe = grows(&["dedupe", "-q", "-n", "--no-cache"]);
+        assert!(of_dedupe < 400.0, "{}: {of_dedupe} bytes a file", file_system.name());
     }
 }

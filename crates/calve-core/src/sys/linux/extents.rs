@@ -6,7 +6,8 @@ use rustix::fs::IFlags;
 use rustix::io::Errno;
 use rustix::ioctl::{Direction, Opcode, Updater, ioctl, opcode};
 
-use super::{BTRFS_MAGIC, Result, XFS_MAGIC, magic, xfs_can_reflink};
+use super::xfs::{XFS_MAGIC, xfs_can_reflink};
+use super::{BTRFS_MAGIC, Result, magic};
 use crate::sys::{Extent, SpaceRules};
 
 /// Extents per call. Most files have one.

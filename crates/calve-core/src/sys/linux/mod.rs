@@ -9,13 +9,14 @@ mod mounts;
 mod overlay;
 mod volume;
 mod xattr;
+mod xfs;
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
 use rustix::io::Errno;
-use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
+use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 
 pub(crate) use btrfs::{
     btrfs_identity, create_subvolume, delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot,
@@ -28,6 +29,8 @@ pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_p
 pub(crate) use overlay::{detach_mount, detached_overlay, mount_overlay};
 pub(crate) use volume::{finish_write_back, start_write_back, volume_identity};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
+use xfs::XFS_MAGIC;
+pub(crate) use xfs::{allocation_group_shift, xfs_inodes};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;
 
@@ -255,57 +258,6 @@ pub(crate) fn copy_is_cheaper_up_to(magic: u64) -> u64 {
 }
 
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
-/// `struct xfs_fsop_geom_v1`, as far as its fields are of interest (xfs_fs.h; ioctl_xfs_fsgeometry(2)).
-#[repr(C)]
-struct XfsGeometry {
-    block_bytes: u32,
-    _extent: u32,
-    group_blocks: u32,
-    _counts: [u32; 3],
-    inode_bytes: u32,
-    _percentage: u32,
-    _sizes: [u64; 6],
-    _stripes: [u32; 3],
-    flags: u32,
-    _rest: [u64; 2],
-}
-
-/// How many low bits of an inode number tell where in its allocation group the inode is. `None` where there are no such groups.
-pub(crate) fn allocation_group_shift(directory: BorrowedFd<'_>) -> Option<u32> {
-    let geometry = xfs_geometry(directory)?;
-    let inodes_per_block = geometry.block_bytes.checked_div(geometry.inode_bytes)?;
-    Some(bits(geometry.group_blocks) + bits(inodes_per_block))
-}
-
-fn xfs_geometry(directory: BorrowedFd<'_>) -> Option<XfsGeometry> {
-    const FSGEOMETRY_V1: Opcode = opcode::read::<XfsGeometry>(b'X', 100);
-    const _: () = assert!(size_of::<XfsGeometry>() == 112);
-    if magic(directory) != Ok(XFS_MAGIC) {
-        return None;
-    }
-    // SAFETY: the opcode takes a pointer to `struct xfs_fsop_geom_v1`, which has the size of `XfsGeometry` (checked above) and no
-    // field for which some bits would not do; the kernel fills it.
-    unsafe { ioctl(directory, Getter::<FSGEOMETRY_V1, XfsGeometry>::new()) }.ok()
-}
-
-/// How large an inode is on an XFS.
-pub(crate) fn xfs_inode_bytes(directory: BorrowedFd<'_>) -> Option<u64> {
-    xfs_geometry(directory).map(|geometry| u64::from(geometry.inode_bytes))
-}
-
-/// Whether an XFS was made with blocks that can be shared.
-fn xfs_can_reflink(directory: BorrowedFd<'_>) -> bool {
-    const REFLINK: u32 = 1 << 20;
-    xfs_geometry(directory).is_some_and(|geometry| geometry.flags & REFLINK != 0)
-}
-
-/// The bits that it takes to count to `count`: its logarithm, rounded up.
-fn bits(count: u32) -> u32 {
-    u32::BITS - count.saturating_sub(1).leading_zeros()
-}
-
-const XFS_MAGIC: u64 = 0x5846_5342;
-
 /// File systems whose server copies for us when asked with copy_file_range(2): the bytes do not travel.
 pub(crate) fn copies_on_the_server(magic: u64) -> bool {
     const NFS: u64 = 0x6969;

@@ -1,7 +1,10 @@
 //! Other programs write, truncate, rename and replace files all the while: no reader ever sees a wrong byte.
 
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use calve_core::Granularity;
 use calve_testkit::{SplitMix64, Tree};
@@ -9,84 +12,121 @@ use fs_err as fs;
 
 use super::{plain, volumes};
 
+const FILES: usize = 120;
+const BYTES: usize = 300_000;
+
+/// The files as they have to be. Who holds the lock of one may change it, or look at it.
+struct Model {
+    wanted: Vec<Mutex<Vec<u8>>>,
+    common: Vec<u8>,
+    done: AtomicBool,
+    changes: AtomicU64,
+    looks: AtomicU64,
+}
+
+impl Model {
+    fn new() -> Self {
+        let common = SplitMix64::new(1).bytes(BYTES);
+        let wanted = (0..FILES).map(|_| Mutex::new(common.clone())).collect();
+        let (changes, looks) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { wanted, common, done: AtomicBool::new(false), changes, looks }
+    }
+
+    fn write(&self, root: &Path, seed: u64) {
+        let mut random = SplitMix64::new(seed);
+        while !self.done.load(Ordering::Relaxed) {
+            let number = random.below(FILES as u64) as usize;
+            let path = root.join(number.to_string());
+            let mut wanted = self.wanted[number].lock().unwrap();
+            let open = || fs::OpenOptions::new().write(true).open(&path).unwrap();
+            match random.below(5) {
+                0 => {
+                    let at = random.below(wanted.len() as u64 - 10) as usize;
+                    let bytes = random.bytes(10);
+                    wanted[at..at + 10].copy_from_slice(&bytes);
+                    open().file().write_all_at(&bytes, at as u64).unwrap();
+                }
+                1 => {
+                    // Back to what the others hold, so that there is always something to share.
+                    wanted.clone_from(&self.common);
+                    open().file().write_all_at(&self.common, 0).unwrap();
+                    open().set_len(BYTES as u64).unwrap();
+                }
+                2 => {
+                    wanted.truncate(BYTES - 100_000);
+                    open().set_len(wanted.len() as u64).unwrap();
+                }
+                3 => {
+                    let away = root.join(format!("away-{number}"));
+                    fs::rename(&path, &away).unwrap();
+                    fs::rename(&away, &path).unwrap();
+                }
+                _ => {
+                    let new = root.join(format!("new-{number}"));
+                    fs::write(&new, &*wanted).unwrap();
+                    fs::rename(&new, &path).unwrap();
+                }
+            }
+            self.look(root, number, &wanted);
+            drop(wanted);
+            self.changes.fetch_add(1, Ordering::Relaxed);
+            // So that some files stay as they are long enough to be shared.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn read(&self, root: &Path) {
+        let mut random = SplitMix64::new(99);
+        while !self.done.load(Ordering::Relaxed) {
+            let number = random.below(FILES as u64) as usize;
+            self.look(root, number, &self.wanted[number].lock().unwrap());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn look(&self, root: &Path, number: usize, wanted: &[u8]) {
+        let found = fs::read(root.join(number.to_string())).unwrap();
+        let changes = self.changes.load(Ordering::Relaxed);
+        assert!(blake3::hash(&found) == blake3::hash(wanted), "{number}: a wrong byte after {changes} changes");
+        self.looks.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn writers_and_readers_never_notice() {
-    const FILES: usize = 120;
-    const BYTES: usize = 300_000;
     for volume in volumes() {
         let root = volume.path().join("tree");
-        let content = SplitMix64::new(1).bytes(BYTES);
-        let mut tree = Tree::new(&root);
+        let model = Model::new();
         for number in 0..FILES {
-            tree = tree.file(number.to_string(), &content);
+            Tree::new(&root).file(number.to_string(), &model.common);
         }
-        drop(tree);
-        let done = AtomicBool::new(false);
-        // Each file as it has to be, in the hands of the one thread that changes it.
+        let mut options = plain();
+        let (mut shared, mut runs) = (0, 0);
         std::thread::scope(|scope| {
-            let writer = |first: usize| {
-                let (root, content, done) = (&root, &content, &done);
-                move || {
-                    let mut random = SplitMix64::new(first as u64 + 10);
-                    let mut model = vec![content.clone(); FILES];
-                    let mut rounds = 0;
-                    while !done.load(Ordering::Relaxed) {
-                        let number = first + 2 * random.below(FILES as u64 / 2) as usize;
-                        let path = root.join(number.to_string());
-                        let wanted = &mut model[number];
-                        match random.below(4) {
-                            0 => {
-                                let at = random.below(wanted.len() as u64 - 10) as usize;
-                                let bytes = random.bytes(10);
-                                wanted[at..at + 10].copy_from_slice(&bytes);
-                                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-                                file.write_all_at(&bytes, at as u64).unwrap();
-                            }
-                            1 => {
-                                // Back to what the others hold, so that there is always something to share.
-                                wanted.clone_from(content);
-                                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-                                file.write_all_at(content, 0).unwrap();
-                                file.set_len(BYTES as u64).unwrap();
-                            }
-                            2 => {
-                                wanted.truncate(BYTES - 100_000);
-                                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-                                file.set_len(wanted.len() as u64).unwrap();
-                            }
-                            _ => {
-                                let new = root.join(format!("new-{number}"));
-                                fs::write(&new, &*wanted).unwrap();
-                                fs::rename(&new, &path).unwrap();
-                            }
-                        }
-                        let found = fs::read(&path).unwrap();
-                        assert!(found == *wanted, "{number}: a wrong byte after {rounds} rounds");
-                        rounds += 1;
-                        // So that some files stay as they are long enough to be shared.
-                        std::thread::sleep(std::time::Duration::from_millis(1));
-                    }
-                    for number in (first..FILES).step_by(2) {
-                        assert!(
-                            fs::read(root.join(number.to_string())).unwrap() == model[number],
-                            "{number}: at the end"
-                        );
-                    }
-                    rounds
-                }
-            };
-            let writers = [scope.spawn(writer(0)), scope.spawn(writer(1))];
-            let mut options = plain();
-            let (mut shared, mut runs) = (0, 0);
-            let until = std::time::Instant::now() + std::time::Duration::from_secs(4);
-            while std::time::Instant::now() < until {
+            for seed in [10, 11] {
+                let (root, model) = (&root, &model);
+                scope.spawn(move || model.write(root, seed));
+            }
+            scope.spawn(|| model.read(&root));
+            let begin = Instant::now();
+            // On a busy machine a run takes long.
+            let enough = |runs| runs > 3 && begin.elapsed() > Duration::from_secs(4);
+            while !enough(runs) && begin.elapsed() < Duration::from_secs(60) {
                 options.granularity = if runs % 3 == 2 { Granularity::Blocks } else { Granularity::Files };
                 shared += calve_core::dedupe(&[&root], &options).unwrap().shared_files;
                 runs += 1;
             }
-            done.store(true, Ordering::Relaxed);
-            let rounds: u64 = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
-            assert!(shared > 0 && rounds > 20 && runs > 2, "{shared} shared in {runs} runs, {rounds} changes");
+            model.done.store(true, Ordering::Relaxed);
         });
+        // As they are in memory, and as they are on the disk.
+        for _ in 0..2 {
+            for number in 0..FILES {
+                model.look(&root, number, &model.wanted[number].lock().unwrap());
+            }
+            super::settle(&volume);
+            crate::cloning::run("sh", |command| command.args(["-c", "echo 1 > /proc/sys/vm/drop_caches || true"]));
+        }
+        let (changes, looks) = (model.changes.into_inner(), model.looks.into_inner());
+        assert!(shared > 0 && changes > 20 && looks > 40 && runs > 3, "{shared} {changes} {looks} {runs}");
     }
 }

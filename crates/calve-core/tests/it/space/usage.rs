@@ -50,6 +50,28 @@ fn what_deleting_frees_is_what_it_was_said_to_free() {
 }
 
 #[test]
+fn thousands_of_inodes_are_within_the_bounds_to_the_byte() {
+    for options in ["noikeep", "ikeep"] {
+        let Some(volume) = Volume::builder(FileSystem::Xfs).mount_option(options).mount() else { return };
+        let root = volume.path().join("tree");
+        // Their index has several blocks.
+        for folder in 0..80 {
+            fs::create_dir_all(root.join(folder.to_string())).unwrap();
+            for file in 0..500 {
+                fs::write(root.join(format!("{folder}/{file}")), "").unwrap();
+            }
+        }
+        settle(&volume);
+        let found = usage(&[&root]).total;
+        let before = used(&volume);
+        delete(&root);
+        let freed = before - used(&volume);
+        assert!(found.frees_min <= freed && freed <= found.frees_max, "{options}: freed {freed} {found:?}");
+        assert!(found.frees_max - found.frees_min < 64 << 20, "{found:?}");
+    }
+}
+
+#[test]
 fn without_sharing_the_figure_is_exact() {
     for file_system in [FileSystem::Ext4, FileSystem::Tmpfs] {
         let Some(volume) = Volume::new(file_system) else { continue };

@@ -166,6 +166,7 @@ fn workload(command: String, side: Side, links: bool, program: PathBuf, sources:
         group: if links { &LINKED } else { &INDEPENDENT },
         argv: Box::new(argv),
         prepare: None,
+        kept: &[],
         // A file with further names is treated differently, so these must go before the next ones are made.
         leftovers: if links { Leftovers::DeleteAtOnce } else { Leftovers::Keep },
     }

@@ -158,24 +158,23 @@ fn facts(tree: &Path, census: &Census, file_system: &str, place: &Place) -> Vec<
         Fact::new(
             "copies",
             "A, B",
-            "two copies of the tree that share nothing, made anew and written to the disk before each run; KEPT is a file of the \
-             run's own"
+            "two copies of the tree that share nothing, made anew and written to the disk before each run; what a program keeps for \
+             a second run (KEPT, caches) is the run's own and does not count as disk space"
                 .into(),
             json!({ "number": 2 }),
         ),
     ]
 }
 
-/// For each of Calve's commands that others are compared with: what it gained of the most that any gained.
+/// What each gained of the most that any gained: who is faster may have done less.
 fn gains(report: &Report) -> Vec<String> {
+    let first = || report.measured().map(|(row, _)| row).filter(|row| row.workload.group.mark.is_empty());
     let gained = |row: &Row| row.gained_bytes().unwrap_or(0);
-    let all = || report.measured().map(|(row, _)| row).filter(|row| row.workload.group.mark.is_empty());
-    let Some(best) = all().max_by_key(|row| gained(row)) else { return Vec::new() };
-    let most = gained(best);
-    let ours = all().filter(|row| row.workload.command == "calve dedupe A B" && most > 0);
-    ours.map(|row| {
-        let (part, won) = (gained(row) as f64 / most as f64, size(gained(row).unsigned_abs()));
-        format!("`{}` gained {won}, {part:.3} of the most (`{}`)", row.workload.command, best.workload.command)
-    })
-    .collect()
+    let most = first().map(gained).max().unwrap_or(0);
+    if most <= 0 {
+        return Vec::new();
+    }
+    let part = |row: &Row| format!("`{}` {:.3}", row.workload.command, gained(row) as f64 / most as f64);
+    let parts: Vec<String> = first().map(part).collect();
+    vec![format!("gained, as a part of the most ({}): {}.", size(most.unsigned_abs()), parts.join(", "))]
 }

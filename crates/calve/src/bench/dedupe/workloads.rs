@@ -75,6 +75,9 @@ pub(super) struct Ground {
     pub(super) cancel: Cancel,
 }
 
+/// What is kept for a second run, below the path of a run: Calve's home, the cache of others, and the file KEPT.
+const KEPT: [&str; 3] = ["home", "cache", "kept"];
+
 /// The two copies below the path of a run.
 pub(super) const COPIES: [&str; 2] = ["a", "b"];
 
@@ -106,6 +109,7 @@ fn workload(one: &'static Candidate, program: PathBuf, ground: &Ground) -> Workl
         group: one.group,
         argv: argv(one.command, program.clone()),
         prepare: Some(prepare(ground, again.then(|| argv(one.command, program)))),
+        kept: &KEPT,
         // Everything that was made would be read from memory that the next run needs.
         leftovers: Leftovers::DeleteAtOnce,
     }
@@ -117,13 +121,13 @@ fn argv(command: &'static str, program: PathBuf) -> Argv {
         let place = |name: &str| match name {
             "A" => Some(run.join(COPIES[0])),
             "B" => Some(run.join(COPIES[1])),
-            "KEPT" => Some(run.join("kept")),
+            "KEPT" => Some(run.join(KEPT[2])),
             _ => None,
         };
         let mut words: Vec<OsString> = vec!["/usr/bin/env".into()];
-        for (name, below) in [("CALVE_HOME", "home"), ("XDG_CACHE_HOME", "cache")] {
+        for (name, kept) in ["CALVE_HOME", "XDG_CACHE_HOME"].iter().zip(KEPT) {
             let mut word = OsString::from(format!("{name}="));
-            word.push(run.join(below));
+            word.push(run.join(kept));
             words.push(word);
         }
         if command.contains(['|', '&']) {

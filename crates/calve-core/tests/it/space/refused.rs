@@ -1,0 +1,111 @@
+//! What the kernel does not share is left alone, and it is said why.
+
+use std::path::Path;
+use std::process::Command;
+
+use calve_core::{DedupeReport, Error, reshare};
+use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, fingerprint, require_program, skip};
+use fs_err as fs;
+
+use super::{plain, settle, share, usage, volumes};
+use crate::cloning::run;
+
+#[track_caller]
+fn left_alone(report: &DedupeReport, words: &str) {
+    assert!(report.left_alone.iter().any(|left| left.reason.contains(words)), "no {words:?} in {report:?}");
+}
+
+/// Swaps to a file for as long as it lives.
+struct Swap<'a>(&'a Path);
+
+impl<'a> Swap<'a> {
+    fn on(file: &'a Path) -> Option<Self> {
+        let output = Command::new("swapon").arg(file).output().unwrap();
+        if !output.status.success() {
+            skip(&format!("swapon: {}", String::from_utf8_lossy(&output.stderr)));
+            return None;
+        }
+        Some(Self(file))
+    }
+}
+
+impl Drop for Swap<'_> {
+    fn drop(&mut self) {
+        run("swapoff", |command| command.arg(self.0));
+    }
+}
+
+#[test]
+fn swap_files_are_left_alone() {
+    if !require_program("swapon") {
+        return;
+    }
+    for volume in volumes() {
+        let root = volume.path().join("tree");
+        Tree::new(&root).file("a", "").file("b", "").mode("a", 0o600).mode("b", 0o600);
+        if volume.file_system() == FileSystem::Btrfs {
+            // A file to swap to may not be copied on write, and the two have to agree.
+            run("chattr", |command| command.arg("+C").args([root.join("a"), root.join("b")]));
+        }
+        fs::write(root.join("a"), vec![0; 1 << 20]).unwrap();
+        run("mkswap", |command| command.arg(root.join("a")));
+        fs::write(root.join("b"), fs::read(root.join("a")).unwrap()).unwrap();
+        settle(&volume);
+        let before = fingerprint(&root);
+        {
+            let file = root.join("a");
+            let Some(_swap) = Swap::on(&file) else { return };
+            left_alone(&reshare_of(&root, "b", "a"), "in use as swap");
+            left_alone(&share(&[&root]), "in use as swap");
+        }
+        before.assert_unchanged(&root);
+        assert_eq!(share(&[&root]).shared_files, 1, "nobody swaps to it any more");
+    }
+}
+
+/// Shares the file `dst` with the file `src` of one directory, as two trees with one file each.
+fn reshare_of(root: &Path, src: &str, dst: &str) -> DedupeReport {
+    let mut options = plain();
+    options.against = vec![root.join(src)];
+    calve_core::dedupe(&[root.join(dst)], &options).unwrap()
+}
+
+#[test]
+fn files_that_differ_in_copy_on_write_are_left_alone() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let content = SplitMix64::new(1).bytes(100_000);
+    let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
+    Tree::new(&a).file("x", &content);
+    Tree::new(&b).file("x", "");
+    run("chattr", |command| command.arg("+C").arg(b.join("x")));
+    fs::write(b.join("x"), &content).unwrap();
+    settle(&volume);
+    let before = fingerprint(volume.path());
+    left_alone(&share(&[&a, &b]), "copy-on-write turned off");
+    left_alone(&reshare(&a, &b, &plain()).unwrap(), "copy-on-write turned off");
+    before.assert_unchanged(volume.path());
+}
+
+#[test]
+fn an_xfs_without_reflinks_is_refused_and_its_figures_are_exact() {
+    let Some(volume) = Volume::builder(FileSystem::Xfs).without_reflinks().mount() else { return };
+    let content = SplitMix64::new(1).bytes(1 << 20);
+    Tree::new(volume.path().join("t")).file("a", &content).file("b", &content);
+    settle(&volume);
+    let error = calve_core::dedupe(&[volume.path()], &plain()).unwrap_err();
+    assert!(matches!(error, Error::NoDedupe { .. }), "{error}");
+    assert!(error.hint().unwrap().contains("reflink=1"), "{error:?}");
+    let found = usage(&[&volume.path().join("t")]).total;
+    assert_eq!((found.exclusive, found.shared_within, found.shared_outside_max), (found.allocated, 0, 0), "{found:?}");
+}
+
+#[test]
+fn a_file_system_that_became_read_only_is_left_alone() {
+    for volume in volumes() {
+        let content = SplitMix64::new(1).bytes(100_000);
+        Tree::new(volume.path().join("t")).file("a", &content).file("b", &content);
+        settle(&volume);
+        volume.remount_read_only();
+        left_alone(&share(&[&volume.path().join("t")]), "read-only");
+    }
+}
