@@ -133,13 +133,13 @@ fn too_little_room_for_two_copies_is_noticed_early() {
 
 #[test]
 fn an_interruption_removes_everything() {
-    for (signal, script) in [(Signal::INT, "sleep 1000"), (Signal::TERM, "[ -e \"$5\" ] && sleep 1000; :> \"$5\"")] {
+    // While a run is measured, and while one is prepared: what gets a file of hashes runs there first.
+    for (signal, name, when) in [(Signal::INT, "jdupes", "-rBq*"), (Signal::TERM, "duperemove", "*--hashfile=*")] {
         let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
         spot.tree("tree").file("a", vec![1; 50_000]);
         let before = fingerprint(spot.join("tree"));
-        // While a run is measured, and while one is prepared.
-        let script = format!("echo $$ > {}/pid; {script}", spot.join("").display());
-        let programs = Programs::none().script("jdupes", &script);
+        let script = format!("case \"$*\" in {when}) echo $$ > {}/pid; sleep 1000;; esac", spot.join("").display());
+        let programs = Programs::none().script(name, &script);
         let running = bench_of("tree", ".", &programs).within(&spot).start();
         eventually("the program runs", || spot.join("pid").exists());
         std::thread::sleep(std::time::Duration::from_millis(200));
