@@ -19,6 +19,8 @@ use std::path::PathBuf;
 use calve_core::{Requirement, Strategy};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+#[cfg(unix)]
+use clap_complete::engine::ArgValueCandidates;
 
 #[cfg(unix)]
 pub(crate) use self::bench_git::{BenchGitArguments, Switch};
@@ -319,7 +321,8 @@ pub(crate) struct ReshareArguments {
 /// Print the completions for a shell
 ///
 /// What is printed is a script for that shell. It completes the commands, options and values of this version, and does not
-/// run calve.
+/// run calve. With --dynamic it asks calve at every press of Tab, so that it need not be printed again after an update, and
+/// completes some values that only calve knows.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Where to put it:
@@ -331,6 +334,9 @@ pub(crate) struct CompletionsArguments {
     /// The shell
     #[arg(value_name = "SHELL")]
     pub(crate) shell: Shell,
+    /// A script that asks calve
+    #[arg(long)]
+    pub(crate) dynamic: bool,
 }
 
 #[derive(Debug, Args)]
@@ -384,7 +390,7 @@ pub(crate) struct BenchCopyArguments {
     /// Run these commands only, separated by commas, such as `calve cp,cpz,cp -a`; or the program, for all of its commands
     ///
     /// A command is named as in the table, without SRC and DST. An unknown name is answered with a list of all.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', add = ArgValueCandidates::new(crate::bench::copy::programs))]
     pub(crate) only: Vec<String>,
     /// Empty the caches before each run (root only)
     #[arg(long)]

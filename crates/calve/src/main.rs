@@ -39,8 +39,9 @@ fn main() -> ExitCode {
     if let Some(code) = bench::git::pack_objects::when_asked() {
         return code;
     }
-    #[cfg(unix)]
-    commands::shell_init::complete();
+    if let Some(answered) = commands::completions::answer() {
+        return answered;
+    }
     let arguments = Arguments::parse();
     let cancel = match interrupt::listen() {
         Ok(cancel) => cancel,

@@ -1,16 +1,53 @@
-//! `calve completions`.
+//! `calve completions`, and the answers to shells that ask while a line is being typed.
+
+use std::process::ExitCode;
 
 use clap::{Command, CommandFactory};
+use clap_complete::CompleteEnv;
+use clap_complete::env::Shells;
 
 use crate::cli::{Arguments, CompletionsArguments};
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::output;
+
+/// What a dynamic script sets when it asks.
+const VARIABLE: &str = "CALVE_COMPLETE";
 
 pub(crate) fn run(arguments: &CompletionsArguments) -> Result<(), Failure> {
     // Into memory first: clap panics when it cannot write, and a reader may go away.
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut shown(), "calve", &mut script);
+    if arguments.dynamic {
+        let shell = arguments.shell.to_string();
+        let Some(asking) = registration(&shell)? else {
+            let hint = "take the script without `--dynamic`";
+            return Err(Failure::stated(USAGE, format!("there is no dynamic script for `{shell}`"), hint));
+        };
+        script = asking;
+    } else {
+        clap_complete::generate(arguments.shell, &mut shown(), "calve", &mut script);
+    }
     output::result(&String::from_utf8_lossy(&script))
+}
+
+/// The script that has `shell` ask the program, if there is one for it.
+pub(crate) fn registration(shell: &str) -> Result<Option<Vec<u8>>, Failure> {
+    let shells = Shells::builtins();
+    let Some(completer) = shells.completer(shell) else { return Ok(None) };
+    let mut script = Vec::new();
+    completer.write_registration(VARIABLE, "calve", "calve", "calve", &mut script)?;
+    Ok(Some(script))
+}
+
+/// Answers a shell that asks what could come next, and says how the program ends then. `None` in all other cases.
+pub(crate) fn answer() -> Option<ExitCode> {
+    let words = std::env::var_os(VARIABLE).map(|_| std::env::args_os())?;
+    let here = std::env::current_dir().ok();
+    match CompleteEnv::with_factory(shown).var(VARIABLE).bin("calve").try_complete(words, here.as_deref()) {
+        Ok(true) => Some(ExitCode::SUCCESS),
+        Ok(false) => None,
+        // A person is in the middle of a line: nothing is better than a message.
+        Err(_) => Some(ExitCode::FAILURE),
+    }
 }
 
 /// The command line without its hidden commands, which clap would complete too.

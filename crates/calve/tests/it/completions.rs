@@ -105,3 +105,49 @@ fn a_file_can_be_what_is_completed() {
         assert!(script.contains(files), "{shell}");
     }
 }
+
+/// Bash calls the function of the dynamic script, which asks the program of this build.
+#[test]
+fn bash_asks_the_program() {
+    let spot = Spot::anywhere();
+    let script = calve(["completions", "bash", "--dynamic"]).succeeds().stdout;
+    spot.tree("").file("calve.bash", script.as_bytes()).file("some file", b"1");
+    shell("bash", &["-n", "calve.bash"], &spot);
+    let complete = "source ./calve.bash
+        COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
+        _clap_complete_calve calve \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"
+        printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let folder = std::path::Path::new(crate::program::PROGRAM).parent().unwrap();
+    let path = format!("{}:/usr/bin:/bin", folder.display());
+    let offers = |words: &[&str]| -> Vec<String> {
+        let args = [&["--norc", "-c", complete, "bash"], words].concat();
+        let output = Command::new("bash").args(args).current_dir(&spot).env("PATH", &path).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().split_whitespace().map(str::to_owned).collect()
+    };
+    let offered = offers(&["calve", ""]);
+    for command in commands_below(&[]) {
+        assert!(offered.contains(&command), "{command}: {offered:?}");
+    }
+    assert!(!offered.iter().any(|word| word.starts_with("__")), "{offered:?}");
+    assert_eq!(offers(&["calve", "cp", "--require", "s"]), ["stable"]);
+    // What no static script knows.
+    let programs = offers(&["calve", "bench", "copy", "--only", ""]);
+    assert!(["cp", "rsync", "calve"].iter().all(|name| programs.iter().any(|word| word == name)), "{programs:?}");
+    // Names of files.
+    assert!(offers(&["calve", "cp", "some"]).iter().any(|word| word.starts_with("some")));
+}
+
+#[test]
+fn dynamic_scripts_are_there_for_every_shell_and_an_ordinary_run_does_not_answer() {
+    for shell in SHELLS {
+        let script = calve(["completions", shell, "--dynamic"]).succeeds().stdout;
+        assert!(script.contains("CALVE_COMPLETE") && script.contains("calve"), "{shell}: {script}");
+    }
+    // A shell that is not known, and no line to complete: nothing is printed that would end up in somebody's line.
+    let asked = calve(["--", "calve", ""]).env("CALVE_COMPLETE", "no-shell").run();
+    assert_eq!(asked.stdout, "");
+    asked.ended(1);
+    let ordinary = calve(["--version"]).env("CALVE_COMPLETE", "").succeeds();
+    assert!(ordinary.stdout.starts_with("calve "), "{}", ordinary.stdout);
+}

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use calve_core::{Cancel, CloneOptions, Error, Measurement, ProbeReport, Shown, Strategy, clone_tree, probe};
+use clap_complete::engine::CompletionCandidate;
 use serde_json::{Value, json};
 
 use self::selection::Selection;
@@ -23,6 +24,12 @@ use super::workload::Absent;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::output::{entries, size};
 use crate::{measured, receipt};
+
+/// What `--only` may name, for a shell: the programs. The names of single commands have spaces, which shells would take for their own.
+pub(crate) fn programs() -> Vec<CompletionCandidate> {
+    let peers = workloads::programs().into_iter();
+    peers.chain(["calve"]).map(CompletionCandidate::new).collect()
+}
 
 /// What is asked for.
 pub(crate) struct Wish<'a> {
