@@ -12,6 +12,7 @@ use super::donors::Dependency;
 use super::index::Index;
 use super::place;
 use super::register::{Entry, sweep};
+use super::repository::Repository;
 use super::status::Status;
 use super::survey::{Request, Survey, rules_below, selection, survey};
 use super::tracked::Tracked;
@@ -156,8 +157,9 @@ pub struct Planned {
 /// complete.
 pub fn add(options: &AddOptions) -> Result<Added> {
     let started = Instant::now();
+    // Before anything is looked up: a branch that a killed run made goes with what else it left.
+    sweep(&Repository::open(&options.start)?)?;
     let mut request = Request::new(options)?;
-    sweep(&request.repository)?;
     let parent = request.path.parent().unwrap_or(Path::new("/"));
     fs_err::create_dir_all(parent)?;
     request.path = place::absolute(&request.path)?;

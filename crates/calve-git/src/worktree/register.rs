@@ -56,6 +56,7 @@ impl Entry {
         if let Some(branch) = &target.branch {
             check_free(&repository::list(&repository.git())?, branch)?;
             check_unclaimed(common, branch)?;
+            check_unmoved(repository, branch, target)?;
         }
         let all = common.join("worktrees");
         fs_err::create_dir_all(&all)?;
@@ -223,6 +224,17 @@ fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The branch is as it was when it was looked up: another run may have made it, or taken its own away again.
+fn check_unmoved(repository: &Repository, branch: &str, target: &Target) -> Result<()> {
+    let now = super::target::commit(&repository.git(), &format!("refs/heads/{branch}"))?;
+    let expected = (!target.is_new).then_some(&target.oid);
+    if now.as_ref() == expected {
+        return Ok(());
+    }
+    let reason = format!("the branch `{}` was made, moved or deleted meanwhile", Shown(branch));
+    Err(Error::refused(reason, "run it again"))
 }
 
 /// Finishes or removes what killed runs have left of entries. Says beside which places there may be more.

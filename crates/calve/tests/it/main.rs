@@ -25,4 +25,5 @@ mod rm;
 mod space;
 mod spot;
 mod unprivileged;
+mod worktree;
 mod worktree_projects;

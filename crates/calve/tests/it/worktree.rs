@@ -1,0 +1,10 @@
+//! `calve worktree`, against the real git.
+
+mod add;
+mod bad_input;
+mod carry;
+mod donors;
+mod parallel;
+mod remove;
+mod repo;
+mod subvolume;

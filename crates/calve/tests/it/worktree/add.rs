@@ -1,0 +1,238 @@
+//! What a new worktree is.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use calve_testkit::{FileSystem, assert_same, require_program};
+
+use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status, write};
+use crate::spot::nothing_left;
+
+fn has_everything(file_system: FileSystem) {
+    let Some(repo) = Repo::on(file_system) else { return };
+    let path = repo.add(["feature/x"]);
+    assert_eq!(path, repo.spot.join("proj.feature-x"));
+    assert_eq!(git(&path, ["symbolic-ref", "HEAD"]).trim(), "refs/heads/feature/x");
+    assert_eq!(repo.worktrees(), [repo.path.clone(), path.clone()]);
+    if require_program("strace") {
+        assert_eq!(opened_by_status(&path), Vec::<String>::new());
+    }
+    is_clean(&path);
+    is_as_git_makes_it(&repo, &path);
+    for carried in ["node_modules", "target"] {
+        assert_same(repo.join(carried), path.join(carried));
+    }
+    assert_eq!(fs_err::read_to_string(path.join(".env")).unwrap(), "SECRET=1\n");
+    git(&path, ["fsck", "--strict"]);
+    // It is a worktree like any other: git commits, moves and removes it.
+    write(&path.join("new"), "x");
+    git(&path, ["add", "new"]);
+    git(&path, ["commit", "-q", "-m", "two"]);
+    is_clean(&repo.path);
+    let moved = repo.spot.join("moved");
+    repo.git(["worktree", "move", path.to_str().unwrap(), moved.to_str().unwrap()]);
+    repo.git(["worktree", "remove", "--force", moved.to_str().unwrap()]);
+    assert_eq!(repo.worktrees(), [repo.path.clone()]);
+    nothing_left(&repo.spot);
+}
+
+#[test]
+fn a_worktree_has_everything_and_is_clean_on_ext4() {
+    has_everything(FileSystem::Ext4);
+}
+
+#[test]
+fn a_worktree_has_everything_and_is_clean_on_xfs() {
+    has_everything(FileSystem::Xfs);
+}
+
+#[test]
+fn a_worktree_has_everything_and_is_clean_on_btrfs() {
+    has_everything(FileSystem::Btrfs);
+}
+
+#[test]
+fn files_that_git_converts_are_as_git_writes_them() {
+    let repo = Repo::anywhere();
+    repo.write(".gitattributes", "*.crlf text eol=crlf\n*.auto text=auto\n*.up filter=up\n*.id ident\n*.bin -text\n");
+    repo.git(["config", "filter.up.smudge", "tr a-z A-Z"]);
+    repo.git(["config", "filter.up.clean", "tr A-Z a-z"]);
+    for (path, text) in [
+        ("a.crlf", "one\ntwo\n"),
+        ("b.auto", "one\r\ntwo\r\n"),
+        ("c.up", "Mixed\n"),
+        ("d.id", "$Id$\n"),
+        ("e.bin", "one\r\n"),
+        ("f.auto", "plain\n"),
+        ("mode", "not for others\n"),
+    ] {
+        repo.write(path, text);
+    }
+    fs_err::set_permissions(repo.join("mode"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    repo.commit("conversions");
+    repo.settle();
+    is_clean(&repo.path);
+    let path = repo.add(["x"]);
+    is_clean(&path);
+    is_as_git_makes_it(&repo, &path);
+    let written = repo.calve(["add", "--json", "y"]).succeeds().json();
+    let cloned = written["tracked"]["cloned"].as_u64().unwrap();
+    assert!(cloned > 5, "files without a conversion are cloned: {written}");
+}
+
+#[test]
+fn another_commit_is_checked_out_as_it_was() {
+    let repo = Repo::anywhere();
+    repo.git(["branch", "old"]);
+    repo.write("src/main.ts", "export const two = 2\n");
+    repo.write("only-new/file", "x\n");
+    repo.git(["rm", "-q", "--cached", "link"]);
+    fs_err::remove_file(repo.join("link")).unwrap();
+    repo.write("link/is/a/directory", "now\n");
+    repo.commit("two");
+    repo.settle();
+    let path = repo.add(["old"]);
+    is_clean(&path);
+    is_as_git_makes_it(&repo, &path);
+    assert!(!path.join("only-new").exists());
+    let newer = repo.add(["--base", "main", "newer"]);
+    is_clean(&newer);
+    is_as_git_makes_it(&repo, &newer);
+}
+
+#[test]
+fn what_the_donor_has_changed_stays_there_or_comes_along() {
+    let repo = Repo::anywhere();
+    repo.write("src/main.ts", "changed\n");
+    repo.write("untracked/file", "u\n");
+    repo.write("staged", "s\n");
+    repo.git(["add", "staged"]);
+    fs_err::remove_file(repo.join("run.sh")).unwrap();
+    let clean = repo.add(["clean"]);
+    is_clean(&clean);
+    is_as_git_makes_it(&repo, &clean);
+    let dirty = repo.add(["--dirty", "dirty"]);
+    assert_eq!(git(&dirty, ["status", "--porcelain"]), " D run.sh\n M src/main.ts\n?? staged\n?? untracked/\n");
+    assert_eq!(fs_err::read_to_string(dirty.join("src/main.ts")).unwrap(), "changed\n");
+
+    repo.git(["stash", "-q", "-u"]);
+    repo.write("src/main.ts", "committed\n");
+    repo.commit("two");
+    repo.write("src/main.ts", "changed again\n");
+    repo.calve(["add", "--dirty", "--base", "HEAD~1", "conflict"]).fails(1).says(&["src/main.ts"]).hints();
+    assert!(!repo.spot.join("proj.conflict").exists());
+}
+
+#[test]
+fn branches_of_remotes_and_pull_requests_are_found() {
+    let repo = Repo::anywhere();
+    let other = repo.spot.join("other");
+    repo.git(["clone", "-q", ".", other.to_str().unwrap()]);
+    for branch in ["theirs", "group/theirs"] {
+        git(&other, ["switch", "-q", "-c", branch, "main"]);
+        write(&other.join("file"), branch);
+        git(&other, ["add", "-A"]);
+        git(&other, ["commit", "-q", "-m", branch]);
+    }
+    git(&other, ["update-ref", "refs/pull/7/head", "theirs"]);
+    repo.git(["remote", "add", "origin", other.to_str().unwrap()]);
+    repo.git(["fetch", "-q", "origin"]);
+
+    let path = repo.add(["origin/group/theirs"]);
+    assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "HEAD", "@{upstream}"]), "group/theirs\norigin/group/theirs\n");
+    let path = repo.add(["theirs"]);
+    assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "@{upstream}"]).trim(), "origin/theirs");
+
+    let path = repo.add(["pr/7"]);
+    assert_eq!(git(&path, ["rev-parse", "HEAD"]), git(&other, ["rev-parse", "theirs"]));
+    assert!(!path.join(".env").exists(), "a pull request gets no secrets");
+    assert!(path.join("node_modules/dep/index.js").exists());
+    assert_eq!(repo.git(["for-each-ref", "refs/calve"]), "");
+    repo.calve(["remove", "pr/7", "-D"]).succeeds();
+    let path = repo.add(["--trust", "pr/7"]);
+    assert!(path.join(".env").exists());
+    repo.calve(["add", "pr/8"]).fails(1).hints();
+    assert_eq!(repo.worktrees().len(), 4);
+}
+
+#[test]
+fn a_commit_can_be_checked_out_without_a_branch() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["--detach", "HEAD", "--path", "../loose"]);
+    assert_eq!(path, repo.spot.join("loose"));
+    assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "HEAD"]).trim(), "HEAD");
+    is_clean(&path);
+}
+
+#[test]
+fn a_linked_worktree_and_one_of_a_bare_repository_can_give_too() {
+    let repo = Repo::anywhere();
+    let first = repo.add(["first"]);
+    write(&first.join(".env"), "FIRST\n");
+    let second = repo.calve(["add", "second"]).within(&first).succeeds();
+    assert_eq!(second.stdout.trim(), repo.spot.join("proj.second").to_str().unwrap());
+    assert_eq!(fs_err::read_to_string(repo.spot.join("proj.second/.env")).unwrap(), "FIRST\n");
+    let third = repo.add(["--from", "first", "third"]);
+    assert_eq!(fs_err::read_to_string(third.join(".env")).unwrap(), "FIRST\n");
+
+    let bare = repo.spot.join("b.git");
+    repo.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    repo.calve(["add", "x"]).within(&bare).fails(1).says(&["worktree"]).hints();
+    git(&bare, ["worktree", "add", "-q", "../of-bare", "main"]);
+    write(&repo.spot.join("of-bare/.env"), "BARE\n");
+    let path = repo.calve(["add", "x"]).within(repo.spot.join("of-bare")).succeeds().stdout;
+    assert_eq!(path.trim(), repo.spot.join("b.x").to_str().unwrap());
+    is_clean(path.trim().as_ref());
+    assert_eq!(fs_err::read_to_string(repo.spot.join("b.x/.env")).unwrap(), "BARE\n");
+}
+
+#[test]
+fn gits_own_hook_runs_as_git_runs_it() {
+    let repo = Repo::anywhere();
+    let hook = repo.join(".git/hooks/post-checkout");
+    write(&hook, "#!/bin/sh\npwd -P\necho \"$@\"\necho \"${GIT_DIR-no GIT_DIR}\"\nexit 3\n");
+    fs_err::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = repo.calve(["add", "x"]).succeeds();
+    let head = repo.git(["rev-parse", "HEAD"]);
+    let path = repo.spot.join("proj.x");
+    let arguments = format!("{} {} 1", "0".repeat(40), head.trim());
+    assert_eq!(ran.stdout.trim(), path.to_str().unwrap());
+    ran.says(&[path.to_str().unwrap(), &arguments, "no GIT_DIR", "post-checkout failed"]);
+    is_clean(&path);
+}
+
+#[test]
+fn variables_that_name_another_repository_do_not_count() {
+    let repo = Repo::anywhere();
+    let calve = repo.calve(["add", "x"]).env("GIT_DIR", "/nonexistent").env("GIT_INDEX_FILE", "/nonexistent/index");
+    calve.env("GIT_WORK_TREE", "/").succeeds();
+    is_clean(&repo.spot.join("proj.x"));
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_carried_and_makes_nothing() {
+    let repo = Repo::anywhere();
+    let ran = repo.calve(["add", "-n", "--json", "x"]).succeeds();
+    let plan = ran.json();
+    assert_eq!(plan["schema"], "calve.worktree-plan/1");
+    assert_eq!(plan["carried"], serde_json::json!([".env", "node_modules", "target"]));
+    assert_eq!(plan["secrets"], serde_json::json!([".env"]));
+    ran.says(&["would carry `.env` (looks like a secret)"]);
+    assert_eq!(repo.worktrees().len(), 1);
+    assert_eq!(repo.git(["branch", "--list", "x"]), "");
+    repo.spot.holds(&["proj"]);
+}
+
+#[test]
+fn submodules_are_left_to_git() {
+    let repo = Repo::anywhere();
+    let inner = repo.spot.join("inner");
+    repo.git(["clone", "-q", ".", inner.to_str().unwrap()]);
+    repo.git(["-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.to_str().unwrap(), "sub"]);
+    repo.commit("submodule");
+    repo.settle();
+    let ran = repo.calve(["add", "x"]).succeeds();
+    let path = repo.spot.join("proj.x");
+    assert_eq!(fs_err::read_dir(path.join("sub")).unwrap().count(), 0);
+    is_clean(&path);
+    ran.says(&["git submodule update --init"]);
+}

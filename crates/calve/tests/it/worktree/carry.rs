@@ -1,0 +1,143 @@
+//! Which ignored entries are carried.
+
+use std::os::unix::net::UnixListener;
+
+use calve_testkit::{Unprivileged, require_root};
+
+use super::repo::{Repo, git, is_clean, write};
+use crate::program::Reachable;
+
+/// The reasons by path, of the receipt of `calve worktree add --json`.
+fn left(repo: &Repo, arguments: &[&str]) -> Vec<(String, String)> {
+    let receipt = repo.calve(["add", "--json"]).args(arguments).succeeds().json();
+    let all = receipt["left"].as_array().unwrap().iter();
+    all.map(|left| (left["path"].as_str().unwrap().into(), left["reason"].as_str().unwrap().into())).collect()
+}
+
+#[test]
+fn what_belongs_to_a_running_program_or_another_repository_stays() {
+    let repo = Repo::anywhere();
+    let _listener = UnixListener::bind(repo.join("target/daemon.socket")).unwrap();
+    repo.write("target/server.pid", "17\n");
+    repo.write("target/yarn.lock", "not a lock\n");
+    repo.write("node_modules/sub/.git", "gitdir: ../../.git/modules/sub\n");
+    repo.write("node_modules/sub/file", "x\n");
+    git(&repo.join("node_modules"), ["init", "-q", "nested"]);
+    repo.write("node_modules/nested/.git/worktrees/x/gitdir", "/elsewhere/.git\n");
+    repo.git(["worktree", "add", "-q", ".worktrees/inner"]);
+    repo.git(["worktree", "add", "-q", "target/deep"]);
+    let left = left(&repo, &["x"]);
+    let path = repo.spot.join("proj.x");
+    is_clean(&path);
+    for gone in [
+        "target/daemon.socket",
+        "target/server.pid",
+        "target/deep",
+        "node_modules/sub/.git",
+        "node_modules/nested/.git/worktrees",
+        ".worktrees/inner",
+    ] {
+        assert!(!path.join(gone).exists(), "{gone} is there");
+        assert!(left.iter().any(|(path, _)| path == gone), "{gone} is not told: {left:?}");
+    }
+    for there in ["target/yarn.lock", "node_modules/sub/file", "node_modules/nested/.git/HEAD"] {
+        assert!(path.join(there).exists(), "{there} is missing");
+    }
+}
+
+#[test]
+fn a_worktree_of_another_repository_is_not_carried() {
+    let repo = Repo::anywhere();
+    let other = repo.spot.join("other");
+    repo.git(["clone", "-q", ".", other.to_str().unwrap()]);
+    git(&other, ["worktree", "add", "-q", repo.join("target/foreign").to_str().unwrap()]);
+    let left = left(&repo, &["x"]);
+    assert!(!repo.spot.join("proj.x/target/foreign").exists());
+    assert!(left.contains(&("target/foreign".into(), "another worktree".into())), "{left:?}");
+}
+
+#[test]
+fn lists_narrow_what_is_carried() {
+    let repo = Repo::anywhere();
+    repo.write("sub/.env.local", "L\n");
+    repo.write("a.log", "log\n");
+    repo.write(".worktreeinclude", "# needed\n.env*\n!.env.prod\ntarget/debug/\n");
+    repo.write(".env.prod", "P\n");
+    repo.write("target/release/x", "r\n");
+    repo.commit("include");
+    let path = repo.add(["x"]);
+    is_clean(&path);
+    for there in [".env", "sub/.env.local", "target/debug/out.o"] {
+        assert!(path.join(there).exists(), "{there} is missing");
+    }
+    for gone in [".env.prod", "target/release", "node_modules", "a.log"] {
+        assert!(!path.join(gone).exists(), "{gone} is there");
+    }
+    fs_err::remove_file(repo.join(".worktreeinclude")).unwrap();
+    repo.write(".calve.toml", "[worktree]\nexclude = [\"*.log\", \"/target/release\"]\nsecrets = \"leave\"\n");
+    repo.commit("exclude");
+    let path = repo.add(["y"]);
+    for (name, is_there) in
+        [("node_modules", true), ("target/debug", true), ("target/release", false), ("a.log", false), (".env", false)]
+    {
+        assert_eq!(path.join(name).exists(), is_there, "{name}");
+    }
+    let none = repo.add(["--no-ignored", "z"]);
+    is_clean(&none);
+    assert!(!none.join("node_modules").exists());
+}
+
+#[test]
+fn what_the_new_commit_does_not_ignore_does_not_make_it_dirty() {
+    let repo = Repo::anywhere();
+    repo.git(["switch", "-q", "-c", "strict"]);
+    repo.write(".gitignore", "node_modules/\n");
+    repo.git(["commit", "-q", "-a", "-m", "ignores less"]);
+    repo.git(["switch", "-q", "main"]);
+    // A directory that ignores itself, as virtual environments do.
+    repo.write(".venv/.gitignore", "*\n");
+    repo.write(".venv/bin/python", "#!/bin/sh\n");
+    // One whose rules are not tracked.
+    repo.write("scratch/.gitignore", "*.tmp\n");
+    repo.write("scratch/x.tmp", "t\n");
+    let left = left(&repo, &["strict"]);
+    let path = repo.spot.join("proj.strict");
+    is_clean(&path);
+    assert!(path.join("node_modules/dep/index.js").exists());
+    assert!(path.join(".venv/bin/python").exists());
+    for gone in [".env", "target", "scratch"] {
+        assert!(!path.join(gone).exists(), "{gone} is there");
+    }
+    assert!(left.iter().any(|(path, reason)| path == ".env" && reason.starts_with("not ignored")), "{left:?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_left_and_told() {
+    if !require_root("another user's directory") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    repo.write("node_modules/of-root/secret", "x\n");
+    let chown = std::process::Command::new("chown")
+        .args(["-R", &format!("{}:{}", Unprivileged::UID, Unprivileged::GID)])
+        .arg(&*repo.spot)
+        .status();
+    assert!(chown.unwrap().success());
+    for above in repo.spot.ancestors().take_while(|above| above.starts_with(std::env::temp_dir())) {
+        let _ = rustix::fs::chmod(above, 0o755.into());
+    }
+    write(&repo.join("target/owned-by-root/x"), "x\n");
+    rustix::fs::chmod(repo.join("target/owned-by-root"), 0o700.into()).unwrap();
+    rustix::fs::chmod(repo.join("node_modules/of-root/secret"), 0o000.into()).unwrap();
+    rustix::fs::chown(
+        repo.join("node_modules/of-root/secret"),
+        Some(rustix::fs::Uid::ROOT),
+        Some(rustix::fs::Gid::ROOT),
+    )
+    .unwrap();
+    let ran = repo.calve(["add", "x"]).by_somebody_else(&Reachable::new()).succeeds();
+    let path = repo.spot.join("proj.x");
+    assert!(path.join("node_modules/dep/index.js").exists());
+    assert!(!path.join("target/owned-by-root").exists() && !path.join("node_modules/of-root/secret").exists());
+    ran.says(&["left out `node_modules/of-root/secret` and 1 more: you may not read it"]);
+}

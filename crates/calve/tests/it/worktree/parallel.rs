@@ -1,0 +1,104 @@
+//! Many at a time, and killed at any moment.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use calve_testkit::{FileSystem, SplitMix64, node_modules_like, remove_deep};
+use rustix::process::Signal;
+
+use super::repo::{Repo, is_clean};
+use crate::process::send;
+use crate::program::Running;
+use crate::spot::{eventually_nothing_left, leftovers, nothing_left};
+
+#[test]
+fn sixteen_at_a_time_all_succeed() {
+    let Some(repo) = Repo::on(FileSystem::Xfs) else { return };
+    let started: Vec<Running> =
+        (0..16).map(|number| repo.calve(["add", "-q", &format!("b{number}")]).start()).collect();
+    for (number, running) in started.into_iter().enumerate() {
+        let ran = running.wait();
+        ran.ended(0);
+        is_clean(&repo.spot.join(format!("proj.b{number}")));
+    }
+    assert_eq!(repo.worktrees().len(), 17);
+    repo.git(["fsck", "--strict"]);
+    repo.git(["worktree", "prune"]);
+    assert_eq!(repo.worktrees().len(), 17);
+    nothing_left(&repo.spot);
+}
+
+#[test]
+fn of_two_for_one_branch_exactly_one_wins() {
+    let Some(repo) = Repo::on(FileSystem::Xfs) else { return };
+    for round in 0..6 {
+        let branch = format!("b{round}");
+        if round % 2 == 0 {
+            repo.git(["branch", &branch]);
+        }
+        let place = |number: u32| repo.spot.join(format!("{branch}-{number}"));
+        let started: Vec<Running> =
+            (0..3).map(|number| repo.calve(["add", "-q", &branch, "--path"]).arg(place(number)).start()).collect();
+        let codes: Vec<_> = started.into_iter().map(|running| running.wait()).collect();
+        let won = codes.iter().filter(|ran| ran.status.success()).count();
+        assert_eq!(won, 1, "{codes:?}");
+        let there: Vec<_> = (0..3).map(place).filter(|place| place.exists()).collect();
+        assert_eq!(there.len(), 1);
+        is_clean(&there[0]);
+    }
+    assert_eq!(repo.worktrees().len(), 7);
+    assert_eq!(fs_err::read_dir(repo.join(".git/worktrees")).unwrap().count(), 6);
+    nothing_left(&repo.spot);
+}
+
+/// Killed at random moments: no ghost in git's list, nothing under the new name, and the next command cleans up.
+fn killed(file_system: FileSystem, seed: u64, rounds: usize) {
+    let Some(repo) = Repo::on(file_system) else { return };
+    fs_err::remove_dir_all(repo.join("node_modules")).unwrap();
+    node_modules_like(repo.join("node_modules"), 1500);
+    let path = repo.spot.join("proj.x");
+    let mut random = SplitMix64::new(seed);
+    let mut span = Duration::from_millis(100);
+    let (mut killed, mut complete) = (0, 0);
+    for round in 0..rounds {
+        let running = repo.calve(["add", "-q", "x"]).start();
+        sleep(Duration::from_nanos(random.below(span.as_nanos() as u64)));
+        send(running.id(), Signal::KILL);
+        let ran = running.wait();
+        let was_killed = ran.was_killed();
+        assert!(was_killed || ran.status.success(), "seed {seed}, round {round}: {}", ran.stderr);
+        killed += usize::from(was_killed);
+        span = if was_killed { span * 5 / 4 } else { span * 4 / 5 };
+        let listed = repo.worktrees().len();
+        if path.exists() {
+            // Complete, also when git does not list it yet; it does as soon as it was asked there.
+            is_clean(&path);
+            assert_eq!(repo.worktrees().len(), 2, "seed {seed}, round {round}");
+            complete += 1;
+            repo.calve(["remove", "-q", "-f", "-D", "x"]).succeeds();
+        } else {
+            assert_eq!(listed, 1, "seed {seed}, round {round}: a ghost");
+        }
+        assert!(leftovers(&repo.spot).len() <= 6, "seed {seed}, round {round}: {:?}", leftovers(&repo.spot));
+    }
+    assert!(killed > rounds / 4 && complete > rounds / 10, "{killed} killed, {complete} complete of {rounds}");
+    repo.calve(["prune"]).succeeds();
+    eventually_nothing_left(&repo.spot);
+    assert_eq!(repo.worktrees().len(), 1);
+    assert_eq!(repo.git(["branch", "--list", "x"]), "");
+    let entries = fs_err::read_dir(repo.join(".git/worktrees")).map_or(0, Iterator::count);
+    assert_eq!(entries, 0);
+    repo.add(["x"]);
+    is_clean(&path);
+    remove_deep(&path);
+}
+
+#[test]
+fn killed_at_any_moment_there_is_no_ghost_on_xfs() {
+    killed(FileSystem::Xfs, 1, 40);
+}
+
+#[test]
+fn killed_at_any_moment_there_is_no_ghost_on_btrfs() {
+    killed(FileSystem::Btrfs, 2, 25);
+}
