@@ -40,7 +40,7 @@ pub enum Fix {
 }
 
 /// What an audit found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct AuditReport {
     /// Sorted by path.

@@ -1,5 +1,6 @@
 //! The plot of `calve worktree add`.
 
+use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +17,9 @@ use super::repository::Repository;
 use super::status::Status;
 use super::survey::{Request, Survey, rules_below, selection, survey};
 use super::tracked::Tracked;
+use crate::config::Hooks;
 use crate::error::{Error, Result};
+use crate::escape::{self, AuditOptions, AuditReport, Fix};
 use crate::git::Git;
 
 /// Whether entries that git ignores are carried.
@@ -115,6 +118,8 @@ pub struct Added {
     pub left: Vec<Left>,
     /// Where directories of dependencies came from.
     pub dependencies: Vec<Dependency>,
+    /// What pointed back into the donor.
+    pub audit: AuditReport,
     /// git's own hook, when there is one.
     pub post_checkout: Option<HookRun>,
     /// What else should be known.
@@ -153,13 +158,44 @@ pub struct Planned {
     pub dependencies: Vec<Dependency>,
 }
 
+/// What a worktree is going to be, when nothing of it has been made.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Upcoming {
+    /// The worktree that files come from.
+    pub donor: PathBuf,
+    /// The main worktree; none when the repository is bare.
+    pub main: Option<PathBuf>,
+    /// What the project wants to be run. None for a pull request that is not trusted.
+    pub hooks: Hooks,
+}
+
 /// Makes a worktree. It is absent or complete at any time, whatever happens to this process, and git does not list it before it is
 /// complete.
 pub fn add(options: &AddOptions) -> Result<Added> {
+    add_after(options, |_| Ok(()))
+}
+
+/// [`add`], which makes something only after `before` has agreed.
+pub fn add_after<E: From<Error>>(
+    options: &AddOptions,
+    before: impl FnOnce(&Upcoming) -> std::result::Result<(), E>,
+) -> std::result::Result<Added, E> {
     let started = Instant::now();
     // Before anything is looked up: a branch that a killed run made goes with what else it left.
     sweep(&Repository::open(&options.start)?)?;
-    let mut request = Request::new(options)?;
+    let request = Request::new(options)?;
+    let is_foreign = request.target.pull_request.is_some() && options.trust == Trust::No;
+    let upcoming = Upcoming {
+        donor: request.donor.clone(),
+        main: request.repository.worktrees.iter().find(|one| one.is_main && !one.is_bare).map(|one| one.path.clone()),
+        hooks: if is_foreign { Hooks::default() } else { request.config.hooks.clone() },
+    };
+    before(&upcoming)?;
+    Ok(make(options, request, started)?)
+}
+
+fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<Added> {
     let parent = request.path.parent().unwrap_or(Path::new("/"));
     fs_err::create_dir_all(parent)?;
     request.path = place::absolute(&request.path)?;
@@ -175,12 +211,12 @@ pub fn add(options: &AddOptions) -> Result<Added> {
     };
     let survey = survey(&request, options, index, Some(&git))?;
     let (built, report) = stage(&request.path, &options.clone, |staged| {
-        let built = build(staged, &request, options, &entry, survey)?;
+        let mut built = build(staged, &request, options, &entry, survey)?;
+        built.audit = Some(audit(&staged.path(), &request, options, &built)?);
         entry.seal(&request.repository, &request.target, &staged.path())?;
         Ok::<_, Error>(built)
     })?;
     entry.show()?;
-    // Here the copy is audited for what points back into the donor: it has its final path, and nothing has run in it yet.
     let post_checkout = match (request.target.pull_request, options.trust) {
         (Some(_), Trust::No) => None,
         _ => post_checkout(&request.path, &request.target.oid)?,
@@ -205,6 +241,7 @@ pub fn add(options: &AddOptions) -> Result<Added> {
         carried: built.carried,
         left: built.left,
         dependencies: built.dependencies,
+        audit: built.audit.unwrap_or_default(),
         post_checkout,
         warnings,
         trash_waits: report.trash_waits,
@@ -222,6 +259,32 @@ struct Built {
     left: Vec<Left>,
     dependencies: Vec<Dependency>,
     warnings: Vec<String>,
+    /// Tracked files below what was carried.
+    tracked_below: HashSet<PathBuf>,
+    audit: Option<AuditReport>,
+}
+
+/// What the commit tracks although it is ignored.
+fn tracked_below(tracked: &Tracked, carried: &[PathBuf]) -> HashSet<PathBuf> {
+    let roots: HashSet<&Path> = carried.iter().map(PathBuf::as_path).collect();
+    let paths = tracked.index.entries.iter().map(|entry| super::repository::path_of(&entry.path));
+    paths.filter(|path| path.ancestors().any(|above| roots.contains(above))).collect()
+}
+
+/// Puts right what points out of the copy, before anybody can see it.
+fn audit(staged: &Path, request: &Request, options: &AddOptions, built: &Built) -> Result<AuditReport> {
+    if built.carried.is_empty() {
+        return Ok(AuditReport::default());
+    }
+    let mut audit = AuditOptions::default();
+    audit.fix = Fix::Yes;
+    audit.below.clone_from(&built.carried);
+    audit.others = request.repository.worktrees.iter().filter(|one| !one.is_bare).map(|one| one.path.clone()).collect();
+    audit.will_be = Some(request.path.clone());
+    audit.tracked = Some(built.tracked_below.clone());
+    audit.threads = options.clone.threads;
+    audit.cancel = options.clone.cancel.clone();
+    escape::audit(staged, &request.donor, &audit)
 }
 
 /// Fills the staged tree.
@@ -257,17 +320,18 @@ fn build(
     warnings.extend(report.warnings.iter().map(|warning| warning.message.clone()));
     let files = staged.path();
     let git = entry.git(&files);
+    let mut carried: Vec<PathBuf> = roots.into_iter().map(|root| root.path).collect();
+    carried.extend(dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone()));
+    let tracked_below = tracked_below(&tracked, &carried);
     let threads = options.clone.threads.map_or(2, std::num::NonZeroUsize::get);
     let tracked = settle(tracked, &git, &files, entry, threads)?;
     if may_show {
         remove_shown(staged, &git, &mut left)?;
     }
-    let mut carried: Vec<PathBuf> = roots.into_iter().map(|root| root.path).collect();
-    carried.extend(dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone()));
     carried.sort();
     carried.retain(|path| !left.iter().any(|left| left.path == *path));
     left.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Built { clone: report, tracked, carried, left, dependencies, warnings })
+    Ok(Built { clone: report, tracked, carried, left, dependencies, warnings, tracked_below, audit: None })
 }
 
 fn settle(tracked: Tracked, git: &Git, files: &Path, entry: &Entry, threads: usize) -> Result<(u64, u64)> {

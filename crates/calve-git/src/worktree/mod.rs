@@ -20,7 +20,7 @@ mod survey;
 mod target;
 mod tracked;
 
-pub use add::{AddOptions, Added, Changes, HookRun, Ignored, Planned, Trust, add, plan};
+pub use add::{AddOptions, Added, Changes, HookRun, Ignored, Planned, Trust, Upcoming, add, add_after, plan};
 pub use carry::Left;
 pub use convert::{Converted, convert};
 pub use donors::Dependency;

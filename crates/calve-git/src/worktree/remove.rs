@@ -56,12 +56,24 @@ pub struct Removed {
 }
 
 /// Removes a worktree. `before` is called when nothing stands in the way any more, with the worktree still whole.
-pub fn remove(options: &RemoveWorktreeOptions, before: impl FnOnce(&Worktree) -> Result<()>) -> Result<Removed> {
+pub fn remove<E: From<Error>>(
+    options: &RemoveWorktreeOptions,
+    before: impl FnOnce(&Worktree) -> std::result::Result<(), E>,
+) -> std::result::Result<Removed, E> {
     let started = Instant::now();
     let repository = Repository::open(&options.start)?;
     let worktree = repository.find(&options.what)?.clone();
     check(&repository, &worktree, options)?;
     before(&worktree)?;
+    Ok(take_away(&repository, worktree, options, started)?)
+}
+
+fn take_away(
+    repository: &Repository,
+    worktree: Worktree,
+    options: &RemoveWorktreeOptions,
+    started: Instant,
+) -> Result<Removed> {
     let entries = entries_by_worktree(&repository.common)?;
     let entry = entries.into_iter().find(|(path, _)| *path == worktree.path).map(|(_, entry)| entry);
     let mut trashed = None;
@@ -76,8 +88,8 @@ pub fn remove(options: &RemoveWorktreeOptions, before: impl FnOnce(&Worktree) ->
         register::remove(&entry)?;
     }
     let is_branch_deleted = match (&worktree.branch, options.branch) {
-        (Some(branch), BranchFate::Deleted) => delete_branch(&repository, branch, "-D")?,
-        (Some(branch), BranchFate::DeletedIfMerged) => delete_branch(&repository, branch, "-d")?,
+        (Some(branch), BranchFate::Deleted) => delete_branch(repository, branch, "-D")?,
+        (Some(branch), BranchFate::DeletedIfMerged) => delete_branch(repository, branch, "-d")?,
         _ => false,
     };
     Ok(Removed { path: worktree.path, branch: worktree.branch, is_branch_deleted, trashed, elapsed: started.elapsed() })

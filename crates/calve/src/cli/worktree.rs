@@ -4,6 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
+
+use crate::branch_names;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
@@ -32,13 +35,13 @@ Examples:
   calve worktree add -n pr/123                     say what would be carried, and what not")]
 pub(crate) struct AddArguments {
     /// The branch to check out or to make, origin/NAME, or pr/NUMBER
-    #[arg(value_name = "BRANCH")]
+    #[arg(value_name = "BRANCH", add = ArgValueCandidates::new(branch_names::free))]
     pub(crate) branch: String,
     /// What a new branch begins at [default: HEAD]
     #[arg(long, value_name = "REV")]
     pub(crate) base: Option<String>,
     /// The worktree to take files from: its branch, path or name [default: this one]
-    #[arg(long, value_name = "WORKTREE")]
+    #[arg(long, value_name = "WORKTREE", add = ArgValueCandidates::new(branch_names::of_worktrees))]
     pub(crate) from: Option<PathBuf>,
     /// Where to [default: ../REPOSITORY.BRANCH, or what .calve.toml says]
     #[arg(long, value_name = "PATH")]
@@ -90,7 +93,7 @@ pub(crate) struct ListArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RemoveWorktreeArguments {
     /// The worktree: its branch, its path, or the last name of its path
-    #[arg(value_name = "BRANCH-OR-PATH")]
+    #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::of_worktrees))]
     pub(crate) what: PathBuf,
     /// Remove it whatever would be lost
     #[arg(short, long)]

@@ -9,7 +9,6 @@ use calve_git::Config;
 use calve_git::hooks::{Hook, repository_of};
 use serde_json::Value;
 
-use super::worktree::failure;
 use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, WorktreeRemoveArguments};
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::{consent, output};
@@ -55,7 +54,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
     let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?)?;
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
     // An agent that comes back to its work finds it where it was.
-    if let Some(path) = calve_git::escape::checked_out(&place, &branch).map_err(failure)? {
+    if let Some(path) = calve_git::escape::checked_out(&place, &branch)? {
         return answer(&path);
     }
     let mut add = calve(&place, "add")?;
@@ -79,7 +78,7 @@ fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {
         return Err(Failure::stated(USAGE, what, EXPECTED));
     }
     // Asked from the repository's main worktree: the shell of an agent is mostly in the one that goes.
-    let worktrees = calve_git::escape::worktrees_of(&path).map_err(failure)?;
+    let worktrees = calve_git::escape::worktrees_of(&path)?;
     let place = worktrees.others.iter().find(|place| place.is_dir()).unwrap_or(&path);
     let mut remove = calve(place, "remove")?;
     if arguments.force {
@@ -121,9 +120,9 @@ fn answer(path: &Path) -> Result<(), Failure> {
 }
 
 fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
-    let repository = repository_of(&arguments.path).map_err(failure)?;
-    let root = calve_git::escape::worktrees_of(&arguments.path).map_err(failure)?.this;
-    let hooks = Config::load(&root).map_err(failure)?.hooks;
+    let repository = repository_of(&arguments.path)?;
+    let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
+    let hooks = Config::load(&root)?.hooks;
     let hooks = [(Hook::PostAdd, hooks.post_add), (Hook::PreRemove, hooks.pre_remove)];
     let hooks: Vec<(Hook, String)> = hooks.into_iter().filter_map(|(hook, text)| Some((hook, text?))).collect();
     if hooks.is_empty() {

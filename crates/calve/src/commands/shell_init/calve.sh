@@ -1,7 +1,7 @@
 # calve, with a `cd` into the worktree that `calve worktree add` prints the path of.
 calve() {
     case "${1-} ${2-}" in
-    'worktree add' | 'worktree remove') ;;
+    'worktree add' | 'wt add') ;;
     *)
         command calve "$@"
         return
@@ -13,15 +13,8 @@ calve() {
     if [ -n "$calve_said" ]; then
         printf '%s\n' "$calve_said"
     fi
-    if [ "$calve_code" -eq 0 ] && [ "$2" = add ] && [ -d "$calve_said" ]; then
+    if [ "$calve_code" -eq 0 ] && [ -d "$calve_said" ]; then
         builtin cd -- "$calve_said" || return
-    elif [ ! -d "$PWD" ]; then
-        # The worktree that this shell was in is gone.
-        calve_said=$PWD
-        while [ -n "$calve_said" ] && [ ! -d "$calve_said" ]; do
-            calve_said=${calve_said%/*}
-        done
-        builtin cd -- "${calve_said:-/}" || return
     fi
     return "$calve_code"
 }

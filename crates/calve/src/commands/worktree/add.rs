@@ -1,10 +1,12 @@
 //! `calve worktree add`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{Cancel, Inlined, Progress, Shown};
-use calve_git::worktree::{self, AddOptions, Added, Changes, Dependency, Ignored, Left, Planned, Trust};
+use calve_git::escape::{Action, AuditReport};
+use calve_git::hooks::{Hook, Surroundings, repository_of};
+use calve_git::worktree::{self, AddOptions, Added, Changes, Dependency, Ignored, Left, Planned, Trust, Upcoming};
 use serde_json::{Value, json};
 
 use crate::cli::worktree::AddArguments;
@@ -12,7 +14,7 @@ use crate::commands::reap;
 use crate::failure::Failure;
 use crate::output::{self, count, duration};
 use crate::progress_bar::Watch;
-use crate::{measured, receipt};
+use crate::{consent, measured, receipt};
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     let options = options(arguments, cancel)?;
@@ -24,7 +26,11 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
         return if arguments.json { output::json(&plan_receipt(&planned)) } else { Ok(()) };
     }
     let watch = Watch::start("cloned", &options.clone.progress, arguments.quiet);
-    let added = worktree::add(&options);
+    let mut hook = None;
+    let added = worktree::add_after(&options, |upcoming| {
+        hook = hook_to_run(upcoming, arguments)?;
+        Ok::<_, Failure>(())
+    });
     drop(watch);
     let added = added?;
     if added.trash_waits
@@ -41,8 +47,24 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
             output::say("warning: git's hook post-checkout failed; the worktree is complete all the same");
         }
     }
-    // Here the project's own hook runs.
+    if let Some((text, main)) = hook {
+        let mut surroundings = Surroundings::of(&added.path);
+        surroundings.main = main;
+        surroundings.source = Some(added.donor.clone());
+        surroundings.branch = added.branch.clone().map(Into::into);
+        surroundings.commit = Some(added.head.clone().into());
+        consent::run(Hook::PostAdd, &text, &surroundings)?;
+    }
     if arguments.json { output::json(&add_receipt(&added)) } else { output::path(&added.path) }
+}
+
+/// The text of the project's hook, if there is one and it may be run, and the main worktree.
+fn hook_to_run(upcoming: &Upcoming, arguments: &AddArguments) -> Result<Option<(String, Option<PathBuf>)>, Failure> {
+    let Some(text) = upcoming.hooks.post_add.clone().filter(|_| !arguments.no_hooks) else { return Ok(None) };
+    if !arguments.yes {
+        consent::require(&repository_of(&upcoming.donor)?, Hook::PostAdd, &text)?;
+    }
+    Ok(Some((text, upcoming.main.clone())))
 }
 
 fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Failure> {
@@ -85,8 +107,22 @@ fn say(added: &Added) {
     ));
     say_left(&added.left);
     say_dependencies(&added.dependencies, &added.donor);
+    say_audit(&added.audit);
     for warning in &added.warnings {
         output::say(&format!("warning: {warning}"));
+    }
+}
+
+/// What pointed back: the numbers, and each that is still there.
+fn say_audit(audit: &AuditReport) {
+    let count = |action| audit.findings.iter().filter(|found| found.action == action).count();
+    let (repaired, dropped) = (count(Action::Repaired), count(Action::Dropped));
+    if repaired + dropped > 0 {
+        output::say(&format!("of what pointed out of the new worktree, {repaired} repaired and {dropped} dropped"));
+    }
+    for found in audit.findings.iter().filter(|found| found.action == Action::Reported) {
+        let (path, names) = (Shown(&found.path), Shown(&found.names));
+        output::say(&format!("warning: `{path}` still names `{names}`: {}", found.hint));
     }
 }
 
@@ -178,6 +214,7 @@ fn add_receipt(added: &Added) -> Value {
         "carried": paths(&added.carried),
         "left": left(&added.left),
         "dependencies": dependencies(&added.dependencies),
+        "escapes": super::check::findings(&added.audit),
         "post_checkout": added.post_checkout.as_ref().map(|hook| json!({ "exit_code": hook.code })),
         "warnings": added.warnings,
         "clone": receipt::clone(&added.clone),

@@ -6,7 +6,6 @@ use calve_core::{Cancel, Shown};
 use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix};
 use serde_json::{Value, json};
 
-use super::failure;
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::{output, receipt};
@@ -22,7 +21,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &Cancel) -> Result<(), Fai
     options.fix = if arguments.fix { Fix::Yes } else { Fix::No };
     options.others = others.to_vec();
     options.cancel = cancel.clone();
-    let report = escape::audit(&tree, old, &options).map_err(failure)?;
+    let report = escape::audit(&tree, old, &options)?;
     match arguments.json {
         true => output::json(&document(&tree, Some(&report)))?,
         false => {
@@ -47,7 +46,7 @@ fn trees(arguments: &CheckArguments) -> Result<(PathBuf, Vec<PathBuf>), Failure>
             format!("`{}` is not in a worktree of a git repository", Shown(&arguments.path)),
             "name a worktree, or the tree that PATH was copied from with `--against DIR`",
         ),
-        error => failure(error),
+        error => error.into(),
     })?;
     Ok((worktrees.this, worktrees.others))
 }
@@ -81,14 +80,21 @@ fn summary(tree: &Path, report: &AuditReport) -> String {
     }
 }
 
-fn document(tree: &Path, report: Option<&AuditReport>) -> Value {
-    let findings = report.map_or(&[][..], |report| &report.findings);
-    let findings: Vec<Value> = findings
-        .iter()
-        .map(|Finding { kind, path, names, action, hint, .. }| {
-            json!({ "kind": kind.name(), "path": receipt::path(path), "names": receipt::path(names), "action": action.name(), "hint": hint })
+/// Each as JSON.
+pub(super) fn findings(report: &AuditReport) -> Vec<Value> {
+    let one = |Finding { kind, path, names, action, hint, .. }: &Finding| {
+        json!({
+            "kind": kind.name(),
+            "path": receipt::path(path),
+            "names": receipt::path(names),
+            "action": action.name(),
+            "hint": hint,
         })
-        .collect();
+    };
+    report.findings.iter().map(one).collect()
+}
+
+fn document(tree: &Path, report: Option<&AuditReport>) -> Value {
     let skipped = report.map_or(&[][..], |report| &report.skipped);
     let skipped: Vec<Value> = skipped
         .iter()
@@ -98,7 +104,7 @@ fn document(tree: &Path, report: Option<&AuditReport>) -> Value {
         "schema": "calve.worktree-check/1",
         "path": receipt::path(tree),
         "fixed": report.is_some_and(|report| report.fixed),
-        "findings": findings,
+        "findings": report.map(findings).unwrap_or_default(),
         "entries": report.map_or(0, |report| report.entries),
         "skipped": skipped,
         "elapsed_ms": report.map_or(0.0, |report| report.elapsed.as_secs_f64() * 1000.0),

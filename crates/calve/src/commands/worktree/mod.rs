@@ -19,8 +19,8 @@ pub(crate) fn run(command: &WorktreeCommand, cancel: &Cancel) -> Result<(), Fail
         WorktreeCommand::Add(arguments) => add::run(arguments, cancel),
         WorktreeCommand::List(arguments) => list::run(arguments),
         WorktreeCommand::Remove(arguments) => remove::run(arguments, cancel),
-        WorktreeCommand::Prune(arguments) => prune::run(arguments),
         WorktreeCommand::Check(arguments) => check::run(arguments, cancel),
+        WorktreeCommand::Prune(arguments) => prune::run(arguments),
         WorktreeCommand::Convert(arguments) => convert::run(arguments, cancel),
     }
 }
@@ -34,18 +34,4 @@ fn here() -> Result<PathBuf, Failure> {
             "change to a directory that exists",
         )
     })
-}
-
-/// What the library says, with what to do next.
-pub(crate) fn failure(error: calve_git::Error) -> Failure {
-    let hint = match &error {
-        calve_git::Error::Start { .. } => "install git, or put it on the PATH",
-        calve_git::Error::Git { .. } => "git's own message says what is wrong; put that right, then try again",
-        calve_git::Error::Config { .. } => "correct the file at that place",
-        _ => "check the path and its permissions, then try again",
-    };
-    match error {
-        calve_git::Error::Clone(error) => Failure::Core(error),
-        error => Failure::stated(FAILED, error.to_string(), hint),
-    }
 }

@@ -1,14 +1,33 @@
 //! `calve worktree remove`.
 
 use calve_core::{Cancel, Shown, Wait};
-use calve_git::worktree::{self, BranchFate, RemoveWorktreeOptions};
+use calve_git::Config;
+use calve_git::hooks::{Hook, Surroundings, repository_of};
+use calve_git::worktree::{self, BranchFate, RemoveWorktreeOptions, Worktree};
 use serde_json::json;
 
 use crate::cli::worktree::RemoveWorktreeArguments;
 use crate::commands::{protected, reap};
 use crate::failure::Failure;
 use crate::output::{self, duration};
-use crate::receipt;
+use crate::{consent, receipt};
+
+/// Runs the project's hook in a worktree that is still whole.
+fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), Failure> {
+    if arguments.no_hooks || worktree.is_gone {
+        return Ok(());
+    }
+    let Some(text) = Config::load(&worktree.path)?.hooks.pre_remove else { return Ok(()) };
+    if !arguments.yes {
+        consent::require(&repository_of(&worktree.path)?, Hook::PreRemove, &text)?;
+    }
+    let mut surroundings = Surroundings::of(&worktree.path);
+    let others = calve_git::escape::worktrees_of(&worktree.path)?.others;
+    surroundings.main = others.into_iter().next();
+    surroundings.branch = worktree.branch.clone().map(Into::into);
+    surroundings.commit = worktree.head.clone().map(Into::into);
+    consent::run(Hook::PreRemove, &text, &surroundings)
+}
 
 pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = RemoveWorktreeOptions::default();
@@ -23,8 +42,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Resul
     options.remove.wait = Wait::No;
     options.remove.protect = protected();
     options.remove.cancel = cancel.clone();
-    // The closure is where the project's own hook runs.
-    let removed = worktree::remove(&options, |_worktree| Ok(()))?;
+    let removed = worktree::remove(&options, |worktree| hook(worktree, arguments))?;
     if let Some(trashed) = &removed.trashed {
         reap::start(&trashed.parent);
     }

@@ -1,0 +1,239 @@
+//! A project's hooks, and the user's approval; and what coding agents call.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use calve_testkit::Tree;
+
+use crate::program::{Calve, calve};
+use crate::spot::{Spot, eventually_nothing_left};
+
+/// A repository with hooks.
+struct Project {
+    spot: Spot,
+}
+
+impl Project {
+    fn with(configuration: &str) -> Self {
+        let spot = Spot::anywhere();
+        let tree = spot.tree("main");
+        tree.file(".calve.toml", configuration.as_bytes())
+            .file("file", b"")
+            .file(".gitignore", b"log\nignored\n")
+            .file("ignored/x", b"");
+        let project = Self { spot };
+        for args in [
+            &["init", "-q", "-b", "main"][..],
+            &["add", "-A"],
+            &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "all"],
+        ] {
+            assert!(Command::new("git").args(args).current_dir(project.main()).status().unwrap().success());
+        }
+        project
+    }
+
+    fn main(&self) -> PathBuf {
+        self.spot.join("main")
+    }
+
+    fn new(&self, branch: &str) -> PathBuf {
+        self.spot.join(format!("main.{branch}"))
+    }
+
+    /// A command line in the main worktree, with a home of its own.
+    fn calve<const N: usize>(&self, args: [&str; N]) -> Calve {
+        calve(args).within(self.main()).env("CALVE_HOME", self.spot.join("home"))
+    }
+}
+
+const TELLING: &str = r#"[hooks]
+post-add = '''
+echo said by the hook
+printf '%s\n' "$CALVE_HOOK" "$CALVE_WORKTREE" "$CALVE_MAIN_WORKTREE" "$CALVE_SOURCE" "$CALVE_BRANCH" "$CALVE_COMMIT" "$(pwd -P)" > log
+'''
+pre-remove = 'echo "$CALVE_HOOK $CALVE_BRANCH" > "$CALVE_MAIN_WORKTREE/log"'
+"#;
+
+#[test]
+fn a_hook_that_is_not_approved_is_not_run_and_nothing_is_made() {
+    let project = Project::with(TELLING);
+    let refused = project.calve(["worktree", "add", "a"]).fails(3).hints();
+    refused.says(&["post-add", "not approved", "calve hook approve"]);
+    assert!(!project.new("a").exists());
+    let branches = Command::new("git").args(["branch", "--list", "a"]).current_dir(project.main()).output().unwrap();
+    assert!(branches.stdout.is_empty(), "the branch was made");
+    // Without them, it is made; and with `--yes` they are run, this once.
+    project.calve(["worktree", "add", "--no-hooks", "a"]).succeeds();
+    assert!(!project.new("a").join("log").exists());
+    project.calve(["worktree", "add", "--yes", "b"]).succeeds();
+    assert!(project.new("b").join("log").exists());
+    project.calve(["worktree", "add", "c"]).fails(3);
+    project.calve(["worktree", "remove", "-f", "b"]).fails(3);
+    assert!(project.new("b").exists());
+    project.calve(["worktree", "remove", "--no-hooks", "-f", "b"]).succeeds();
+    assert!(!project.main().join("log").exists() && !project.new("b").exists());
+    eventually_nothing_left(&project.spot);
+}
+
+#[test]
+fn an_approved_hook_runs_in_the_new_worktree_with_its_variables() {
+    let project = Project::with(TELLING);
+    project.calve(["hook", "approve"]).fails(3).hints().says(&["echo said by the hook"]);
+    project.calve(["hook", "approve", "--yes"]).succeeds().says(&["echo said by the hook", "post-add", "pre-remove"]);
+    let added = project.calve(["worktree", "add", "a"]).succeeds();
+    let new = project.new("a");
+    assert_eq!(added.stdout, format!("{}\n", new.display()), "the path alone is on stdout");
+    assert!(added.stderr.contains("said by the hook"), "{}", added.stderr);
+    let log = fs_err::read_to_string(new.join("log")).unwrap();
+    let lines: Vec<&str> = log.lines().collect();
+    let (main, new) = (project.main().display().to_string(), new.display().to_string());
+    assert_eq!(lines[..5], ["post-add", &new, &main, &main, "a"]);
+    assert_eq!((lines[5].len(), lines[6]), (40, &*new));
+    // It holds for every worktree of the repository.
+    calve(["worktree", "add", "b"]).within(project.new("a")).env("CALVE_HOME", project.spot.join("home")).succeeds();
+    project.calve(["worktree", "remove", "-f", "a"]).succeeds();
+    assert_eq!(fs_err::read_to_string(project.main().join("log")).unwrap(), "pre-remove a\n");
+    eventually_nothing_left(&project.spot);
+}
+
+#[test]
+fn an_approval_is_for_exactly_that_text() {
+    let project = Project::with("hooks.post-add = 'true'\n");
+    project.calve(["hook", "approve", "--yes"]).succeeds();
+    project.calve(["worktree", "add", "a"]).succeeds();
+    Tree::new(project.main()).file(".calve.toml", b"hooks.post-add = 'true '\n");
+    project.calve(["worktree", "add", "b"]).fails(3);
+    Tree::new(project.main()).file(".calve.toml", b"hooks.post-add = 'true'\n");
+    project.calve(["worktree", "add", "b"]).succeeds();
+    project.calve(["hook", "approve", "--revoke"]).succeeds();
+    project.calve(["worktree", "add", "c"]).fails(3);
+}
+
+#[test]
+fn a_question_is_asked_on_a_terminal_and_no_is_the_answer_to_anything_but_yes() {
+    let project = Project::with("hooks.post-add = \"touch log; printf '\\u001b[2J'\"\n");
+    let on_terminal = |answer: &str, branch: &str| {
+        let line = format!("{} worktree add {branch}", crate::program::PROGRAM);
+        let mut command = Command::new("script");
+        command
+            .args(["-qec", &line, "/dev/null"])
+            .current_dir(project.main())
+            .env("CALVE_HOME", project.spot.join("home"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = on_terminal("\n", "a");
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("touch log"), "{said}");
+    // What would clear the screen is shown, not done.
+    assert!(said.contains("\\u{1b}[2J") && !said.contains("\u{1b}[2J"), "{said:?}");
+    let (code, said) = on_terminal("y\n", "a");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(project.new("a").join("log").exists());
+    // It need not be asked again.
+    project.calve(["worktree", "add", "b"]).succeeds();
+}
+
+#[test]
+fn a_hook_that_fails_leaves_the_worktree_and_says_so() {
+    let project = Project::with("hooks.post-add = 'echo broken >&2; exit 7'\n");
+    let failed = project.calve(["worktree", "add", "--yes", "a"]).run();
+    failed.ended(1);
+    assert!(project.new("a").join("ignored/x").exists());
+    failed.says(&["broken", "post-add hook failed"]).hints();
+    Tree::new(project.new("a")).file(".calve.toml", b"hooks.pre-remove = 'exit 1'\n");
+    project.calve(["worktree", "remove", "--yes", "-f", "a"]).fails(1).hints();
+    assert!(project.new("a").exists());
+}
+
+/// Runs `calve hook WHAT` with that on stdin, which stays open, as some agents leave it.
+fn agent(project: &Project, what: &[&str], question: &str) -> (Option<i32>, String, String) {
+    let mut command = calve(["hook"]).args(what).within("/").env("CALVE_HOME", project.spot.join("home")).command();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(question.as_bytes()).unwrap();
+    if question.trim().is_empty() {
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        return said(output);
+    }
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    said(output)
+}
+
+fn said(output: std::process::Output) -> (Option<i32>, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn create(cwd: &Path, name: &str) -> String {
+    let cwd = cwd.display();
+    format!(
+        r#"{{"session_id":"abc","transcript_path":"/t.jsonl","cwd":"{cwd}","hook_event_name":"WorktreeCreate","name":"{name}"}}"#
+    )
+}
+
+#[test]
+fn an_agent_gets_a_worktree_and_gives_it_back() {
+    let project = Project::with("");
+    let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "agent-1f"));
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.new("agent-1f").display())), "{stderr}");
+    assert!(project.new("agent-1f").join("ignored/x").exists());
+    // Asked again, from inside: the same one.
+    let (code, stdout, _) = agent(&project, &["worktree-create"], &create(&project.new("agent-1f"), "agent-1f"));
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.new("agent-1f").display())));
+    let remove = format!(
+        r#"{{"cwd":"{0}","hook_event_name":"WorktreeRemove","worktree_path":"{0}"}}"#,
+        project.new("agent-1f").display()
+    );
+    // With work in it, it stays.
+    fs_err::write(project.new("agent-1f").join("work"), "").unwrap();
+    let (code, stdout, stderr) = agent(&project, &["worktree-remove"], &remove);
+    assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
+    assert!(stderr.contains("not committed"), "{stderr}");
+    let (code, stdout, stderr) = agent(&project, &["worktree-remove", "--force"], &remove);
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.new("agent-1f").display())), "{stderr}");
+    assert!(!project.new("agent-1f").exists());
+    eventually_nothing_left(&project.spot);
+}
+
+#[test]
+fn an_agents_name_becomes_a_branch() {
+    let project = Project::with("");
+    let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "fix: the login"));
+    assert_eq!(code, Some(0), "{stderr}");
+    let branch =
+        Command::new("git").args(["branch", "--show-current"]).current_dir(stdout.trim_end()).output().unwrap();
+    assert_eq!(branch.stdout, b"fix--the-login\n");
+}
+
+#[test]
+fn what_is_no_question_of_an_agent_is_refused() {
+    let project = Project::with("hooks.post-add = 'true'\n");
+    let main = project.main();
+    for (what, question) in [
+        ("worktree-create", ""),
+        ("worktree-create", "no json\n"),
+        ("worktree-create", "[1]"),
+        ("worktree-create", r#"{"cwd":"/"}"#),
+        ("worktree-create", r#"{"name":"---"}"#),
+        ("worktree-create", r#"{"name":7}"#),
+        ("worktree-remove", r#"{"worktree_path":"relative"}"#),
+        ("worktree-remove", r#"{}"#),
+    ] {
+        let (code, stdout, stderr) = agent(&project, &[what], question);
+        assert_eq!((code, &*stdout), (Some(2), ""), "{question}: {stderr}");
+        assert!(stderr.contains("hint: "), "{question}: {stderr}");
+    }
+    // The project's hooks are asked about here as everywhere.
+    let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&main, "a"));
+    assert_eq!((code, &*stdout), (Some(3), ""), "{stderr}");
+    let (code, ..) = agent(&project, &["worktree-create", "--no-hooks"], &create(&main, "a"));
+    assert_eq!(code, Some(0));
+    let (code, stdout, _) = agent(&project, &["worktree-create"], &create(Path::new("/"), "a"));
+    assert_eq!((code, &*stdout), (Some(1), ""));
+}
