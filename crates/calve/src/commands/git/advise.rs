@@ -67,8 +67,8 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     let mut repositories: Vec<Measured> = Vec::new();
     for result in results {
         let Some(Ok(test)) = result["test"].as_str().map(str::parse::<Test>) else { continue };
-        let Some(cost) = cost(result) else { continue };
-        let name = repository(result, &report);
+        let Some(cost) = cost(test, result, results) else { continue };
+        let name = repository(result);
         let known = repositories.iter().position(|measured| measured.repository == name);
         let index = known.unwrap_or_else(|| {
             repositories.push(Measured { repository: name.clone(), costs: Vec::new() });
@@ -82,15 +82,26 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     Ok(Numbers { source: format!("medians measured by `calve bench git`, from `{}`", Shown(file)), repositories })
 }
 
-fn repository(result: &Value, report: &Value) -> String {
-    let name = |value: &Value| value.as_str().map(str::to_owned);
-    let named = name(&result["repository"]).or_else(|| name(&result["repository"]["name"]));
-    named.or_else(|| name(&report["repository"])).unwrap_or_else(|| "the repository".to_owned())
+fn repository(result: &Value) -> String {
+    result["repository"].as_str().unwrap_or("the repository").to_owned()
 }
 
-/// hyperfine's fields are in seconds.
-fn cost(result: &Value) -> Option<Cost> {
+/// Of the entry for the operation that a test is about: the clone, or the fetch with the reset that follows it. `None` for other
+/// entries of the test. hyperfine's fields are in seconds.
+fn cost(test: Test, result: &Value, results: &[Value]) -> Option<Cost> {
+    let operation = if test <= Test::T4 { "clone" } else { "fetch" };
+    if result["operation"].as_str().is_some_and(|of| of != operation) {
+        return None;
+    }
     let usable = |value: &Value| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
-    let wall = usable(&result["median"])?;
-    Some(Cost { wall_ms: wall * 1000.0, reset_ms: None, server_cpu_ms: usable(&result["server_cpu_ms_median"]) })
+    let same = |other: &&Value| other["test"] == result["test"] && other["repository"] == result["repository"];
+    let reset = results.iter().filter(same).find(|other| operation == "fetch" && other["operation"] == "reset");
+    let cpu = usable(&result["server_cpu_ms_median"]);
+    // What the reset of a partial clone fetches is a part of being up to date.
+    let later = reset.and_then(|reset| usable(&reset["server_cpu_ms_median"])).unwrap_or(0.0);
+    Some(Cost {
+        wall_ms: usable(&result["median"])? * 1000.0,
+        reset_ms: reset.and_then(|reset| usable(&reset["median"])).map(|seconds| seconds * 1000.0),
+        server_cpu_ms: cpu.map(|cpu| cpu + later),
+    })
 }

@@ -60,6 +60,33 @@ fn the_numbers_of_a_bench_are_used_and_named() {
 }
 
 #[test]
+fn each_operation_of_the_bench_is_taken_for_what_it_is() {
+    let spot = Spot::anywhere();
+    let result = |repository: &str, test: &str, operation: &str, seconds: f64, cpu: f64| json!({ "repository": repository, "test": test, "operation": operation, "median": seconds, "server_cpu_ms_median": cpu });
+    let results = [
+        result("a", "T1", "clone", 3.0, 100.0),
+        result("a", "T1", "checkout", 77.0, 777.0),
+        result("a", "T5", "clone", 77.0, 777.0),
+        result("a", "T5", "fetch", 0.2, 10.0),
+        result("a", "T5", "reset", 0.05, 0.0),
+        result("a", "T6", "fetch", 0.4, 30.0),
+        result("a", "T6", "reset", 0.1, 5.0),
+        result("b", "T1", "clone", 2.0, 50.0),
+    ];
+    fs_err::write(spot.join("bench.json"), json!({ "results": results }).to_string()).unwrap();
+    let advice = calve(["git", "advise", "--bench", "bench.json"]).within(&spot).succeeds().stdout;
+    for said in [
+        "takes 2.0 times the wait and 3.5 times the server CPU of a plain fetch",
+        "T6 (fetch --depth=1 into a full clone): 400 ms and 100 ms for the reset, 35 ms of server CPU",
+        "(T1: 100 ms each; 0.1 % of one core)",
+        "(T1: 50 ms each; 0.1 % of one core)",
+    ] {
+        assert!(advice.contains(said), "{said}\n{advice}");
+    }
+    assert!(!advice.contains("77"), "{advice}");
+}
+
+#[test]
 fn a_file_without_numbers_is_refused() {
     let spot = Spot::anywhere();
     for (name, content) in [
