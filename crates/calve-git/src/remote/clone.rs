@@ -111,6 +111,7 @@ pub fn plan_clone(wish: &CloneWish) -> Result<(Recipe, Features), RemoteError> {
 pub fn clone_repository(wish: &CloneWish, listener: Listener<'_>) -> Result<CloneReceipt, RemoteError> {
     let started = Instant::now();
     let (recipe, features) = plan_clone(wish)?;
+    refuse_a_partial_source(&recipe)?;
     let mut receipt =
         build_tree(&wish.dst, &wish.cancel, |workshop| in_workshop(wish, recipe, features, workshop, listener))?;
     receipt.seconds.total = started.elapsed().as_secs_f64();
@@ -146,6 +147,10 @@ fn in_workshop(
     let mut notices = told_beforehand(wish, &recipe);
     let verdicts = verify(&recipe, tree)?;
     judge(wish, &verdicts, &mut notices)?;
+    if recipe.depth.is_none() && Git::at(tree).line(&["rev-parse", "--is-shallow-repository"])? == "true" {
+        let text = "the repository is shallow itself: its history is cut off, and so is the clone's";
+        notices.push(Notice::new("source_shallow", text));
+    }
     let cloned = begun.elapsed();
     let begun = Instant::now();
     let head = check_out(&recipe, tree, &run, &mut notices)?;
@@ -158,6 +163,23 @@ fn in_workshop(
     let traffic = Traffic { requests: traces.requests(), bytes_received: Some(bytes_received) };
     let seconds = Seconds { total: 0.0, clone: cloned.as_secs_f64(), checkout: checked_out.as_secs_f64() };
     Ok(CloneReceipt { recipe, git, head, traffic, seconds, missing, verdicts, notices })
+}
+
+/// git links what is there, and says nothing of what is not.
+fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
+    if !recipe.is_local() {
+        return Ok(());
+    }
+    let source = Git::at(recipe.url.as_os_str());
+    let partial = source.output(&["config", "--get-regexp", r"^remote\..*\.promisor$", "true"])?;
+    if !partial.status.success() {
+        return Ok(());
+    }
+    let why = format!(
+        "`{}` is a partial clone, so that a clone of it would lack what it lacks: clone from where it came from",
+        recipe.url
+    );
+    Err(RemoteError::Senseless { why })
 }
 
 /// git shows progress only when it is told to, unless it has a terminal; and without it, it does not count bytes.

@@ -97,7 +97,12 @@ impl Session<'_> {
         while let Some(Ok(piece)) = pieces.as_ref().map(|pieces| pieces.recv_timeout(deadline - Instant::now())) {
             self.hear(&piece, &mut said);
         }
-        if status.success() { Ok(said.text()) } else { Err(failure(step, &said)) }
+        match status.success() {
+            true => Ok(said.text()),
+            // Ctrl-C on a terminal has reached git too.
+            false if self.cancel.is_cancelled() => Err(RemoteError::Interrupted),
+            false => Err(failure(step, &said)),
+        }
     }
 
     fn hear(&self, piece: &str, said: &mut Said) {
@@ -110,6 +115,7 @@ impl Session<'_> {
     fn command(&self, directory: &Path) -> Command {
         let git = Git::at(directory);
         let mut command = git.command();
+        command.args(["-c", "clone.defaultRemoteName=origin"]);
         if self.maintenance == Maintenance::Off {
             command.args(WITHOUT_MAINTENANCE);
         }

@@ -27,8 +27,8 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
     drop(line);
     let receipt = receipt.map_err(failure)?;
     for notice in &receipt.notices {
-        let is_warning =
-            ["filter_ignored", "depth_ignored", "credentials_unencrypted", "no_head"].contains(&notice.code);
+        let is_warning = ["filter_ignored", "depth_ignored", "credentials_unencrypted", "no_head", "source_shallow"]
+            .contains(&notice.code);
         if is_warning || !arguments.quiet {
             output::say(&format!("{}: {}", if is_warning { "warning" } else { "note" }, notice.message));
         }

@@ -228,3 +228,37 @@ fn a_bundle_serves_most_of_a_full_clone() {
     assert!(receipt["recipe"]["commands"][0].as_str().unwrap().contains("--bundle-uri="));
     hosted.calve(&["clone", "--for", "ci", "--bundle-uri", "x", &hosted.url(), "other"]).fails(2).hints();
 }
+
+#[test]
+fn a_source_that_lacks_something_is_refused_or_told() {
+    let hosted = Hosted::new();
+    hosted.calve(&["clone", "-q", "--for", "history", &hosted.url(), "partial"]).succeeds();
+    hosted.calve(&["clone", "--for", "dev", "partial", "new"]).fails(2).says(&["is a partial clone"]).hints();
+    hosted.calve(&["clone", "-q", "--for", "ci", &hosted.url(), "shallow"]).succeeds();
+    let ran = hosted.calve(&["clone", "--json", "--for", "dev", "shallow", "new"]).succeeds();
+    let codes: Vec<_> =
+        ran.json()["warnings"].as_array().unwrap().iter().map(|warning| warning["code"].clone()).collect();
+    assert_eq!(codes, ["local", "source_shallow"]);
+    hosted.spot.holds(&["new", "partial", "shallow"]);
+}
+
+#[test]
+fn ids_of_sha_256_and_a_configured_name_for_the_remote_make_no_difference() {
+    let hosted = Hosted::new();
+    let above = hosted.repository.parent().unwrap();
+    git(above, ["init", "-q", "--object-format=sha256", "--bare", "-b", "main", "long.git"]);
+    let repository = above.join("long.git");
+    let tree = git(&repository, ["mktree"]);
+    let identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"];
+    let commit = git(&repository, identity.into_iter().chain(["commit-tree", &tree, "-m", "first"]));
+    git(&repository, ["update-ref", "refs/heads/main", &commit]);
+    assert_eq!(commit.len(), 64);
+    let config = hosted.spot.join("config");
+    fs_err::write(&config, "[clone]\n\tdefaultRemoteName = upstream\n").unwrap();
+    for purpose in ["dev", "ci"] {
+        let args = ["clone", "--json", "--for", purpose, "--rev", &commit, &hosted.host.url("long.git"), purpose];
+        let receipt = hosted.calve(&args).env("GIT_CONFIG_GLOBAL", &config).succeeds().json();
+        assert_eq!(receipt["head"], json!(commit));
+        assert_eq!(hosted.git(purpose, &["remote"]), "origin");
+    }
+}
