@@ -63,6 +63,10 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     let bytes = fs_err::read(file).map_err(|error| unusable(&error.to_string()))?;
     let report: Value =
         serde_json::from_slice(&bytes).map_err(|error| unusable(&format!("it is no JSON ({error})")))?;
+    for warning in report["warnings"].as_array().into_iter().flatten() {
+        let message = warning["message"].as_str().unwrap_or_default();
+        output::say(&format!("warning: these numbers come with a warning: {}", Shown(Path::new(message))));
+    }
     let results = report["results"].as_array().ok_or_else(|| unusable("there is no list `results` in it"))?;
     let mut repositories: Vec<Measured> = Vec::new();
     for result in results {

@@ -73,8 +73,12 @@ fn each_operation_of_the_bench_is_taken_for_what_it_is() {
         result("a", "T6", "reset", 0.1, 5.0),
         result("b", "T1", "clone", 2.0, 50.0),
     ];
-    fs_err::write(spot.join("bench.json"), json!({ "results": results }).to_string()).unwrap();
-    let advice = calve(["git", "advise", "--bench", "bench.json"]).within(&spot).succeeds().stdout;
+    let warnings = [json!({ "code": "busy", "message": "the machine was busy" })];
+    let document = json!({ "results": results, "warnings": warnings });
+    fs_err::write(spot.join("bench.json"), document.to_string()).unwrap();
+    let ran = calve(["git", "advise", "--bench", "bench.json"]).within(&spot).succeeds();
+    let advice = ran.stdout.clone();
+    ran.says(&["warning: these numbers come with a warning: the machine was busy"]);
     for said in [
         "takes 2.0 times the wait and 3.5 times the server CPU of a plain fetch",
         "T6 (fetch --depth=1 into a full clone): 400 ms and 100 ms for the reset, 35 ms of server CPU",
