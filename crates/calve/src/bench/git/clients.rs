@@ -1,11 +1,12 @@
 //! The git programs of the clients: how they are started, and what each took.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::io::{PipeReader, PipeWriter, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use calve_core::{Cancel, Error};
 
@@ -59,12 +60,34 @@ pub(super) fn brief(said: &str) -> String {
     plain[plain.len().saturating_sub(LONGEST)..].iter().collect()
 }
 
+/// Reads what a program says, so that it never has to wait.
+struct Listener {
+    writer: PipeWriter,
+    reader: JoinHandle<Vec<u8>>,
+}
+
+impl Listener {
+    fn of((mut reader, writer): (PipeReader, PipeWriter)) -> Self {
+        let reader = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What was read until then is what was said.
+            let _ = reader.read_to_end(&mut bytes);
+            bytes
+        });
+        Self { writer, reader }
+    }
+}
+
+fn heard(reader: JoinHandle<Vec<u8>>) -> Vec<u8> {
+    reader.join().unwrap_or_default()
+}
+
 /// Starts git for the clients, and adds up what that took.
 pub(super) struct Clients<'a> {
     environment: Vec<(OsString, OsString)>,
     /// Of the user, for servers that only the user can reach.
     is_users: bool,
-    /// For what programs print.
+    /// For what programs read.
     scratch: PathBuf,
     next: AtomicU64,
     seconds: Mutex<f64>,
@@ -106,14 +129,15 @@ impl<'a> Clients<'a> {
 
     /// Runs it to its end. An error is of the bench, or that it was interrupted; git's own failures are in the result.
     pub(super) fn run(&self, command: &mut Command) -> Result<Ran, Failure> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let (out, err) = (self.scratch.join(format!("{number}.out")), self.scratch.join(format!("{number}.err")));
-        command.stdout(File::from(fs_err::File::create(&out)?)).stderr(File::from(fs_err::File::create(&err)?));
-        let ended = process::measure_command(command, self.cancel).map_err(|error| not_started(&error))?;
+        // Through pipes: on a disk that is full a file would lose the very message that says so.
+        let (out, err) = (Listener::of(std::io::pipe()?), Listener::of(std::io::pipe()?));
+        command.stdout(out.writer).stderr(err.writer);
+        let ended = process::measure_command(command, self.cancel);
+        // The ends that the command still has, or nobody would ever hear that all is said.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let (stdout, said) = (heard(out.reader), heard(err.reader));
+        let ended = ended.map_err(|error| not_started(&error))?;
         *self.seconds.lock().unwrap_or_else(PoisonError::into_inner) += ended.user_seconds + ended.system_seconds;
-        let (stdout, said) = (fs_err::read(&out)?, fs_err::read(&err)?);
-        fs_err::remove_file(&out)?;
-        fs_err::remove_file(&err)?;
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted.into());
         }
@@ -133,7 +157,7 @@ impl<'a> Clients<'a> {
         ))
     }
 
-    /// A path for something to hand to a program.
+    /// A path for something to hand to a program on its standard input.
     pub(super) fn file(&self) -> PathBuf {
         self.scratch.join(format!("{}.in", self.next.fetch_add(1, Ordering::Relaxed)))
     }

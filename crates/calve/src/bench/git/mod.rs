@@ -27,7 +27,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use calve_core::Cancel;
+use calve_core::{Cancel, Shown};
 
 use self::cases::{CASES, Case, DAEMON};
 use self::clients::Clients;
@@ -113,14 +113,21 @@ fn repositories(wish: &Wish<'_>, sources: &[Source], mut report: Report, place: 
     let ground = Ground::prepare(path, &layout, clients, cancel)?;
     // All are checked before any is copied.
     sources.iter().try_for_each(Source::check)?;
-    let preparation = Preparation { branch: wish.branch, bitmaps: wish.bitmaps, back: wish.back };
+    let preparation = Preparation {
+        branch: wish.branch,
+        bitmaps: wish.bitmaps,
+        back: wish.back,
+        check_room: &|bytes| check_room(place, bytes, 0),
+    };
     let mut repositories = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         (wish.say)(&format!("preparing {}", source.shown()));
         let template = path.join("templates").join(format!("{index}.git"));
         let prepared = Repository::prepare(source, template, &preparation, &ground.clients, &users)?;
         (wish.say)(&format!("{}: {}", prepared.name, prepared.shape.in_words()));
-        check_room(place, &prepared, wish.pace.clients)?;
+        let (clients, shape) = (u64::from(wish.pace.clients), &prepared.shape);
+        let bytes = (shape.number("pack_bytes") + shape.checkout_bytes) * clients;
+        check_room(place, bytes, (shape.checkout_files + 1000) * clients)?;
         repositories.push(prepared);
     }
     distinguish(&mut repositories);
@@ -129,7 +136,11 @@ fn repositories(wish: &Wish<'_>, sources: &[Source], mut report: Report, place: 
         cases.push(&DAEMON);
     }
     let (opened, swapped) = (ground.open_accounts(), swapped_pages());
-    let (rounds, outcomes) = plan::run(&ground, &repositories, &cases, &wish.pace, wish.say)?;
+    let ran = plan::run(&ground, &repositories, &cases, &wish.pace, wish.say);
+    let (rounds, outcomes) = ran.map_err(|failure| match failure {
+        Failure::Stated { text, .. } if is_full(place) => full(place, &text),
+        failure => failure,
+    })?;
     report.accounts = Some(ground.close_accounts(&opened));
     drop(ground);
     report.rounds = rounds;
@@ -138,6 +149,7 @@ fn repositories(wish: &Wish<'_>, sources: &[Source], mut report: Report, place: 
         let index = repositories.iter().position(|it| std::ptr::eq(it, outcome.repository)).unwrap_or(0);
         others.extend(outcome.others);
         match outcome.broken {
+            Some(broken) if is_full(place) => return Err(full(place, &broken.reason)),
             Some(broken) => report.broken.push((index, outcome.case, broken)),
             None => report.rows.extend(rows(index, outcome.case, outcome.samples, outcome.repository.back)),
         }
@@ -177,16 +189,21 @@ fn distinguish(repositories: &mut [Repository]) {
     }
 }
 
-/// For each client a clone with its checkout, and what is pushed.
-fn check_room(place: &Place, repository: &Repository, clients: u32) -> Result<(), Failure> {
-    const SLACK: u64 = 16 << 20;
-    let shape = &repository.shape;
-    let bytes = shape.number("pack_bytes") + shape.checkout_bytes;
-    let needs = Room {
-        bytes: bytes * u64::from(clients) + SLACK,
-        inodes: (shape.checkout_files + 1000) * u64::from(clients) + 1000,
-    };
-    runs::check_room(place, needs)
+/// With a little more for what is pushed.
+fn check_room(place: &Place, bytes: u64, inodes: u64) -> Result<(), Failure> {
+    runs::check_room(place, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
+}
+
+/// git does not always say that there was no space.
+fn is_full(place: &Place) -> bool {
+    const HARDLY_ANY: u64 = 1 << 20;
+    place.free().is_ok_and(|free| free.bytes < HARDLY_ANY || free.inodes < 10)
+}
+
+fn full(place: &Place, because: &str) -> Failure {
+    let into = place.path().parent().unwrap_or(place.path());
+    let text = format!("no space is left in `{}`: {because}", Shown(into));
+    Failure::stated(FAILED, text, "free some there, or name another place with `--into`")
 }
 
 fn server(wish: &Wish<'_>, url: &str, mut report: Report, place: &Place) -> Result<Report, Failure> {

@@ -16,7 +16,7 @@ pub(crate) struct Repository {
     /// Where it came from.
     pub(crate) source: String,
     pub(crate) branch: String,
-    /// The file that `git blame` is run on: the one that changed most often of late. `None`: there is no history.
+    /// The file that `git blame` is run on: the one that changed most often in the commits that it looks at. `None`: there is no history.
     pub(crate) file: Option<String>,
     /// How far back `git checkout HEAD~N` goes.
     pub(crate) back: u32,
@@ -32,6 +32,8 @@ pub(super) struct Preparation<'a> {
     pub(super) branch: Option<&'a str>,
     pub(super) bitmaps: bool,
     pub(super) back: u32,
+    /// Fails when the place has not so many bytes more.
+    pub(super) check_room: &'a dyn Fn(u64) -> Result<(), Failure>,
 }
 
 impl Repository {
@@ -56,6 +58,8 @@ impl Repository {
         };
         work(&["symbolic-ref", "HEAD", &format!("refs/heads/{branch}")], "choosing the branch")?;
         work(&["pack-refs", "--all"], "packing the references")?;
+        // The pack is written anew beside the one that there is.
+        (wanted.check_room)(pack_bytes(&template))?;
         let bitmaps = if wanted.bitmaps { "--write-bitmap-index" } else { "--no-write-bitmap-index" };
         work(&["repack", "-a", "-d", "-q", bitmaps], "packing the repository")?;
         work(&["commit-graph", "write", "--reachable", "--no-progress"], "writing the commit-graph")?;
@@ -65,7 +69,7 @@ impl Repository {
             &format!("--max-count={}", u64::from(wanted.back) + 1),
             &branch,
         ])?);
-        let file = if back == 0 { None } else { most_changed(clients, &template, &branch)? };
+        let file = if back == 0 { None } else { most_changed(clients, &template, &branch, back)? };
         let shape = Shape::of(clients, &template, &branch)?;
         let packs = template.join("objects/pack");
         let has = |ending: &str| files(&packs).iter().any(|path| path.extension().is_some_and(|it| it == ending));
@@ -152,9 +156,10 @@ fn back(listed: &Ran) -> u32 {
 }
 
 /// Among the last commits, and still there. Of several the first by name.
-fn most_changed(clients: &Clients<'_>, template: &Path, branch: &str) -> Result<Option<String>, Failure> {
+fn most_changed(clients: &Clients<'_>, template: &Path, branch: &str, back: u32) -> Result<Option<String>, Failure> {
     let mut command = clients.git(template, None);
-    command.args(["log", "--max-count=300", "--format=", "--name-only", "--no-renames", "-z", branch]);
+    let range = format!("{branch}~{back}..{branch}");
+    command.args(["log", "--format=", "--name-only", "--no-renames", "-z", &range]);
     let listed = clients.output(&mut command, "looking for a file with a history")?;
     let mut times: HashMap<&[u8], u32> = HashMap::new();
     for path in listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {

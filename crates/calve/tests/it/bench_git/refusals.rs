@@ -20,7 +20,8 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
     git(&*spot, ["clone", "-q", &url, "detached"]);
     git(&*spot, ["-C", "detached", "checkout", "-q", "--detach"]);
     git(&*spot, ["-C", "detached", "branch", "-D", "main"]);
-    let before = fingerprint(&*spot);
+    let names = ["good", "empty", "plain", "partial", "shallow", "detached"];
+    let before = names.map(|name| (fingerprint(spot.join(name)), spot.join(name)));
     let refused = |repository: &str, more: &[&str], words: &[&str]| {
         let ran = bench_git(".", ["--repo", repository]).args(more).within(&spot).fails(1);
         ran.says(words).hints();
@@ -33,11 +34,12 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
     refused("shallow", &[], &["`shallow` is a shallow clone"]);
     refused("detached", &[], &["has no commits"]);
     refused("good", &["--branch", "nope"], &["`good` has no branch `nope`"]);
-    refused("good", &["--branch", "-f"], &["`good` has no branch `-f`"]);
+    refused("good", &["--branch=-f"], &["`good` has no branch `-f`"]);
     refused("file:///nonexistent/repository", &[], &["cannot be cloned"]);
     // All are checked before any is copied.
     refused("good", &["--repo", "partial"], &["`partial` is a partial clone"]);
-    before.assert_unchanged(&*spot);
+    before.iter().for_each(|(before, path)| before.assert_unchanged(path));
+    spot.holds(&[&names[..], &["file"]].concat());
 }
 
 #[test]
@@ -45,7 +47,7 @@ fn a_branch_is_chosen_where_none_is_checked_out() {
     let spot = Spot::anywhere();
     repository(spot.join("source"), 3);
     git(&*spot, ["-C", "source", "branch", "other", "HEAD~1"]);
-    git(&*spot, ["-C", "source", "checkout", "-q", "--detach"]);
+    git(&*spot, ["-C", "source", "checkout", "-q", "--detach", "HEAD~2"]);
     bench_git(".", ["--repo=source", "--tests=T2"])
         .within(&spot)
         .fails(1)
@@ -148,7 +150,7 @@ fn a_disk_that_fills_up_meanwhile_is_told() {
     });
     let ran = running.wait();
     ran.ended(1);
-    ran.says(&["error: ", "No space left"]).hints();
+    ran.says(&["error: ", "no space is left in"]).hints();
     spot.holds(&["filler"]);
 }
 

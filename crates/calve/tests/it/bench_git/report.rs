@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use calve_testkit::{fingerprint, require_program};
+use calve_testkit::fingerprint;
 use serde_json::Value;
 
 use super::{TINY, bench_git, git, number, of, repository};
-use crate::program::keys;
 use crate::spot::Spot;
 
 #[test]
@@ -197,35 +196,74 @@ fn git_daemon_is_measured_beside_the_host() {
     spot.holds(&[]);
 }
 
+/// A program of that name that comes first on the PATH.
+fn with_program(spot: &Spot, name: &str, script: &str) -> std::ffi::OsString {
+    let programs = spot.join("programs");
+    fs_err::create_dir(&programs).unwrap();
+    fs_err::write(programs.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+    rustix::fs::chmod(programs.join(name), 0o755.into()).unwrap();
+    let mut path = programs.into_os_string();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap());
+    path
+}
+
+/// What its first version of JSON looks like. No package of Debian's has the program, so that it cannot be asked itself.
+const GIT_SIZER: &str = r#"[ "$*" = '--json --json-version=1 --no-progress' ] || exit 1
+echo '{"unique_commit_count": 4711, "max_commit_size": 300, "max_commit": "abc", "max_expanded_blob_count": 12}'"#;
+
 #[test]
-fn git_sizer_and_counting_agree() {
-    if !require_program("git-sizer") {
-        return;
-    }
+fn what_git_sizer_counts_is_taken_over() {
+    let spot = Spot::anywhere();
+    repository(spot.join("source"), 5);
+    let shape = |path: &std::ffi::OsStr| {
+        let report =
+            bench_git(".", ["--repo=source", "--tests=T2", "--json"]).env("PATH", path).within(&spot).succeeds().json();
+        report["repositories"][0]["shape"].clone()
+    };
+    let path = with_program(&spot, "git-sizer", GIT_SIZER);
+    let theirs = shape(&path);
+    assert_eq!((&theirs["counted_by"], &theirs["unique_commit_count"]), (&"git-sizer".into(), &4711.into()));
+    assert_eq!((&theirs["max_expanded_blob_count"], &theirs["checkout_files"]), (&12.into(), &1.into()));
+    // One that fails is as one that is not there.
+    fs_err::write(spot.join("programs/git-sizer"), "#!/bin/sh\nexit 1\n").unwrap();
+    let ours = shape(&path);
+    assert_eq!((&ours["counted_by"], &ours["unique_commit_count"]), (&"calve".into(), &5.into()));
+}
+
+#[test]
+fn a_history_is_counted_as_it_is() {
     let spot = Spot::anywhere();
     let source = spot.join("source");
     repository(&source, 5);
     git(&source, ["tag", "-a", "-m", "tag", "v1"]);
     git(&source, ["checkout", "-q", "-b", "side", "HEAD~2"]);
-    fs_err::write(source.join("b"), "b\n").unwrap();
+    fs_err::create_dir(source.join("d")).unwrap();
+    fs_err::write(source.join("d/b"), "b\n").unwrap();
     git(&source, ["add", "-A"]);
     git(&source, ["commit", "-q", "-m", "side"]);
     git(&source, ["checkout", "-q", "main"]);
     git(&source, ["merge", "-q", "-m", "merged", "side"]);
-    let shape = |path: &std::ffi::OsStr| {
-        let arguments = ["--repo=source", "--tests=T2", "--json"];
-        let report = bench_git(".", arguments).env("PATH", path).within(&spot).succeeds().json();
-        report["repositories"][0]["shape"].clone()
-    };
-    let path = std::env::var_os("PATH").unwrap();
-    // Everything but git-sizer.
-    let programs = spot.join("programs");
-    fs_err::create_dir(&programs).unwrap();
-    let found = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.is_file()).unwrap();
-    fs_err::os::unix::fs::symlink(found, programs.join("git")).unwrap();
-    let (theirs, ours) = (shape(&path), shape(programs.as_os_str()));
-    assert_eq!((&theirs["counted_by"], &ours["counted_by"]), (&"git-sizer".into(), &"calve".into()));
-    for name in keys(&ours).into_iter().filter(|name| *name != "counted_by") {
-        assert_eq!(theirs[name], ours[name], "{name}");
+    let path = with_program(&spot, "git-sizer", "exit 1");
+    let report =
+        bench_git(".", ["--repo=source", "--tests=T2", "--json"]).env("PATH", path).within(&spot).succeeds().json();
+    let shape = &report["repositories"][0]["shape"];
+    for (name, expected) in [
+        // Five, one beside them, and the merge.
+        ("unique_commit_count", 7),
+        ("max_history_depth", 6),
+        ("max_parent_count", 2),
+        ("unique_blob_count", 6),
+        // Of the five, of the side and of the merge, and the folder.
+        ("unique_tree_count", 8),
+        ("unique_tag_count", 1),
+        // Two branches and a tag.
+        ("reference_count", 3),
+        ("max_blob_size", 25),
+        ("checkout_files", 2),
+        ("checkout_bytes", 27),
+        ("checkout_max_path_depth", 2),
+    ] {
+        assert_eq!(shape[name], expected, "{name}");
     }
 }
