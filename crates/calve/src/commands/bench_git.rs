@@ -6,8 +6,8 @@ use calve_git::Synthetic;
 use super::bench::Exports;
 use crate::bench::git::plan::Pace;
 use crate::bench::git::report::Report;
-use crate::bench::git::source::Source;
-use crate::bench::git::{self, Measured, Wish, html, json, markdown, remote};
+use crate::bench::git::source::{Address, Source};
+use crate::bench::git::{self, Measured, Wish, html, json, markdown};
 use crate::bench::runs::Rounds;
 use crate::cli::{BenchGitArguments, Switch};
 use crate::failure::{FAILED, Failure};
@@ -67,8 +67,7 @@ pub(crate) fn run(arguments: &BenchGitArguments, cancel: &Cancel) -> Result<(), 
 
 fn measured(arguments: &BenchGitArguments) -> Result<Measured, Failure> {
     if let Some(url) = &arguments.server {
-        remote::check_url(url)?;
-        return Ok(Measured::Server(url.clone()));
+        return Ok(Measured::Server(Address::of(url)?));
     }
     let mut sources = arguments.repo.iter().map(|text| Source::of(text)).collect::<Result<Vec<_>, _>>()?;
     for shape in &arguments.synthetic {

@@ -43,7 +43,7 @@ fn repository(at: impl AsRef<Path>, commits: u32) {
     fs_err::create_dir_all(at).unwrap();
     git(at, ["init", "-q", "-b", "main"]);
     for number in 0..commits {
-        fs_err::write(at.join("a"), format!("line\n").repeat(number as usize + 1)).unwrap();
+        fs_err::write(at.join("a"), "line\n".repeat(number as usize + 1)).unwrap();
         git(at, ["add", "-A"]);
         git(at, ["commit", "-q", "-m", &format!("{number}")]);
     }

@@ -37,7 +37,7 @@ use self::plan::Pace;
 use self::remote::Server;
 use self::report::{Described, Report, rows};
 use self::repository::{Preparation, Repository};
-use self::source::Source;
+use self::source::{Address, Source};
 use super::machine::{Machine, own_peak_memory_bytes, swapped_pages};
 use super::place::Place;
 use super::runs;
@@ -64,7 +64,7 @@ pub(crate) enum Measured {
     /// Copies of these, served by the bench.
     Repositories(Vec<Source>),
     /// A URL, for clones only.
-    Server(String),
+    Server(Address),
 }
 
 /// The oldest git whose clones can be measured.
@@ -97,7 +97,7 @@ pub(crate) fn run(wish: &Wish<'_>) -> Result<Report, Failure> {
     };
     let report = furnish(place.path()).and_then(|()| match &wish.measured {
         Measured::Repositories(sources) => repositories(wish, sources, base, &place),
-        Measured::Server(url) => server(wish, url, base, &place),
+        Measured::Server(address) => server(wish, address, base, &place),
     });
     place.remove()?;
     report
@@ -206,19 +206,19 @@ fn full(place: &Place, because: &str) -> Failure {
     Failure::stated(FAILED, text, "free some there, or name another place with `--into`")
 }
 
-fn server(wish: &Wish<'_>, url: &str, mut report: Report, place: &Place) -> Result<Report, Failure> {
+fn server(wish: &Wish<'_>, address: &Address, mut report: Report, place: &Place) -> Result<Report, Failure> {
     let cancel = wish.cancel;
     let clients = Clients::of_the_user(place.path().join("scratch"), cancel);
-    let server = Server { url, branch: wish.branch, protocol: wish.protocol, clients, place: place.path(), cancel };
+    let server = Server { address, branch: wish.branch, protocol: wish.protocol, clients, place: place.path(), cancel };
     let cases: Vec<&'static Case> = wish.cases.iter().copied().filter(|case| case.fetch.is_none()).collect();
     let swapped = swapped_pages();
     let (rounds, outcomes) = server.run(&cases, &wish.pace, wish.say)?;
     report.rounds = rounds;
     report.clients = 1;
-    report.server = Some(server.shown());
+    report.server = Some(address.shown());
     report.repositories = vec![Described {
-        name: Source::Url(url.to_owned()).name(),
-        source: server.shown(),
+        name: address.name(),
+        source: address.shown(),
         branch: wish.branch.map(str::to_owned),
         file: None,
         back: 0,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use calve_core::{Cancel, Shown};
+use calve_core::Cancel;
 
 use super::cases::{Case, CloneKind};
 use super::client::remove;
@@ -11,9 +11,9 @@ use super::clients::{Clients, Ran, brief};
 use super::plan::Pace;
 use super::repository::pack_bytes;
 use super::sample::{Broken, Sample, Seen, Step};
-use super::source::{Source, is_url};
+use super::source::Address;
 use crate::bench::runs::shuffled;
-use crate::failure::{Failure, USAGE};
+use crate::failure::Failure;
 
 /// What one test came to.
 pub(super) struct Outcome {
@@ -22,22 +22,8 @@ pub(super) struct Outcome {
     pub(super) broken: Option<Broken>,
 }
 
-/// Refuses what is no URL: for a path git copies files and knows no filter and no depth.
-pub(crate) fn check_url(url: &str) -> Result<(), Failure> {
-    if is_url(url)? {
-        return Ok(());
-    }
-    let text =
-        format!("`{}` is a path, and git takes no notice of `--filter` and `--depth` there", Shown(Path::new(url)));
-    Err(Failure::stated(
-        USAGE,
-        text,
-        "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`",
-    ))
-}
-
 pub(super) struct Server<'a> {
-    pub(super) url: &'a str,
+    pub(super) address: &'a Address,
     pub(super) branch: Option<&'a str>,
     pub(super) protocol: u8,
     pub(super) clients: Clients<'a>,
@@ -46,10 +32,6 @@ pub(super) struct Server<'a> {
 }
 
 impl Server<'_> {
-    pub(super) fn shown(&self) -> String {
-        Source::Url(self.url.to_owned()).shown()
-    }
-
     /// One clone at a time.
     pub(super) fn run(
         &self,
@@ -98,11 +80,11 @@ impl Server<'_> {
         if let Some(branch) = self.branch {
             command.args(["--branch", branch]);
         }
-        command.arg("--").arg(self.url).arg(&directory);
+        command.arg("--").arg(self.address.for_git()).arg(&directory);
         let ran = self.clients.run(&mut command)?;
         let requests = requests(&trace);
         let broken = |exit_code, reason: String| {
-            let reason = reason.replace(self.url, &self.shown());
+            let reason = self.address.censored(&reason);
             Broken { step: Step::Clone, command: case.clone_command(), round, exit_code, reason }
         };
         let result = match not_honoured(case, &ran, &directory) {

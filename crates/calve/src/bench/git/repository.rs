@@ -90,9 +90,9 @@ impl Repository {
 
 fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Failure> {
     let text = match source {
-        Source::Synthetic(wanted) => return Ok(wanted.write(template).map_err(made_up)?),
+        Source::Synthetic(wanted) => return wanted.write(template).map_err(made_up),
         Source::Path(path) => fs_err::canonicalize(path)?.into_os_string(),
-        Source::Url(url) => url.into(),
+        Source::Url(address) => address.for_git().into(),
     };
     let parent = template.parent().unwrap_or(template);
     let mut command = users.git(parent, None);
@@ -103,7 +103,11 @@ fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Fai
     if ran.is_success() {
         return Ok(());
     }
-    let text = format!("`{}` cannot be cloned: {}", Shown(Path::new(&source.shown())), ran.reason());
+    let reason = match source {
+        Source::Url(address) => address.censored(&ran.reason()),
+        _ => ran.reason(),
+    };
+    let text = format!("`{}` cannot be cloned: {reason}", Shown(Path::new(&source.shown())));
     let hint = match source {
         Source::Url(_) => "try `git clone` with that URL yourself: the bench asks for no password",
         _ => "try `git clone --bare --no-local` with it yourself",

@@ -1,8 +1,10 @@
 //! Where a repository comes from: a path or a URL, and which of these are refused.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use calve_core::Shown;
+use calve_git::remote::{Kind, RepositoryUrl};
 use calve_git::{Git, Synthetic};
 
 use crate::failure::{FAILED, Failure, USAGE};
@@ -11,34 +13,86 @@ use crate::failure::{FAILED, Failure, USAGE};
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     Path(PathBuf),
-    Url(String),
+    Url(Address),
     Synthetic(Synthetic),
 }
 
-/// What git may be told to speak.
-const SCHEMES: [&str; 5] = ["https", "http", "ssh", "git", "file"];
+/// A URL that git may be given.
+#[derive(Clone)]
+pub(crate) struct Address {
+    given: String,
+    /// Without credentials.
+    url: RepositoryUrl,
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.url.fmt(f)
+    }
+}
+
+impl Address {
+    /// As the user gave it, for git alone.
+    pub(super) fn for_git(&self) -> &str {
+        &self.given
+    }
+
+    /// What git said, without credentials.
+    pub(super) fn censored(&self, said: &str) -> String {
+        let login = self.given.split_once("://").and_then(|(_, rest)| rest.split('/').next()?.rsplit_once('@'));
+        // git leaves the password out of what it says, and not always the user.
+        let parts = login
+            .into_iter()
+            .flat_map(|(login, _)| [login, login.split_once(':').map_or("", |(_, password)| password)]);
+        let text = said.replace(&self.given, &self.url.to_string());
+        parts.filter(|part| !part.is_empty()).fold(text, |text, part| text.replace(part, "…"))
+    }
+
+    pub(crate) fn shown(&self) -> String {
+        self.url.to_string()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        named(&self.url)
+    }
+
+    /// Refuses what is no URL: for a path git copies files and knows no filter and no depth.
+    pub(crate) fn of(text: &str) -> Result<Self, Failure> {
+        let url = parse(text)?;
+        if url.kind() == Kind::Local {
+            let text = format!("`{url}` is a path, and git takes no notice of `--filter` and `--depth` there");
+            let hint = "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`";
+            return Err(Failure::stated(USAGE, text, hint));
+        }
+        Ok(Self { given: text.to_owned(), url })
+    }
+}
+
+fn parse(text: &str) -> Result<RepositoryUrl, Failure> {
+    RepositoryUrl::parse(OsStr::new(text)).map_err(|error| Failure::stated(USAGE, error.to_string(), error.hint()))
+}
+
+fn named(url: &RepositoryUrl) -> String {
+    url.directory_name().map_or_else(|| "repository".into(), |name| name.to_string_lossy().into_owned())
+}
 
 impl Source {
     /// A path that is there, or a URL.
     pub(crate) fn of(text: &str) -> Result<Self, Failure> {
-        if text.starts_with('-') {
-            let hint = "write `./` before a path that begins so";
-            return Err(refused(text, "begins with a dash, as an option does", hint));
-        }
-        if fs_err::metadata(text).is_ok() {
-            return Ok(Self::Path(PathBuf::from(text)));
-        }
-        if is_url(text)? {
-            return Ok(Self::Url(text.to_owned()));
-        }
-        Err(calve_core::Error::Missing(PathBuf::from(text)).into())
+        let url = parse(text)?;
+        let is_path = url.kind() == Kind::Local;
+        Ok(if is_path {
+            Self::Path(url.as_os_str().into())
+        } else {
+            Self::Url(Address { given: text.to_owned(), url })
+        })
     }
 
-    /// For people, and without what a URL may have of a password.
+    /// For people, and without credentials.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Path(path) => path.to_string_lossy().into_owned(),
-            Self::Url(url) => without_password(url),
+            Self::Url(address) => address.shown(),
             Self::Synthetic(of) => {
                 format!(
                     "synthetic {}, {} commits, {} files of {} bytes",
@@ -55,11 +109,8 @@ impl Source {
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Synthetic(of) => format!("synthetic-{}", of.shape.name()),
-            Self::Path(path) => {
-                let real = fs_err::canonicalize(path).unwrap_or_else(|_| path.clone());
-                last_part(&real.to_string_lossy())
-            }
-            Self::Url(url) => last_part(url),
+            Self::Path(path) => parse(&path.to_string_lossy()).map_or_else(|_| "repository".into(), |url| named(&url)),
+            Self::Url(address) => address.name(),
         }
     }
 
@@ -88,89 +139,4 @@ impl Source {
 fn is_partial(git: &Git) -> bool {
     let pattern = r"^(remote\..*\.(promisor|partialclonefilter)|extensions\.partialclone)$";
     git.output(&["config", "--get-regexp", pattern]).is_ok_and(|found| !found.stdout.is_empty())
-}
-
-/// Whether it is meant as one. Some that git would take are refused: what they name is run.
-pub(crate) fn is_url(text: &str) -> Result<bool, Failure> {
-    if text.starts_with('-') {
-        return Err(refused(text, "begins with a dash, as an option does", "name a URL"));
-    }
-    let scheme_length = text.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(0);
-    let (scheme, rest) = text.split_at(scheme_length);
-    if rest.starts_with("::") {
-        let hint = "name a URL of https, ssh, git or file";
-        return Err(refused(text, &format!("names the remote helper `{scheme}`, which runs programs"), hint));
-    }
-    if let Some(address) = rest.strip_prefix("://") {
-        if !SCHEMES.contains(&scheme) {
-            return Err(refused(text, &format!("has the scheme `{scheme}`"), "name a URL of https, ssh, git or file"));
-        }
-        if address.starts_with('-') {
-            return Err(refused(
-                text,
-                "has a host that begins with a dash, as an option does",
-                "name a URL with a host",
-            ));
-        }
-        return Ok(true);
-    }
-    // HOST:PATH, with no slash before the colon.
-    Ok(text.split_once(':').is_some_and(|(host, path)| !host.is_empty() && !host.contains('/') && !path.is_empty()))
-}
-
-fn refused(text: &str, why: &str, hint: &'static str) -> Failure {
-    let shown = without_password(text);
-    Failure::stated(USAGE, format!("`{}` is refused: it {why}", Shown(Path::new(&shown))), hint)
-}
-
-/// "https://user:secret@host/path" as "https://user@host/path".
-pub(crate) fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let host_ends = rest.find('/').unwrap_or(rest.len());
-    let Some((login, host)) = rest[..host_ends].rsplit_once('@') else { return url.to_owned() };
-    // With no password the login is often a token.
-    let user = match login.split_once(':') {
-        Some((user, _)) => format!("{user}@"),
-        None if scheme.starts_with("http") => String::new(),
-        None => format!("{login}@"),
-    };
-    format!("{scheme}://{user}{host}{}", &rest[host_ends..])
-}
-
-fn last_part(text: &str) -> String {
-    let trimmed = text.trim_end_matches('/').trim_end_matches("/.git");
-    let part = trimmed.rsplit(['/', ':']).next().unwrap_or(trimmed);
-    let name = part.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(part);
-    if name.is_empty() { "repository".into() } else { name.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls_are_told_from_paths_and_from_programs() {
-        for url in ["https://host/a", "ssh://me@host/a", "git://host/a", "file:///a", "host:a/b", "me@host:a"] {
-            assert!(is_url(url).unwrap(), "{url}");
-        }
-        for path in ["a", "./a:b", "/a:b", ":a", "a:"] {
-            assert!(!is_url(path).unwrap(), "{path}");
-        }
-        for wrong in
-            ["ext::sh -c evil", "fd::17", "-upload-pack=evil", "ssh://-oProxyCommand=evil/a", "ftp://host/a", "a+b://c"]
-        {
-            assert!(is_url(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn names_and_passwords() {
-        assert_eq!(last_part("https://host/a/jquery.git/"), "jquery");
-        assert_eq!(last_part("/src/it's a \"name\"/.git"), "it's a \"name\"");
-        assert_eq!(last_part("host:b"), "b");
-        assert_eq!(without_password("https://me:secret@host/a@b"), "https://me@host/a@b");
-        assert_eq!(without_password("https://token@host/a"), "https://host/a");
-        assert_eq!(without_password("ssh://git@host/a"), "ssh://git@host/a");
-        assert_eq!(without_password("git@host:a"), "git@host:a");
-    }
 }
