@@ -4,6 +4,7 @@ use calve_core::Cancel;
 use calve_git::Synthetic;
 
 use super::bench::Exports;
+use crate::bench::git::clients::NO_SPACE;
 use crate::bench::git::plan::Pace;
 use crate::bench::git::report::Report;
 use crate::bench::git::source::{Address, Source};
@@ -60,7 +61,12 @@ pub(crate) fn run(arguments: &BenchGitArguments, cancel: &Cancel) -> Result<(), 
         None => Ok(()),
         Some((_, case, broken)) => {
             let text = format!("{}: `{}` failed: {}", case.name, broken.command, broken.reason);
-            Err(Failure::stated(FAILED, text, "what git said is the reason; the other tests are in the report"))
+            let hint = if broken.reason.starts_with(NO_SPACE) {
+                "free some there, or name another place with `--into`"
+            } else {
+                "what git said is the reason; the other tests are in the report"
+            };
+            Err(Failure::stated(FAILED, text, hint))
         }
     }
 }

@@ -121,7 +121,7 @@ impl Client<'_> {
         let ran = self.ground.clients.run(&mut command)?;
         let charge = self.ground.take(operation, self.case.from_daemon);
         if !ran.is_success() {
-            return Err(self.broken(step, ran.ended.status.code(), ran.reason()));
+            return Err(self.broken(step, ran.ended.status.code(), self.ground.clients.reason(&ran)));
         }
         if ran.said.contains("filtering not recognized") {
             return Err(self.broken(step, Some(0), "the server does not support filters and sent everything".into()));

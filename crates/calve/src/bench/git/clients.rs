@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use calve_core::{Cancel, Error};
+use calve_core::{Cancel, Error, Shown};
 
 use super::host::OPERATION_HEADER;
 use super::host::ledger::Operation;
@@ -43,14 +43,10 @@ impl Ran {
     pub(super) fn is_success(&self) -> bool {
         self.ended.status.success()
     }
-
-    /// Why it failed, on one line.
-    pub(super) fn reason(&self) -> String {
-        let said = brief(&self.said);
-        let ended = self.ended.in_words();
-        if said.is_empty() { ended } else { format!("{ended}: {said}") }
-    }
 }
+
+/// How a reason begins that is the place's and not git's.
+pub(crate) const NO_SPACE: &str = "no space is left";
 
 /// Its last words, on one line, without control characters.
 pub(super) fn brief(said: &str) -> String {
@@ -150,11 +146,17 @@ impl<'a> Clients<'a> {
         if ran.is_success() {
             return Ok(ran.stdout);
         }
-        Err(Failure::stated(
-            FAILED,
-            format!("{what}: {}", ran.reason()),
-            "what git says is the reason; nothing was measured",
-        ))
+        Err(Failure::stated(FAILED, format!("{what}: {}", self.reason(&ran)), "what git says is the reason"))
+    }
+
+    /// Why it failed, on one line. That there was no space git does not always say.
+    pub(super) fn reason(&self, ran: &Ran) -> String {
+        const HARDLY_ANY: u64 = 1 << 20;
+        let full = rustix::fs::statvfs(&self.scratch).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);
+        let said = brief(&ran.said);
+        let full = if full { format!("{NO_SPACE} below `{}`: ", Shown(&self.scratch)) } else { String::new() };
+        let ended = ran.ended.in_words();
+        if said.is_empty() { format!("{full}{ended}") } else { format!("{full}{ended}: {said}") }
     }
 
     /// A path for something to hand to a program on its standard input.

@@ -5,7 +5,7 @@
 
 pub(crate) mod cases;
 mod client;
-mod clients;
+pub(crate) mod clients;
 mod daemon;
 mod ground;
 mod host;
@@ -27,7 +27,7 @@ mod table;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use calve_core::{Cancel, Shown};
+use calve_core::Cancel;
 
 use self::cases::{CASES, Case, DAEMON};
 use self::clients::Clients;
@@ -136,11 +136,7 @@ fn repositories(wish: &Wish<'_>, sources: &[Source], mut report: Report, place: 
         cases.push(&DAEMON);
     }
     let (opened, swapped) = (ground.open_accounts(), swapped_pages());
-    let ran = plan::run(&ground, &repositories, &cases, &wish.pace, wish.say);
-    let (rounds, outcomes) = ran.map_err(|failure| match failure {
-        Failure::Stated { text, .. } if is_full(place) => full(place, &text),
-        failure => failure,
-    })?;
+    let (rounds, outcomes) = plan::run(&ground, &repositories, &cases, &wish.pace, wish.say)?;
     report.accounts = Some(ground.close_accounts(&opened));
     drop(ground);
     report.rounds = rounds;
@@ -149,7 +145,6 @@ fn repositories(wish: &Wish<'_>, sources: &[Source], mut report: Report, place: 
         let index = repositories.iter().position(|it| std::ptr::eq(it, outcome.repository)).unwrap_or(0);
         others.extend(outcome.others);
         match outcome.broken {
-            Some(broken) if is_full(place) => return Err(full(place, &broken.reason)),
             Some(broken) => report.broken.push((index, outcome.case, broken)),
             None => report.rows.extend(rows(index, outcome.case, outcome.samples, outcome.repository.back)),
         }
@@ -192,18 +187,6 @@ fn distinguish(repositories: &mut [Repository]) {
 /// With a little more for what is pushed.
 fn check_room(place: &Place, bytes: u64, inodes: u64) -> Result<(), Failure> {
     runs::check_room(place, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
-}
-
-/// git does not always say that there was no space.
-fn is_full(place: &Place) -> bool {
-    const HARDLY_ANY: u64 = 1 << 20;
-    place.free().is_ok_and(|free| free.bytes < HARDLY_ANY || free.inodes < 10)
-}
-
-fn full(place: &Place, because: &str) -> Failure {
-    let into = place.path().parent().unwrap_or(place.path());
-    let text = format!("no space is left in `{}`: {because}", Shown(into));
-    Failure::stated(FAILED, text, "free some there, or name another place with `--into`")
 }
 
 fn server(wish: &Wish<'_>, address: &Address, mut report: Report, place: &Place) -> Result<Report, Failure> {

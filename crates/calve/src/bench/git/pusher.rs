@@ -152,7 +152,7 @@ impl<'a> Pusher<'a> {
         if ran.is_success() {
             return Ok(());
         }
-        let text = format!("a push to the bench's own host failed: {}", ran.reason());
+        let text = format!("a push to the bench's own host failed: {}", self.clients.reason(&ran));
         Err(Failure::stated(FAILED, text, "free some space, or name another place with `--into`; else report this"))
     }
 

@@ -88,7 +88,7 @@ impl Server<'_> {
             Broken { step: Step::Clone, command: case.clone_command(), round, exit_code, reason }
         };
         let result = match not_honoured(case, &ran, &directory) {
-            _ if !ran.is_success() => Err(broken(ran.ended.status.code(), ran.reason())),
+            _ if !ran.is_success() => Err(broken(ran.ended.status.code(), self.clients.reason(&ran))),
             Some(reason) => Err(broken(Some(0), reason)),
             None => Ok(Sample {
                 step: Step::Clone,

@@ -104,8 +104,8 @@ fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Fai
         return Ok(());
     }
     let reason = match source {
-        Source::Url(address) => address.censored(&ran.reason()),
-        _ => ran.reason(),
+        Source::Url(address) => address.censored(&users.reason(&ran)),
+        _ => users.reason(&ran),
     };
     let text = format!("`{}` cannot be cloned: {reason}", Shown(Path::new(&source.shown())));
     let hint = match source {

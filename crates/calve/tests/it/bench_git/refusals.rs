@@ -148,7 +148,7 @@ fn a_disk_that_fills_up_meanwhile_is_told() {
     });
     let ran = running.wait();
     ran.ended(1);
-    ran.says(&["error: ", "no space is left in"]).hints();
+    ran.says(&["error: ", "no space is left"]).hints();
     spot.holds(&["filler"]);
 }
 
