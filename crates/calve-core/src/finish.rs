@@ -49,10 +49,8 @@ pub(crate) fn finish(
         let detail = format!("{} entries changed while they were cloned", told.changed.len());
         return Err(refusal(Requirement::Stable, detail));
     }
-    if options.verify == Verify::Contents {
-        if let Some(root) = staging.root() {
-            verify(source, &checked.exclude, root, &told, options)?;
-        }
+    if let (Verify::Contents, Some(root)) = (options.verify, staging.root()) {
+        verify(source, &checked.exclude, root, &told, options)?;
     }
     let io = |operation| move |errno| Error::io(operation, place.path(), errno);
     if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {

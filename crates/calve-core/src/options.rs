@@ -180,7 +180,9 @@ pub enum Selected {
 /// Chooses which entries of a tree are cloned: called with the path of each, relative to the root, and whether it is a directory.
 /// Several threads call it at a time.
 #[derive(Clone)]
-pub struct Selection(Arc<dyn Fn(&Path, bool) -> Selected + Send + Sync>);
+pub struct Selection(Arc<Choose>);
+
+type Choose = dyn Fn(&Path, bool) -> Selected + Send + Sync;
 
 impl Selection {
     /// The choice that `choose` makes.

@@ -353,6 +353,7 @@ pub(crate) enum BenchCommand {
     Dedupe(BenchDedupeArguments),
     Git(Box<BenchGitArguments>),
     Write(BenchWriteArguments),
+    Worktree(worktree::BenchWorktreeArguments),
 }
 
 /// Copy a tree by every means there is, and compare

@@ -5,8 +5,9 @@
 //! hold names, not descriptors: a descriptor is private to its worker, and can be opened again from the root.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -190,6 +191,8 @@ pub(super) struct Worker<'f> {
     pub(super) mover: Mover<'f>,
     pub(super) tally: Tally,
     listing: ListingBuffer,
+    /// The path of the directory whose entries were asked about last, and the directory.
+    asked: Option<(Arc<Node>, PathBuf)>,
     pub(super) pending: Vec<Pending>,
     pub(super) put_off: Vec<Opened>,
     pub(super) put_off_limit: usize,
@@ -218,6 +221,7 @@ impl<'f> Worker<'f> {
             mover: Mover::new(fill.cancel, &shared.flush),
             tally: Tally::default(),
             listing: ListingBuffer::new(),
+            asked: None,
             pending: Vec::new(),
             put_off: Vec::new(),
             put_off_limit,
@@ -434,20 +438,28 @@ impl<'f> Worker<'f> {
         own
     }
 
-    pub(super) fn excluded(&self, at: At<'_>, name: &CStr, is_directory: bool) -> bool {
+    pub(super) fn excluded(&mut self, at: At<'_>, name: &CStr, is_directory: bool) -> bool {
         // Patterns are about what is in the source, not about the source itself.
         if self.fill.exclude.is_empty() || matches!(self.fill.paths, Paths::Same) {
             return false;
         }
-        let path = at.node.path_of(name);
-        match self.fill.exclude.of(&path, is_directory) {
+        // Putting a path together takes longer than most answers: it is done once for each directory.
+        let (node, mut path) = match self.asked.take() {
+            Some((node, path)) if Arc::ptr_eq(&node, at.node) => (node, path),
+            _ => (Arc::clone(at.node), at.node.path()),
+        };
+        path.push(OsStr::from_bytes(name.to_bytes()));
+        let is_left = match self.fill.exclude.of(&path, is_directory) {
             Selected::Take => false,
             Selected::Leave => true,
             Selected::LeaveBecause(reason) => {
-                self.fill.notes.skipped(path, reason);
+                self.fill.notes.skipped(path.clone(), reason);
                 true
             }
-        }
+        };
+        path.pop();
+        self.asked = Some((node, path));
+        is_left
     }
 }
 

@@ -146,7 +146,9 @@ fn shallow_and_fetch(measured: &Measured, fetch: Test) -> Option<Sentence> {
 fn kept_or_thrown_away(measured: &Measured) -> Option<Sentence> {
     let (full, shallow, fetch) = (measured.cost(Test::T1)?, measured.cost(Test::T2)?, measured.cost(Test::T5)?);
     let kept = |what: &str, once: f64, each: f64, anew: f64| match anew - each {
-        saved if saved > 0.0 => format!("after {} in {what}", counted((once / saved).floor() as u64 + 1, "job", "jobs")),
+        saved if saved > 0.0 => {
+            format!("after {} in {what}", counted((once / saved).floor() as u64 + 1, "job", "jobs"))
+        }
         _ => format!("never in {what}"),
     };
     let mut answers = vec![kept("waiting", full.client_ms(), fetch.client_ms(), shallow.client_ms())];
@@ -219,9 +221,13 @@ fn compare(measured: &Measured, a: (Test, Test), b: (Test, Test), names: (&str, 
         answers.push(("server CPU", lead(a, b)));
     }
     let answers = answers.into_iter().map(|(what, lead)| match lead {
-        Lead::Until(fetches) => format!("cheaper than {} in {what} until {}", names.1, counted(fetches, "fetch", "fetches")),
+        Lead::Until(fetches) => {
+            format!("cheaper than {} in {what} until {}", names.1, counted(fetches, "fetch", "fetches"))
+        }
         Lead::Stays => format!("cheaper than {} in {what} however many fetches", names.1),
-        Lead::After(fetches) => format!("cheaper than {} in {what} only after {}", names.1, counted(fetches, "fetch", "fetches")),
+        Lead::After(fetches) => {
+            format!("cheaper than {} in {what} only after {}", names.1, counted(fetches, "fetch", "fetches"))
+        }
         Lead::None => format!("never cheaper than {} in {what}", names.1),
     });
     let tests = [a.0, a.1, b.0, b.1].map(|test| named(measured, test));

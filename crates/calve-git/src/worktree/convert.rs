@@ -69,7 +69,7 @@ fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
     let mut index = Index::read(&at, repository.hash_bytes())?;
     for entry in 0..index.entries.len() {
         let file = super::repository::path_of(&index.entries[entry].path);
-        if let Ok(stat) = rustix::fs::lstat(&new.join(file))
+        if let Ok(stat) = rustix::fs::lstat(new.join(file))
             && index.entries[entry].is_of(&stat)
         {
             index.set_stat(entry, &stat);

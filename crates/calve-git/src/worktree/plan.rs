@@ -108,10 +108,10 @@ impl Plan {
     }
 
     fn by_rules(&self, path: &Path, is_directory: bool) -> Selected {
-        if is_directory && self.replaced.contains(path) {
+        if is_directory && !self.replaced.is_empty() && self.replaced.contains(path) {
             return Selected::Leave;
         }
-        if is_directory && self.nested.contains(path) {
+        if is_directory && !self.nested.is_empty() && self.nested.contains(path) {
             return Selected::LeaveBecause(NESTED_WORKTREE);
         }
         match self.rules.leave(path, is_directory) {

@@ -85,9 +85,7 @@ impl Repository {
 
     /// Settings with such a beginning, and their values.
     pub(crate) fn settings_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, &'s str)> {
-        let all =
-            self.settings.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())));
-        all
+        self.settings.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
     }
 
     /// How many bytes the names of objects have.

@@ -64,13 +64,15 @@ pub(crate) struct Rules {
 impl Rules {
     /// Why an entry is left out, going by its own name and place; `None` when it is carried.
     pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<&'static str> {
-        let name = path.file_name()?.as_bytes();
-        match name {
-            b".git" if !is_directory => return Some(POINTER),
-            b"worktrees" if path.parent().and_then(Path::file_name) == Some(OsStr::new(".git")) => {
-                return Some(FOREIGN_WORKTREES);
-            }
-            _ => {}
+        // Asked for every entry: `file_name` would take the whole path apart.
+        let bytes = path.as_os_str().as_bytes();
+        let slash = bytes.iter().rposition(|&byte| byte == b'/');
+        let name = slash.map_or(bytes, |slash| &bytes[slash + 1..]);
+        if name == b".git" && !is_directory {
+            return Some(POINTER);
+        }
+        if name == b"worktrees" && bytes.ends_with(b"/.git/worktrees") {
+            return Some(FOREIGN_WORKTREES);
         }
         if !is_directory && is_runtime(name) {
             return Some(RUNTIME);
@@ -83,13 +85,10 @@ impl Rules {
 }
 
 fn is_runtime(name: &[u8]) -> bool {
-    // Most names are done with by one look at a byte or two.
-    let is = |known: &&str| known.as_bytes() == name;
-    let ends = |ending: &&str| name.ends_with(ending.as_bytes());
-    let begins = |beginning: &&str| name.starts_with(beginning.as_bytes());
-    RUNTIME_ENDINGS.iter().any(|ending| ends(&ending))
-        || RUNTIME_NAMES.iter().any(|known| is(&known))
-        || name.first() == Some(&b'.') && RUNTIME_BEGINNINGS.iter().any(|beginning| begins(&beginning))
+    RUNTIME_ENDINGS.iter().any(|ending| name.ends_with(ending.as_bytes()))
+        || RUNTIME_NAMES.iter().any(|known| known.as_bytes() == name)
+        || name.first() == Some(&b'.')
+            && RUNTIME_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning.as_bytes()))
 }
 
 /// Whether a name is one under which people keep secrets. Not in directories that package managers fill.

@@ -18,4 +18,5 @@ pub(crate) mod runs;
 pub(crate) mod space;
 mod stats;
 mod workload;
+pub(crate) mod worktree;
 pub(crate) mod write;

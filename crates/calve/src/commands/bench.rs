@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::bench::report::Report;
 use crate::bench::runs::Rounds;
 use crate::bench::space::{self, Cache};
-use crate::bench::{copy, dedupe, export, write};
+use crate::bench::{copy, dedupe, export, worktree, write};
+use crate::cli::worktree::BenchWorktreeArguments;
 use crate::cli::{BenchCommand, BenchCopyArguments, BenchDedupeArguments, BenchWriteArguments, ExportArguments};
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::output;
@@ -18,8 +19,28 @@ pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure
         BenchCommand::Copy(arguments) => copy(arguments, cancel),
         BenchCommand::Dedupe(arguments) => dedupe(arguments, cancel),
         BenchCommand::Git(arguments) => super::bench_git::run(arguments, cancel),
+        BenchCommand::Worktree(arguments) => worktree(arguments, cancel),
         BenchCommand::Write(arguments) => write(arguments, cancel),
     }
+}
+
+fn worktree(arguments: &BenchWorktreeArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let exports = Exports::of(&arguments.export, FORMS)?;
+    let quiet = arguments.quiet;
+    let report = worktree::run(&worktree::Wish {
+        repository: &arguments.repository,
+        into: &arguments.into,
+        rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
+        warmup: arguments.warmup,
+        cache: if arguments.cold { cold()? } else { Cache::Warm },
+        say: &|line| {
+            if !quiet {
+                output::say(line);
+            }
+        },
+        cancel,
+    })?;
+    finish(&report, arguments.json, &exports)
 }
 
 fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure> {

@@ -31,7 +31,7 @@ fn has_everything(file_system: FileSystem) {
     let moved = repo.spot.join("moved");
     repo.git(["worktree", "move", path.to_str().unwrap(), moved.to_str().unwrap()]);
     repo.git(["worktree", "remove", "--force", moved.to_str().unwrap()]);
-    assert_eq!(repo.worktrees(), [repo.path.clone()]);
+    assert_eq!(repo.worktrees(), std::slice::from_ref(&repo.path));
     nothing_left(&repo.spot);
 }
 

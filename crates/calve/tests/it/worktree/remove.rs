@@ -24,7 +24,7 @@ fn what_would_be_lost_is_not_removed_unless_forced() {
     repo.calve(["remove", "nobody"]).fails(1).says(&["there is no worktree"]).hints();
     repo.calve(["remove", "x"]).succeeds();
     assert!(!path.exists());
-    assert_eq!(repo.worktrees(), [repo.path.clone()]);
+    assert_eq!(repo.worktrees(), std::slice::from_ref(&repo.path));
     assert_ne!(repo.git(["branch", "--list", "x"]), "", "the branch stays");
     eventually_nothing_left(&repo.spot);
 }
