@@ -99,7 +99,7 @@ pub struct DiskUsage {
 /// Looks at the extents of every file below `paths`, and says what they take up, what they share, and what deleting them would free.
 ///
 /// Nothing is written (on btrfs, root has what waits in memory written out first, which its exact figures need). Memory does not
-/// grow with the number of files, but by a few bytes each with those that have several names.
+/// grow with the number of files, but by some 300 bytes each with those that have several names.
 pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Result<DiskUsage, Error> {
     let begin = Instant::now();
     let roots = paths.iter().map(|path| Source::open(path.as_ref())).collect::<Result<Vec<_>, _>>()?;

@@ -148,6 +148,32 @@ fn hard_links_are_counted_once_and_free_nothing_while_another_name_is_elsewhere(
 }
 
 #[test]
+fn compressed_and_partly_used_extents_are_told_as_they_lie_on_the_disk() {
+    let Some(volume) = Volume::builder(FileSystem::Btrfs).mount_option("compress-force=zstd").mount() else { return };
+    let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
+    // To a sixteenth or less.
+    Tree::new(&a).file("text", "all the same again and again\n".repeat(1 << 18));
+    Tree::new(&a).file("plain", SplitMix64::new(1).bytes(4 << 20));
+    settle(&volume);
+    clone_tree(&a, &b, &CloneOptions::default()).unwrap();
+    // Of the one extent half is the clone's alone to keep.
+    let file = fs::OpenOptions::new().write(true).open(b.join("plain")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(file.file(), &SplitMix64::new(2).bytes(2 << 20), 0).unwrap();
+    drop(file);
+    settle(&volume);
+    let (one, both) = (usage(&[&a]).total, usage(&[&a, &b]).total);
+    assert!(both.apparent > 20 << 20 && both.frees_data.unwrap() < 8 << 20, "{both:?}");
+    let before = used(&volume);
+    delete(&a);
+    let between = used(&volume);
+    agrees(&one, before - between, "compressed, one");
+    let rest = usage(&[&b]).total;
+    delete(&b);
+    agrees(&rest, between - used(&volume), "compressed, the other");
+    agrees(&both, before - used(&volume), "compressed, both");
+}
+
+#[test]
 fn a_snapshot_keeps_what_its_source_has() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let subvolume = volume.path().join("subvolume");
