@@ -117,13 +117,14 @@ pub(crate) fn not_kept(
             *lost.entry("missing").or_default() += 1;
             return Ok(());
         };
+        let both_files = entry.is_file() && twin.is_file();
         let differs = [
             ("type", entry.file_type() != twin.file_type()),
             ("size", !entry.is_dir() && entry.len() != twin.len()),
             ("mode", entry.mode() & 0o7777 != twin.mode() & 0o7777),
             ("time", (entry.mtime(), entry.mtime_nsec()) != (twin.mtime(), twin.mtime_nsec())),
             ("owner", (entry.uid(), entry.gid()) != (twin.uid(), twin.gid())),
-            ("contents", contents == Contents::Read && entry.is_file() && !same_contents(path, &twin_path)?),
+            ("contents", contents == Contents::Read && both_files && !same_contents(path, &twin_path)?),
         ];
         for (what, _) in differs.iter().filter(|(_, differs)| *differs) {
             *lost.entry(*what).or_default() += 1;

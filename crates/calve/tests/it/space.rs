@@ -182,7 +182,7 @@ fn peak_memory_bytes(args: &[&str], volume: &Volume) -> u64 {
     let mut running = command.start();
     let mut peak = 0;
     while !running.has_ended() {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap_or_default();
+        let status = fs_err::read_to_string(format!("/proc/{}/status", running.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         peak = peak.max(kibibytes.unwrap_or(0) * 1024);
@@ -203,10 +203,10 @@ fn memory_hardly_grows_with_the_number_of_files() {
             for number in 0..files {
                 let folder = volume.path().join(name).join((number / 500).to_string());
                 if number % 500 == 0 {
-                    std::fs::create_dir_all(&folder).unwrap();
+                    fs_err::create_dir_all(&folder).unwrap();
                 }
                 // Not kept inline; each of another size, and of no other's.
-                std::fs::write(folder.join(number.to_string()), vec![1; 2100 + number % 1900]).unwrap();
+                fs_err::write(folder.join(number.to_string()), vec![1; 2100 + number % 1900]).unwrap();
             }
         };
         make("few", FEW);
