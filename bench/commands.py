@@ -4,6 +4,8 @@ from dataclasses import dataclass
 # name: what `cargo install` needs. cp and rm are of GNU coreutils.
 PEERS = {"cpz": "cpz@3.2.1", "rmz": "rmz@3.2.1", "xcp": "xcp@0.24.9"}
 
+REFLINK_FILE_SYSTEMS = ("xfs", "btrfs")
+
 
 @dataclass(frozen=True)
 class Command:

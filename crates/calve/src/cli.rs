@@ -381,7 +381,7 @@ pub(crate) struct BenchCopyArguments {
     /// Where the copies go, for as long as it takes
     #[arg(long, value_name = "DIR")]
     pub(crate) into: PathBuf,
-    /// How often each command is run [default: as often as five minutes allow, 3 to 10 times]
+    /// How often each command is run [default: as often as eight minutes allow, 3 to 10 times; short ones up to 30 times in two]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
     /// How often each is run before that, without counting

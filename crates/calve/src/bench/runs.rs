@@ -34,14 +34,14 @@ pub(crate) struct Plan<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rounds {
     Exactly(u32),
-    /// As many as go into five minutes, 3 to 10; of short ones more, up to 30, within half a minute.
+    /// As many as go into eight minutes, 3 to 10; of short ones more, up to 30, within two minutes.
     Fitting,
 }
 
 impl Rounds {
     pub(crate) fn another(self, done: u32, elapsed: Duration) -> bool {
-        const LONG: Duration = Duration::from_secs(300);
-        const SHORT: Duration = Duration::from_secs(30);
+        const LONG: Duration = Duration::from_secs(480);
+        const SHORT: Duration = Duration::from_secs(120);
         match self {
             Self::Exactly(number) => done < number,
             Self::Fitting if done < 3 => true,
@@ -345,11 +345,11 @@ mod tests {
         let fitting = |done, elapsed| Rounds::Fitting.another(done, seconds(elapsed));
         // Never fewer than 3, however long they take.
         assert!(fitting(0, 0) && fitting(2, 3000));
-        // More than 10 only of short ones: an eleventh would end at 29.7 s, or at 33 s. Never more than 30.
-        assert!(fitting(9, 90) && fitting(10, 27) && !fitting(10, 30));
+        // More than 10 only of short ones: an eleventh would end at 118.8 s, or at 121 s. Never more than 30.
+        assert!(fitting(9, 90) && fitting(10, 108) && !fitting(10, 110));
         assert!(fitting(29, 3) && !fitting(30, 3));
-        // A fifth one would end at 295 s, or at 305 s.
-        assert!(fitting(4, 236) && !fitting(4, 244));
+        // A fifth one would end at 475 s, or at 485 s.
+        assert!(fitting(4, 380) && !fitting(4, 388));
         assert!(Rounds::Exactly(1).another(0, seconds(0)) && !Rounds::Exactly(1).another(1, seconds(0)));
     }
 }

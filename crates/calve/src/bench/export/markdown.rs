@@ -51,6 +51,9 @@ pub(crate) fn circumstances(report: &Report) -> Vec<(&'static str, String)> {
         format!("; to make room, earlier results were deleted {}", report.deletions.join(", "))
     };
     lines.push(("Runs", format!("{rounds}, the commands in another order in each{deleted}")));
+    let ratios =
+        "of steady times: what each round took as a whole is taken out, then the faster half of the runs is averaged";
+    lines.push(("Ratios", ratios.to_owned()));
     let versions = report.versions.iter().map(|(program, version)| format!("{program}: {version}"));
     lines.push(("Versions", versions.collect::<Vec<_>>().join("; ")));
     lines
