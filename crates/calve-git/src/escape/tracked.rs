@@ -13,7 +13,7 @@ use super::report::{Action, AuditOptions, Found};
 const HINT: &str = "git tracks it, so that a repair would be a change to commit; change it in the project";
 
 /// Makes findings in tracked files reports.
-pub(super) fn only_report(found: &mut Vec<Found>, new: &Path, options: &AuditOptions) -> Result<()> {
+pub(super) fn only_report(found: &mut [Found], new: &Path, options: &AuditOptions) -> Result<()> {
     if found.is_empty() {
         return Ok(());
     }

@@ -276,14 +276,16 @@ fn audit(staged: &Path, request: &Request, options: &AddOptions, built: &Built) 
     if built.carried.is_empty() {
         return Ok(AuditReport::default());
     }
-    let mut audit = AuditOptions::default();
-    audit.fix = Fix::Yes;
-    audit.below.clone_from(&built.carried);
-    audit.others = request.repository.worktrees.iter().filter(|one| !one.is_bare).map(|one| one.path.clone()).collect();
-    audit.will_be = Some(request.path.clone());
-    audit.tracked = Some(built.tracked_below.clone());
-    audit.threads = options.clone.threads;
-    audit.cancel = options.clone.cancel.clone();
+    let others = request.repository.worktrees.iter().filter(|one| !one.is_bare).map(|one| one.path.clone());
+    let audit = AuditOptions {
+        fix: Fix::Yes,
+        below: built.carried.clone(),
+        others: others.collect(),
+        will_be: Some(request.path.clone()),
+        tracked: Some(built.tracked_below.clone()),
+        threads: options.clone.threads,
+        cancel: options.clone.cancel.clone(),
+    };
     escape::audit(staged, &request.donor, &audit)
 }
 

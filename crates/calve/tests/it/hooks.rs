@@ -37,7 +37,7 @@ impl Project {
         self.spot.join("main")
     }
 
-    fn new(&self, branch: &str) -> PathBuf {
+    fn worktree(&self, branch: &str) -> PathBuf {
         self.spot.join(format!("main.{branch}"))
     }
 
@@ -60,19 +60,19 @@ fn a_hook_that_is_not_approved_is_not_run_and_nothing_is_made() {
     let project = Project::with(TELLING);
     let refused = project.calve(["worktree", "add", "a"]).fails(3).hints();
     refused.says(&["post-add", "not approved", "calve hook approve"]);
-    assert!(!project.new("a").exists());
+    assert!(!project.worktree("a").exists());
     let branches = Command::new("git").args(["branch", "--list", "a"]).current_dir(project.main()).output().unwrap();
     assert!(branches.stdout.is_empty(), "the branch was made");
     // Without them, it is made; and with `--yes` they are run, this once.
     project.calve(["worktree", "add", "--no-hooks", "a"]).succeeds();
-    assert!(!project.new("a").join("log").exists());
+    assert!(!project.worktree("a").join("log").exists());
     project.calve(["worktree", "add", "--yes", "b"]).succeeds();
-    assert!(project.new("b").join("log").exists());
+    assert!(project.worktree("b").join("log").exists());
     project.calve(["worktree", "add", "c"]).fails(3);
     project.calve(["worktree", "remove", "-f", "b"]).fails(3);
-    assert!(project.new("b").exists());
+    assert!(project.worktree("b").exists());
     project.calve(["worktree", "remove", "--no-hooks", "-f", "b"]).succeeds();
-    assert!(!project.main().join("log").exists() && !project.new("b").exists());
+    assert!(!project.main().join("log").exists() && !project.worktree("b").exists());
     eventually_nothing_left(&project.spot);
 }
 
@@ -82,7 +82,7 @@ fn an_approved_hook_runs_in_the_new_worktree_with_its_variables() {
     project.calve(["hook", "approve"]).fails(3).hints().says(&["echo said by the hook"]);
     project.calve(["hook", "approve", "--yes"]).succeeds().says(&["echo said by the hook", "post-add", "pre-remove"]);
     let added = project.calve(["worktree", "add", "a"]).succeeds();
-    let new = project.new("a");
+    let new = project.worktree("a");
     assert_eq!(added.stdout, format!("{}\n", new.display()), "the path alone is on stdout");
     assert!(added.stderr.contains("said by the hook"), "{}", added.stderr);
     let log = fs_err::read_to_string(new.join("log")).unwrap();
@@ -91,7 +91,10 @@ fn an_approved_hook_runs_in_the_new_worktree_with_its_variables() {
     assert_eq!(lines[..5], ["post-add", &new, &main, &main, "a"]);
     assert_eq!((lines[5].len(), lines[6]), (40, &*new));
     // It holds for every worktree of the repository.
-    calve(["worktree", "add", "b"]).within(project.new("a")).env("CALVE_HOME", project.spot.join("home")).succeeds();
+    calve(["worktree", "add", "b"])
+        .within(project.worktree("a"))
+        .env("CALVE_HOME", project.spot.join("home"))
+        .succeeds();
     project.calve(["worktree", "remove", "-f", "a"]).succeeds();
     assert_eq!(fs_err::read_to_string(project.main().join("log")).unwrap(), "pre-remove a\n");
     eventually_nothing_left(&project.spot);
@@ -132,7 +135,7 @@ fn a_question_is_asked_on_a_terminal_and_no_is_the_answer_to_anything_but_yes() 
     assert!(said.contains("\\u{1b}[2J") && !said.contains("\u{1b}[2J"), "{said:?}");
     let (code, said) = on_terminal("y\n", "a");
     assert_eq!(code, Some(0), "{said}");
-    assert!(project.new("a").join("log").exists());
+    assert!(project.worktree("a").join("log").exists());
     // It need not be asked again.
     project.calve(["worktree", "add", "b"]).succeeds();
 }
@@ -142,11 +145,11 @@ fn a_hook_that_fails_leaves_the_worktree_and_says_so() {
     let project = Project::with("hooks.post-add = 'echo broken >&2; exit 7'\n");
     let failed = project.calve(["worktree", "add", "--yes", "a"]).run();
     failed.ended(1);
-    assert!(project.new("a").join("ignored/x").exists());
+    assert!(project.worktree("a").join("ignored/x").exists());
     failed.says(&["broken", "post-add hook failed"]).hints();
-    Tree::new(project.new("a")).file(".calve.toml", b"hooks.pre-remove = 'exit 1'\n");
+    Tree::new(project.worktree("a")).file(".calve.toml", b"hooks.pre-remove = 'exit 1'\n");
     project.calve(["worktree", "remove", "--yes", "-f", "a"]).fails(1).hints();
-    assert!(project.new("a").exists());
+    assert!(project.worktree("a").exists());
 }
 
 /// Runs `calve hook WHAT` with that on stdin, which stays open, as some agents leave it.
@@ -181,23 +184,23 @@ fn create(cwd: &Path, name: &str) -> String {
 fn an_agent_gets_a_worktree_and_gives_it_back() {
     let project = Project::with("");
     let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "agent-1f"));
-    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.new("agent-1f").display())), "{stderr}");
-    assert!(project.new("agent-1f").join("ignored/x").exists());
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("agent-1f").display())), "{stderr}");
+    assert!(project.worktree("agent-1f").join("ignored/x").exists());
     // Asked again, from inside: the same one.
-    let (code, stdout, _) = agent(&project, &["worktree-create"], &create(&project.new("agent-1f"), "agent-1f"));
-    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.new("agent-1f").display())));
+    let (code, stdout, _) = agent(&project, &["worktree-create"], &create(&project.worktree("agent-1f"), "agent-1f"));
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("agent-1f").display())));
     let remove = format!(
         r#"{{"cwd":"{0}","hook_event_name":"WorktreeRemove","worktree_path":"{0}"}}"#,
-        project.new("agent-1f").display()
+        project.worktree("agent-1f").display()
     );
     // With work in it, it stays.
-    fs_err::write(project.new("agent-1f").join("work"), "").unwrap();
+    fs_err::write(project.worktree("agent-1f").join("work"), "").unwrap();
     let (code, stdout, stderr) = agent(&project, &["worktree-remove"], &remove);
     assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
     assert!(stderr.contains("not committed"), "{stderr}");
     let (code, stdout, stderr) = agent(&project, &["worktree-remove", "--force"], &remove);
-    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.new("agent-1f").display())), "{stderr}");
-    assert!(!project.new("agent-1f").exists());
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("agent-1f").display())), "{stderr}");
+    assert!(!project.worktree("agent-1f").exists());
     eventually_nothing_left(&project.spot);
 }
 
