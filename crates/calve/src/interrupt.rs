@@ -1,10 +1,11 @@
-//! Ctrl-C and its kin: the first asks to stop and clean up, the second ends the process where it is.
+//! Ctrl-C and its kin: the first asks to stop and clean up, a second Ctrl-C ends the process where it is.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use calve_core::Cancel;
+use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
 use crate::failure::INTERRUPTED;
@@ -19,8 +20,12 @@ pub(crate) fn listen() -> io::Result<Cancel> {
         if ignored & mask(signal) != 0 {
             continue;
         }
-        // In this order: the first signal finds the switch off, and only throws it.
-        flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&thrown))?;
+        // Only what a person repeats. `timeout` sends its signal to the process and then to the group that it is in, and the end of a
+        // terminal is told by the kernel and by the shell: two signals at once, of which the second must not keep it from cleaning up.
+        if signal == SIGINT {
+            // In this order: the first finds the switch off, and only throws it.
+            flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&thrown))?;
+        }
         flag::register(signal, Arc::clone(&thrown))?;
     }
     Ok(Cancel::from_flag(thrown))

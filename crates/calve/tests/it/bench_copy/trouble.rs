@@ -197,6 +197,11 @@ fn an_interruption_kills_what_runs_and_removes_everything() {
         });
         assert!(pids.split_whitespace().all(exists), "{pids}");
         send(running.id(), signal);
+        if signal != Signal::INT {
+            // As `timeout` does it: to the process, and at once to its group.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            send(running.id(), signal);
+        }
         let ran = running.wait();
         ran.ended(130);
         assert!(ran.stderr.ends_with("error: interrupted\n"), "{}", ran.stderr);
