@@ -182,9 +182,12 @@ pub fn add_after<E: From<Error>>(
     before: impl FnOnce(&Upcoming) -> std::result::Result<(), E>,
 ) -> std::result::Result<Added, E> {
     let started = Instant::now();
+    let mut repository = Repository::open(&options.start)?;
     // Before anything is looked up: a branch that a killed run made goes with what else it left.
-    sweep(&Repository::open(&options.start)?)?;
-    let request = Request::new(options)?;
+    if sweep(&repository.common)?.entries > 0 {
+        repository = Repository::open(&options.start)?;
+    }
+    let request = Request::new(repository, options)?;
     let is_foreign = request.target.pull_request.is_some() && options.trust == Trust::No;
     let upcoming = Upcoming {
         donor: request.donor.clone(),
@@ -387,7 +390,7 @@ fn post_checkout(worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
 
 /// What [`add`] would do. Makes nothing, but for what fetching a pull request makes.
 pub fn plan(options: &AddOptions) -> Result<Planned> {
-    let request = Request::new(options)?;
+    let request = Request::new(Repository::open(&options.start)?, options)?;
     let git = request.repository.git();
     let oid = request.target.oid.clone();
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &oid])?));

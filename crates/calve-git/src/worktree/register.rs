@@ -264,16 +264,24 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// [`clean_up`], and the staged trees of killed runs beside the places concerned.
-pub(crate) fn sweep(repository: &Repository) -> Result<Vec<PathBuf>> {
+pub(crate) fn sweep(common: &Path) -> Result<Swept> {
     let places = {
-        let _turn = Turn::take(&repository.common)?;
-        clean_up(&repository.common)?
+        let _turn = Turn::take(common)?;
+        clean_up(common)?
     };
-    let mut removed = Vec::new();
+    let mut swept = Swept { entries: places.len(), trees: Vec::new() };
     for place in places {
-        removed.extend(calve_core::sweep(&place)?);
+        swept.trees.extend(calve_core::sweep(&place)?);
     }
-    Ok(removed)
+    Ok(swept)
+}
+
+/// What was cleaned up.
+pub(crate) struct Swept {
+    /// Places of which entries were finished or removed.
+    pub(crate) entries: usize,
+    /// Staged trees that are gone.
+    pub(crate) trees: Vec<PathBuf>,
 }
 
 /// The entries that git lists, each with the root of its worktree.

@@ -54,13 +54,17 @@ impl Repository {
             Err(Error::Git { said, .. }) => return Err(not_a_repository(start, &said)),
             Err(other) => return Err(other),
         };
-        let here = match git.output(&["rev-parse", "--show-toplevel"])? {
-            output if output.status.success() => Some(path_of(trimmed(&output.stdout))),
-            _ => None,
-        };
-        let settings = git.run(&["config", "-z", "--list"])?;
+        // git takes longer to start than to answer.
+        let (here, settings, worktrees) = std::thread::scope(|scope| {
+            let here = scope.spawn(|| git.output(&["rev-parse", "--show-toplevel"]));
+            let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
+            let worktrees = list(&git);
+            (joined(here), joined(settings), worktrees)
+        });
+        let (here, settings) = (here?, settings?);
+        let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
         Ok(Repository {
-            worktrees: list(&git)?,
+            worktrees: worktrees?,
             start: here.clone().unwrap_or_else(|| start.to_path_buf()),
             settings: parse_settings(&settings),
             common,
@@ -178,6 +182,10 @@ fn not_a_repository(start: &Path, said: &str) -> Error {
         Some(_) => Error::refused(said.trim_start_matches("fatal: ").to_owned(), NOT_HERE),
         None => Error::refused(format!("`{}` is not in a git repository", Shown(start)), NOT_HERE),
     }
+}
+
+pub(crate) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn trimmed(printed: &[u8]) -> &[u8] {

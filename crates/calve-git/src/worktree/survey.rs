@@ -37,18 +37,20 @@ pub(super) struct Request {
 
 impl Request {
     /// Refuses what makes no sense. Makes nothing but, for a pull request, what fetching it makes.
-    pub(super) fn new(options: &AddOptions) -> Result<Request> {
-        let repository = Repository::open(&options.start)?;
+    pub(super) fn new(repository: Repository, options: &AddOptions) -> Result<Request> {
         let donor = match &options.from {
             Some(from) => repository.find(from)?.path.clone(),
             None => repository.here.clone().ok_or_else(no_donor)?,
         };
-        let at_donor = Repository::open(&donor)?;
-        if at_donor.here.is_none() {
-            return Err(no_donor());
-        }
         repository.check()?;
-        at_donor.check()?;
+        if repository.here.as_ref() != Some(&donor) {
+            // Settings may be a worktree's own.
+            let at_donor = Repository::open(&donor)?;
+            if at_donor.here.is_none() {
+                return Err(no_donor());
+            }
+            at_donor.check()?;
+        }
         let config = Config::load(&donor)?;
         let asked = Asked { branch: &options.branch, base: options.base.as_deref(), is_detached: options.is_detached };
         let target = target::resolve(&repository, &asked)?;
