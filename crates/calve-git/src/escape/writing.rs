@@ -91,7 +91,7 @@ pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time)
 pub(super) fn remove(root: BorrowedFd<'_>, path: &Path) -> Result<()> {
     let (held, name) = parent_of(root, path)?;
     let parent = &held.directory;
-    let device = rustix::fs::fstat(parent)?.st_dev;
+    let device = device(&rustix::fs::fstat(parent)?);
     let found = stat(parent, name)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
         return rustix::fs::unlinkat(parent, name, AtFlags::empty());
@@ -101,7 +101,7 @@ pub(super) fn remove(root: BorrowedFd<'_>, path: &Path) -> Result<()> {
 
 fn remove_directory(parent: &File, name: &OsStr, device: u64) -> Result<()> {
     let directory = open_directory(parent, name)?;
-    if rustix::fs::fstat(&directory)?.st_dev != device {
+    if self::device(&rustix::fs::fstat(&directory)?) != device {
         return Err(Errno::XDEV);
     }
     for (below, kind) in names(&directory) {
@@ -112,6 +112,11 @@ fn remove_directory(parent: &File, name: &OsStr, device: u64) -> Result<()> {
         }
     }
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// Its type is not the same on all systems.
+fn device(stat: &Stat) -> u64 {
+    stat.st_dev as _
 }
 
 fn stat(parent: &File, name: &OsStr) -> Result<Stat> {
