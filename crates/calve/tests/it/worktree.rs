@@ -2,6 +2,7 @@
 
 mod add;
 mod bad_input;
+mod bench;
 mod carry;
 mod donors;
 mod parallel;
