@@ -15,7 +15,7 @@ export type Entries = EntriesSync | AsyncIterable<Entry>;
 
 /** How to write. */
 export interface WriteOptionsSync {
-  /** Worker threads, 1 to 64. By default as many as processors, at most 8, two for each directory, and one for every 16 files. */
+  /** Worker threads, 1 to 64. By default as many as processors, at most 8, two for each directory, and one for every 16 files; fewer where more gain nothing. */
   concurrency?: number;
   /** Permission bits of new files, less the umask: 0o666. */
   mode?: number;

@@ -9,6 +9,7 @@ import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { onSmallDisk } from './machine.mjs';
 import { CalveError, cloneFile, cloneTree, cloneTreeSync, probe, removeTree } from 'calve';
 
 let folder;
@@ -211,6 +212,28 @@ test('a process that exits during a clone leaves nothing', () => {
   const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
   assert.equal(run.status, 7, run.stderr);
   assert.deepEqual(fs.readdirSync(folder), ['src']);
+});
+
+test('an exception that nobody catches ends the process, and leaves nothing', () => {
+  const src = tree('src', 60, 100);
+  const code = `const { cloneTree } = require('calve');
+    cloneTree(process.argv[1], process.argv[2], { strategy: 'copy', verify: true, threads: 1 });
+    setTimeout(() => { throw new Error('nobody catches this'); }, 10);`;
+  const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
+  assert.equal(run.status, 1);
+  assert.match(run.stderr, /nobody catches this/);
+  assert.deepEqual(fs.readdirSync(folder), ['src']);
+});
+
+test('a disk that fills up during a clone', async (t) => {
+  const src = tree('src', 10, 20);
+  // Room for the bytes, and not for so many files.
+  await onSmallDisk(t, at('small'), 'size=20m,nr_inodes=100', async () => {
+    const error = await rejects(cloneTree(src, at('small', 'dst')), 'ERR_CALVE_IO');
+    assert.equal(error.errnoName, 'ENOSPC');
+    assert.ok(error.hint.includes('space'), error.hint);
+    assert.deepEqual(fs.readdirSync(at('small')), []);
+  });
 });
 
 test('the program runs, with its streams and its exit code', () => {

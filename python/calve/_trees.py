@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -13,6 +14,9 @@ from ._errors import from_document
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Progress = Callable[[int, int], object]
+
+# Daemon threads are not waited for when the interpreter exits.
+atexit.register(_native.end_all)
 
 
 class Cancellation:

@@ -3,6 +3,8 @@
 //! Work runs on a thread of its own with the GIL released. The calling thread looks every 50 ms for signals (Ctrl-C) and calls back.
 //! Reports and errors cross as JSON.
 
+mod running;
+
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStringExt;
@@ -19,6 +21,8 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::running::Operation;
 
 create_exception!(_native, Failed, PyException, "An error as JSON, which the package makes a CalveError of.");
 
@@ -86,10 +90,12 @@ fn watched<T: Send>(
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let ended = Ended::default();
+    let operation = Operation::begin(handle.cancel.clone());
     std::thread::scope(|scope| {
         let running = || {
             // Also by a panic.
             let _telling = Telling(&ended);
+            let _operation = operation;
             work()
         };
         let started = std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, running);
@@ -214,6 +220,12 @@ fn reap(py: Python<'_>, directory: Vec<u8>) -> PyResult<()> {
     .map_err(|error| failed(&error))
 }
 
+/// Ends everything that runs, for when the interpreter exits: threads that it does not wait for would leave something half made.
+#[pyfunction]
+fn end_all(py: Python<'_>) {
+    py.detach(running::end_all);
+}
+
 /// Files being written below one directory.
 #[pyclass]
 struct WriteSession {
@@ -304,5 +316,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(remove_tree, module)?)?;
     module.add_function(wrap_pyfunction!(probe, module)?)?;
     module.add_function(wrap_pyfunction!(reap, module)?)?;
+    module.add_function(wrap_pyfunction!(end_all, module)?)?;
     module.add_function(wrap_pyfunction!(read_files, module)?)
 }

@@ -186,3 +186,35 @@ def test_ctrl_c_stops_a_clone_and_leaves_nothing(tmp_path):
     _, errors = child.communicate()
     assert "KeyboardInterrupt" in errors and child.returncode != 0
     assert names(tmp_path) == ["src"]
+
+
+def test_an_interpreter_that_exits_during_a_clone_leaves_nothing(tmp_path):
+    src = tree(tmp_path / "src", 60, 100)
+    code = """if True:
+        import calve, sys, threading, time
+        go = dict(strategy="copy", verify=True, threads=1)
+        threading.Thread(target=calve.clone_tree, args=sys.argv[1:3], kwargs=go, daemon=True).start()
+        time.sleep(0.05)
+        sys.exit(7)"""
+    done = subprocess.run([sys.executable, "-c", code, src, tmp_path / "dst"], timeout=60)
+    assert done.returncode == 7
+    assert names(tmp_path) == ["src"]
+
+
+def test_a_disk_that_fills_up_during_a_clone(tmp_path, small_disk):
+    src = tree(tmp_path / "src", 10, 20)
+    # Room for the bytes, and not for so many files.
+    disk = small_disk("size=20m,nr_inodes=100")
+    with pytest.raises(calve.CalveError) as caught:
+        calve.clone_tree(src, disk / "dst")
+    assert caught.value.errno == errno.ENOSPC and caught.value.hint
+    assert names(disk) == []
+
+
+def test_lone_surrogates_and_undecodable_names(tmp_path):
+    name = "a\udcff"
+    os.mkdir(os.fsencode(tmp_path / name))
+    calve.clone_tree(tmp_path / name, tmp_path / "b")
+    with pytest.raises(ValueError):
+        calve.clone_tree("a\ud800", tmp_path / "c")
+    assert names(tmp_path) == sorted([name, "b"])

@@ -55,9 +55,9 @@ fn by_rename(
 ) -> Result<(), Error> {
     let hidden = format!(".calve-write-{:016x}", sys::random());
     let hidden = hidden.as_bytes();
-    let file = create(directory, hidden, options).map_err(|errno| Error::io("create", path(hidden), errno))?;
+    let file = create(directory, hidden, options).map_err(|errno| Error::io("create the file", path(hidden), errno))?;
     let placed = fill(file, item, options, path).and_then(|()| {
-        let failed = |errno| Error::io("rename to", path(item.name), errno);
+        let failed = |errno| Error::io("create the file", path(item.name), errno);
         match options.existing {
             ExistingFile::Overwrite => rustix::fs::renameat(directory, hidden, directory, item.name).map_err(failed),
             ExistingFile::Refuse => {
@@ -90,7 +90,7 @@ fn open(
             match create(directory, name, options) {
                 Ok(file) => return Ok((file, true)),
                 Err(Errno::EXIST) if options.existing == ExistingFile::Overwrite => *expect_existing = true,
-                Err(errno) => return Err(Refused::Errno("create", errno)),
+                Err(errno) => return Err(Refused::Errno("create the file", errno)),
             }
         }
         match existing(directory, name) {
@@ -98,7 +98,7 @@ fn open(
             other => return other.map(|file| (file, false)),
         }
     }
-    Err(Refused::Errno("create", Errno::EXIST))
+    Err(Refused::Errno("create the file", Errno::EXIST))
 }
 
 fn create(directory: BorrowedFd<'_>, name: &[u8], options: &WriteOptions) -> sys::Result<OwnedFd> {
@@ -112,20 +112,20 @@ fn existing(directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Refused> 
     let file = match sys::open_at(directory, name, flags, Mode::empty()) {
         Err(Errno::LOOP) => return Err(Refused::Kind("symlink, which is not followed")),
         Err(Errno::NXIO) => return Err(Refused::Kind("FIFO or socket")),
-        other => other.map_err(|errno| Refused::Errno("open", errno))?,
+        other => other.map_err(|errno| Refused::Errno("open to write the file", errno))?,
     };
     let stat = rustix::fs::fstat(&file).map_err(|errno| Refused::Errno("stat", errno))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Refused::Kind("FIFO or device"));
     }
     if stat.st_size > 0 {
-        rustix::fs::ftruncate(&file, 0).map_err(|errno| Refused::Errno("truncate", errno))?;
+        rustix::fs::ftruncate(&file, 0).map_err(|errno| Refused::Errno("empty the file", errno))?;
     }
     Ok(file)
 }
 
 fn fill(file: OwnedFd, item: &Item<'_>, options: &WriteOptions, path: &dyn Fn(&[u8]) -> PathBuf) -> Result<(), Error> {
-    let failed = |errno| Error::io("write", path(item.name), errno);
+    let failed = |errno| Error::io("write the file", path(item.name), errno);
     let mut left = item.contents;
     while !left.is_empty() {
         let piece = left.get(..PIECE_BYTES).unwrap_or(left);
@@ -139,7 +139,7 @@ fn fill(file: OwnedFd, item: &Item<'_>, options: &WriteOptions, path: &dyn Fn(&[
         }
     }
     if options.flush == Flush::EachFile {
-        sys::sync_file(file.as_fd()).map_err(|errno| Error::io("sync", path(item.name), errno))?;
+        sys::sync_file(file.as_fd()).map_err(|errno| Error::io("sync the file", path(item.name), errno))?;
     }
     Ok(())
 }

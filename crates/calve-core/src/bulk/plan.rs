@@ -100,7 +100,7 @@ fn by_directory<'a>(
             }
             Entry::Occupied(_) if existing == ExistingFile::Refuse => {
                 let path = join(root, &directory, name);
-                refused.push((index, Error::io("create", path, Errno::EXIST)));
+                refused.push((index, Error::io("create the file", path, Errno::EXIST)));
             }
             Entry::Occupied(known) => {
                 if let Some(earlier) = group.items.get_mut(*known.get()) {

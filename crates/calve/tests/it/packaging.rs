@@ -193,8 +193,30 @@ fn the_scripts_are_sound() {
     if !require_program("shellcheck") {
         return;
     }
-    for script in ["packaging/install.sh", "scripts/dist", "scripts/check-dist", "scripts/install-deps"] {
+    for script in [
+        "packaging/install.sh",
+        "scripts/dist",
+        "scripts/check-dist",
+        "scripts/packages",
+        "scripts/test-packages",
+        "scripts/check-packages",
+        "scripts/install-deps",
+    ] {
         succeeds(Command::new("shellcheck").args(["-x", script]).current_dir(repository()));
     }
     succeeds(Command::new("sh").args(["-n", "packaging/install.sh"]).current_dir(repository()));
+}
+
+#[test]
+fn the_packages_have_the_program_s_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    for (file, line) in [
+        ("node/package.json", format!("\"version\": \"{version}\"")),
+        ("node/native/Cargo.toml", format!("version = \"{version}\"")),
+        ("python/Cargo.toml", format!("version = \"{version}\"")),
+        ("python/pyproject.toml", format!("version = \"{version}\"")),
+    ] {
+        let text = fs_err::read_to_string(repository().join(file)).unwrap();
+        assert!(text.lines().any(|one| one.trim().trim_end_matches(',') == line), "{file} lacks {line}");
+    }
 }

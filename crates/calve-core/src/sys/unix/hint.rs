@@ -13,6 +13,8 @@ pub(crate) const MAKE_DIRECTORY: &str = "mkdir -p";
 pub(crate) fn hint(source: &io::Error, operation: &str) -> &'static str {
     let deleting = ["remove", "delete", "move to the trash"].iter().any(|verb| operation.starts_with(verb));
     let reading = ["read", "open", "find", "compare"].iter().any(|verb| operation.starts_with(verb));
+    // Of the small files that are written many at a time.
+    let writing = operation.ends_with(" the file");
     let Some(errno) = Errno::from_io_error(source) else { return UNKNOWN };
     match errno {
         Errno::ACCESS if deleting => {
@@ -24,6 +26,9 @@ pub(crate) fn hint(source: &io::Error, operation: &str) -> &'static str {
         }
         Errno::ACCESS | Errno::PERM => "check the owner and mode of the directory that it is in, or run as its owner",
         _ if operation == SYNC_NAME => "the clone is there and complete, but might not survive a power failure",
+        Errno::NOSPC if writing => "free space or inodes on that file system; files that were complete stay",
+        Errno::DQUOT if writing => "your disk quota is used up; files that were complete stay",
+        Errno::EXIST if writing => "it is there already: permit that it is overwritten, or give another path",
         Errno::NOSPC => "free space or inodes on that file system; what was staged has been removed",
         Errno::DQUOT => "your disk quota is used up; what was staged has been removed",
         Errno::ROFS => "that file system is mounted read-only",
@@ -81,5 +86,7 @@ mod tests {
         assert!(hint("open").contains("readable"));
         assert!(hint("remove directory").contains("write permission"));
         assert!(hint("create a staging directory in").contains("owner and mode"));
+        let full = |operation| Error::io(operation, "a", Errno::NOSPC).hint().unwrap();
+        assert!(full("copy").contains("staged") && full("write the file").contains("stay"));
     }
 }

@@ -1,0 +1,23 @@
+// What a machine may lack: a skip is told by name in the file CALVE_SKIP_LOG, and is a failure where CI is set.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+
+/** Calls `use` with a small tmpfs mounted at `place`; `t` is the test's context. */
+export async function onSmallDisk(t, place, options, use) {
+  if (process.getuid() !== 0) {
+    const reason = 'only root can mount';
+    assert.ok(!process.env.CI, `must not be skipped in CI: ${t.name}: ${reason}`);
+    if (process.env.CALVE_SKIP_LOG) fs.appendFileSync(process.env.CALVE_SKIP_LOG, `skipped: ${t.name}: ${reason}\n`);
+    t.skip(reason);
+    return;
+  }
+  fs.mkdirSync(place);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', place]);
+  try {
+    await use();
+  } finally {
+    // The system closes what an ended thread had open a moment after the thread is told to have ended.
+    execFileSync('sh', ['-c', 'for _ in 1 2 3 4 5 6 7 8 9; do umount "$1" && exit; sleep 0.1; done; exit 1', 'sh', place]);
+  }
+}

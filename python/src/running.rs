@@ -1,0 +1,54 @@
+//! What is running in this process, so that it can be ended when the interpreter is.
+
+use std::process::id;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use calve_core::Cancel;
+
+struct Running {
+    next: u64,
+    operations: Vec<Known>,
+}
+
+/// A child that was forked has the list, and none of the threads.
+struct Known {
+    number: u64,
+    process: u32,
+    cancel: Cancel,
+}
+
+static RUNNING: Mutex<Running> = Mutex::new(Running { next: 0, operations: Vec::new() });
+static FEWER: Condvar = Condvar::new();
+
+fn lock() -> MutexGuard<'static, Running> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One operation, until it is dropped.
+pub(crate) struct Operation(u64);
+
+impl Operation {
+    pub(crate) fn begin(cancel: Cancel) -> Self {
+        let mut running = lock();
+        running.next += 1;
+        let number = running.next;
+        running.operations.push(Known { number, process: id(), cancel });
+        Self(number)
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        lock().operations.retain(|known| known.number != self.0);
+        FEWER.notify_all();
+    }
+}
+
+/// Ends all of them, and returns when they have ended.
+pub(crate) fn end_all() {
+    let running = lock();
+    running.operations.iter().for_each(|known| known.cancel.cancel());
+    let own = id();
+    let waits = FEWER.wait_while(running, |running| running.operations.iter().any(|known| known.process == own));
+    drop(waits.unwrap_or_else(PoisonError::into_inner));
+}

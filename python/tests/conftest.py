@@ -1,0 +1,32 @@
+"""What a machine may lack: a skip is told by name in the file CALVE_SKIP_LOG, and is a failure where CI is set."""
+
+import os
+import subprocess
+
+import pytest
+
+
+@pytest.fixture
+def small_disk(request, tmp_path):
+    """Mounts a small tmpfs at a new directory; its options are given."""
+    mounted = []
+
+    def mount(options):
+        if os.geteuid() != 0:
+            reason = "only root can mount"
+            assert not os.environ.get("CI"), f"must not be skipped in CI: {request.node.name}: {reason}"
+            if log := os.environ.get("CALVE_SKIP_LOG"):
+                with open(log, "a", encoding="utf-8") as file:
+                    file.write(f"skipped: {request.node.nodeid}: {reason}\n")
+            pytest.skip(reason)
+        place = tmp_path / f"disk{len(mounted)}"
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], check=True)
+        mounted.append(place)
+        return place
+
+    yield mount
+    for place in mounted:
+        # The system closes what an ended thread had open a moment after the thread is told to have ended.
+        script = 'for _ in 1 2 3 4 5 6 7 8 9; do umount "$0" && exit; sleep 0.1; done; exit 1'
+        subprocess.run(["sh", "-c", script, place], check=True)
