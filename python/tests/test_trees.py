@@ -201,14 +201,28 @@ def test_an_interpreter_that_exits_during_a_clone_leaves_nothing(tmp_path):
     assert names(tmp_path) == ["src"]
 
 
-def test_a_disk_that_fills_up_during_a_clone(tmp_path, small_disk):
-    src = tree(tmp_path / "src", 10, 20)
-    # Room for the bytes, and not for so many files.
-    disk = small_disk("size=20m,nr_inodes=100")
-    with pytest.raises(calve.CalveError) as caught:
-        calve.clone_tree(src, disk / "dst")
-    assert caught.value.errno == errno.ENOSPC and caught.value.hint
-    assert names(disk) == []
+def test_a_disk_that_fills_up_during_clones(tmp_path, small_disk):
+    src = tmp_path / "src"
+    calve.write_files(src, {f"{n}": bytes([n]) * 100_000 for n in range(60)}, mkdir=True)
+    # Room for one, so that each finds enough of it at the beginning, but not for all three.
+    disk = small_disk("size=10m")
+    complete, failed = [], []
+
+    def clone(name):
+        try:
+            calve.clone_tree(src, disk / name, threads=1)
+            complete.append(name)
+        except calve.CalveError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=clone, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(failed) >= 2
+    assert all(error.errno == errno.ENOSPC and "space" in error.hint for error in failed)
+    assert names(disk) == complete
 
 
 def test_lone_surrogates_and_undecodable_names(tmp_path):
