@@ -1,2 +1,12 @@
-//! The one test binary of this crate.
-#![cfg(unix)]
+//! The one test binary of this crate: the program on real servers.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
+
+mod bad_input;
+mod conformance;
+mod killed;
+mod lifetime;
+mod sockets;
+mod taking_over;
+mod templates;
+mod world;

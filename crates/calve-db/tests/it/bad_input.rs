@@ -1,0 +1,230 @@
+//! What goes wrong, and what is said of it.
+
+use std::path::Path;
+
+use calve_testkit::{FileSystem, require_root};
+use fs_err as fs;
+use rustix::fs::Mode;
+
+use crate::world::{Engine, Postgres, User, World, names};
+
+#[test]
+fn unknown_names() {
+    let Some(world) = World::new() else { return };
+    world.db(["start", "none"]).fails(1, &["there is no template `none`"]);
+    world.db(["run", "none", "--", "true"]).fails(1, &["there is no template `none`"]);
+    world.db(["template", "remove", "none"]).fails(1, &["there is no template `none`"]);
+    world.db(["template", "create", "p", "--base", "none"]).fails(1, &["there is no template `none`"]);
+    for command in ["stop", "reset", "url"] {
+        world.db([command, "none"]).fails(1, &["there is no server `none`"]);
+    }
+    for name in ["../x", "a b", "", ".x"] {
+        world.db(["start", name]).fails(2, &["is not a name"]);
+        world.db(["stop", name]).fails(2, &["is not a name"]);
+        world.db(["template", "create", name, "--engine", "postgres"]).fails(2, &["is not a name"]);
+    }
+    world.db(["template", "create", "p"]).fails(2, &["--engine"]);
+    let words = ["template", "create", "p", "--engine", "postgres", "--input", "none/*.sql"];
+    world.db(words).fails(2, &["no file matches"]);
+}
+
+/// A program in the server's place.
+fn script(directory: &Path, name: &str, text: &str) {
+    fs::create_dir_all(directory).unwrap();
+    let path = directory.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    rustix::fs::chmod(&path, Mode::from_raw_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_server_program_that_is_missing_or_unfit() {
+    for (engine, program, old, new) in [
+        (Engine::Postgres, "postgres", "postgres (PostgreSQL) 9.6.24", "postgres (PostgreSQL) 15.1"),
+        (Engine::Mariadb, "mariadbd", "mariadbd  Ver 10.3.39-MariaDB", "mariadbd  Ver 10.11.6-MariaDB"),
+    ] {
+        let Some(world) = World::new() else { return };
+        let bin = world.path().join("bin");
+        let create = || world.db(["template", "create", "p", "--engine", engine.name(), "--server-bin"]).arg(&bin);
+        fs::create_dir(&bin).unwrap();
+        create().fails(1, &["cannot find", program, "looked in", "/bin`"]);
+        script(&bin, program, &format!("echo '{old}'"));
+        create().fails(1, &["is ", old.rsplit_once(' ').unwrap().1, "supported"]);
+        // One that is of the right version and cannot make a data directory.
+        script(&bin, program, &format!("echo '{new}'"));
+        create().fails(1, &["cannot find"]);
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_server_that_crashes_at_start() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let path = world.home().join("db/templates/t/template.json");
+        let bin = world.path().join("bin");
+        script(&bin, "server", "echo 'cannot allocate the moon' >&2; exit 3");
+        let text = fs::read_to_string(&path).unwrap();
+        let mut template: serde_json::Value = serde_json::from_str(&text).unwrap();
+        template["program"] = bin.join("server").to_string_lossy().into_owned().into();
+        fs::write(&path, template.to_string()).unwrap();
+        let started = std::time::Instant::now();
+        let words = ["ended before it was ready (exit code 3)", "cannot allocate the moon"];
+        world.db(["start", "t"]).fails(1, &words);
+        assert!(started.elapsed().as_secs() < 10);
+        world.nothing_left();
+        template["program"] = "/nonexistent/server".into();
+        fs::write(&path, template.to_string()).unwrap();
+        world.db(["start", "t"]).fails(1, &["cannot find `server`", "/nonexistent/server", "--server-bin"]);
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_template_that_is_damaged() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let data = world.home().join("db/templates/t/data");
+        let (file, name) = match engine {
+            Engine::Postgres => (data.join("global/pg_control"), "global/pg_control"),
+            Engine::Mariadb => (data.join("ibdata1"), "ibdata1"),
+        };
+        let whole = fs::read(&file).unwrap();
+        fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+        world.db(["start", "t"]).fails(1, &["the template `t` is damaged", name, "--rebuild"]);
+        fs::remove_file(&file).unwrap();
+        world.db(["start", "t"]).fails(1, &["the template `t` is damaged"]);
+        world.nothing_left();
+        fs::write(world.home().join("db/templates/t/template.json"), "{").unwrap();
+        world.db(["start", "t"]).fails(1, &["the template `t` is damaged", "template.json"]);
+        // It can be made again.
+        world.template(engine);
+        let server = world.start("a");
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.stop("a");
+    }
+}
+
+#[test]
+fn two_starts_with_one_name() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let starts = [0, 1].map(|_| world.db(["start", "t", "--name", "a"]).spawn());
+    let ended = starts.map(|start| start.wait_with_output().unwrap());
+    let well = ended.iter().filter(|output| output.status.success()).count();
+    assert_eq!(well, 1);
+    let refused = ended.iter().find(|output| !output.status.success()).unwrap();
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(stderr.contains("there is a server `a` already") && stderr.contains("hint: "), "{stderr}");
+    assert_eq!(world.db(["list"]).succeeds().stdout().lines().count(), 1);
+    world.stop("a");
+    world.nothing_left();
+}
+
+#[test]
+fn a_disk_that_is_full_while_building() {
+    for engine in Engine::ALL {
+        // An empty data directory has 40 MB and more.
+        let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Ext4, 30 << 20) else { return };
+        let Some(world) = World::new() else { return };
+        let home = volume.path().join("home");
+        let words = ["template", "create", "p", "--engine", engine.name()];
+        world.db(words).env("CALVE_HOME", &home).fails(1, &["No space left"]);
+        assert_eq!(names(&home.join("db/servers")), [".lock"]);
+        assert_eq!(names(&home.join("db/templates")), [".lock-p"]);
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_while_running() {
+    for engine in Engine::ALL {
+        let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Xfs, 400 << 20) else { return };
+        let Some(world) = World::of(User::This, Some(volume)) else { return };
+        world.template(engine);
+        let server = world.start("a");
+        let room = rustix::fs::statvfs(world.path()).unwrap();
+        let filler = fs::File::create(world.path().join("filler")).unwrap();
+        rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, (room.f_bavail - 512) * room.f_frsize)
+            .unwrap();
+        let big = match engine {
+            Engine::Postgres => "CREATE TABLE big AS SELECT repeat('x', 1000) FROM generate_series(1, 100000)",
+            Engine::Mariadb => {
+                "CREATE TABLE big (a text); INSERT INTO big SELECT repeat('x', 1000) FROM seq_1_to_100000"
+            }
+        };
+        let output = world.client(engine, &server, big).output().unwrap();
+        assert!(!output.status.success());
+        // Nothing more can be started, which is said, and all that is there can be ended.
+        world.db(["stop", "--all"]).succeeds();
+        world.nothing_left();
+        drop(filler);
+        fs::remove_file(world.path().join("filler")).unwrap();
+        world.start("b");
+        world.stop("b");
+    }
+}
+
+#[test]
+fn a_place_that_the_server_s_user_cannot_reach() {
+    if !require_root("a place of root's own") {
+        return;
+    }
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        // As /root is.
+        rustix::fs::chmod(world.path(), 0o700.into()).unwrap();
+        world.template(engine);
+        let server = world.start("a");
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.db(["reset", "a"]).succeeds();
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.stop("a");
+        world.nothing_left();
+        // A new data directory too.
+        world.db(["template", "create", "p", "--engine", engine.name()]).succeeds();
+        rustix::fs::chmod(world.path(), 0o755.into()).unwrap();
+    }
+}
+
+#[test]
+fn without_namespaces() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        // No process below may make another namespace of these kinds (namespaces(7), /proc/sys/user).
+        let words = ["--user", "--map-current-user", "--keep-caps", "sh", "-ec"];
+        let forbid =
+            "for kind in user mnt ipc pid; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec \"$@\"";
+        let limited = |words_of_db: &[&str]| {
+            let run = world.db(words_of_db);
+            let mut command = std::process::Command::new("unshare");
+            command.args(words).args([forbid, "sh"]).arg(run.command.get_program()).args(run.command.get_args());
+            for (name, value) in run.command.get_envs() {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+            crate::world::Run { command }
+        };
+        let server = limited(&["start", "t", "--name", "a", "--json"]).succeeds().json();
+        assert_ne!(server["strategy"], "overlay");
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.db(["reset", "a"]).succeeds();
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn strategies_that_are_not_there() {
+    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
+    world.template(Postgres);
+    for strategy in ["snapshot", "reflink"] {
+        world.db(["start", "t", "--strategy", strategy]).fails(3, &[strategy]);
+    }
+    world.db(["start", "t", "--strategy", "hardlink"]).ends().code(2);
+    world.nothing_left();
+}

@@ -1,0 +1,152 @@
+//! What every engine does on every file system, for root and for others: one story.
+
+use calve_testkit::{FileSystem, fingerprint};
+
+use crate::world::{Engine, Mariadb, Postgres, User, World, users};
+
+/// The whole life of a template and its servers.
+fn story(world: &World, engine: Engine, strategy: &str, wish: Option<&str>) {
+    world.template(engine);
+    let template = world.home().join("db/templates/t/data");
+    let before = fingerprint(&template);
+    let start = |name: &str| {
+        let wish = wish.map(|wish| ["--strategy", wish]).into_iter().flatten();
+        world.db(["start", "t", "--json", "--name", name]).args(wish).succeeds().json()
+    };
+    let (a, b) = (start("a"), start("b"));
+    assert_eq!(a["strategy"], strategy);
+    assert_eq!(a["engine"], engine.name());
+    for server in [&a, &b] {
+        assert_eq!(world.rows(engine, server), "1000");
+    }
+
+    // What one writes the other does not see, nor does the template.
+    world.query(engine, &a, "DELETE FROM t WHERE a > 10");
+    world.query(engine, &b, "INSERT INTO t VALUES (0)");
+    assert_eq!((world.rows(engine, &a).as_str(), world.rows(engine, &b).as_str()), ("10", "1001"));
+
+    // Back to the template, at the same address.
+    let reset = world.db(["reset", "a", "--json"]).succeeds().json();
+    assert_eq!((&reset["servers"][0]["url"], &reset["servers"][0]["name"]), (&a["url"], &a["name"]));
+    assert_eq!((world.rows(engine, &a).as_str(), world.rows(engine, &b).as_str()), ("1000", "1001"));
+    world.query(engine, &a, "INSERT INTO t VALUES (0)");
+
+    // A server for one command.
+    let wish = wish.map(|wish| ["--strategy", wish]).into_iter().flatten();
+    let ran = world.db(["run", "t"]).args(wish).arg("--").args(engine.client("SELECT count(*) FROM t")).succeeds();
+    assert_eq!(ran.stdout().trim(), "1000");
+
+    world.db(["stop", "a"]).succeeds();
+    assert_eq!(world.rows(engine, &b), "1001");
+    world.db(["stop", "--all"]).succeeds();
+    world.nothing_left();
+    before.assert_unchanged(&template);
+}
+
+fn on(file_system: FileSystem, strategy: &str, wish: Option<&str>) {
+    for user in [User::This, User::Unprivileged] {
+        for engine in Engine::ALL {
+            let Some(world) = World::on(file_system, user) else { return };
+            story(&world, engine, strategy, wish);
+        }
+    }
+}
+
+#[test]
+fn on_btrfs_by_snapshot() {
+    on(FileSystem::Btrfs, "snapshot", None);
+}
+
+#[test]
+fn on_xfs_by_reflink() {
+    on(FileSystem::Xfs, "reflink", None);
+}
+
+#[test]
+fn on_ext4_by_overlay() {
+    on(FileSystem::Ext4, "overlay", None);
+}
+
+#[test]
+fn on_ext4_by_copy() {
+    on(FileSystem::Ext4, "copy", Some("copy"));
+}
+
+/// Wherever temporary files are: what a machine of somebody else's offers.
+#[test]
+fn where_temporary_files_are() {
+    for engine in [Postgres, Mariadb] {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.start("a");
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn ten_servers_do_not_see_each_other_under_load() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let servers: Vec<_> = (0..10).map(|number| world.start(&format!("s{number}"))).collect();
+    std::thread::scope(|scope| {
+        for (number, server) in servers.iter().enumerate() {
+            let world = &world;
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    world.query(
+                        Postgres,
+                        server,
+                        &format!("INSERT INTO t SELECT -{} FROM generate_series(1, 200)", number + 1),
+                    );
+                }
+            });
+        }
+    });
+    for (number, server) in servers.iter().enumerate() {
+        let own = format!("SELECT count(*), min(a), count(DISTINCT a) FROM t WHERE a < 0");
+        assert_eq!(world.query(Postgres, server, &own), format!("1000|-{}|1", number + 1));
+    }
+    world.db(["stop", "--all"]).succeeds();
+    world.nothing_left();
+}
+
+#[test]
+fn forty_servers_at_once() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let starts: Vec<_> =
+        (0..40).map(|number| world.db(["start", "t", "--name", &format!("s{number}")]).spawn()).collect();
+    for start in starts {
+        let output = start.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let list = world.db(["list", "--json"]).succeeds().json();
+    let servers = list["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), 40);
+    for server in servers {
+        assert_eq!(world.rows(Postgres, server), "1000");
+    }
+    world.db(["stop", "--all"]).succeeds();
+    world.nothing_left();
+}
+
+#[test]
+fn every_user_has_servers_of_his_own() {
+    for user in users() {
+        let Some(world) = World::of(user, None) else { return };
+        world.template(Postgres);
+        let server = world.start("a");
+        // The directory of the socket is closed to everybody else.
+        let socket = std::path::PathBuf::from(server["socket"].as_str().unwrap());
+        let mode = rustix::fs::stat(socket.parent().unwrap()).unwrap().st_mode & 0o777;
+        assert_eq!(mode, 0o700);
+        // No server runs as root.
+        let pid = server["pid"].as_u64().unwrap();
+        let owner = rustix::fs::stat(format!("/proc/{pid}")).unwrap().st_uid;
+        assert_ne!(owner, 0);
+        world.stop("a");
+        world.nothing_left();
+    }
+}

@@ -1,0 +1,124 @@
+//! When servers end.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::world::{Engine, Mariadb, Postgres, World, eventually};
+
+#[test]
+fn a_server_ends_when_its_time_is_over() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.db(["start", "t", "--name", "a", "--ttl", "1s", "--json"]).succeeds().json();
+    assert_eq!(server["expires_unix_s"].as_u64().unwrap(), server["started_unix_s"].as_u64().unwrap() + 1);
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    let started = Instant::now();
+    while !world.processes().is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(4));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.nothing_left();
+}
+
+#[test]
+fn a_server_ends_with_the_process_that_owns_it() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let mut owner = Command::new("sleep").arg("1000").spawn().unwrap();
+        let words = ["start", "t", "--name", "a", "--json", "--owner-pid", &owner.id().to_string()];
+        let server = world.db(words).succeeds().json();
+        assert_eq!(server["owner_pid"], owner.id());
+        assert_eq!(world.rows(engine, &server), "1000");
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        world.nothing_runs();
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_command_has_its_server_as_long_as_it_runs() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let script = "echo \"$DATABASE_URL\"; exit 7";
+        let ran = world.db(["run", "t", "--", "sh", "-c", script]).ends().code(7);
+        let scheme = if engine == Postgres { "postgresql://" } else { "mysql://" };
+        assert!(ran.stdout().starts_with(scheme), "{}", ran.stdout());
+        world.nothing_left();
+        // Ended by a signal: as shells tell it.
+        world.db(["run", "t", "--", "sh", "-c", "kill -9 $$"]).ends().code(128 + 9);
+        world.db(["run", "t", "--", "/nonexistent/program"]).fails(127, &["/nonexistent/program"]);
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_server_is_kept_when_the_command_fails_if_that_is_wanted() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let ran = world.db(["run", "t", "--keep-on-failure", "--", "sh", "-c", "exit 3"]).ends().code(3);
+    assert!(ran.stderr().contains("postgresql://"), "{}", ran.stderr());
+    let list = world.db(["list", "--json"]).succeeds().json();
+    assert_eq!(world.rows(Postgres, &list["servers"][0]), "1000");
+    world.db(["stop", "--all"]).succeeds();
+    world.db(["run", "t", "--keep-on-failure", "--", "true"]).succeeds();
+    world.nothing_left();
+}
+
+#[test]
+fn what_a_server_is_doing_does_not_keep_it() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.start("a");
+        let busy = match engine {
+            Postgres => "SELECT count(*) FROM generate_series(1, 100000000000)",
+            Mariadb => "SELECT count(*) FROM seq_1_to_100000000000",
+        };
+        let mut client = world.client(engine, &server, busy);
+        let mut client = client.stderr(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        world.stop("a");
+        world.nothing_left();
+        client.wait().unwrap();
+    }
+}
+
+#[test]
+fn reset_during_a_transaction() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.start("a");
+        let (pause, lock) = match engine {
+            Postgres => ("SELECT pg_sleep(100)", "BEGIN; LOCK TABLE t;"),
+            Mariadb => ("SELECT sleep(100)", "BEGIN;"),
+        };
+        let sql = format!("{lock} DELETE FROM t; {pause}");
+        let mut client = world.client(engine, &server, &sql);
+        let mut client =
+            client.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        world.db(["reset", "a"]).succeeds();
+        assert!(!client.wait().unwrap().success(), "its session goes on");
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_caller_that_waits_for_output_is_not_kept_waiting() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    // Had the server this pipe too, it would not end before the server does.
+    let started = Instant::now();
+    let ran = world.db(["start", "t", "--name", "a"]).succeeds();
+    assert!(ran.stdout().starts_with("postgresql://") && ran.stdout().lines().count() == 1);
+    assert!(started.elapsed() < Duration::from_secs(60));
+    eventually(|| if world.processes().is_empty() { Err("gone".into()) } else { Ok(()) });
+    world.stop("a");
+    world.nothing_left();
+}

@@ -1,0 +1,133 @@
+//! How servers are reached.
+
+use std::process::Command;
+
+use crate::world::{Engine, Mariadb, Postgres, World};
+
+#[test]
+fn every_form_of_the_address_works() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.db(["start", "t", "--name", "a", "--tcp", "--json"]).succeeds().json();
+        let form = |format: &str| world.db(["url", "a", "--format", format]).succeeds().stdout().trim().to_owned();
+        assert_eq!(form("url"), server["url"].as_str().unwrap());
+        assert_eq!(world.db(["url", "a", "--format", "json"]).succeeds().json(), server);
+        let sql = "SELECT count(*) FROM t";
+        let shell = |script: &str, word: &str| {
+            let output = Command::new("sh").args(["-ec", script, "sh", word, sql]).output().unwrap();
+            assert!(output.status.success(), "{script} {word}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        let (port, password) = (server["tcp_port"].as_u64().unwrap(), server["password"].as_str().unwrap());
+        match engine {
+            Postgres => {
+                assert_eq!(shell("psql -XAt \"$1\" -c \"$2\"", &form("url")), "1000");
+                assert_eq!(shell("psql -XAt \"$1\" -c \"$2\"", &form("tcp")), "1000");
+                assert_eq!(shell("psql -XAt \"$1\" -c \"$2\"", &form("dsn")), "1000");
+                assert_eq!(shell("eval \"$1\"; psql -XAt -c \"$2\"", &form("env")), "1000");
+                // The password is needed, and nobody guesses it.
+                let wrong = form("tcp").replace(password, "wrong");
+                let refused = Command::new("psql").args(["-XAt", &wrong, "-c", sql]).output().unwrap();
+                assert!(!refused.status.success());
+            }
+            Mariadb => {
+                let client = format!("mariadb --no-defaults -BN -h 127.0.0.1 -P {port} -uroot test");
+                assert_eq!(shell(&format!("{client} -p\"$1\" -e \"$2\""), password), "1000");
+                assert_eq!(shell("eval \"$1\"; mariadb -BN -e \"$2\"", &form("env")), "1000");
+                let refused =
+                    Command::new("sh").args(["-c", &format!("{client} -pwrong -e 'SELECT 1'")]).output().unwrap();
+                assert!(!refused.status.success());
+                assert_eq!(form("dsn"), format!("root@unix({})/test", server["socket"].as_str().unwrap()));
+            }
+        }
+        assert!(password.len() >= 20);
+        // The same after a reset.
+        world.db(["reset", "a"]).succeeds();
+        assert_eq!(form("tcp"), server["tcp_url"].as_str().unwrap());
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn there_is_no_port_unless_it_is_asked_for() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.start("a");
+        assert!(server["tcp_url"].is_null() && server["password"].is_null());
+        world.db(["url", "a", "--format", "tcp"]).fails(1, &["does not listen on a port", "--tcp"]);
+        // Nobody listens on the engine's own port either, unless it was there before.
+        let pid = server["pid"].as_u64().unwrap();
+        let inodes: Vec<String> = fs_err::read_dir(format!("/proc/{pid}/fd"))
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| fs_err::read_link(entry.path()).ok())
+            .map(|to| to.to_string_lossy().into_owned())
+            .collect();
+        let tcp = fs_err::read_to_string("/proc/net/tcp").unwrap();
+        for line in tcp.lines().skip(1) {
+            let inode = line.split_ascii_whitespace().nth(9).unwrap();
+            assert!(!inodes.contains(&format!("socket:[{inode}]")), "{line}");
+        }
+        world.stop("a");
+    }
+}
+
+#[test]
+fn a_port_that_is_taken() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = other.local_addr().unwrap().port();
+        world.db(["start", "t", &format!("--tcp={port}")]).fails(1, &[&format!("port {port}"), "is taken"]);
+        world.nothing_left();
+        drop(other);
+        let server = world.db(["start", "t", "--json", &format!("--tcp={port}")]).succeeds().json();
+        assert_eq!(server["tcp_port"], port);
+        // And by a server of Calve's.
+        world.db(["start", "t", &format!("--tcp={port}")]).fails(1, &["is taken"]);
+        world.db(["stop", "--all"]).succeeds();
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn twenty_servers_at_once_get_twenty_ports() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let starts: Vec<_> = (0..20).map(|_| world.db(["start", "t", "--tcp", "--json"]).spawn()).collect();
+    let mut ports: Vec<u64> = starts
+        .into_iter()
+        .map(|start| {
+            let output = start.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let server: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            server["tcp_port"].as_u64().unwrap()
+        })
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    assert_eq!(ports.len(), 20);
+    world.db(["stop", "--all"]).succeeds();
+}
+
+#[test]
+fn a_home_with_a_long_path() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let long = world.path().join("x".repeat(120)).join("y".repeat(120));
+        fs_err::create_dir_all(&long).unwrap();
+        fs_err::rename(world.home().join("db"), long.join("db")).unwrap();
+        // Neither does a long place for sockets get in the way: it is not used.
+        let run = |words: &[&str]| world.db(words).env("CALVE_HOME", &long).env("XDG_RUNTIME_DIR", &long);
+        let server = run(&["start", "t", "--json", "--name", "a"]).succeeds().json();
+        assert!(server["socket"].as_str().unwrap().len() <= 107);
+        assert_eq!(world.rows(engine, &server), "1000");
+        run(&["stop", "a"]).succeeds();
+        run(&["gc"]).succeeds();
+    }
+}

@@ -1,0 +1,178 @@
+//! `--from`: data directories of somebody else's.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use calve_testkit::fingerprint;
+use fs_err as fs;
+
+use crate::world::{Engine, Mariadb, Postgres, World, data_of};
+
+/// A stopped data directory in the world, of the user that owns everything there.
+fn directory(world: &World, engine: Engine) -> PathBuf {
+    let at = world.path().join("theirs");
+    data_of(engine, &at);
+    at
+}
+
+fn create(world: &World, engine: Engine, from: &Path) -> crate::world::Run {
+    world.db(["template", "create", "new", "--engine", engine.name(), "--from"]).arg(from)
+}
+
+#[test]
+fn it_is_only_read() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        let theirs = directory(&world, engine);
+        let before = fingerprint(&theirs);
+        create(&world, engine, &theirs).succeeds();
+        before.assert_unchanged(&theirs);
+        let server = world.db(["start", "new", "--json"]).succeeds().json();
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.db(["stop", "--all"]).succeeds();
+    }
+}
+
+#[test]
+fn what_is_no_data_directory_is_refused() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        fs::create_dir(world.path().join("empty")).unwrap();
+        create(&world, engine, Path::new("empty")).fails(1, &["empty", "it is no data directory of"]);
+        create(&world, engine, Path::new("nowhere")).fails(1, &["nowhere"]);
+        let other = if engine == Postgres { Mariadb } else { Postgres };
+        let theirs = directory(&world, other);
+        create(&world, engine, &theirs).fails(1, &["it is no data directory of"]);
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn one_that_is_in_use_is_refused() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        // By copy, so that the files are where they seem to be.
+        let server = world.db(["start", "t", "--strategy", "copy", "--json"]).succeeds().json();
+        let theirs = PathBuf::from(server["data_directory"].as_str().unwrap());
+        create(&world, engine, &theirs).fails(1, &["cannot be made a template", "in use"]);
+        world.db(["stop", "--all"]).succeeds();
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn one_that_was_not_shut_down_is_refused() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.db(["start", "t", "--name", "a", "--strategy", "copy", "--json"]).succeeds().json();
+        world.query(engine, &server, "INSERT INTO t VALUES (0)");
+        let crashed = world.path().join("crashed");
+        // As after a crash: what a running server has on the disk.
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(server["data_directory"].as_str().unwrap())
+            .arg(&crashed)
+            .output()
+            .unwrap();
+        assert!(copied.status.success());
+        world.stop("a");
+        let _ = fs::remove_file(crashed.join("postmaster.pid"));
+        create(&world, engine, &crashed).fails(1, &["not shut down cleanly"]);
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn another_version_is_refused() {
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Postgres);
+    fs::write(theirs.join("PG_VERSION"), "9.6\n").unwrap();
+    create(&world, Postgres, &theirs).fails(1, &["made by PostgreSQL 9.6"]);
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Mariadb);
+    for name in ["mariadb_upgrade_info", "mysql_upgrade_info"] {
+        fs::write(theirs.join(name), "10.4.12-MariaDB").unwrap();
+    }
+    create(&world, Mariadb, &theirs).fails(1, &["made by 10.4.12-MariaDB"]);
+}
+
+#[test]
+fn tables_outside_are_refused() {
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Postgres);
+    std::os::unix::fs::symlink("/somewhere", theirs.join("pg_tblspc/16384")).unwrap();
+    create(&world, Postgres, &theirs).fails(1, &["tablespace outside", "16384"]);
+    fs::remove_file(theirs.join("pg_tblspc/16384")).unwrap();
+    fs::rename(theirs.join("pg_wal"), world.path().join("wal")).unwrap();
+    std::os::unix::fs::symlink(world.path().join("wal"), theirs.join("pg_wal")).unwrap();
+    create(&world, Postgres, &theirs).fails(1, &["a symlink leads out of it", "pg_wal"]);
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Mariadb);
+    fs::write(theirs.join("test/far.isl"), "/elsewhere/far.ibd").unwrap();
+    create(&world, Mariadb, &theirs).fails(1, &["a table outside", "far.isl"]);
+}
+
+#[test]
+fn what_could_call_home_is_taken_out_and_told() {
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Postgres);
+    let conf = "work_mem = '7MB'\narchive_mode = 'on'\narchive_command = 'touch /tmp/calve-test-called-home'\n\
+        primary_conninfo = 'host=example.invalid'\n";
+    fs::write(theirs.join("postgresql.auto.conf"), conf).unwrap();
+    fs::write(theirs.join("standby.signal"), "").unwrap();
+    let ran = create(&world, Postgres, &theirs).succeeds();
+    for word in ["standby.signal", "archive_command", "archive_mode", "primary_conninfo"] {
+        assert!(ran.stderr().contains(word), "{word}: {}", ran.stderr());
+    }
+    let server = world.db(["start", "new", "--json"]).succeeds().json();
+    assert_eq!(world.query(Postgres, &server, "SELECT pg_is_in_recovery()"), "f");
+    assert_eq!(world.query(Postgres, &server, "SHOW archive_mode"), "off");
+    // What calls nobody stays.
+    assert_eq!(world.query(Postgres, &server, "SHOW work_mem"), "7MB");
+    world.db(["stop", "--all"]).succeeds();
+
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Mariadb);
+    fs::write(theirs.join("master.info"), "33\nlog\n4\nexample.invalid\n").unwrap();
+    fs::write(theirs.join("relay-log.info"), "5\n").unwrap();
+    let ran = create(&world, Mariadb, &theirs).succeeds();
+    assert!(ran.stderr().contains("master.info") && ran.stderr().contains("relay-log.info"), "{}", ran.stderr());
+    let server = world.db(["start", "new", "--json"]).succeeds().json();
+    assert_eq!(world.query(Mariadb, &server, "SHOW ALL SLAVES STATUS"), "");
+    assert_eq!(world.query(Mariadb, &server, "SELECT @@event_scheduler"), "OFF");
+    world.db(["stop", "--all"]).succeeds();
+}
+
+#[test]
+fn subscriptions_are_disabled_and_told() {
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Postgres);
+    create(&world, Postgres, &theirs).succeeds();
+    // A data directory whose subscription is enabled, as a template's server would never start its worker.
+    let sql = "CREATE SUBSCRIPTION news CONNECTION 'host=example.invalid' PUBLICATION p WITH (connect = false); \
+        UPDATE pg_subscription SET subenabled = true";
+    let words = ["template", "create", "sub", "--base", "new", "--", "psql", "-Xq", "-c", sql];
+    world.db(words).succeeds();
+    let data = world.home().join("db/templates/sub/data");
+    let ran = world.db(["template", "create", "again", "--engine", "postgres", "--from"]).arg(data).succeeds();
+    assert!(ran.stderr().contains("disabled the subscription `news`"), "{}", ran.stderr());
+    let server = world.db(["start", "again", "--json"]).succeeds().json();
+    assert_eq!(world.query(Postgres, &server, "SELECT subenabled FROM pg_subscription"), "f");
+    world.db(["stop", "--all"]).succeeds();
+}
+
+#[test]
+fn a_root_password_is_no_obstacle() {
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Mariadb);
+    create(&world, Mariadb, &theirs).succeeds();
+    let sql = "ALTER USER root@localhost IDENTIFIED BY 'secret'";
+    world.db(["template", "create", "closed", "--base", "new", "--", "mariadb", "-e", sql]).succeeds();
+    let data = world.home().join("db/templates/closed/data");
+    world.db(["template", "create", "open", "--engine", "mariadb", "--from"]).arg(data).succeeds();
+    let server = world.db(["start", "open", "--json"]).succeeds().json();
+    assert_eq!(world.rows(Mariadb, &server), "1000");
+    world.db(["stop", "--all"]).succeeds();
+}

@@ -1,0 +1,157 @@
+//! Making templates: keys, bases, builders at the same time, and migrations of a real application.
+
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::world::{Engine, Postgres, World, names};
+
+fn create<'a>(world: &World, words: &[&'a str], script: &'a str) -> serde_json::Value {
+    let base = ["template", "create", "--json"];
+    let words = base.iter().chain(words).copied().chain(["--", "sh", "-ec", script]);
+    world.db(words).succeeds().json()
+}
+
+#[test]
+fn unchanged_inputs_reuse_it_and_changed_ones_do_not() {
+    let Some(world) = World::new() else { return };
+    fs::create_dir(world.path().join("sql")).unwrap();
+    let file = world.path().join("sql/1.sql");
+    fs::write(&file, "CREATE TABLE t (a int);").unwrap();
+    let migrate = "psql -Xq -f sql/1.sql; echo run >> runs";
+    let runs = || fs::read_to_string(world.path().join("runs")).unwrap().lines().count();
+    let words = ["p", "--engine", "postgres", "--input", "sql/*.sql"];
+    let first = create(&world, &words, migrate);
+    assert_eq!((first["reused"].as_bool(), runs()), (Some(false), 1));
+    let second = create(&world, &words, migrate);
+    assert_eq!((second["reused"].as_bool(), runs()), (Some(true), 1));
+    assert_eq!(first["key"], second["key"]);
+
+    fs::write(&file, "CREATE TABLE t (a int, b int);").unwrap();
+    assert_eq!((create(&world, &words, migrate)["reused"].as_bool(), runs()), (Some(false), 2));
+    let server = world.db(["start", "p", "--json"]).succeeds().json();
+    assert_eq!(world.query(Postgres, &server, "SELECT count(a) + count(b) FROM t"), "0");
+    // A running server is not touched by a new template.
+    let forced = ["p", "--engine", "postgres", "--input", "sql/*.sql", "--rebuild"];
+    assert_eq!((create(&world, &forced, migrate)["reused"].as_bool(), runs()), (Some(false), 3));
+    assert_eq!(world.query(Postgres, &server, "SELECT count(*) FROM t"), "0");
+    world.db(["stop", "--all"]).succeeds();
+    world.db(["gc"]).succeeds();
+    assert_eq!(names(&world.home().join("db/templates")), [".lock-p", "p"]);
+
+    // On top of it: a changed seed does not run the schema again.
+    let seed = |sql: &str| {
+        let script = format!("psql -Xq -c \"{sql}\"");
+        create(&world, &["seeded", "--base", "p"], &script)
+    };
+    assert_eq!(seed("INSERT INTO t VALUES (1, 1)")["base"], "p");
+    assert_eq!(seed("INSERT INTO t VALUES (1, 1), (2, 2)")["reused"], false);
+    assert_eq!(runs(), 3);
+    let server = world.db(["start", "seeded", "--json"]).succeeds().json();
+    assert_eq!(world.query(Postgres, &server, "SELECT count(*) FROM t"), "2");
+    world.db(["stop", "--all"]).succeeds();
+    // A changed base changes what is on it.
+    fs::write(&file, "CREATE TABLE t (a int, b int, c int);").unwrap();
+    create(&world, &words, migrate);
+    assert_eq!(seed("INSERT INTO t VALUES (1, 1), (2, 2)")["reused"], false);
+
+    world.db(["template", "remove", "seeded", "p"]).succeeds();
+    assert_eq!(world.db(["template", "list"]).succeeds().stdout(), "");
+    world.nothing_left();
+}
+
+#[test]
+fn builders_at_the_same_time_wait_for_one() {
+    let Some(world) = World::new() else { return };
+    let words =
+        ["template", "create", "p", "--engine", "postgres", "--json", "--", "sh", "-ec", "echo run >> runs; sleep 0.3"];
+    let builders: Vec<_> = (0..4).map(|_| world.db(words).spawn()).collect();
+    let mut reused = 0;
+    let mut waited = 0;
+    for builder in builders {
+        let output = builder.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{stderr}");
+        let template: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        reused += usize::from(template["reused"].as_bool().unwrap());
+        waited += usize::from(stderr.contains("waiting for another process"));
+    }
+    assert_eq!((reused, waited), (3, 3));
+    assert_eq!(fs::read_to_string(world.path().join("runs")).unwrap(), "run\n");
+}
+
+#[test]
+fn a_template_that_is_being_built() {
+    let Some(world) = World::new() else { return };
+    let words = [
+        "template",
+        "create",
+        "p",
+        "--engine",
+        "postgres",
+        "--",
+        "sh",
+        "-ec",
+        "touch began; while ! [ -e go ]; do sleep 0.02; done",
+    ];
+    let build = |more: &[&str]| world.db(words[..3].iter().chain(more).chain(&words[3..])).spawn();
+    let began = world.path().join("began");
+    let wait = || {
+        while !began.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(10))
+        }
+    };
+    let go = world.path().join("go");
+    let first = build(&[]);
+    wait();
+    world.db(["start", "p"]).fails(1, &["`p` is still being built"]);
+    fs::write(&go, "").unwrap();
+    assert!(first.wait_with_output().unwrap().status.success());
+    // Built again: until it is there, the old one is used.
+    fs::remove_file(&go).unwrap();
+    fs::remove_file(&began).unwrap();
+    let second = build(&["--rebuild"]);
+    wait();
+    world.db(["start", "p", "--name", "a"]).succeeds();
+    fs::write(&go, "").unwrap();
+    assert!(second.wait_with_output().unwrap().status.success());
+    // It can still be put back: to the new one.
+    world.db(["reset", "a"]).succeeds();
+    world.stop("a");
+    world.nothing_left();
+}
+
+#[test]
+fn a_command_that_fails() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        let words = ["template", "create", "p", "--engine", engine.name(), "--", "sh", "-c", "echo trying; exit 42"];
+        let ran = world.db(words).fails(42, &["trying", "exit code 42", "the template `p` was not made", "logs/p.log"]);
+        let log = fs::read_to_string(world.home().join("db/logs/p.log")).unwrap();
+        assert!(log.contains("ready"), "{log}");
+        assert!(!ran.stderr().contains("panic"));
+        world.db(["start", "p"]).fails(1, &["no template `p`"]);
+        world.nothing_left();
+    }
+}
+
+/// Migrations as a real application has them: schema versions in order, with a table that says which have run.
+#[test]
+fn a_real_application_s_migrations() {
+    let Some(world) = World::new() else { return };
+    let migrations = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/migrations");
+    let migrate = "for file in \"$MIGRATIONS\"/*.sql; do psql -Xq -v ON_ERROR_STOP=1 -1 -f \"$file\" \\
+        -c \"INSERT INTO schema_migrations VALUES ('$(basename \"$file\" .sql)')\"; done";
+    let input = format!("{}/*.sql", migrations.display());
+    let words =
+        ["template", "create", "app", "--engine", "postgres", "--json", "--input", &input, "--", "sh", "-ec", migrate];
+    let made = world.db(words).env("MIGRATIONS", &migrations).succeeds().json();
+    assert_eq!(made["reused"], false);
+    let server = world.db(["start", "app", "--json"]).succeeds().json();
+    let count = |sql: &str| world.query(Postgres, &server, sql);
+    let files = names(&migrations).len();
+    assert_eq!(count("SELECT count(*) FROM schema_migrations"), files.to_string());
+    assert_eq!(count("SELECT count(*) FROM orders JOIN customers ON customers.id = customer_id"), "300");
+    assert_eq!(count("INSERT INTO orders (customer_id, total) VALUES (1, 5) RETURNING state"), "new");
+    world.db(["stop", "--all"]).succeeds();
+}

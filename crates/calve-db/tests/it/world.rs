@@ -1,0 +1,363 @@
+//! A CALVE_HOME of its own, on a file system, for a user; and what is asked of `calve db` there.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use calve_testkit::{FileSystem, Unprivileged, Volume, calve_binary, is_root, require_program};
+use fs_err as fs;
+use serde_json::Value;
+
+pub(crate) use Engine::{Mariadb, Postgres};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Postgres,
+    Mariadb,
+}
+
+impl Engine {
+    pub(crate) const ALL: [Self; 2] = [Postgres, Mariadb];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Postgres => "postgres",
+            Mariadb => "mariadb",
+        }
+    }
+
+    /// The client's command line that runs one statement and prints bare values.
+    pub(crate) fn client(self, sql: &str) -> Vec<OsString> {
+        let words: &[&str] = match self {
+            Postgres => &["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql],
+            Mariadb => &["mariadb", "-BN", "-e", sql],
+        };
+        words.iter().map(OsString::from).collect()
+    }
+
+    /// A thousand rows in `t`.
+    pub(crate) fn fill(self) -> &'static str {
+        match self {
+            Postgres => "CREATE TABLE t (a int); INSERT INTO t SELECT generate_series(1, 1000)",
+            Mariadb => "CREATE TABLE t (a int) ENGINE=InnoDB; INSERT INTO t SELECT seq FROM seq_1_to_1000",
+        }
+    }
+}
+
+/// Who runs `calve`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum User {
+    /// Whoever runs the tests.
+    This,
+    /// Somebody who owns nothing.
+    Unprivileged,
+}
+
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+    user: User,
+    program: PathBuf,
+    // Unmounted after everything in it is gone.
+    _volume: Option<Volume>,
+}
+
+/// Data directories that were made once: one for each engine. Nothing is left to be ended when the tests end.
+static MADE: OnceLock<tempfile::TempDir> = OnceLock::new();
+static MAKING: Mutex<()> = Mutex::new(());
+
+impl World {
+    /// In the directory for temporary files.
+    pub(crate) fn new() -> Option<Self> {
+        Self::of(User::This, None)
+    }
+
+    pub(crate) fn on(file_system: FileSystem, user: User) -> Option<Self> {
+        Self::of(user, Some(Volume::with_size(file_system, 2 << 30)?))
+    }
+
+    pub(crate) fn of(user: User, volume: Option<Volume>) -> Option<Self> {
+        if !["postgres", "mariadbd", "psql", "mariadb"].iter().all(|program| has(program)) {
+            return None;
+        }
+        let folder = match &volume {
+            Some(volume) => tempfile::tempdir_in(volume.path()).unwrap(),
+            None => tempfile::tempdir().unwrap(),
+        };
+        // Servers of root's run as another user, who must get through.
+        rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
+        let program = folder.path().join("calve");
+        fs::copy(calve_binary(), &program).unwrap();
+        let world = Self { folder, user, program, _volume: volume };
+        fs::create_dir(world.home()).unwrap();
+        world.give(&world.home());
+        Some(world)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path().join("home")
+    }
+
+    /// Makes something the user's own.
+    pub(crate) fn give(&self, path: &Path) {
+        if self.user == User::Unprivileged {
+            let owner = format!("{}:{}", Unprivileged::UID, Unprivileged::GID);
+            let output = Command::new("chown").args(["-R", &owner]).arg(path).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
+
+    /// `calve db WORDS`.
+    pub(crate) fn db<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Run {
+        let mut command = match self.user {
+            User::This => Command::new(&self.program),
+            User::Unprivileged => Unprivileged::command(&self.program),
+        };
+        command.arg("db").args(words).current_dir(self.path());
+        command.env("CALVE_HOME", self.home()).env_remove("LD_LIBRARY_PATH").env_remove("XDG_RUNTIME_DIR");
+        Run { command }
+    }
+
+    /// A template `t` with a thousand rows, taken over from a data directory that was made before.
+    pub(crate) fn template(&self, engine: Engine) {
+        let from = self.path().join(format!("from-{}", engine.name()));
+        if !from.exists() {
+            copy(&made(engine), &from);
+            self.give(&from);
+        }
+        self.db(["template", "create", "t", "--engine", engine.name(), "-q", "--from"]).arg(&from).succeeds();
+    }
+
+    /// Starts a server `name` on `t`.
+    pub(crate) fn start(&self, name: &str) -> Value {
+        self.db(["start", "t", "--json", "--name", name]).succeeds().json()
+    }
+
+    pub(crate) fn stop(&self, name: &str) {
+        self.db(["stop", name]).succeeds();
+    }
+
+    /// Runs a statement on a server, and gives what it prints.
+    #[track_caller]
+    pub(crate) fn query(&self, engine: Engine, server: &Value, sql: &str) -> String {
+        let output = self.client(engine, server, sql).output().unwrap();
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    pub(crate) fn client(&self, engine: Engine, server: &Value, sql: &str) -> Command {
+        let words = engine.client(sql);
+        let mut command = Command::new(&words[0]);
+        match engine {
+            Postgres => command.args(&words[1..]).arg(server["url"].as_str().unwrap()),
+            Mariadb => {
+                let socket = server["socket"].as_str().unwrap();
+                command.args(["--no-defaults", "-uroot", "-Dtest", "-S", socket]).args(&words[1..])
+            }
+        };
+        command
+    }
+
+    #[track_caller]
+    pub(crate) fn rows(&self, engine: Engine, server: &Value) -> String {
+        self.query(engine, server, "SELECT count(*) FROM t")
+    }
+
+    /// The processes of this world's servers and supervisors: those that have a path of it in their command line or environment,
+    /// or a file of it open.
+    pub(crate) fn processes(&self) -> Vec<String> {
+        let mark = self.home().to_string_lossy().into_owned();
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+            let text = |name: &str| {
+                let bytes = fs::read(entry.path().join(name)).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).replace('\0', " ")
+            };
+            let command = text("cmdline");
+            // A zombie has neither.
+            let is_ours = command.contains(&mark) || command.contains("__supervise") && text("environ").contains(&mark);
+            let works_there = fs::read_link(entry.path().join("cwd")).is_ok_and(|at| at.starts_with(self.home()));
+            if is_ours || works_there {
+                found.push(format!("{pid} {command}"));
+            }
+        }
+        found
+    }
+
+    /// Nothing runs any more, within two seconds.
+    #[track_caller]
+    pub(crate) fn nothing_runs(&self) {
+        let started = Instant::now();
+        loop {
+            let processes = self.processes();
+            if processes.is_empty() {
+                return;
+            }
+            assert!(started.elapsed() < Duration::from_secs(2), "still there: {processes:#?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// No server, no file and no socket is left.
+    #[track_caller]
+    pub(crate) fn nothing_left(&self) {
+        self.nothing_runs();
+        eventually(|| {
+            let names = names(&self.home().join("db/servers"));
+            if names == [".lock"] { Ok(()) } else { Err(format!("{names:?}")) }
+        });
+        assert_eq!(self.sockets(), Vec::<PathBuf>::new());
+    }
+
+    /// The directories of sockets whose notes name this world.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        let list = self.db(["list", "--json"]).succeeds().json();
+        let servers = list["servers"].as_array().unwrap();
+        servers.iter().map(|server| PathBuf::from(server["socket"].as_str().unwrap())).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.db(["stop", "--all"]).command.output();
+        let _ = self.db(["gc"]).command.output();
+    }
+}
+
+/// The data directory of an engine, filled and stopped.
+fn made(engine: Engine) -> PathBuf {
+    let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = MADE.get_or_init(|| tempfile::tempdir().unwrap());
+    rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
+    let home = folder.path().join("home");
+    let template = format!("made-{}", engine.name());
+    let data = home.join("db/templates").join(&template).join("data");
+    if !data.is_dir() {
+        let mut words: Vec<OsString> =
+            ["db", "template", "create", "-q", "--engine", engine.name(), &template, "--"].map(OsString::from).to_vec();
+        words.extend(engine.client(engine.fill()));
+        let output = Command::new(calve_binary()).args(words).env("CALVE_HOME", &home).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    data
+}
+
+/// A copy of a stopped data directory, for this user.
+pub(crate) fn data_of(engine: Engine, at: &Path) {
+    copy(&made(engine), at);
+}
+
+fn copy(src: &Path, dst: &Path) {
+    let output = Command::new("cp").arg("-a").arg(src).arg(dst).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[track_caller]
+pub(crate) fn eventually(mut holds: impl FnMut() -> Result<(), String>) {
+    let started = Instant::now();
+    while let Err(why) = holds() {
+        assert!(started.elapsed() < Duration::from_secs(5), "not so after 5 s: {why}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn has(program: &str) -> bool {
+    // PostgreSQL's server is not in PATH on Debian.
+    let at_home = |version: u32| Path::new(&format!("/usr/lib/postgresql/{version}/bin/{program}")).exists();
+    (13..=18).any(at_home) || require_program(program)
+}
+
+/// Users to run as: this one, and when this one is root, somebody else.
+pub(crate) fn users() -> Vec<User> {
+    if is_root() { vec![User::This, User::Unprivileged] } else { vec![User::This] }
+}
+
+/// A command line to be run.
+pub(crate) struct Run {
+    pub(crate) command: Command,
+}
+
+impl Run {
+    pub(crate) fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
+        self.command.arg(word);
+        self
+    }
+
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(words);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn spawn(mut self) -> Child {
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    pub(crate) fn ends(mut self) -> Ran {
+        let line = format!("{:?}", self.command);
+        Ran { output: self.command.stdin(Stdio::null()).output().unwrap(), line }
+    }
+
+    #[track_caller]
+    pub(crate) fn succeeds(self) -> Ran {
+        self.ends().code(0)
+    }
+
+    /// Fails with that exit code, says all of `words`, and what to do next.
+    #[track_caller]
+    pub(crate) fn fails(self, code: i32, words: &[&str]) -> Ran {
+        let ran = self.ends().code(code);
+        let stderr = ran.stderr();
+        for word in words {
+            assert!(stderr.contains(word), "{} lacks {word:?}: {stderr}", ran.line);
+        }
+        assert!(stderr.contains("hint: "), "{}: {stderr}", ran.line);
+        assert_eq!(ran.stdout(), "");
+        ran
+    }
+}
+
+pub(crate) struct Ran {
+    output: Output,
+    line: String,
+}
+
+impl Ran {
+    #[track_caller]
+    pub(crate) fn code(self, code: i32) -> Self {
+        let found = self.output.status.code();
+        assert_eq!(found, Some(code), "{}: {}{}", self.line, self.stdout(), self.stderr());
+        self
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout()).unwrap_or_else(|error| panic!("{}: {error}: {}", self.line, self.stdout()))
+    }
+}
