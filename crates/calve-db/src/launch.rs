@@ -24,6 +24,10 @@ use crate::{manifest, registry};
 
 /// Shown of a log when something fails.
 const LOG_LINES: usize = 12;
+/// The second place of a server's files, in its directory of sockets.
+const FILES: &str = "files";
+/// What the lines that say why have in them.
+const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", "No space left"];
 
 /// Who wants the server, and how long.
 pub(crate) struct Wanted<'a> {
@@ -48,7 +52,7 @@ pub(crate) struct Launched {
     /// Unmounted before the files are removed.
     pub(crate) placed: Option<Placed>,
     /// On an overlay the template must stay as it is.
-    pub(crate) _template: Option<File>,
+    pub(crate) template: Option<File>,
 }
 
 /// Makes the data directory and starts the server on it. What was made stays when this fails.
@@ -99,7 +103,7 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
         notifies,
         neutralised,
         placed,
-        _template: template.filter(|_| is_overlay),
+        template: template.filter(|_| is_overlay),
     })
 }
 
@@ -186,7 +190,7 @@ fn as_seen(wanted: &Wanted<'_>) -> Result<PathBuf> {
     if spec.account.to_become().is_none() || spec.account.reaches(&spec.place) {
         return Ok(spec.place.clone());
     }
-    let at = spec.directory.join("files");
+    let at = spec.directory.join(FILES);
     if at.is_dir() {
         return Ok(at);
     }
@@ -200,6 +204,13 @@ fn as_seen(wanted: &Wanted<'_>) -> Result<PathBuf> {
     fs::create_dir(&at).map_err(|error| Error::io("create directory", &at, error))?;
     sys::bind(&spec.place, &at).map_err(|errno| Error::io("mount", &at, errno))?;
     Ok(at)
+}
+
+/// Undoes [`as_seen`].
+pub(crate) fn hide(directory: &Path) {
+    let at = directory.join(FILES);
+    sys::unbind(&at);
+    let _ = fs::remove_dir(at);
 }
 
 fn start(
@@ -243,11 +254,22 @@ pub(crate) fn log_path(place: &Path) -> PathBuf {
     place.join("log")
 }
 
-/// The last lines that were logged.
+/// The last lines that were logged, and the last that tell of an error should those have none.
 pub(crate) fn log_tail(place: &Path) -> String {
     let log = fs::read(log_path(place)).unwrap_or_default();
     let text = String::from_utf8_lossy(&log);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let first = lines.len().saturating_sub(LOG_LINES);
-    lines[first..].iter().map(|line| line.chars().filter(|c| !c.is_control()).collect::<String>() + "\n").collect()
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LOG_LINES));
+    let tells = |line: &&&str| REASONS.iter().any(|reason| line.contains(reason));
+    let mut reasons: Vec<&str> = Vec::new();
+    if last.iter().find(tells).is_none() {
+        reasons = before.iter().rev().filter(tells).take(LOG_LINES / 2).copied().collect();
+        reasons.reverse();
+    }
+    // MariaDB tells numbers alone.
+    if ["error 28", "rror: 28", "code: 28"].iter().any(|number| text.contains(number)) {
+        reasons.push("(28 is: No space left on device)");
+    }
+    let plain = |line: &&str| line.chars().filter(|c| !c.is_control()).collect::<String>() + "\n";
+    reasons.iter().chain(last).map(plain).collect()
 }

@@ -23,7 +23,14 @@ pub(crate) fn clone_data(src: &Path, dst: &Path, wish: Option<Strategy>, mounts:
     let started = Instant::now();
     match wish {
         Some(Strategy::Overlay) => overlay(src, dst, mounts, Vec::new(), started),
-        Some(strategy) => cloned(src, dst, &only(strategy), started),
+        Some(strategy) => match cloned(src, dst, &only(strategy), started) {
+            Err(Error::Clone(calve_core::Error::RequirementRefused { refused, .. })) => {
+                let of_it = refused.iter().find(|refusal| refusal.strategy == strategy);
+                let reason = of_it.map_or_else(|| "it is not available here".into(), |refusal| refusal.reason.clone());
+                Err(Error::Strategy { strategy: strategy.to_string(), reason })
+            }
+            other => other,
+        },
         None => {
             let mut cheap = options();
             cheap.require = vec![Requirement::Cow];

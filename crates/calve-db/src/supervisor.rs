@@ -308,6 +308,8 @@ impl<'a> Supervisor<'a> {
     }
 
     fn take_files_away(&mut self) -> Result<()> {
+        // It shows the overlay too, and a mount point cannot be removed.
+        launch::hide(&self.spec.directory);
         if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
             return Ok(overlay.unmount()?);
         }
@@ -323,9 +325,12 @@ impl<'a> Supervisor<'a> {
             }
             End::Remove(asked) => {
                 self.kill();
+                launch::hide(&self.spec.directory);
                 if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
                     let _ = overlay.unmount();
                 }
+                // Whoever waits for the answer may want to remove the template.
+                self.launched.template = None;
                 sweep::remove_sockets(&self.spec.directory, &self.spec.control);
                 sweep::move_to_trash(&self.spec.place);
                 if let Some(mut asked) = asked {

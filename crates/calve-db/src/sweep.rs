@@ -13,7 +13,7 @@ use crate::account::Account;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Record, lock_all};
-use crate::{engine, sys};
+use crate::{engine, launch, sys};
 
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";
@@ -114,7 +114,7 @@ pub(crate) fn make_sockets(directory: &Path, account: Account) -> Result<()> {
 /// Removes a directory of sockets and what is in it.
 pub(crate) fn remove_sockets(directory: &Path, control: &Path) {
     let _ = fs::remove_file(control);
-    sys::unbind(&directory.join("files"));
+    launch::hide(directory);
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         if fs::remove_file(entry.path()).is_err() {
             let _ = fs::remove_dir(entry.path());

@@ -78,7 +78,8 @@ fn read(place: &Path) -> Option<Template> {
 
 /// All templates, by name.
 pub fn list(home: &Home) -> Result<Vec<Template>> {
-    Ok(directories(home)?.iter().filter_map(|place| read(place)).collect())
+    let is_named = |path: &&PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
+    Ok(directories(home)?.iter().filter(is_named).filter_map(|place| read(place)).collect())
 }
 
 fn directories(home: &Home) -> Result<Vec<PathBuf>> {

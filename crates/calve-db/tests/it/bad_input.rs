@@ -190,32 +190,26 @@ fn a_place_that_the_server_s_user_cannot_reach() {
 #[test]
 fn without_namespaces() {
     for engine in Engine::ALL {
-        let Some(world) = World::new() else { return };
+        let Some(world) = World::of(ordinary(), None) else { return };
         world.template(engine);
-        // No process below may make another namespace of these kinds (namespaces(7), /proc/sys/user).
-        let words = ["--user", "--map-current-user", "--keep-caps", "sh", "-ec"];
+        // In a user namespace below which no other namespace of these kinds can be made (namespaces(7), /proc/sys/user).
         let forbid =
             "for kind in user mnt ipc pid; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec \"$@\"";
-        let limited = |words_of_db: &[&str]| {
-            let run = world.db(words_of_db);
-            let mut command = std::process::Command::new("unshare");
-            command.args(words).args([forbid, "sh"]).arg(run.command.get_program()).args(run.command.get_args());
-            for (name, value) in run.command.get_envs() {
-                match value {
-                    Some(value) => command.env(name, value),
-                    None => command.env_remove(name),
-                };
-            }
-            crate::world::Run { command }
-        };
-        let server = limited(&["start", "t", "--name", "a", "--json"]).succeeds().json();
+        let limited =
+            world.within(&["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-ec", forbid, "sh"]);
+        let server = limited.db(["start", "t", "--name", "a", "--json"]).succeeds().json();
         assert_ne!(server["strategy"], "overlay");
-        assert_eq!(world.rows(engine, &server), "1000");
-        world.db(["reset", "a"]).succeeds();
-        assert_eq!(world.rows(engine, &server), "1000");
-        world.stop("a");
-        world.nothing_left();
+        assert_eq!(limited.rows(engine, &server), "1000");
+        limited.db(["reset", "a"]).succeeds();
+        assert_eq!(limited.rows(engine, &server), "1000");
+        limited.db(["stop", "a"]).succeeds();
+        limited.nothing_left();
     }
+}
+
+/// Somebody without privilege.
+fn ordinary() -> User {
+    if calve_testkit::is_root() { User::Unprivileged } else { User::This }
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub(crate) struct World {
     folder: tempfile::TempDir,
     user: User,
     program: PathBuf,
+    /// What runs `calve`, if it is not run by itself.
+    runner: Vec<OsString>,
     // Unmounted after everything in it is gone.
     _volume: Option<Volume>,
 }
@@ -89,7 +91,7 @@ impl World {
         rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
         let program = folder.path().join("calve");
         fs::copy(calve_binary(), &program).unwrap();
-        let world = Self { folder, user, program, _volume: volume };
+        let world = Self { folder, user, program, runner: Vec::new(), _volume: volume };
         fs::create_dir(world.home()).unwrap();
         world.give(&world.home());
         Some(world)
@@ -103,6 +105,12 @@ impl World {
         self.path().join("home")
     }
 
+    /// The same, with `calve` run by a command that ends in running what follows.
+    pub(crate) fn within(mut self, runner: &[&str]) -> Self {
+        self.runner = runner.iter().map(OsString::from).collect();
+        self
+    }
+
     /// Makes something the user's own.
     pub(crate) fn give(&self, path: &Path) {
         if self.user == User::Unprivileged {
@@ -114,11 +122,13 @@ impl World {
 
     /// `calve db WORDS`.
     pub(crate) fn db<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Run {
+        let mut line = self.runner.clone();
+        line.push(self.program.clone().into());
         let mut command = match self.user {
-            User::This => Command::new(&self.program),
-            User::Unprivileged => Unprivileged::command(&self.program),
+            User::This => Command::new(&line[0]),
+            User::Unprivileged => Unprivileged::command(&line[0]),
         };
-        command.arg("db").args(words).current_dir(self.path());
+        command.args(&line[1..]).arg("db").args(words).current_dir(self.path());
         command.env("CALVE_HOME", self.home()).env_remove("LD_LIBRARY_PATH").env_remove("XDG_RUNTIME_DIR");
         Run { command }
     }
