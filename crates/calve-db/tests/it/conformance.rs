@@ -105,8 +105,8 @@ fn ten_servers_do_not_see_each_other_under_load() {
         }
     });
     for (number, server) in servers.iter().enumerate() {
-        let own = format!("SELECT count(*), min(a), count(DISTINCT a) FROM t WHERE a < 0");
-        assert_eq!(world.query(Postgres, server, &own), format!("1000|-{}|1", number + 1));
+        let own = "SELECT count(*), min(a), count(DISTINCT a) FROM t WHERE a < 0";
+        assert_eq!(world.query(Postgres, server, own), format!("1000|-{}|1", number + 1));
     }
     world.db(["stop", "--all"]).succeeds();
     world.nothing_left();

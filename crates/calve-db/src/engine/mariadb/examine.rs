@@ -80,7 +80,9 @@ fn binary_log(data: &Path, index: &Path) -> Result<()> {
     let text = fs_err::read_to_string(index).unwrap_or_default();
     for line in text.lines() {
         let Some(name) = Path::new(line.trim()).file_name() else { continue };
-        for file in [data.join(name), data.join(name).with_added_extension("idx")] {
+        let mut positions = name.to_owned();
+        positions.push(".idx");
+        for file in [data.join(name), data.join(positions)] {
             if file.is_file() {
                 remove_file(&file)?;
             }
