@@ -1,7 +1,8 @@
 //! Repositories made up for tests and benches: the same options give the same commits, on every machine.
 //!
-//! They are made by one `git fast-import`. All versions of a file follow each other in its stream, since it looks for deltas against the
-//! blob before only: so the pack is about as small as one that git packs itself, and nothing has to be packed again.
+//! They are made by one `git fast-import`. It looks for deltas against the blob before only, so all versions of a file follow each other in
+//! its stream, the newest first: as git packs them itself, the newest is whole and older ones are deltas. The other way round, a
+//! server would have to compress anew all that a shallow clone gets.
 
 use std::io::{BufWriter, Read as _, Write};
 use std::path::Path;
@@ -106,16 +107,29 @@ impl Synthetic {
         let mut changes: Vec<Vec<(u32, u64)>> = vec![Vec::new(); plan.commits];
         for (file, commits) in (0_u32..).zip(&plan.versions) {
             let mut content = Content::new(self, file);
-            for (number, &commit) in commits.iter().enumerate() {
+            let mut put = |commit: usize, bytes: &[u8]| {
+                mark += 1;
+                changes[commit].push((file, mark));
+                write!(out, "blob\nmark :{mark}\ndata {}\n", bytes.len())?;
+                out.write_all(bytes)?;
+                out.write_all(b"\n")
+            };
+            if self.shape == SyntheticShape::Blobs {
+                // No delta helps them, and all at once may be more than fits into memory.
+                for &commit in commits {
+                    put(commit, &content.bytes())?;
+                }
+                continue;
+            }
+            let mut versions = Vec::new();
+            for number in 0..commits.len() {
                 if number > 0 {
                     content.change();
                 }
-                mark += 1;
-                let bytes = content.bytes();
-                write!(out, "blob\nmark :{mark}\ndata {}\n", bytes.len())?;
-                out.write_all(&bytes)?;
-                out.write_all(b"\n")?;
-                changes[commit].push((file, mark));
+                versions.push(content.bytes());
+            }
+            for (&commit, bytes) in commits.iter().zip(&versions).rev() {
+                put(commit, bytes)?;
             }
         }
         for (number, changed) in (0_u64..).zip(&changes) {

@@ -49,6 +49,27 @@ fn the_same_options_give_the_same_commits() {
 }
 
 #[test]
+fn the_newest_version_of_a_file_is_whole_and_older_ones_are_deltas() {
+    let folder = tempfile::tempdir().unwrap();
+    let dst = folder.path().join("repository");
+    small(SyntheticShape::Small).write(&dst).unwrap();
+    let path = line(&dst, &["log", "-1", "--format=", "--name-only", "main"]);
+    let path = path.lines().next().unwrap();
+    let base = |revision: &str| {
+        let question = folder.path().join("question");
+        fs_err::write(&question, format!("{revision}:{path}\n")).unwrap();
+        let mut command = Git::at(&dst).command();
+        command.args(["cat-file", "--batch-check=%(deltabase)"]);
+        command.stdin(std::fs::File::from(fs_err::File::open(&question).unwrap()));
+        String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
+    };
+    let before = line(&dst, &["log", "-1", "--skip=1", "--format=%H", "main", "--", path]);
+    let newest = line(&dst, &["rev-parse", &format!("main:{path}")]);
+    assert!(base("main").chars().all(|digit| digit == '0'), "the newest has no base");
+    assert_eq!(base(&before), newest);
+}
+
+#[test]
 fn a_directory_that_holds_something_is_an_error_of_git() {
     let folder = tempfile::tempdir().unwrap();
     let dst = folder.path().join("file");
