@@ -218,7 +218,7 @@ fn replaced(
             let beside = one.lockfile.parent().unwrap_or(Path::new(""));
             one.path.file_name() == dependency.file_name() && dependency.starts_with(beside)
         };
-        if foreign.iter().any(|one| governed(one)) {
+        if foreign.iter().any(governed) {
             replaced.insert(dependency.to_path_buf());
             left.push(Left {
                 path: dependency.to_path_buf(),

@@ -62,7 +62,7 @@ pub(super) fn only_included(texts: &[Vec<u8>]) -> bool {
                 ["include!(concat!(env!(\"", "include_str!(concat!(env!(\"", "include_bytes!(concat!(env!(\""];
             let is =
                 |form: &&str| before.iter().zip(form.bytes().rev()).filter(|(a, b)| **a == *b).count() == form.len();
-            if !including.iter().any(|form| is(&form)) {
+            if !including.iter().any(is) {
                 return false;
             }
         }
