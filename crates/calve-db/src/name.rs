@@ -1,5 +1,7 @@
 //! Names of templates and servers.
 
+use std::io::Read as _;
+
 use crate::error::{Error, Result};
 
 const LONGEST: usize = 48;
@@ -18,19 +20,13 @@ pub(crate) fn check(name: &str) -> Result<()> {
 }
 
 /// Some letters and digits that nobody can guess, without those that are taken for one another.
-pub(crate) fn random(length: usize) -> String {
+pub(crate) fn random(length: usize) -> Result<String> {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = vec![0_u8; length];
-    let mut filled = 0;
-    while filled < length {
-        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(more) => filled += more,
-            Err(rustix::io::Errno::INTR) => {}
-            // Linux has had it since 3.17; without it nothing secret can be made.
-            Err(errno) => unreachable!("getrandom: {errno}"),
-        }
-    }
-    bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+    let source = "/dev/urandom";
+    let read = fs_err::File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| Error::io("read", source, error))?;
+    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
 
 #[cfg(test)]
@@ -49,7 +45,7 @@ mod tests {
 
     #[test]
     fn random_words_differ() {
-        assert_eq!(random(24).len(), 24);
-        assert_ne!(random(24), random(24));
+        assert_eq!(random(24).unwrap().len(), 24);
+        assert_ne!(random(24).unwrap(), random(24).unwrap());
     }
 }

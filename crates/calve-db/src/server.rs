@@ -91,7 +91,7 @@ pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[
             name::check(name)?;
             name.clone()
         }
-        None => format!("{}-{}", template.name.chars().take(40).collect::<String>(), name::random(6)),
+        None => format!("{}-{}", template.name.chars().take(40).collect::<String>(), name::random(6)?),
     };
     home.prepare()?;
     let place = registry::reserve(home, &name)?;
@@ -107,7 +107,7 @@ pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[
             Ownership::Process(pid) => Owner::Process(pid),
         },
         notifies: template.notifies,
-        ..new_spec(home, &name, &place.path, &template.engine, &template.program, template.account)
+        ..new_spec(home, &name, &place.path, &template.engine, &template.program, template.account)?
     };
     spec.origin = Origin::Template(template.place);
     run(home, &mut spec, place, supervisor)
@@ -121,9 +121,9 @@ pub(crate) fn new_spec(
     engine: &str,
     program: &Path,
     account: crate::account::Account,
-) -> Spec {
-    let directory = home.runtime().join(name::random(8));
-    Spec {
+) -> Result<Spec> {
+    let directory = home.runtime().join(name::random(8)?);
+    Ok(Spec {
         name: name.to_owned(),
         template: None,
         engine: engine.to_owned(),
@@ -141,7 +141,7 @@ pub(crate) fn new_spec(
         isolate: true,
         whole: false,
         notifies: false,
-    }
+    })
 }
 
 /// Runs a supervisor, and waits until its server is ready.

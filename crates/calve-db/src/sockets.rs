@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
+use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
 
 use crate::error::{Error, Result};
 
@@ -26,7 +26,7 @@ impl Port {
             rustix::io::Errno::ADDRINUSE => Error::PortTaken(wanted),
             errno => Error::io("take a port of", "127.0.0.1", errno),
         };
-        let held = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(failed)?;
+        let held = crate::sys::stream_socket().map_err(failed)?;
         bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, wanted)).map_err(failed)?;
         sockopt::set_socket_reuseaddr(&held, true).map_err(failed)?;
         let address: SocketAddrV4 = getsockname(&held).map_err(failed)?.try_into().map_err(failed)?;

@@ -114,7 +114,7 @@ impl<'a> Supervisor<'a> {
             _ => None,
         };
         let port = spec.tcp.map(Port::take).transpose()?;
-        let password = port.as_ref().map(|_| crate::name::random(24));
+        let password = port.as_ref().map(|_| crate::name::random(24)).transpose()?;
         sweep::make_sockets(&spec.directory, spec.account)?;
         let control =
             UnixListener::bind(&spec.control).map_err(|error| Error::io("listen on", &spec.control, error))?;

@@ -30,5 +30,6 @@ pub(crate) struct Launch<'a> {
     /// The user and group that it becomes, when this process is root.
     pub(crate) account: Option<(u32, u32)>,
     /// Whether it is the first process of a process namespace, which ends with it.
+    #[allow(dead_code, reason = "only Linux has such namespaces")]
     pub(crate) own_processes: bool,
 }

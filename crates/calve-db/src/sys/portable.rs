@@ -168,3 +168,11 @@ impl Drop for Server {
 pub(crate) fn lock_holder(_path: &Path) -> Option<i32> {
     None
 }
+
+/// A TCP socket that programs do not inherit.
+pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
+    use rustix::net::{AddressFamily, SocketType, socket};
+    let made = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&made, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(made)
+}

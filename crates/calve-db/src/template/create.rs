@@ -178,11 +178,11 @@ fn build(
         Some(base) => base.account,
         None => Account::for_server(plan.engine.accounts())?,
     };
-    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, name::random(6)))?;
+    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, name::random(6)?))?;
     let path = place.path.clone();
     // The lock is held until the template is published, by this process too.
     let held = place.lock.try_clone().map_err(|error| Error::io("lock", &path, error))?;
-    let mut spec = new_spec(home, &options.name, &path, plan.engine.name(), &plan.program.path, account);
+    let mut spec = new_spec(home, &options.name, &path, plan.engine.name(), &plan.program.path, account)?;
     spec.origin = match (&plan.from, &plan.base) {
         (Some(from), _) => Origin::Directory(from.clone()),
         (None, Some(base)) => Origin::Template(base.place.clone()),

@@ -106,7 +106,7 @@ pub fn remove(home: &Home, name: &str) -> Result<()> {
 }
 
 fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {
-    let aside = home.templates().join(format!("{OLD}{name}-{}", name::random(6)));
+    let aside = home.templates().join(format!("{OLD}{name}-{}", name::random(6)?));
     fs::rename(place, &aside).map_err(|error| Error::io("rename", place, error))
 }
 

@@ -28,3 +28,9 @@ pub(crate) fn adopt_orphans() {
 pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(socket)?.uid.as_raw())
 }
+
+/// A TCP socket that programs do not inherit.
+pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+}
