@@ -9,12 +9,12 @@ fn sources(project: &Project) {
     project
         .tree()
         .file("Cargo.toml", b"[workspace]\nresolver = \"2\"\nmembers = [\"plain\", \"generated\", \"placed\"]\n")
-        .file("plain/Cargo.toml", &manifest("plain", ""))
+        .file("plain/Cargo.toml", manifest("plain", ""))
         .file("plain/src/lib.rs", b"pub fn one() -> u32 { 1 }\n")
-        .file("generated/Cargo.toml", &manifest("generated", "[dependencies]\nplain = { path = \"../plain\" }\n"))
+        .file("generated/Cargo.toml", manifest("generated", "[dependencies]\nplain = { path = \"../plain\" }\n"))
         .file("generated/build.rs", b"fn main() {\n    let out = std::env::var(\"OUT_DIR\").unwrap();\n    std::fs::write(out + \"/made.rs\", \"pub const TWO: u32 = 2;\").unwrap();\n    println!(\"cargo:rerun-if-changed=build.rs\");\n}\n")
         .file("generated/src/lib.rs", b"include!(concat!(env!(\"OUT_DIR\"), \"/made.rs\"));\npub fn three() -> u32 { TWO + plain::one() }\n")
-        .file("placed/Cargo.toml", &manifest("placed", "[dependencies]\ngenerated = { path = \"../generated\" }\n"))
+        .file("placed/Cargo.toml", manifest("placed", "[dependencies]\ngenerated = { path = \"../generated\" }\n"))
         .file("placed/src/lib.rs", b"pub fn here() -> &'static str { env!(\"CARGO_MANIFEST_DIR\") }\n")
         .file("placed/data.txt", b"the main worktree's\n")
         .file(
