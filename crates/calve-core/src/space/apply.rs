@@ -7,11 +7,10 @@ use super::cache::Known;
 use super::catalog::{Item, Opener};
 use super::content::Content;
 use super::dedupe::{Apply, DedupeReport, LeftAlone};
-use super::find::{Finder, Group, Method};
+use super::find::{Finder, Method};
 use super::parallel::for_each;
-use super::pieces::{Piece, pieces};
+use super::pieces::{Groups, Piece, pieces};
 use super::share::{INLINE, Shared, common_bytes, extents_of, place, placed_bytes, refusal, share};
-use super::turns::Turns;
 use super::walk::reason;
 use crate::sys::Extent;
 
@@ -78,24 +77,20 @@ impl Sharing {
     }
 
     /// Shares within each group, and keeps what was found out of its members.
-    pub(super) fn run(&mut self, finder: &mut Finder<'_>, mut groups: Vec<Group>) {
-        let against = finder.options.against.len();
-        let is_source = |index: u32| usize::from(finder.catalog.items[index as usize].root) < against;
-        if against > 0 {
-            groups.retain(|group| is_source(group[0]) && !is_source(group[group.len() - 1]));
-        }
-        // Files of one directory after each other: its descriptor is kept.
-        groups.sort_by_key(|group| finder.catalog.directory(&finder.catalog.items[group[0] as usize]));
+    pub(super) fn run(&mut self, finder: &mut Finder<'_>, groups: Groups) {
+        let (pieces, turns) = pieces(finder, groups);
         let state = || Worker::new(finder);
-        let pieces = pieces(finder, groups);
-        let work = |worker: &mut Worker<'_>, at: usize| worker.piece(&pieces[at]);
-        let turns = Turns::new(pieces.len(), |at| pieces[at].places);
+        let work = |worker: &mut Worker<'_>, at: usize| {
+            let (piece, files) = pieces.get(at);
+            worker.piece(piece, files);
+        };
         let close = |worker: &mut Worker<'_>| {
             worker.sources.close();
             worker.opener.close();
         };
         let workers = for_each(finder.threads, finder.roots, &turns, || finder.stopped(), state, work, close);
-        let mut known = Vec::new();
+        drop((pieces, turns));
+        let mut notes = Vec::with_capacity(workers.len());
         for worker in workers {
             for (index, fate) in worker.fates {
                 let old = &mut self.fates[index as usize];
@@ -105,10 +100,13 @@ impl Sharing {
             self.differing.extend(worker.differing);
             self.groups += worker.groups;
             self.bytes += worker.bytes;
-            known.extend(worker.known);
+            notes.push(worker.notes);
         }
-        for (index, found) in known {
-            finder.known[index as usize] = found;
+        for Note { index, source, place } in notes.into_iter().flatten() {
+            let known = finder.known[source as usize];
+            let content =
+                if known.is_known() { known.content } else { placeholder(&finder.catalog.items[source as usize]) };
+            finder.known[index as usize] = Known { content, place };
         }
     }
 
@@ -136,11 +134,18 @@ impl Sharing {
     }
 }
 
+/// That a file holds what `source` holds, and where it lies.
+struct Note {
+    index: u32,
+    source: u32,
+    place: u64,
+}
+
 struct Worker<'a> {
     finder: &'a Finder<'a>,
     sources: Opener<'a>,
     opener: Opener<'a>,
-    known: Vec<(u32, Known)>,
+    notes: Vec<Note>,
     fates: Vec<(u32, Fate)>,
     left: Vec<(u32, &'static str)>,
     differing: Vec<u32>,
@@ -157,7 +162,7 @@ impl<'a> Worker<'a> {
             finder,
             sources: Opener::new(finder.catalog, finder.roots),
             opener: Opener::new(finder.catalog, finder.roots),
-            known: Vec::new(),
+            notes: Vec::new(),
             fates: Vec::new(),
             left: Vec::new(),
             differing: Vec::new(),
@@ -170,11 +175,12 @@ impl<'a> Worker<'a> {
         self.finder.known[index as usize]
     }
 
-    fn piece(&mut self, piece: &Piece) {
-        let (finder, group) = (self.finder, piece.members.as_slice());
+    /// Shares within a piece: `group` are its files, the source first.
+    fn piece(&mut self, piece: &Piece, mut group: Vec<u32>) {
+        let finder = self.finder;
         let item = |index: u32| &finder.catalog.items[index as usize];
-        let new = if piece.is_first { group } else { &group[1..] };
-        self.finder.options.progress.add(new.len() as u64, 0);
+        let new = group.len() - usize::from(!piece.is_first);
+        finder.options.progress.add(new as u64, 0);
         let first = self.known(group[0]);
         let settled = |known: Known| known.is_known() && known.place != 0 && known.place == first.place;
         if group.iter().all(|&index| settled(self.known(index))) {
@@ -187,7 +193,6 @@ impl<'a> Worker<'a> {
         let against = finder.options.against.len();
         let may_change = |index: u32| usize::from(item(index).root) >= against;
         // The first that can be opened; where the places are known, one that lies where the most lie.
-        let mut order = group.to_vec();
         if against == 0 {
             let places = |index: u32| {
                 let place = self.known(index).place;
@@ -196,10 +201,10 @@ impl<'a> Worker<'a> {
             if group.len() <= 1000
                 && let Some(best) = (0..group.len()).rev().max_by_key(|&at| places(group[at]))
             {
-                order.swap(0, best);
+                group.swap(0, best);
             }
         }
-        let mut order = order.into_iter();
+        let mut order = group.into_iter();
         let mut opened = None;
         for index in order.by_ref() {
             match self.open_source(index) {
@@ -208,7 +213,7 @@ impl<'a> Worker<'a> {
                     break;
                 }
                 // Of a group in several pieces it is told once.
-                Err(why) if piece.is_first || index != group[0] => self.left.push((index, why)),
+                Err(why) if piece.is_first || index != piece.source => self.left.push((index, why)),
                 Err(_) => {}
             }
         }
@@ -289,12 +294,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// That a file holds what `source` holds, and where it lies.
     fn note(&mut self, index: u32, source: u32, place: u64) {
-        let known = self.known(source);
-        let content =
-            if known.is_known() { known.content } else { placeholder(&self.finder.catalog.items[source as usize]) };
-        self.known.push((index, Known { content, place }));
+        self.notes.push(Note { index, source, place });
     }
 }
 

@@ -10,6 +10,7 @@ use super::catalog::{Catalog, Item, Opener};
 use super::content::{Content, Reader};
 use super::dedupe::{Apply, DedupeOptions, Granularity};
 use super::parallel::for_each;
+use super::pieces::Groups;
 use super::share::{INLINE, extents_of, place};
 use super::turns::Turns;
 use super::volumes::Volume;
@@ -36,9 +37,6 @@ pub(super) struct Finder<'a> {
     pub(super) known: Vec<Known>,
     pub(super) method: Method,
 }
-
-/// Files that hold the same, or are taken to: numbers of items, the one to share with first.
-pub(super) type Group = Vec<u32>;
 
 /// Larger files are told apart by their beginnings first.
 const SMALL: u64 = 64 * 1024;
@@ -109,15 +107,15 @@ impl<'a> Finder<'a> {
     }
 
     /// Items of one path.
-    fn teams(&self, classes: &[std::ops::Range<usize>]) -> Vec<Group> {
+    fn teams(&self, classes: &[std::ops::Range<usize>]) -> Groups {
         let items = &self.catalog.items;
-        let mut teams = Vec::new();
+        let mut teams = Groups::default();
         for class in classes {
             let range = &items[class.clone()];
             let mut begin = class.start;
             for team in range.chunk_by(|a, b| a.path_hash == b.path_hash) {
                 if team.len() > 1 && team[0].root != team[team.len() - 1].root {
-                    teams.push((begin as u32..(begin + team.len()) as u32).collect());
+                    teams.push(begin as u32..(begin + team.len()) as u32);
                 }
                 begin += team.len();
             }
@@ -273,8 +271,8 @@ impl<'a> Finder<'a> {
     }
 
     /// Puts together what holds the same.
-    fn groups(&self, classes: &[std::ops::Range<usize>], leaders: &HashMap<u32, u32>) -> Vec<Group> {
-        let mut groups = Vec::new();
+    fn groups(&self, classes: &[std::ops::Range<usize>], leaders: &HashMap<u32, u32>) -> Groups {
+        let mut groups = Groups::default();
         let mut class_members: Vec<(Content, u32, u32)> = Vec::new();
         for class in classes {
             class_members.clear();
@@ -287,7 +285,7 @@ impl<'a> Finder<'a> {
             class_members.sort_unstable();
             for group in class_members.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
                 if group.len() > 1 {
-                    groups.push(group.iter().map(|(.., index)| *index).collect());
+                    groups.push(group.iter().map(|(.., index)| *index));
                 }
             }
         }

@@ -1,40 +1,101 @@
-//! Groups of equal files, cut so that two threads need not wait for each other.
+//! Groups of equal files, cut so that two threads need not wait for each other. All in flat lists: there may be very many.
 
-use super::find::{Finder, Group};
-use super::turns::Places;
+use super::find::Finder;
+use super::turns::{Places, Turns};
+
+/// Files that hold the same, or are taken to: numbers of items, of each group the one to share with first.
+#[derive(Default)]
+pub(super) struct Groups {
+    members: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl Groups {
+    pub(super) fn push(&mut self, members: impl IntoIterator<Item = u32>) {
+        self.members.extend(members);
+        self.ends.push(self.members.len() as u32);
+    }
+
+    fn range(&self, group: usize) -> std::ops::Range<usize> {
+        let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start as usize..self.ends[group] as usize
+    }
+}
 
 /// A file, and others to share its extents with.
 pub(super) struct Piece {
     /// Of a group that was cut, the one that stands for it.
     pub(super) is_first: bool,
-    /// Where the files lie.
-    pub(super) places: Places,
-    pub(super) members: Group,
+    pub(super) source: u32,
+    /// Where the others are in the list of members.
+    start: u32,
+    end: u32,
+}
+
+pub(super) struct Pieces {
+    members: Vec<u32>,
+    pieces: Vec<Piece>,
+}
+
+impl Pieces {
+    /// A piece, and its source with the others.
+    pub(super) fn get(&self, at: usize) -> (&Piece, Vec<u32>) {
+        let piece = &self.pieces[at];
+        let others = &self.members[piece.start as usize..piece.end as usize];
+        let mut files = Vec::with_capacity(others.len() + 1);
+        files.push(piece.source);
+        files.extend_from_slice(others);
+        (piece, files)
+    }
 }
 
 /// Cuts groups by the allocation groups that their files are in; where there are no such groups they stay whole.
-pub(super) fn pieces(finder: &Finder<'_>, groups: Vec<Group>) -> Vec<Piece> {
+pub(super) fn pieces(finder: &Finder<'_>, groups: Groups) -> (Pieces, Turns) {
+    let item = |index: u32| &finder.catalog.items[index as usize];
     let place = |index: u32| -> Places {
-        let item = &finder.catalog.items[index as usize];
-        let shift = if finder.threads > 1 { finder.volumes[usize::from(item.device)].group_shift } else { None };
-        shift.map_or(0, |shift| 1 << (item.inode.checked_shr(shift).unwrap_or(0) % u64::from(Places::BITS)))
+        let shift = if finder.threads > 1 { finder.volumes[usize::from(item(index).device)].group_shift } else { None };
+        shift.map_or(0, |shift| 1 << (item(index).inode.checked_shr(shift).unwrap_or(0) % u64::from(Places::BITS)))
     };
-    let mut pieces = Vec::with_capacity(groups.len());
-    for members in groups {
-        let places = members.iter().fold(0, |places, &index| places | place(index));
+    let order = in_order(finder, &groups);
+    let mut pieces = Vec::with_capacity(order.len());
+    let mut places = Vec::with_capacity(order.len());
+    let ranges: Vec<_> = order.into_iter().map(|(_, group)| groups.range(group as usize)).collect();
+    let mut members = groups.members;
+    for range in ranges {
+        let source = members[range.start];
+        let group = &mut members[range.clone()];
+        let all = group.iter().fold(0, |places, &index| places | place(index));
+        let mut start = range.start as u32 + 1;
         // Where some have been shared before, the best one to share with is found among all of them.
-        let whole = places.count_ones() <= 2 || members.iter().any(|&index| finder.known[index as usize].place != 0);
-        if whole {
-            pieces.push(Piece { is_first: true, places, members });
+        if all.count_ones() <= 2 || group.iter().any(|&index| finder.known[index as usize].place != 0) {
+            pieces.push(Piece { is_first: true, source, start, end: range.end as u32 });
+            places.push(all);
             continue;
         }
-        let source = members[0];
-        let mut others: Vec<(Places, u32)> = members[1..].iter().map(|&index| (place(index), index)).collect();
-        others.sort_unstable();
-        for (number, part) in others.chunk_by(|a, b| a.0 == b.0).enumerate() {
-            let members = std::iter::once(source).chain(part.iter().map(|(_, index)| *index)).collect();
-            pieces.push(Piece { is_first: number == 0, places: place(source) | part[0].0, members });
+        let others = &mut group[1..];
+        others.sort_unstable_by_key(|&index| (place(index), index));
+        for (number, part) in others.chunk_by(|&a, &b| place(a) == place(b)).enumerate() {
+            let end = start + part.len() as u32;
+            pieces.push(Piece { is_first: number == 0, source, start, end });
+            places.push(place(source) | place(part[0]));
+            start = end;
         }
     }
-    pieces
+    let turns = Turns::new(pieces.len(), |at| places[at]);
+    (Pieces { members, pieces }, turns)
+}
+
+/// The groups in which something can be shared, each after its directory: files of one directory after each other, so that its
+/// descriptor is kept.
+fn in_order(finder: &Finder<'_>, groups: &Groups) -> Vec<(u32, u32)> {
+    let against = finder.options.against.len();
+    let item = |at: usize| &finder.catalog.items[groups.members[at] as usize];
+    let is_source = |at: usize| usize::from(item(at).root) < against;
+    let mut order: Vec<(u32, u32)> = (0..groups.ends.len())
+        .map(|group| (group as u32, groups.range(group)))
+        .filter(|(_, range)| against == 0 || is_source(range.start) && !is_source(range.end - 1))
+        .map(|(group, range)| (finder.catalog.directory(item(range.start)), group))
+        .collect();
+    order.sort_unstable();
+    order
 }
