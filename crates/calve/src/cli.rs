@@ -1,6 +1,8 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
 #[cfg(unix)]
+pub(crate) mod bench_db;
+#[cfg(unix)]
 mod bench_git;
 #[cfg(unix)]
 pub(crate) mod db;
@@ -349,6 +351,7 @@ pub(crate) struct ManArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     Copy(BenchCopyArguments),
+    Db(bench_db::BenchDbArguments),
     Dedupe(BenchDedupeArguments),
     Git(Box<BenchGitArguments>),
     Write(BenchWriteArguments),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
 
 mod bad_input;
+mod bench;
 mod conformance;
 mod killed;
 mod lifetime;

@@ -122,13 +122,18 @@ impl World {
 
     /// `calve db WORDS`.
     pub(crate) fn db<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Run {
+        self.calve("db").args(words)
+    }
+
+    /// `calve COMMAND`.
+    pub(crate) fn calve(&self, name: &str) -> Run {
         let mut line = self.runner.clone();
         line.push(self.program.clone().into());
         let mut command = match self.user {
             User::This => Command::new(&line[0]),
             User::Unprivileged => Unprivileged::command(&line[0]),
         };
-        command.args(&line[1..]).arg("db").args(words).current_dir(self.path());
+        command.args(&line[1..]).arg(name).current_dir(self.path());
         command.env("CALVE_HOME", self.home()).env_remove("LD_LIBRARY_PATH").env_remove("XDG_RUNTIME_DIR");
         Run { command }
     }

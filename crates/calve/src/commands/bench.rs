@@ -17,6 +17,7 @@ use crate::output;
 pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
         BenchCommand::Copy(arguments) => copy(arguments, cancel),
+        BenchCommand::Db(arguments) => super::bench_db::run(arguments, cancel),
         BenchCommand::Dedupe(arguments) => dedupe(arguments, cancel),
         BenchCommand::Git(arguments) => super::bench_git::run(arguments, cancel),
         BenchCommand::Worktree(arguments) => worktree(arguments, cancel),

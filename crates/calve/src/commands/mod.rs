@@ -3,6 +3,8 @@
 #[cfg(unix)]
 pub(crate) mod bench;
 #[cfg(unix)]
+pub(crate) mod bench_db;
+#[cfg(unix)]
 pub(crate) mod bench_git;
 pub(crate) mod completions;
 pub(crate) mod cp;

@@ -36,7 +36,7 @@ pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// Where everything is, with what was left there by a crash taken away.
-fn home() -> Result<Home, Failure> {
+pub(super) fn home() -> Result<Home, Failure> {
     let home = unswept_home()?;
     for directory in calve_db::sweep(&home)?.trash {
         reap::start(&directory);
@@ -52,6 +52,6 @@ fn unswept_home() -> Result<Home, Failure> {
 }
 
 /// The command that looks after a server.
-fn supervisor() -> Result<[PathBuf; 2], Failure> {
+pub(super) fn supervisor() -> Result<[PathBuf; 2], Failure> {
     Ok([env::current_exe()?, "__supervise".into()])
 }

@@ -1,0 +1,116 @@
+//! `calve bench db`, on real servers.
+
+use std::time::{Duration, Instant};
+
+use calve_testkit::{FileSystem, require_program};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::world::{Mariadb, Postgres, User, World};
+
+fn bench(world: &World) -> crate::world::Run {
+    world.calve("bench").args(["db", "--template", "t", "--json"])
+}
+
+/// Strategies that were measured; their rows must be whole.
+#[track_caller]
+fn strategies(report: &Value, seconds: usize) -> Vec<String> {
+    assert_eq!((&report["schema"], &report["bench"]), (&"calve.bench/1".into(), &"db".into()));
+    assert_eq!(report["failed"], Value::Array(vec![]), "{report:#}");
+    let rows = report["results"].as_array().unwrap();
+    for row in rows {
+        let median = |key: &str| row[key]["median"].as_f64().unwrap_or_else(|| panic!("{key}: {row:#}"));
+        assert!(median("clone_ms") > 0.0 && median("first_query_ms") > median("clone_ms"), "{row:#}");
+        assert!(median("first_write_ms") > 0.0 && median("tenth_write_ms") > 0.0 && median("stop_ms") > 0.0, "{row:#}");
+        assert!(median("memory_bytes") > 1e6, "{row:#}");
+        let timelines = row["timelines"].as_array().unwrap();
+        if seconds > 0 {
+            assert!(median("transactions_per_second") > 1.0 && median("worst_latency_ms") > 0.0, "{row:#}");
+            assert!(timelines.iter().all(|line| line.as_array().unwrap().len() >= seconds), "{row:#}");
+        } else {
+            assert_eq!((timelines.len(), &row["worst_latency_ms"]), (0, &Value::Null));
+        }
+    }
+    rows.iter().map(|row| row["strategy"].as_str().unwrap().to_owned()).collect()
+}
+
+fn median(report: &Value, strategy: &str, key: &str) -> f64 {
+    let row = report["results"].as_array().unwrap().iter().find(|row| row["strategy"] == strategy).unwrap();
+    row[key]["median"].as_f64().unwrap()
+}
+
+#[test]
+fn every_strategy_that_works_is_measured() {
+    for (file_system, expected) in
+        [(FileSystem::Ext4, &["copy", "overlay"][..]), (FileSystem::Btrfs, &["copy", "overlay", "reflink", "snapshot"])]
+    {
+        let Some(world) = World::on(file_system, User::This) else { return };
+        world.template(Postgres);
+        let html = world.path().join("report.html");
+        let ran = bench(&world).args(["--runs", "1", "--duration", "1", "--export-html"]).arg(&html).succeeds();
+        let report = ran.json();
+        assert_eq!(strategies(&report, 1), expected, "{report:#}");
+        let not_run: Vec<&Value> = report["not_run"].as_array().unwrap().iter().map(|row| &row["why"]).collect();
+        assert_eq!(not_run, vec!["refused"; 4 - expected.len()], "{report:#}");
+        assert!(median(&report, "copy", "disk_bytes") > 2.0 * median(&report, "overlay", "disk_bytes"), "{report:#}");
+        assert!(fs_err::read_to_string(html).unwrap().contains("first write"));
+        // The template was only read, and nothing is left.
+        let server = world.start("after");
+        assert_eq!(world.rows(Postgres, &server), "1000");
+        world.stop("after");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn mariadb_is_put_under_load_by_sysbench() {
+    if !require_program("sysbench") {
+        return;
+    }
+    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
+    world.template(Mariadb);
+    // It does not always tell of its last second.
+    let report = bench(&world).args(["--runs", "1", "--duration", "2"]).succeeds().json();
+    assert_eq!(strategies(&report, 1), ["copy", "overlay"]);
+    assert!(report["facts"]["load"].as_str().unwrap().starts_with("`sysbench oltp_write_only`"), "{report:#}");
+    world.nothing_left();
+}
+
+#[test]
+fn wrong_words_are_answered() {
+    let Some(world) = World::new() else { return };
+    bench(&world).fails(1, &["no template `t`"]);
+    world.template(Postgres);
+    bench(&world)
+        .args(["--write", "DELETE FROM nowhere"])
+        .fails(1, &["DELETE FROM nowhere", "does not exist", "--write"]);
+    bench(&world).args(["--query", "SELECT 1/0"]).fails(1, &["division by zero", "--query"]);
+    world.nothing_left();
+}
+
+#[test]
+fn it_leaves_nothing_however_it_ends() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
+        let mut child = bench(&world).args(["--duration", "60"]).spawn();
+        let began = Instant::now();
+        // Until the load is on.
+        while !world.home().join("db/servers").is_dir() || load_of(&world).is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(30), "no load");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code);
+        world.nothing_runs();
+        world.db(["gc"]).succeeds();
+        world.nothing_left();
+    }
+}
+
+/// The bench's files for a load that runs.
+fn load_of(world: &World) -> Vec<String> {
+    let places = crate::world::names(&world.home()).into_iter().filter(|name| name.starts_with(".calve-bench-"));
+    let loads = places.flat_map(|place| crate::world::names(&world.home().join(place)));
+    loads.filter(|name| name.starts_with("pgbench_log")).collect()
+}

@@ -1,0 +1,49 @@
+//! `calve bench db`: its options.
+
+use clap::Args;
+
+use super::ExportArguments;
+
+/// Measure what a database server on a clone of a template costs, by every strategy that works there
+///
+/// Copy, overlay, reflink and snapshot take turns. Each run clones the template, starts a server, asks one query, writes ten
+/// times, writes for some seconds by pgbench or `sysbench oltp_write_only` where that is installed, and stops the server. Tells the
+/// times, the transactions per second with the worst latency of each second, and the disk space and memory of a server.
+///
+/// The template is only read. The servers are in CALVE_HOME; they end with the bench, however it ends.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve bench db --template shop
+  calve bench db --template shop --duration 0 --runs 20     without a write load
+  calve bench db --template shop --write 'UPDATE carts SET items = items + 1 WHERE id = 7'
+
+Exit codes: 0 measured, 1 failed, or a strategy that works there did, 2 usage, 130 interrupted.")]
+pub(crate) struct BenchDbArguments {
+    /// The template
+    #[arg(long, value_name = "NAME")]
+    pub(crate) template: String,
+    /// The first query
+    #[arg(long, value_name = "SQL", default_value = "SELECT 1")]
+    pub(crate) query: String,
+    /// What is written, ten times [default: delete a row of the largest table]
+    #[arg(long, value_name = "SQL")]
+    pub(crate) write: Option<String>,
+    /// How long the write load lasts; 0 for none
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=3600))]
+    pub(crate) duration: u64,
+    /// How many clients it has
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) clients: u32,
+    /// How often each strategy is run
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+    /// Print nothing but the result and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the report as JSON on stdout (schema calve.bench/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) export: ExportArguments,
+}
