@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::copy_up::Copied;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Record};
@@ -18,6 +19,8 @@ use crate::sys::Watched;
 pub struct Stopped {
     /// What it was.
     pub record: Record,
+    /// What its overlay copied as a whole, because the server opened it for writing.
+    pub copied: Vec<Copied>,
     /// From the request to the answer.
     pub took: Duration,
 }
@@ -26,13 +29,15 @@ pub struct Stopped {
 pub fn stop(home: &Home, name: &str) -> Result<Stopped> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
+    let mut copied = Vec::new();
     match ask(&record, Request::Stop) {
+        Ok(Answer::Stopped { copied: told }) => copied = told,
         Ok(_) => {}
         // Nobody listens, because the socket was removed; or it ended in this moment.
         Err(Error::SupervisorGone(_)) => end(home, &record)?,
         Err(error) => return Err(error),
     }
-    Ok(Stopped { record, took: started.elapsed() })
+    Ok(Stopped { record, copied, took: started.elapsed() })
 }
 
 /// Puts a server back to its template. It keeps its name and address; sessions are cut off.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use calve_core::{Cancel, Strategy};
 use fs_err as fs;
@@ -14,6 +14,7 @@ use rustix::fs::FlockOperation;
 
 use crate::account::Account;
 use crate::address::Address;
+use crate::copy_up::{self, Large};
 use crate::engine::{Engine, Instance};
 use crate::error::{Error, Result};
 use crate::place::{Placed, clone_data};
@@ -49,6 +50,10 @@ pub(crate) struct Launched {
     pub(crate) ready_took: Duration,
     pub(crate) notifies: bool,
     pub(crate) neutralised: Vec<String>,
+    /// When the data directory was there.
+    pub(crate) since: SystemTime,
+    /// What an overlay will copy as a whole.
+    pub(crate) copy_up: Vec<Large>,
     /// Unmounted before the files are removed.
     pub(crate) placed: Option<Placed>,
     /// On an overlay the template must stay as it is.
@@ -64,6 +69,11 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     let log = fs::OpenOptions::new().create(true).append(true).open(log_path(&spec.place));
     let log = log.map_err(|error| Error::io("open", log_path(&spec.place), error))?;
     let (template, placed) = data_directory(wanted, &data, log.file())?;
+    let since = SystemTime::now();
+    let copy_up = match (&placed, &spec.origin) {
+        (Some(placed), Origin::Template(template)) if placed.copies_up => copy_up::large(&template.join("data")),
+        _ => Vec::new(),
+    };
     let mut neutralised = Vec::new();
     if matches!(spec.origin, Origin::Directory(_)) {
         neutralised = wanted.engine.neutralise(&data)?;
@@ -102,6 +112,8 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
         ready_took: started.elapsed(),
         notifies,
         neutralised,
+        since,
+        copy_up,
         placed,
         template: template.filter(|_| is_overlay),
     })
@@ -138,7 +150,16 @@ fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<(Optio
                 best = report.strategy;
             }
             manifest::give_to(data, spec.account)?;
-            Ok((None, Some(Placed { strategy: best, refused: Vec::new(), took: started.elapsed(), overlay: None })))
+            Ok((
+                None,
+                Some(Placed {
+                    strategy: best,
+                    refused: Vec::new(),
+                    took: started.elapsed(),
+                    copies_up: false,
+                    overlay: None,
+                }),
+            ))
         }
     }
 }

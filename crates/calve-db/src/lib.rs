@@ -6,6 +6,7 @@
 mod account;
 mod address;
 mod control;
+mod copy_up;
 mod engine;
 mod error;
 mod home;
@@ -27,6 +28,7 @@ mod template;
 
 pub use address::Address;
 pub use control::{Stopped, reset, stop};
+pub use copy_up::{Copied, Large};
 pub use engine::names as engines;
 pub use error::{Error, Result};
 pub use home::Home;

@@ -14,6 +14,8 @@ pub(crate) struct Placed {
     /// Better ones, and why not.
     pub(crate) refused: Vec<String>,
     pub(crate) took: Duration,
+    /// Whether files are copied as a whole when they are opened for writing.
+    pub(crate) copies_up: bool,
     /// Where the changes are, on an overlay. Unmounted when dropped.
     pub(crate) overlay: Option<OverlayMount>,
 }
@@ -67,7 +69,7 @@ fn only(strategy: Strategy) -> CloneOptions {
 fn cloned(src: &Path, dst: &Path, options: &CloneOptions, started: Instant) -> Result<Placed> {
     let report = calve_core::clone_tree(src, dst, options)?;
     let refused = reasons(&report.refused);
-    Ok(Placed { strategy: report.strategy, refused, took: started.elapsed(), overlay: None })
+    Ok(Placed { strategy: report.strategy, refused, took: started.elapsed(), copies_up: false, overlay: None })
 }
 
 fn reasons(refused: &[Refusal]) -> Vec<String> {
@@ -85,5 +87,17 @@ fn overlay(src: &Path, dst: &Path, mounts: bool, refused: Vec<String>, started: 
     let mut options = OverlayOptions::default();
     options.state = dst.parent().map(PathBuf::from);
     let mount = calve_core::mount_overlay(src, dst, &options).map_err(|error| no(error.to_string()))?;
-    Ok(Placed { strategy: Strategy::Overlay, refused, took: started.elapsed(), overlay: Some(mount) })
+    let took = started.elapsed();
+    // Nobody has tried a reflink where an overlay was asked for.
+    let copies_up = match refused.is_empty() {
+        false => refused.iter().any(|refusal| refusal.starts_with("reflink")),
+        true => !can_reflink(src, dst.parent().unwrap_or(dst)),
+    };
+    Ok(Placed { strategy: Strategy::Overlay, refused, took, copies_up, overlay: Some(mount) })
+}
+
+/// The kernel shares the blocks of a file with its copy where it can.
+fn can_reflink(src: &Path, dst: &Path) -> bool {
+    let offers = |offer: &calve_core::Offer| offer.strategy == Strategy::Reflink && offer.refused.is_none();
+    calve_core::probe(src, dst).is_ok_and(|report| report.offers.iter().any(offers))
 }

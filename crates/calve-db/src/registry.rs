@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
+use crate::copy_up::Large;
 use crate::error::{Error, Result};
 use crate::home::Home;
 
@@ -40,6 +41,9 @@ pub struct Record {
     pub strategy: String,
     /// Better strategies, and why they were not used.
     pub refused: Vec<String>,
+    /// What an overlay copies as a whole when the server first opens it for writing.
+    #[serde(default)]
+    pub copy_up: Vec<Large>,
     /// How long that took.
     pub clone_ms: f64,
     /// From the start of cloning until it answered.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
+use crate::copy_up::Copied;
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::registry::Record;
@@ -85,6 +86,8 @@ pub(crate) enum Answer {
     Ready(Box<Ready>),
     /// It is done.
     Done,
+    /// The server is gone; this is what its overlay had copied.
+    Stopped { copied: Vec<Copied> },
     /// It failed.
     Failed { message: String, hint: String, refused: bool },
     /// A new supervisor must do without namespaces.

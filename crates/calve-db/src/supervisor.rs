@@ -13,6 +13,7 @@ use calve_core::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
+use crate::copy_up::{self, Copied};
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::launch::{self, Launched, Wanted, launch};
@@ -131,6 +132,7 @@ impl<'a> Supervisor<'a> {
             pid: 0,
             strategy: String::new(),
             refused: Vec::new(),
+            copy_up: Vec::new(),
             clone_ms: 0.0,
             ready_ms: 0.0,
             started_unix_s: now,
@@ -164,6 +166,7 @@ impl<'a> Supervisor<'a> {
         self.record.pid_started = sys::start_time(self.record.pid);
         self.record.strategy.clone_from(&launched.strategy);
         self.record.refused.clone_from(&launched.refused);
+        self.record.copy_up.clone_from(&launched.copy_up);
         self.record.clone_ms = milliseconds(launched.clone_took);
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;
@@ -317,6 +320,17 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
+    /// What its overlay has copied.
+    fn copied(&self) -> Vec<Copied> {
+        let upper = self.launched.placed.as_ref().and_then(|placed| placed.overlay.as_ref()?.upper());
+        match (upper, &self.spec.origin) {
+            (Some(upper), Origin::Template(template)) => {
+                copy_up::copied(&template.join("data"), &upper, self.launched.since)
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn end(&mut self, end: End, talk: &mut UnixStream) {
         match end {
             End::Leave(answer) => {
@@ -326,6 +340,7 @@ impl<'a> Supervisor<'a> {
             End::Remove(asked) => {
                 self.kill();
                 launch::hide(&self.spec.directory);
+                let copied = self.copied();
                 if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
                     let _ = overlay.unmount();
                 }
@@ -334,7 +349,7 @@ impl<'a> Supervisor<'a> {
                 sweep::remove_sockets(&self.spec.directory, &self.spec.control);
                 sweep::move_to_trash(&self.spec.place);
                 if let Some(mut asked) = asked {
-                    let _ = send(&mut asked, &Answer::Done);
+                    let _ = send(&mut asked, &Answer::Stopped { copied });
                 }
                 if let Some(servers) = self.spec.place.parent() {
                     sweep::reap(servers);

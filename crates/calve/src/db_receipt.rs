@@ -40,6 +40,7 @@ fn fill(document: &mut Value, record: &Record) {
         "pid": record.pid,
         "strategy": record.strategy,
         "refused": record.refused,
+        "copied_on_first_open": record.copy_up,
         "clone_ms": record.clone_ms,
         "ready_ms": record.ready_ms,
         "started_unix_s": record.started_unix_s,

@@ -5,6 +5,7 @@
 mod bad_input;
 mod bench;
 mod conformance;
+mod copy_up;
 mod killed;
 mod lifetime;
 mod sockets;
