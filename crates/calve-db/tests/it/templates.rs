@@ -67,7 +67,7 @@ fn unchanged_inputs_reuse_it_and_changed_ones_do_not() {
 fn builders_at_the_same_time_wait_for_one() {
     let Some(world) = World::new() else { return };
     let words =
-        ["template", "create", "p", "--engine", "postgres", "--json", "--", "sh", "-ec", "echo run >> runs; sleep 0.3"];
+        ["template", "create", "p", "--engine", "postgres", "--json", "--", "sh", "-ec", "echo run >> runs; sleep 1"];
     let builders: Vec<_> = (0..4).map(|_| world.db(words).spawn()).collect();
     let mut reused = 0;
     let mut waited = 0;
@@ -79,7 +79,9 @@ fn builders_at_the_same_time_wait_for_one() {
         reused += usize::from(template["reused"].as_bool().unwrap());
         waited += usize::from(stderr.contains("waiting for another process"));
     }
-    assert_eq!((reused, waited), (3, 3));
+    assert_eq!(reused, 3);
+    // One that is started late finds it made.
+    assert!(waited > 0);
     assert_eq!(fs::read_to_string(world.path().join("runs")).unwrap(), "run\n");
 }
 

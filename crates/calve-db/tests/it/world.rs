@@ -90,7 +90,9 @@ impl World {
         // Servers of root's run as another user, who must get through.
         rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
         let program = folder.path().join("calve");
-        fs::copy(calve_binary(), &program).unwrap();
+        // By another process: a copy that this one writes is busy for as long as a child of another test has inherited it.
+        let copied = Command::new("cp").arg("--").arg(calve_binary()).arg(&program).status().unwrap();
+        assert!(copied.success());
         let world = Self { folder, user, program, runner: Vec::new(), _volume: volume };
         fs::create_dir(world.home()).unwrap();
         world.give(&world.home());
