@@ -122,10 +122,10 @@ fn one_tree_may_be_inside_the_other() {
     let pair = Pair::at("main", "main/.worktrees/b");
     for tree in [pair.new_tree(), pair.old()] {
         calve_testkit::Tree::new(tree)
-            .file("bin/x", pair.spelled("#!{old}/a {new}/b {old}/.worktrees/bb\n").as_bytes());
+            .file("bin/x", pair.spelled("#!/bin/sh\n{old}/a {new}/b {old}/.worktrees/bb\n").as_bytes());
     }
     assert_eq!(outline(&pair.audited(&super::fixing()).findings), [(Kind::Shebang, "bin/x", Action::Repaired)]);
-    pair.has("bin/x", "#!{new}/a {new}/b {new}/.worktrees/bb\n");
+    pair.has("bin/x", "#!/bin/sh\n{new}/a {new}/b {new}/.worktrees/bb\n");
     assert_eq!(outline(&pair.audited(&super::fixing()).findings), []);
 }
 
