@@ -1,5 +1,6 @@
 //! What all clients stand on: the place, the configuration of git on both sides, the host, and the accounts.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -191,9 +192,9 @@ fn configuration(key: &str, protocol: u8, stand_in: &Path) -> String {
 
 /// So that only the bench's own clients are served.
 fn random_key() -> Result<String, Failure> {
-    let mut bytes = [0; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|errno| Failure::from(std::io::Error::from(errno)))?;
+    let mut bytes = [0_u8; 16];
+    // Every Unix has it; not all have a call for it.
+    fs_err::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
