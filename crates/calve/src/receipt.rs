@@ -11,9 +11,9 @@ use crate::measured;
 use crate::output::{count, duration, entries as entry_count, size};
 use crate::sys;
 
-pub(crate) use calve_receipt::{
-    clone, clones, milliseconds, path, plan, plans, removals, remove, warnings, would_remove,
-};
+pub(crate) use calve_receipt::{clone, clones, path, plan, plans, removals, remove, would_remove};
+#[cfg(unix)]
+pub(crate) use calve_receipt::{milliseconds, warnings};
 
 /// `calve.probe/1`, with what has been measured of the place.
 pub(crate) fn probe(report: &ProbeReport, measured: &Measurements) -> Value {
