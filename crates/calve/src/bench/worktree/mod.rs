@@ -3,7 +3,6 @@
 mod workloads;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::SystemTime;
 
 use calve_core::{Cancel, CloneOptions, Shown, clone_tree, probe};
@@ -15,7 +14,7 @@ use super::programs;
 use super::report::{Fact, Report};
 use super::runs::{self, Plan, Rounds};
 use super::space::{Cache, Room};
-use crate::failure::{FAILED, Failure, USAGE};
+use crate::failure::{Failure, USAGE};
 use crate::receipt;
 
 /// What is asked for.
@@ -108,12 +107,7 @@ fn facts(wish: &Wish<'_>, repository: &Path, file_system: &str, tracked: usize, 
 
 /// What git prints in a directory.
 fn git(at: &Path, arguments: &[&str]) -> Result<String, Failure> {
-    let output = Command::new("git").arg("-C").arg(at).args(arguments).output()?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let text = format!("git {} failed: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
-    Err(Failure::stated(FAILED, text, "see that git works in the repository"))
+    Ok(String::from_utf8_lossy(&calve_git::Git::at(at).run(arguments)?).into_owned())
 }
 
 /// The directories and files directly in the worktree that git ignores, for programs that have to be told.
