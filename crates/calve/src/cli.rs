@@ -382,7 +382,20 @@ pub(crate) struct BenchCopyArguments {
     /// The directory to copy
     #[arg(long, value_name = "DIR")]
     pub(crate) tree: PathBuf,
-    /// Where the copies go, for as long as it takes
+    /// Run these commands only, separated by commas, such as `calve cp,cpz,cp -a`; or the program, for all of its commands
+    ///
+    /// A command is named as in the table, without SRC and DST. An unknown name is answered with a list of all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', add = ArgValueCandidates::new(crate::bench::copy::programs))]
+    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) run: BenchRunArguments,
+}
+
+/// What all benches that run commands in turn have in common.
+#[cfg(unix)]
+#[derive(Debug, Args)]
+pub(crate) struct BenchRunArguments {
+    /// Where what is made goes, for as long as it takes
     #[arg(long, value_name = "DIR")]
     pub(crate) into: PathBuf,
     /// How often each command is run [default: as often as eight minutes allow, 3 to 10 times; short ones up to 30 times in two]
@@ -391,11 +404,6 @@ pub(crate) struct BenchCopyArguments {
     /// How often each is run before that, without counting
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) warmup: u32,
-    /// Run these commands only, separated by commas, such as `calve cp,cpz,cp -a`; or the program, for all of its commands
-    ///
-    /// A command is named as in the table, without SRC and DST. An unknown name is answered with a list of all.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', add = ArgValueCandidates::new(crate::bench::copy::programs))]
-    pub(crate) only: Vec<String>,
     /// Empty the caches before each run (root only)
     #[arg(long)]
     pub(crate) cold: bool,
@@ -430,29 +438,11 @@ pub(crate) struct BenchDedupeArguments {
     /// The directory to copy twice
     #[arg(long, value_name = "DIR")]
     pub(crate) tree: PathBuf,
-    /// Where the copies go, for as long as it takes
-    #[arg(long, value_name = "DIR")]
-    pub(crate) into: PathBuf,
     /// A program to leave out: rmlint takes minutes for a hundred thousand files
     #[arg(long, value_name = "NAME")]
     pub(crate) without: Vec<String>,
-    /// How often each command is run [default: as often as five minutes allow, 3 to 10 times]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: Option<u32>,
-    /// How often each is run before that, without counting
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) warmup: u32,
-    /// Empty the caches before each run (root only)
-    #[arg(long)]
-    pub(crate) cold: bool,
-    /// Print nothing but the result and errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// Print the report as JSON on stdout (schema calve.bench/1)
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) export: ExportArguments,
+    pub(crate) run: BenchRunArguments,
 }
 
 /// Write many small files by every way that Node has, and by Calve's, and compare

@@ -180,24 +180,6 @@ pub(crate) struct BenchWorktreeArguments {
     /// The main worktree of a repository, with what git ignores in it
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) repository: PathBuf,
-    /// Where the worktrees go, for as long as it takes
-    #[arg(long, value_name = "DIR")]
-    pub(crate) into: PathBuf,
-    /// How often each command is run [default: as often as five minutes allow, 3 to 10 times]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: Option<u32>,
-    /// How often each is run before that, without counting
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) warmup: u32,
-    /// Empty the caches before each run (root only)
-    #[arg(long)]
-    pub(crate) cold: bool,
-    /// Print nothing but the result and errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// Print the report as JSON on stdout (schema calve.bench/1)
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) export: super::ExportArguments,
+    pub(crate) run: super::BenchRunArguments,
 }

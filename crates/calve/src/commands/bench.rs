@@ -26,26 +26,21 @@ pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure
 }
 
 fn worktree(arguments: &BenchWorktreeArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let exports = Exports::of(&arguments.export, FORMS)?;
-    let quiet = arguments.quiet;
+    let turns = &arguments.run;
+    let exports = Exports::of(&turns.export, FORMS)?;
     let report = worktree::run(&worktree::Wish {
         repository: &arguments.repository,
-        into: &arguments.into,
-        rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
-        warmup: arguments.warmup,
-        cache: if arguments.cold { cold()? } else { Cache::Warm },
-        say: &|line| {
-            if !quiet {
-                output::say(line);
-            }
-        },
+        into: &turns.into,
+        rounds: turns.runs.map_or(Rounds::Fitting, Rounds::Exactly),
+        warmup: turns.warmup,
+        cache: if turns.cold { cold()? } else { Cache::Warm },
+        say: &|line| say(turns.quiet, line),
         cancel,
     })?;
-    finish(&report, arguments.json, &exports)
+    finish(&report, turns.json, &exports)
 }
 
 fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let quiet = arguments.quiet;
     let report = write::run(&write::Wish {
         into: &arguments.into,
         files: arguments.files,
@@ -53,11 +48,7 @@ fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure
         directories: &arguments.directories,
         node: arguments.node.as_deref(),
         rounds: Rounds::Exactly(arguments.runs),
-        say: &|line| {
-            if !quiet {
-                output::say(line);
-            }
-        },
+        say: &|line| say(arguments.quiet, line),
         cancel,
     })?;
     match arguments.json {
@@ -74,43 +65,42 @@ fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure
 }
 
 fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let exports = Exports::of(&arguments.export, FORMS)?;
-    let quiet = arguments.quiet;
+    let turns = &arguments.run;
+    let exports = Exports::of(&turns.export, FORMS)?;
     let report = copy::run(&copy::Wish {
         tree: &arguments.tree,
-        into: &arguments.into,
-        rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
-        warmup: arguments.warmup,
+        into: &turns.into,
+        rounds: turns.runs.map_or(Rounds::Fitting, Rounds::Exactly),
+        warmup: turns.warmup,
         only: &arguments.only,
-        cache: if arguments.cold { cold()? } else { Cache::Warm },
-        say: &|line| {
-            if !quiet {
-                output::say(line);
-            }
-        },
+        cache: if turns.cold { cold()? } else { Cache::Warm },
+        say: &|line| say(turns.quiet, line),
         cancel,
     })?;
-    finish(&report, arguments.json, &exports)
+    finish(&report, turns.json, &exports)
 }
 
 fn dedupe(arguments: &BenchDedupeArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let exports = Exports::of(&arguments.export, FORMS)?;
-    let quiet = arguments.quiet;
+    let turns = &arguments.run;
+    let exports = Exports::of(&turns.export, FORMS)?;
     let report = dedupe::run(&dedupe::Wish {
         tree: &arguments.tree,
-        into: &arguments.into,
+        into: &turns.into,
         without: &arguments.without,
-        rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
-        warmup: arguments.warmup,
-        cache: if arguments.cold { cold()? } else { Cache::Warm },
-        say: &|line| {
-            if !quiet {
-                output::say(line);
-            }
-        },
+        rounds: turns.runs.map_or(Rounds::Fitting, Rounds::Exactly),
+        warmup: turns.warmup,
+        cache: if turns.cold { cold()? } else { Cache::Warm },
+        say: &|line| say(turns.quiet, line),
         cancel,
     })?;
-    finish(&report, arguments.json, &exports)
+    finish(&report, turns.json, &exports)
+}
+
+/// What is going on, for those who want to know.
+fn say(quiet: bool, line: &str) {
+    if !quiet {
+        output::say(line);
+    }
 }
 
 /// Prints the report, writes it where it was asked for, and says whether all of Calve's own commands worked.
