@@ -24,6 +24,7 @@ pub struct Pruned {
 pub fn prune(start: &Path) -> Result<Pruned> {
     let repository = Repository::open(start)?;
     let mut pruned = Pruned { swept: sweep(&repository.common)?.trees, ..Pruned::default() };
+    register::remove_broken(&repository.common)?;
     for (worktree, entry) in entries_by_worktree(&repository.common)? {
         let is_gone = matches!(fs_err::symlink_metadata(worktree.join(".git")), Err(error) if error.kind() == std::io::ErrorKind::NotFound);
         if is_gone && fs_err::symlink_metadata(entry.join("locked")).is_err() {

@@ -7,7 +7,7 @@
 //!
 //! As long as its maker lives, the file `calve` in the entry is under flock(2). It says what is being made, for whoever cleans up.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -25,6 +25,8 @@ use crate::git::Git;
 const JOURNAL: &str = "calve";
 const LOCKED: &str = "locked";
 const GITDIR: &str = "gitdir";
+/// How the names of entries begin that are being removed. git refuses to make such a name.
+const LEAVING: &str = ".calve-";
 
 /// The right to change the list of worktrees. Held for moments.
 struct Turn(#[allow(dead_code, reason = "closing it ends the turn")] File);
@@ -197,14 +199,8 @@ fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
 
 /// Entries that are being made, or were, with whether their maker is gone.
 fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
-    let all = match fs_err::read_dir(common.join("worktrees")) {
-        Ok(all) => all,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
     let mut found = Vec::new();
-    for entry in all {
-        let directory = entry?.path();
+    for directory in entries(common)? {
         let Ok(journal) = fs_err::File::open(directory.join(JOURNAL)) else { continue };
         let journal = File::from(journal);
         let is_dead = flock(&journal, FlockOperation::NonBlockingLockExclusive).is_ok();
@@ -286,14 +282,8 @@ pub(crate) struct Swept {
 
 /// The entries that git lists, each with the root of its worktree.
 pub(crate) fn entries_by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let all = match fs_err::read_dir(common.join("worktrees")) {
-        Ok(all) => all,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
     let mut found = Vec::new();
-    for entry in all {
-        let directory = entry?.path();
+    for directory in entries(common)? {
         let Ok(text) = fs_err::read(directory.join(GITDIR)) else { continue };
         // Relative to the entry, where git is told to write it so.
         let pointer = place::plain(&directory.join(path_of(text.trim_ascii_end())));
@@ -316,30 +306,53 @@ fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes an entry. First git stops showing it; what says that it is unfinished goes last.
+/// Removes an entry. First git stops showing it. Then it gets a name that no git knows: one that a killed run has started, and that
+/// is still at work, finds its directory gone and can put nothing more into it.
 pub(crate) fn remove(directory: &Path) -> Result<()> {
-    let gone = |result: std::io::Result<()>| match result {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::from(error)),
-        _ => Ok(()),
-    };
     gone(fs_err::remove_file(directory.join(GITDIR)))?;
-    let all = match fs_err::read_dir(directory) {
-        Ok(all) => all,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    for entry in all {
-        let entry = entry?;
-        if entry.file_name() == LOCKED || entry.file_name() == JOURNAL {
-            continue;
+    let (Some(all), Some(id)) = (directory.parent(), directory.file_name()) else { return Ok(()) };
+    let mut number = 0;
+    let leaving = loop {
+        let mut name = OsString::from(format!("{LEAVING}{number}-"));
+        name.push(id);
+        let leaving = all.join(name);
+        match fs_err::rename(directory, &leaving) {
+            Ok(()) => break leaving,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty && number < 10_000 => number += 1,
+            Err(error) => return Err(error.into()),
         }
-        gone(if entry.file_type()?.is_dir() {
-            fs_err::remove_dir_all(entry.path())
-        } else {
-            fs_err::remove_file(entry.path())
-        })?;
+    };
+    gone(fs_err::remove_dir_all(leaving))
+}
+
+/// Removes entries that are nobody's: those on their way out when their remover was killed, and what git, too, takes for broken
+/// (`git worktree prune` removes what has neither `gitdir` nor `locked`).
+pub(crate) fn remove_broken(common: &Path) -> Result<()> {
+    let _turn = Turn::take(common)?;
+    for directory in entries(common)? {
+        let is_leaving = directory.file_name().is_some_and(|name| name.as_bytes().starts_with(LEAVING.as_bytes()));
+        if is_leaving {
+            gone(fs_err::remove_dir_all(directory))?;
+        } else if [GITDIR, LOCKED, JOURNAL].iter().all(|name| fs_err::symlink_metadata(directory.join(name)).is_err()) {
+            remove(&directory)?;
+        }
     }
-    gone(fs_err::remove_file(directory.join(LOCKED)))?;
-    gone(fs_err::remove_file(directory.join(JOURNAL)))?;
-    gone(fs_err::remove_dir(directory))
+    Ok(())
+}
+
+/// Every directory in which an entry is or may be.
+fn entries(common: &Path) -> Result<Vec<PathBuf>> {
+    match fs_err::read_dir(common.join("worktrees")) {
+        Ok(all) => Ok(all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn gone(result: std::io::Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
