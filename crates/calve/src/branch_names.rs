@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::path::Path;
 
 use calve_git::Git;
 use clap_complete::CompletionCandidate;
@@ -23,6 +24,21 @@ pub(crate) fn free() -> Vec<CompletionCandidate> {
 /// Branches that a worktree has checked out.
 pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
     checked_out().into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Linked worktrees, by their branch, or by the name of their directory where they have none.
+pub(crate) fn removable() -> Vec<CompletionCandidate> {
+    let mut names: Vec<OsString> = Vec::new();
+    for line in lines(&["worktree", "list", "--porcelain"]) {
+        let line = line.to_string_lossy().into_owned();
+        if let Some(path) = line.strip_prefix("worktree ") {
+            names.push(Path::new(path).file_name().unwrap_or_default().into());
+        } else if let (Some(branch), Some(last)) = (line.strip_prefix("branch refs/heads/"), names.last_mut()) {
+            *last = branch.into();
+        }
+    }
+    // The first one is the main worktree.
+    names.into_iter().skip(1).map(CompletionCandidate::new).collect()
 }
 
 fn checked_out() -> Vec<OsString> {

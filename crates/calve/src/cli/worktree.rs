@@ -93,7 +93,7 @@ pub(crate) struct ListArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RemoveWorktreeArguments {
     /// The worktree: its branch, its path, or the last name of its path
-    #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::of_worktrees))]
+    #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::removable))]
     pub(crate) what: PathBuf,
     /// Remove it whatever would be lost
     #[arg(short, long)]

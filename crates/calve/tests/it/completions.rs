@@ -134,6 +134,20 @@ fn bash_asks_the_program() {
     // What no static script knows.
     let programs = offers(&["calve", "bench", "copy", "--only", ""]);
     assert!(["cp", "rsync", "calve"].iter().all(|name| programs.iter().any(|word| word == name)), "{programs:?}");
+    // Branches: those that are free, and those that have a worktree. Elsewhere there are none.
+    assert_eq!(offers(&["calve", "worktree", "add", "to"]), [""; 0]);
+    let git = |args: &[&str]| assert!(Command::new("git").args(args).current_dir(&spot).status().unwrap().success());
+    git(&["init", "-q", "-b", "trunk"]);
+    git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"]);
+    for branch in ["topic/one", "topic/two", "other"] {
+        git(&["branch", branch]);
+    }
+    git(&["worktree", "add", "-q", "linked", "topic/two"]);
+    git(&["worktree", "add", "-q", "--detach", "loose"]);
+    assert_eq!(offers(&["calve", "worktree", "add", ""])[..3], ["other", "topic/one", "--base"]);
+    assert_eq!(offers(&["calve", "wt", "add", "to"]), ["topic/one"]);
+    assert_eq!(offers(&["calve", "worktree", "remove", ""])[..3], ["topic/two", "loose", "--force"]);
+    assert_eq!(offers(&["calve", "worktree", "add", "--from", "tr"]), ["trunk"]);
     // Names of files.
     assert!(offers(&["calve", "cp", "some"]).iter().any(|word| word.starts_with("some")));
 }

@@ -113,8 +113,9 @@ fn branches_are_completed() {
     let (stdout, stderr) = in_shell("bash", &spot, bash);
     assert_eq!(stdout, "topic/far\ntopic/one\ntopic/two\n", "{stderr}");
     if require_program("fish") {
-        let (stdout, stderr) = in_shell("fish", &spot, "complete -C 'calve worktree remove t'");
-        assert_eq!(stdout, "trunk\n", "{stderr}");
+        let lines = "calve worktree add -q topic/two >/dev/null; complete -C 'calve worktree remove t'; cd $HOME/main; complete -C 'calve worktree add --from t'";
+        let (stdout, stderr) = in_shell("fish", &spot, lines);
+        assert_eq!(stdout, "topic/two\ntrunk\ntopic/two\n", "{stderr}");
         let (stdout, stderr) = in_shell("fish", &spot, "complete -C 'calve worktree add topic/o'");
         assert_eq!(stdout, "topic/one\n", "{stderr}");
     }
