@@ -1,6 +1,7 @@
 //! Running the `git` program.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
@@ -93,6 +94,15 @@ impl Git {
     /// What git prints; an exit code other than 0 is an error with what it said.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>> {
         let output = self.output(arguments)?;
+        self.judged(arguments, output)
+    }
+
+    /// The same with `lock` as git's input, which it does not read: the lock is held until git has ended, even if this process
+    /// is killed before that.
+    pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
+        let start = |source| Error::Start { program: "git", directory: self.directory.clone(), source };
+        let lock = lock.try_clone().map_err(start)?;
+        let output = self.command().args(arguments).stdin(lock).output().map_err(start)?;
         self.judged(arguments, output)
     }
 

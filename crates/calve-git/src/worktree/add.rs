@@ -184,7 +184,7 @@ pub fn add_after<E: From<Error>>(
     let started = Instant::now();
     let mut repository = Repository::open(&options.start)?;
     // Before anything is looked up: a branch that a killed run made goes with what else it left.
-    if sweep(&repository.common)?.entries > 0 {
+    if !sweep(&repository.common)?.places.is_empty() {
         repository = Repository::open(&options.start)?;
     }
     let request = Request::new(repository, options)?;
@@ -203,7 +203,7 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
     fs_err::create_dir_all(parent)?;
     request.path = place::absolute(&request.path)?;
 
-    let mut entry = Entry::begin(&request.repository, &request.path, &request.target)?;
+    let mut entry = Entry::begin(&request)?;
     let (index_path, oid) = (entry.index(), request.target.oid.clone());
     // No files are there yet; these commands look at none.
     let git = entry.git(&request.donor).with("GIT_INDEX_FILE", &index_path);
@@ -252,8 +252,10 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
     })
 }
 
-/// Settings under which git writes an index that is all in one file, and starts no daemon for a place that will be renamed.
-const PLAIN: [&str; 4] = ["-c", "core.splitIndex=false", "-c", "core.fsmonitor=false"];
+/// Settings under which git writes an index that is all in one file, with an entry for each file, and starts no daemon for a place
+/// that will be renamed.
+pub(super) const PLAIN: [&str; 6] =
+    ["-c", "core.splitIndex=false", "-c", "index.sparse=false", "-c", "core.fsmonitor=false"];
 
 struct Built {
     clone: CloneReport,
@@ -329,7 +331,8 @@ fn build(
     carried.extend(dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone()));
     let tracked_below = tracked_below(&tracked, &carried);
     let threads = options.clone.threads.map_or(2, std::num::NonZeroUsize::get);
-    let tracked = settle(tracked, &git, &files, entry, threads)?;
+    let sparse_at = request.is_sparse.then_some(request.target.oid.as_str());
+    let tracked = tracked.settle(&git, &files, &entry.index(), sparse_at, threads)?;
     if may_show {
         remove_shown(staged, &git, &mut left)?;
     }
@@ -337,10 +340,6 @@ fn build(
     carried.retain(|path| !left.iter().any(|left| left.path == *path));
     left.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(Built { clone: report, tracked, carried, left, dependencies, warnings, tracked_below, audit: None })
-}
-
-fn settle(tracked: Tracked, git: &Git, files: &Path, entry: &Entry, threads: usize) -> Result<(u64, u64)> {
-    tracked.settle(git, files, &entry.index(), threads)
 }
 
 fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<Left>) {
@@ -395,7 +394,7 @@ pub fn plan(options: &AddOptions) -> Result<Planned> {
     let oid = request.target.oid.clone();
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &oid])?));
     let survey = survey(&request, options, index, None)?;
-    let (tracked_same, tracked_other) = survey.tracked.counts();
+    let (tracked_same, tracked_other) = survey.tracked.counts(request.is_sparse);
     let foreign = survey.dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone());
     let mut carried: Vec<PathBuf> = survey.roots.iter().map(|root| root.path.clone()).chain(foreign).collect();
     carried.sort();

@@ -2,11 +2,12 @@
 //!
 //! A file that git calls unchanged need not be what git's checkout writes: with `eol=crlf` both line endings are unchanged. Where
 //! nothing is converted on the way out, a file that is converted on the way in is recognised by its size: taking away carriage
-//! returns makes it smaller.
+//! returns makes it smaller. So is one that Git LFS keeps elsewhere: its pointer says how large it is.
 
 use std::collections::HashMap;
 
 use super::index::Index;
+use super::lfs;
 use super::repository::Repository;
 use crate::error::Result;
 use crate::git::Git;
@@ -16,7 +17,8 @@ use crate::git::Git;
 pub(crate) enum Conversion {
     /// Files are stored as they are.
     None,
-    /// Line endings may be changed on the way in, and are not on the way out: a file of this size, in bytes, is as it is stored.
+    /// A file of this size, in bytes, is what git would write: line endings may be changed on the way in, and are not on the way
+    /// out; or it is the size that a pointer of Git LFS names.
     Size(u64),
     /// git has to write it.
     ByGit,
@@ -28,6 +30,7 @@ struct Attributes {
     text: Option<Vec<u8>>,
     eol: Option<Vec<u8>>,
     is_filtered: bool,
+    is_in_lfs: bool,
 }
 
 /// `git` must use the index that is asked about.
@@ -45,6 +48,7 @@ pub(crate) fn conversions(repository: &Repository, git: &Git, index: &Index) -> 
         match name {
             b"text" => attributes.text = Some(value.to_vec()),
             b"eol" => attributes.eol = Some(value.to_vec()),
+            b"filter" if value == b"lfs" => attributes.is_in_lfs = true,
             b"filter" | b"ident" | b"working-tree-encoding" | b"crlf" if value != b"unset" => {
                 attributes.is_filtered = true;
             }
@@ -54,10 +58,18 @@ pub(crate) fn conversions(repository: &Repository, git: &Git, index: &Index) -> 
     let settings = Settings::of(repository);
     let plain = Attributes::default();
     let mut found: Vec<Conversion> = Vec::with_capacity(index.entries.len());
-    for entry in &index.entries {
-        found.push(settings.conversion(known.get(entry.path.as_slice()).unwrap_or(&plain)));
+    let mut pointers = Vec::new();
+    for (at, entry) in index.entries.iter().enumerate() {
+        let attributes = known.get(entry.path.as_slice()).unwrap_or(&plain);
+        if attributes.is_in_lfs && settings.has_lfs && attributes.text.as_deref() == Some(b"unset") {
+            pointers.push(at);
+        }
+        found.push(settings.conversion(attributes));
     }
     add_sizes(git, index, &mut found)?;
+    for (at, size) in lfs::sizes(git, index, &pointers)? {
+        found[at] = Conversion::Size(size);
+    }
     Ok(found)
 }
 
@@ -65,6 +77,7 @@ struct Settings {
     writes_crlf: bool,
     reads_crlf: bool,
     eol_is_crlf: bool,
+    has_lfs: bool,
 }
 
 impl Settings {
@@ -72,11 +85,12 @@ impl Settings {
         let is_input = repository.setting("core.autocrlf").is_some_and(|value| value.eq_ignore_ascii_case("input"));
         let writes_crlf = !is_input && repository.is_set("core.autocrlf");
         let eol_is_crlf = repository.setting("core.eol").is_some_and(|value| value.eq_ignore_ascii_case("crlf"));
-        Settings { writes_crlf, reads_crlf: is_input || writes_crlf, eol_is_crlf }
+        let has_lfs = ["filter.lfs.process", "filter.lfs.smudge"].iter().any(|name| repository.setting(name).is_some());
+        Settings { writes_crlf, reads_crlf: is_input || writes_crlf, eol_is_crlf, has_lfs }
     }
 
     fn conversion(&self, attributes: &Attributes) -> Conversion {
-        if attributes.is_filtered || attributes.eol.as_deref() == Some(b"crlf") {
+        if attributes.is_filtered || attributes.is_in_lfs || attributes.eol.as_deref() == Some(b"crlf") {
             return Conversion::ByGit;
         }
         let is_text = match attributes.text.as_deref() {

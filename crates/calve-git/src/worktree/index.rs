@@ -16,6 +16,7 @@ const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
 pub(crate) const SYMLINK: u32 = 0o120_000;
+const DIRECTORY: u32 = 0o040_000;
 pub(crate) const GITLINK: u32 = 0o160_000;
 
 /// An index file in memory.
@@ -23,7 +24,7 @@ pub(crate) struct Index {
     bytes: Vec<u8>,
     hash_bytes: usize,
     pub(crate) entries: Vec<Entry>,
-    /// Entries are in another file (`core.splitIndex`), or stand for directories (a sparse index).
+    /// Entries are in another file (`core.splitIndex`).
     pub(crate) is_partial: bool,
 }
 
@@ -37,15 +38,27 @@ pub(crate) struct Entry {
     pub(crate) stage: u8,
     /// git is told not to look at the file, or there is no content yet.
     pub(crate) is_special: bool,
+    /// There is to be no file: a sparse checkout leaves it out.
+    pub(crate) is_skipped: bool,
     pub(crate) oid: Vec<u8>,
     pub(crate) mtime: (u32, u32),
     pub(crate) size: u32,
 }
 
 impl Entry {
+    /// The directory that the entry stands for: of a sparse index, one of which there is nothing.
+    pub(crate) fn directory(&self) -> Option<&[u8]> {
+        (self.mode == DIRECTORY).then(|| self.path.strip_suffix(b"/").unwrap_or(&self.path))
+    }
+
     /// The object's name in hexadecimal digits.
     pub(crate) fn hex(&self) -> String {
         hex(&self.oid)
+    }
+
+    /// Whether the file is that large, in bytes, as far as the entry can tell.
+    pub(crate) fn has_size(&self, size: u64) -> bool {
+        self.size == low(size)
     }
 
     /// Whether a file of these attributes is the one that git looked at when it wrote the entry.
@@ -84,6 +97,7 @@ impl Index {
                 mode: u32::from_str_radix(mode, 8).ok()?,
                 stage: 0,
                 is_special: false,
+                is_skipped: false,
                 oid: (0..oid.len()).step_by(2).map(digits).collect::<Option<_>>()?,
                 mtime: (0, 0),
                 size: 0,
@@ -114,7 +128,7 @@ impl Index {
         let mut is_partial = false;
         while at < end {
             let signature = body.get(at..at + 4)?;
-            is_partial |= signature == b"link" || signature == b"sdir";
+            is_partial |= signature == b"link";
             at = at.checked_add(8)?.checked_add(number(body, at + 4)? as usize)?;
         }
         Some(Index { bytes, hash_bytes, entries, is_partial })
@@ -138,6 +152,11 @@ impl Index {
         for (offset, value) in fields {
             self.bytes[at + offset..at + offset + 4].copy_from_slice(&value.to_be_bytes());
         }
+    }
+
+    /// How many bytes the names of objects have.
+    pub(crate) fn hash_bytes(&self) -> usize {
+        self.hash_bytes
     }
 
     /// The file as it is to be written, or `None` where its checksum is not SHA-1.
@@ -178,6 +197,7 @@ fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8])
         path,
         mode: number(body, at + 24)?,
         stage: ((flags >> 12) & 3) as u8,
+        is_skipped: more & SKIP_WORKTREE != 0,
         is_special: flags & ASSUME_UNCHANGED != 0 || more & (SKIP_WORKTREE | INTENT_TO_ADD) != 0,
         oid: body.get(at + FIXED_BYTES..flags_at)?.to_vec(),
         mtime: (number(body, at + 8)?, number(body, at + 12)?),

@@ -31,7 +31,7 @@ pub struct Listed {
 /// All worktrees of the repository that `start` is in.
 pub fn list(start: &Path) -> Result<Vec<Listed>> {
     let repository = Repository::open(start)?;
-    let repository = if sweep(&repository.common)?.entries > 0 { Repository::open(start)? } else { repository };
+    let repository = if !sweep(&repository.common)?.places.is_empty() { Repository::open(start)? } else { repository };
     let entries = entries_by_worktree(&repository.common)?;
     let main = repository.worktrees.first().and_then(|main| main.branch.clone());
     // git looks at several worktrees at a time: each takes as long as a `git status`.

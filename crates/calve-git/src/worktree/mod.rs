@@ -6,6 +6,7 @@ mod conversion;
 mod convert;
 mod donors;
 mod index;
+mod lfs;
 mod list;
 mod patterns;
 mod place;

@@ -23,7 +23,8 @@ pub struct Pruned {
 /// Makes git forget worktrees whose directories are gone, unless they are locked, and removes what killed runs have left.
 pub fn prune(start: &Path) -> Result<Pruned> {
     let repository = Repository::open(start)?;
-    let mut pruned = Pruned { swept: sweep(&repository.common)?.trees, ..Pruned::default() };
+    let swept = sweep(&repository.common)?;
+    let mut pruned = Pruned { swept: swept.trees, ..Pruned::default() };
     register::remove_broken(&repository.common)?;
     for (worktree, entry) in entries_by_worktree(&repository.common)? {
         let is_gone = matches!(fs_err::symlink_metadata(worktree.join(".git")), Err(error) if error.kind() == std::io::ErrorKind::NotFound);
@@ -34,6 +35,7 @@ pub fn prune(start: &Path) -> Result<Pruned> {
     }
     let mut places: BTreeSet<PathBuf> =
         repository.worktrees.iter().filter_map(|worktree| Some(worktree.path.parent()?.to_path_buf())).collect();
+    places.extend(swept.places);
     if let Some(here) = &repository.here {
         let usual = super::place::of_branch(&repository, &Config::load(here)?, "x");
         places.extend(usual.parent().map(Path::to_path_buf));

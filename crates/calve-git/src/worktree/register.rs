@@ -17,6 +17,7 @@ use calve_core::Shown;
 use rustix::fs::{FlockOperation, flock};
 
 use super::repository::{Repository, path_of};
+use super::survey::Request;
 use super::target::{Target, check_free};
 use super::{place, repository};
 use crate::error::{Error, Result};
@@ -28,8 +29,9 @@ const GITDIR: &str = "gitdir";
 /// How the names of entries begin that are being removed. git refuses to make such a name.
 const LEAVING: &str = ".calve-";
 
-/// The right to change the list of worktrees. Held for moments.
-struct Turn(#[allow(dead_code, reason = "closing it ends the turn")] File);
+/// The right to change the list of worktrees. Held for moments, and by git where that changes a reference: whoever cleans up after a
+/// killed run waits for the git that it has started.
+struct Turn(File);
 
 impl Turn {
     fn take(common: &Path) -> Result<Turn> {
@@ -51,13 +53,15 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Makes the entry of a worktree at `path`. The branch must be free, also of those who are still at it.
-    pub(crate) fn begin(repository: &Repository, path: &Path, target: &Target) -> Result<Entry> {
+    pub(super) fn begin(request: &Request) -> Result<Entry> {
+        let Request { repository, path, target, .. } = request;
         let common = &repository.common;
         let _turn = Turn::take(common)?;
         clean_up(common)?;
         if let Some(branch) = &target.branch {
             check_free(&repository::list(&repository.git())?, branch)?;
             check_unclaimed(common, branch)?;
+            check_at_rest(common, branch)?;
             check_unmoved(repository, branch, target)?;
         }
         let all = common.join("worktrees");
@@ -77,23 +81,22 @@ impl Entry {
             None => format!("{}\n", target.oid),
         };
         fs_err::write(entry.directory.join("HEAD"), head)?;
-        entry.copy_settings(repository)?;
+        entry.copy_settings(request)?;
         Ok(entry)
     }
 
     /// With `extensions.worktreeConfig` a new worktree gets the settings of the one it is made from, as with git, but for those
-    /// that are about where that one is.
-    fn copy_settings(&self, repository: &Repository) -> Result<()> {
-        if !repository.is_set("extensions.worktreeconfig") {
+    /// that are about where that one is. It gets the list of a sparse checkout, too.
+    fn copy_settings(&self, request: &Request) -> Result<()> {
+        if request.is_sparse {
+            fs_err::create_dir_all(self.directory.join("info"))?;
+            self.copy_file("info/sparse-checkout", request)?;
+        }
+        let is_there = request.repository.is_set("extensions.worktreeconfig");
+        if !is_there || !self.copy_file("config.worktree", request)? {
             return Ok(());
         }
-        let from = PathBuf::from(repository.git().line(&["rev-parse", "--git-path", "config.worktree"])?);
         let to = self.directory.join("config.worktree");
-        match fs_err::read(repository.start.join(from)) {
-            Ok(settings) => fs_err::write(&to, settings)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error.into()),
-        }
         for name in ["core.worktree", "core.bare"] {
             let arguments = [
                 OsStr::new("config"),
@@ -103,9 +106,20 @@ impl Entry {
                 OsStr::new(name),
             ];
             // It fails where there is no such setting.
-            repository.git().output(&arguments)?;
+            request.repository.git().output(&arguments)?;
         }
         Ok(())
+    }
+
+    /// Copies one of the donor's own files in the repository, if there is one.
+    fn copy_file(&self, name: &str, request: &Request) -> Result<bool> {
+        let from = PathBuf::from(Git::at(&request.donor).line(&["rev-parse", "--git-path", name])?);
+        match fs_err::read(request.donor.join(from)) {
+            Ok(bytes) => fs_err::write(self.directory.join(name), bytes)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
     }
 
     /// git on this entry with its files elsewhere for now.
@@ -119,16 +133,16 @@ impl Entry {
 
     /// The last step before the worktree gets its name: its branch is made, and its `.git` points here.
     pub(crate) fn seal(&mut self, repository: &Repository, target: &Target, files: &Path) -> Result<()> {
-        let _turn = Turn::take(&self.common)?;
+        let turn = Turn::take(&self.common)?;
         if let Some(branch) = &target.branch {
             check_free(&repository::list(&repository.git())?, branch)?;
             if target.is_new {
                 self.note_branch(branch, &target.oid)?;
-                let git = repository.git();
-                match &target.upstream {
-                    Some(upstream) => git.run(&["branch", "--quiet", "--track", branch, upstream])?,
-                    None => git.run(&["branch", "--quiet", "--no-track", branch, &target.oid])?,
+                let (follow, start) = match &target.upstream {
+                    Some(upstream) => ("--track", upstream),
+                    None => ("--no-track", &target.oid),
                 };
+                repository.git().run_holding(&turn.0, &["branch", "--quiet", follow, branch, start])?;
                 self.made_branch = Some((branch.clone(), target.oid.clone()));
             }
         }
@@ -222,6 +236,28 @@ fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
     Ok(())
 }
 
+/// A rebase and a bisection detach HEAD, and come back to their branch in the end. git, too, keeps it for them.
+fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
+    let full = format!("refs/heads/{branch}");
+    for directory in entries(common)?.into_iter().chain([common.to_path_buf()]) {
+        let says = |file: &str, what: &str| {
+            fs_err::read_to_string(directory.join(file)).is_ok_and(|text| text.trim_end() == what)
+        };
+        let is_rebased = says("rebase-merge/head-name", &full) || says("rebase-apply/head-name", &full);
+        if is_rebased || says("BISECT_START", branch) {
+            let (work, stop) =
+                if is_rebased { ("rebased", "git rebase --abort") } else { ("bisected", "git bisect reset") };
+            return Err(Error::refused(
+                format!("the branch `{}` is being {work} in another worktree", Shown(branch)),
+                format!(
+                    "finish that, or give it up with `{stop}`; `--detach` checks out the commit without the branch"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The branch is as it was when it was looked up: another run may have made it, or taken its own away again.
 fn check_unmoved(repository: &Repository, branch: &str, target: &Target) -> Result<()> {
     let now = super::target::commit(&repository.git(), &format!("refs/heads/{branch}"))?;
@@ -265,17 +301,18 @@ pub(crate) fn sweep(common: &Path) -> Result<Swept> {
         let _turn = Turn::take(common)?;
         clean_up(common)?
     };
-    let mut swept = Swept { entries: places.len(), trees: Vec::new() };
-    for place in places {
-        swept.trees.extend(calve_core::sweep(&place)?);
+    let mut swept = Swept { places, trees: Vec::new() };
+    for place in &swept.places {
+        // Nobody's work depends on it: a git that has outlived such a run may still write into its tree. The next one tries again.
+        swept.trees.extend(calve_core::sweep(place).unwrap_or_default());
     }
     Ok(swept)
 }
 
 /// What was cleaned up.
 pub(crate) struct Swept {
-    /// Places of which entries were finished or removed.
-    pub(crate) entries: usize,
+    /// Where entries were finished or removed: the directories of their worktrees.
+    pub(crate) places: Vec<PathBuf>,
     /// Staged trees that are gone.
     pub(crate) trees: Vec<PathBuf>,
 }

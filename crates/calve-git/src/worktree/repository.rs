@@ -87,6 +87,10 @@ impl Repository {
             .is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1" | ""))
     }
 
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.is_set("core.sparsecheckout")
+    }
+
     /// Settings with such a beginning, and their values.
     pub(crate) fn settings_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, &'s str)> {
         self.settings.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
@@ -154,14 +158,8 @@ impl Repository {
         }
         if self.setting("core.worktree").is_some() {
             return Err(Error::refused(
-                "the repository has `core.worktree` set: all its worktrees would be in that one place",
-                "unset it (`git config --unset core.worktree`), or clone the repository",
-            ));
-        }
-        if self.is_set("core.sparsecheckout") {
-            return Err(Error::refused(
-                "the worktree is a sparse checkout, of which Calve would make a full one",
-                "`git sparse-checkout disable` first, or use `git worktree add`",
+                "the repository has `core.worktree` set, as a submodule has: git does not say where its main worktree is",
+                "use `git worktree add`, then `calve cp` for what git ignores",
             ));
         }
         Ok(())
@@ -178,6 +176,10 @@ fn not_a_repository(start: &Path, said: &str) -> Error {
                 said.trim_start_matches("fatal: ")
             ),
             "if the main worktree was moved, run `git worktree repair` in it; if it was deleted, only this worktree's files are left",
+        ),
+        Some(_) if said.contains("unknown repository") => Error::refused(
+            said.split_whitespace().collect::<Vec<_>>().join(" ").trim_start_matches("fatal: ").to_owned(),
+            "this git is too old for the repository: `git --version` tells which one is run",
         ),
         Some(_) => Error::refused(said.trim_start_matches("fatal: ").to_owned(), NOT_HERE),
         None => Error::refused(format!("`{}` is not in a git repository", Shown(start)), NOT_HERE),

@@ -33,6 +33,8 @@ pub(super) struct Request {
     pub(super) path: PathBuf,
     pub(super) config: Config,
     pub(super) leaves_secrets: bool,
+    /// The donor has only a part of what is tracked, and so will the new worktree.
+    pub(super) is_sparse: bool,
 }
 
 impl Request {
@@ -43,6 +45,7 @@ impl Request {
             None => repository.here.clone().ok_or_else(no_donor)?,
         };
         repository.check()?;
+        let mut is_sparse = repository.is_sparse();
         if repository.here.as_ref() != Some(&donor) {
             // Settings may be a worktree's own.
             let at_donor = Repository::open(&donor)?;
@@ -50,6 +53,7 @@ impl Request {
                 return Err(no_donor());
             }
             at_donor.check()?;
+            is_sparse = at_donor.is_sparse();
         }
         let config = Config::load(&donor)?;
         let asked = Asked { branch: &options.branch, base: options.base.as_deref(), is_detached: options.is_detached };
@@ -68,7 +72,7 @@ impl Request {
         }
         let is_foreign = target.pull_request.is_some() && options.trust == Trust::No;
         let leaves_secrets = is_foreign || config.secrets == Some(Secrets::Leave);
-        Ok(Request { repository, donor, target, path, config, leaves_secrets })
+        Ok(Request { repository, donor, target, path, config, leaves_secrets, is_sparse })
     }
 }
 

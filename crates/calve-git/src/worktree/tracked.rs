@@ -1,13 +1,14 @@
 //! The tracked files of a new worktree: which are cloned, which git writes, and an index that knows them all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 
+use super::add::PLAIN;
 use super::conversion::Conversion;
-use super::index::{GITLINK, Index, SYMLINK};
+use super::index::{Entry, GITLINK, Index, SYMLINK};
 use super::repository::Repository;
 use super::status::{GitPath, Status};
 use crate::error::Result;
@@ -23,6 +24,8 @@ pub(crate) struct Tracked {
     /// The donor's ignore rules are not those of the commit.
     pub(crate) ignores_otherwise: bool,
     pub(crate) has_submodules: bool,
+    /// Entries that a sparse checkout leaves out in the donor, and so in the new worktree.
+    left_out: u64,
     keeps_modes: bool,
 }
 
@@ -48,6 +51,7 @@ impl Tracked {
             clean: Vec::with_capacity(index.entries.len()),
             by_git: Vec::new(),
             ignores_otherwise: false,
+            left_out: 0,
             has_submodules: index.entries.iter().any(|entry| entry.mode == GITLINK),
             keeps_modes: repository.setting("core.filemode") != Some("false"),
             index,
@@ -57,14 +61,15 @@ impl Tracked {
         } else {
             donor.entries.iter().enumerate().map(|(at, entry)| (entry.path.as_slice(), at)).collect()
         };
-        let mut in_both = 0;
+        let (mut in_both, mut left_out) = (0, 0);
         for (at, entry) in tracked.index.entries.iter().enumerate() {
             let same = known.get(entry.path.as_slice()).map(|&at| &donor.entries[at]).filter(|donor| {
                 in_both += usize::from(is_ignore_file(&entry.path));
+                left_out += u64::from(donor.is_skipped);
                 let is_clonable = entry.mode != GITLINK && (entry.mode != SYMLINK || has_symlinks);
                 let converted = match conversions.get(at) {
                     Some(Conversion::None) => false,
-                    Some(Conversion::Size(size)) => entry.mode != SYMLINK && *size != u64::from(donor.size),
+                    Some(Conversion::Size(size)) => entry.mode != SYMLINK && !donor.has_size(*size),
                     Some(Conversion::ByGit) => entry.mode != SYMLINK,
                     None => true,
                 };
@@ -83,6 +88,12 @@ impl Tracked {
                 }
             }
         }
+        tracked.left_out = left_out;
+        let whole: HashSet<&[u8]> = donor.entries.iter().filter_map(Entry::directory).collect();
+        if !whole.is_empty() {
+            let is_below = |path: &[u8]| (0..path.len()).any(|at| path[at] == b'/' && whole.contains(&path[..at]));
+            tracked.left_out += tracked.index.entries.iter().filter(|entry| is_below(&entry.path)).count() as u64;
+        }
         let in_donor = donor.entries.iter().filter(|entry| is_ignore_file(&entry.path)).count();
         tracked.ignores_otherwise |= in_donor != in_both;
         tracked
@@ -100,9 +111,16 @@ impl Tracked {
         self.by_git.retain(|at| !is_changed(&entries[*at].path));
     }
 
-    /// Completes the files in `files`: looks at every cloned one, has git write the others, and writes the index. Says how many
-    /// were cloned, and how many git wrote.
-    pub(crate) fn settle(mut self, git: &Git, files: &Path, index_path: &Path, threads: usize) -> Result<(u64, u64)> {
+    /// Completes the files in `files`: looks at every cloned one, has git write the others, and writes the index. `sparse_at`: the
+    /// commit, where only a part of it is to be there. Says how many were cloned, and how many git wrote.
+    pub(crate) fn settle(
+        mut self,
+        git: &Git,
+        files: &Path,
+        index_path: &Path,
+        sparse_at: Option<&str>,
+        threads: usize,
+    ) -> Result<(u64, u64)> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
         let permissions = permissions(index_path)?;
@@ -127,11 +145,9 @@ impl Tracked {
                 None => self.by_git.push(at),
             }
         }
-        let mut list = Vec::new();
-        for &at in &self.by_git {
-            list.extend_from_slice(&self.index.entries[at].path);
-            list.push(0);
-        }
+        let entries = &self.index.entries;
+        let mut by_git: Vec<GitPath> = self.by_git.iter().map(|&at| entries[at].path.clone()).collect();
+        let hash_bytes = self.index.hash_bytes();
         if let Some(bytes) = self.index.into_bytes() {
             let staged = index_path.with_extension("calve");
             fs_err::write(&staged, bytes)?;
@@ -139,15 +155,26 @@ impl Tracked {
         } else if cloned > 0 {
             git.output(&["update-index", "-q", "--refresh"])?;
         }
-        if !list.is_empty() {
+        if let Some(commit) = sparse_at {
+            // Which files are to be there is for git to say. It writes none: the index has the commit already.
+            git.run(&[&PLAIN[..], &["read-tree", "-m", "-u", commit]].concat())?;
+            let entries = Index::read(index_path, hash_bytes)?.entries;
+            let left_out: HashSet<GitPath> =
+                entries.into_iter().filter(|entry| entry.is_skipped).map(|entry| entry.path).collect();
+            by_git.retain(|path| !left_out.contains(path));
+        }
+        if !by_git.is_empty() {
+            let mut list = by_git.join(&0);
+            list.push(0);
             git.fed(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
         }
-        Ok((cloned, self.by_git.len() as u64))
+        Ok((cloned, by_git.len() as u64))
     }
 
     /// How many files are cloned, and how many git writes, as far as can be told ahead.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.clean.len() as u64, self.by_git.len() as u64)
+    pub(crate) fn counts(&self, is_sparse: bool) -> (u64, u64) {
+        let left_out = if is_sparse { self.left_out } else { 0 };
+        (self.clean.len() as u64, (self.by_git.len() as u64).saturating_sub(left_out))
     }
 }
 

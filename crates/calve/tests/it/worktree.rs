@@ -5,6 +5,8 @@ mod bad_input;
 mod bench;
 mod carry;
 mod donors;
+mod kinds;
+mod outlived;
 mod parallel;
 mod remove;
 mod repo;

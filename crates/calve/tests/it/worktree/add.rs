@@ -221,18 +221,3 @@ fn a_dry_run_says_what_would_be_carried_and_makes_nothing() {
     assert_eq!(repo.git(["branch", "--list", "x"]), "");
     repo.spot.holds(&["proj"]);
 }
-
-#[test]
-fn submodules_are_left_to_git() {
-    let repo = Repo::anywhere();
-    let inner = repo.spot.join("inner");
-    repo.git(["clone", "-q", ".", inner.to_str().unwrap()]);
-    repo.git(["-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.to_str().unwrap(), "sub"]);
-    repo.commit("submodule");
-    repo.settle();
-    let ran = repo.calve(["add", "x"]).succeeds();
-    let path = repo.spot.join("proj.x");
-    assert_eq!(fs_err::read_dir(path.join("sub")).unwrap().count(), 0);
-    is_clean(&path);
-    ran.says(&["git submodule update --init"]);
-}

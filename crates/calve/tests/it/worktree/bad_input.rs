@@ -2,7 +2,7 @@
 
 use calve_testkit::{FileSystem, Volume};
 
-use super::repo::{Repo, git, is_clean, with_environment, write};
+use super::repo::{Repo, git, is_clean, try_git, with_environment, write};
 use crate::program::calve;
 use crate::spot::{Spot, nothing_left};
 
@@ -42,6 +42,26 @@ fn branches_and_places_that_are_taken_are_refused() {
 }
 
 #[test]
+fn a_branch_that_is_being_rebased_or_bisected_is_refused() {
+    let repo = Repo::anywhere();
+    repo.git(["switch", "-q", "-c", "topic"]);
+    repo.write("src/main.ts", "topic\n");
+    repo.commit("two");
+    repo.git(["switch", "-q", "main"]);
+    repo.write("src/main.ts", "main\n");
+    repo.commit("three");
+    repo.git(["switch", "-q", "topic"]);
+    assert!(!try_git(&repo.path, ["rebase", "main"]).status.success());
+    refused(&repo, &["topic"], &["is being rebased"]);
+    repo.git(["rebase", "--abort"]);
+    repo.git(["bisect", "start", "topic", "main"]);
+    refused(&repo, &["topic"], &["is being bisected"]);
+    repo.git(["bisect", "reset"]);
+    repo.git(["switch", "-q", "main"]);
+    is_clean(&repo.add(["topic"]));
+}
+
+#[test]
 fn what_is_no_repository_or_has_nothing_in_it_is_refused() {
     let spot = Spot::anywhere();
     let add = || with_environment(calve(["worktree", "add", "x"])).within(&spot).env("GIT_CEILING_DIRECTORIES", &spot);
@@ -70,9 +90,10 @@ fn repositories_that_calve_would_get_wrong_are_refused() {
     repo.git(["config", "core.worktree", repo.path.to_str().unwrap()]);
     refused(&repo, &["x"], &["core.worktree"]);
     repo.git(["config", "--unset", "core.worktree"]);
-    repo.git(["sparse-checkout", "set", "src"]);
-    refused(&repo, &["x"], &["sparse checkout"]);
-    repo.git(["sparse-checkout", "disable"]);
+    // git, too, ignores names that it does not know in a repository of the oldest format.
+    repo.git(["config", "extensions.fromTheFuture", "1"]);
+    refused(&repo, &["x"], &["extension `fromthefuture`"]);
+    repo.git(["config", "--unset", "extensions.fromTheFuture"]);
     repo.add(["x"]);
 }
 

@@ -135,11 +135,16 @@ pub(super) fn is_clean(worktree: &Path) {
     assert_eq!(git(worktree, ["status", "--porcelain"]), "", "`{}` is not clean", worktree.display());
 }
 
-/// What git knows of tracked files: path, type and permissions, content.
+/// What git knows of tracked files: path, type and permissions, content. Of those that a sparse checkout leaves out, the path.
 pub(super) fn tracked(worktree: &Path) -> Vec<(String, u32, Vec<u8>)> {
-    let listed = git(worktree, ["ls-files", "-z"]);
-    let all = listed.split('\0').filter(|path| !path.is_empty()).map(|path| {
+    let listed = git(worktree, ["ls-files", "-t", "-z"]);
+    let all = listed.split('\0').filter(|line| !line.is_empty()).map(|line| {
+        let path = &line[2..];
         let file = worktree.join(path);
+        if line.starts_with('S') {
+            assert!(!file.exists(), "{path} is there");
+            return (path.to_owned(), 0, Vec::new());
+        }
         let found = fs_err::symlink_metadata(&file).unwrap();
         let content = match found.is_symlink() {
             true => fs_err::read_link(&file).unwrap().into_os_string().into_encoded_bytes(),

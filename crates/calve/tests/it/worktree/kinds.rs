@@ -1,0 +1,164 @@
+//! Repositories of which a checkout is more than its files: submodules, sparse checkouts, Git LFS, reftable.
+
+use calve_testkit::{FileSystem, require_program};
+
+use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status, try_git, with_environment, write};
+use crate::program::calve;
+use crate::spot::nothing_left;
+
+fn submodules(repo: &Repo) {
+    let inner = repo.spot.join("inner");
+    repo.git(["clone", "-q", ".", inner.to_str().unwrap()]);
+    repo.git(["-c", "protocol.file.allow=always", "submodule", "add", "-q", inner.to_str().unwrap(), "sub"]);
+    repo.commit("submodule");
+    repo.settle();
+    repo.write("sub/changed/inside", "x\n");
+    let ran = repo.calve(["add", "x"]).succeeds();
+    let path = repo.spot.join("proj.x");
+    assert_eq!(fs_err::read_dir(path.join("sub")).unwrap().count(), 0);
+    is_clean(&path);
+    ran.says(&["git submodule update --init"]);
+    git(&path, ["-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init"]);
+    assert!(path.join("sub/src/main.ts").exists());
+    is_clean(&path);
+    // Inside one, there is no main worktree that git would tell of.
+    let inside = with_environment(calve(["worktree", "add", "y"])).within(repo.join("sub"));
+    inside.fails(1).says(&["core.worktree"]).hints();
+    assert_eq!(repo.worktrees().len(), 2);
+    nothing_left(&repo.spot);
+}
+
+#[test]
+fn submodules_are_left_to_git() {
+    submodules(&Repo::anywhere());
+}
+
+#[test]
+fn submodules_are_not_in_a_snapshot() {
+    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    repo.calve(["convert", repo.path.to_str().unwrap()]).within(&repo.spot).succeeds();
+    submodules(&repo);
+}
+
+/// Two commits, of which the second differs inside and outside of what is checked out.
+fn sparse(arguments: &[&str]) -> Repo {
+    let repo = Repo::anywhere();
+    repo.write("lib/a.ts", "a\n");
+    repo.write("lib/.gitignore", "*.tmp\n");
+    repo.write("docs/page", "d\n");
+    repo.commit("two");
+    for path in ["src/main.ts", "src/new.ts", "lib/a.ts", "lib/b.ts"] {
+        repo.write(path, "three\n");
+    }
+    repo.git(["switch", "-q", "-c", "other"]);
+    repo.commit("three");
+    repo.git(["switch", "-q", "main"]);
+    repo.settle();
+    repo.git(["sparse-checkout", "set"].iter().chain(arguments));
+    repo.git(["status"]);
+    repo
+}
+
+#[test]
+fn a_sparse_checkout_gives_a_sparse_checkout() {
+    for arguments in [&["--cone", "src"][..], &["--sparse-index", "--cone", "src"], &["--no-cone", "/*", "!/lib/"]] {
+        let repo = sparse(arguments);
+        let planned = repo.calve(["add", "-n", "--json", "x"]).succeeds().json();
+        assert_eq!(planned["tracked"]["other"], 0, "{arguments:?}: {planned}");
+        let written = repo.calve(["add", "--json", "x"]).succeeds().json();
+        assert_eq!(written["tracked"]["written_by_git"], 0, "{arguments:?}: {written}");
+        let path = repo.spot.join("proj.x");
+        if require_program("strace") {
+            assert_eq!(opened_by_status(&path), Vec::<String>::new());
+        }
+        for path in [path, repo.add(["other"])] {
+            is_clean(&path);
+            is_as_git_makes_it(&repo, &path);
+            assert!(path.join("src/main.ts").exists() && !path.join("lib").exists(), "{arguments:?}");
+            assert_eq!(git(&path, ["sparse-checkout", "list"]), repo.git(["sparse-checkout", "list"]));
+            assert!(path.join("node_modules/dep/index.js").exists());
+        }
+    }
+}
+
+#[test]
+fn what_is_sparse_is_the_donors_affair() {
+    let repo = sparse(&["src"]);
+    let part = repo.add(["part"]);
+    repo.git(["sparse-checkout", "disable"]);
+    // From here everything, from there a part; and changes come along as everywhere.
+    let whole = repo.add(["whole"]);
+    assert!(whole.join("lib/a.ts").exists());
+    is_as_git_makes_it(&repo, &whole);
+    write(&part.join("src/main.ts"), "changed\n");
+    let path = repo.add(["--from", "part", "--dirty", "again"]);
+    assert!(!path.join("lib").exists());
+    assert_eq!(git(&path, ["status", "--porcelain"]), " M src/main.ts\n");
+    assert_eq!(git(&path, ["sparse-checkout", "list"]), "src\n");
+}
+
+#[test]
+fn files_in_git_lfs_are_cloned_where_they_are_there_and_fetched_where_not() {
+    if !require_program("git-lfs") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    repo.git(["lfs", "install", "--local"]);
+    repo.git(["lfs", "track", "*.bin"]);
+    repo.write("large.bin", &"data\n".repeat(30_000));
+    repo.write("empty.bin", "");
+    repo.commit("large");
+    repo.settle();
+    is_clean(&repo.path);
+    assert!(repo.git(["cat-file", "-p", "HEAD:large.bin"]).starts_with("version https://git-lfs"));
+
+    let whole = |path: &std::path::Path| {
+        is_clean(path);
+        assert_eq!(fs_err::metadata(path.join("large.bin")).unwrap().len(), 150_000);
+        assert!(git(path, ["lfs", "ls-files"]).contains(" * large.bin"));
+    };
+    let receipt = repo.calve(["add", "--json", "x"]).succeeds().json();
+    // The empty file is the one of which nothing says that it is what git would write.
+    assert_eq!(receipt["tracked"]["written_by_git"], 1, "{receipt}");
+    whole(&repo.spot.join("proj.x"));
+    is_as_git_makes_it(&repo, &repo.spot.join("proj.x"));
+
+    // Here is the pointer only, and git's filter has the file.
+    fs_err::remove_file(repo.join("large.bin")).unwrap();
+    repo.git(["-c", "filter.lfs.process=git-lfs filter-process --skip", "checkout", "-q", "large.bin"]);
+    assert!(fs_err::metadata(repo.join("large.bin")).unwrap().len() < 1024);
+    repo.settle();
+    is_clean(&repo.path);
+    whole(&repo.add(["y"]));
+
+    // Nobody has it: git's checkout fails, and so does this.
+    fs_err::remove_dir_all(repo.join(".git/lfs/objects")).unwrap();
+    let before = repo.worktrees();
+    repo.calve(["add", "z"]).fails(1).says(&["large.bin"]).hints();
+    assert_eq!((repo.worktrees(), repo.spot.join("proj.z").exists()), (before, false));
+    assert_eq!(repo.git(["branch", "--list", "z"]), "");
+    nothing_left(&repo.spot);
+    // As it is, then.
+    let path = repo.calve(["add", "z"]).env("GIT_LFS_SKIP_SMUDGE", "1").succeeds().stdout;
+    is_clean(path.trim().as_ref());
+}
+
+#[test]
+fn references_that_are_not_files_are_refused() {
+    let repo = Repo::anywhere();
+    let place = repo.spot.join("tables");
+    let made = try_git(&repo.spot, ["init", "-q", "-b", "main", "--ref-format=reftable", "tables"]);
+    let words = if made.status.success() {
+        git(&place, ["commit", "-q", "--allow-empty", "-m", "one"]);
+        ["keeps its references as `reftable`"]
+    } else {
+        // A git that does not know it refuses by itself, and says so.
+        git(&repo.spot, ["clone", "-q", "proj", "tables"]);
+        git(&place, ["config", "core.repositoryFormatVersion", "1"]);
+        git(&place, ["config", "extensions.refStorage", "reftable"]);
+        ["unknown repository extension"]
+    };
+    with_environment(calve(["worktree", "add", "x"])).within(&place).fails(1).says(&words).hints();
+    repo.spot.holds(&["proj", "tables"]);
+    assert!(!place.join(".git/worktrees").exists());
+}

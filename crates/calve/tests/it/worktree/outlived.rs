@@ -1,0 +1,124 @@
+//! Entries that nobody works on any more, and programs that go on when the run that started them was killed.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use super::repo::{Repo, is_clean, write};
+use crate::process::send;
+use crate::program::Calve;
+use crate::spot::{eventually, names, nothing_left};
+
+fn entries(repo: &Repo) -> Vec<String> {
+    let all = repo.join(".git/worktrees");
+    if all.exists() { names(all) } else { Vec::new() }
+}
+
+#[test]
+fn broken_entries_and_those_on_their_way_out_are_taken_away() {
+    let repo = Repo::anywhere();
+    let (kept, path) = (repo.add(["kept"]), repo.add(["x"]));
+    // Its remover was killed; the next one of that name takes another number.
+    write(&repo.join(".git/worktrees/.calve-0-proj.x/index"), "old\n");
+    // Something was put into an entry that was being removed.
+    write(&repo.join(".git/worktrees/broken/index"), "half\n");
+    // Nobody's but git's: it has said to leave it alone.
+    write(&repo.join(".git/worktrees/stick/locked"), "");
+    assert_eq!(repo.worktrees(), [repo.path.clone(), kept.clone(), path.clone()]);
+    repo.calve(["list"]).succeeds();
+    repo.calve(["remove", "x"]).succeeds();
+    assert!(!path.exists());
+    assert_eq!(entries(&repo), [".calve-0-proj.x", "broken", "proj.kept", "stick"]);
+    repo.calve(["prune"]).succeeds();
+    assert_eq!(entries(&repo), ["proj.kept", "stick"]);
+    assert_eq!(repo.worktrees(), [repo.path.clone(), kept]);
+    is_clean(&repo.add(["x"]));
+}
+
+/// A `git` that waits before it does what has `word` in it.
+struct SlowGit {
+    directory: PathBuf,
+}
+
+impl SlowGit {
+    fn new(repo: &Repo, word: &str) -> SlowGit {
+        let directory = repo.spot.join("slow");
+        let path = std::env::var_os("PATH").unwrap();
+        let git = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.is_file()).unwrap();
+        let here = directory.display();
+        let script = format!(
+            "#!/bin/sh\ncase \" $* \" in *' {word} '*) ;; *) exec {git} \"$@\" ;; esac\n: > {here}/waits\ntries=0\n\
+             while [ ! -e {here}/go ] && [ $tries -lt 6000 ]; do sleep 0.01; tries=$((tries + 1)); done\n\
+             {git} \"$@\"\ncode=$?\n: > {here}/done\nexit $code\n",
+            git = git.display()
+        );
+        write(&directory.join("git"), &script);
+        fs_err::set_permissions(directory.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        SlowGit { directory }
+    }
+
+    fn used_by(&self, calve: Calve) -> Calve {
+        let path = std::env::var("PATH").unwrap();
+        calve.env("PATH", format!("{}:{path}", self.directory.display()))
+    }
+
+    /// Kills `calve worktree add x` while git waits.
+    fn kill(&self, repo: &Repo, arguments: &[&str]) {
+        let running = self.used_by(repo.calve(["add", "-q", "x"]).args(arguments)).start();
+        eventually("git waits", || self.directory.join("waits").exists());
+        send(running.id(), Signal::KILL);
+        assert!(running.wait().was_killed());
+        assert!(!repo.spot.join("proj.x").exists());
+        assert_eq!(repo.worktrees().len(), 1);
+    }
+
+    fn go(&self) {
+        write(&self.directory.join("go"), "");
+    }
+
+    fn is_done(&self) -> bool {
+        self.directory.join("done").exists()
+    }
+}
+
+#[track_caller]
+fn nothing_of_it_is_left(repo: &Repo) {
+    repo.calve(["prune"]).succeeds();
+    assert_eq!(entries(repo), [""; 0]);
+    assert_eq!(repo.git(["branch", "--list", "x"]), "");
+    nothing_left(&repo.spot);
+    let path: &Path = &repo.add(["x"]);
+    is_clean(path);
+}
+
+#[test]
+fn a_git_that_outlives_its_calve_brings_nothing_back() {
+    for word in ["read-tree", "checkout-index"] {
+        let repo = Repo::anywhere();
+        // So that git has a file to write.
+        repo.write("src/main.ts", "two\n");
+        repo.commit("two");
+        let git = SlowGit::new(&repo, word);
+        git.kill(&repo, &["--base", "HEAD~1"]);
+        // Swept while git is at it.
+        repo.calve(["prune"]).succeeds();
+        assert_eq!(entries(&repo), [""; 0], "{word}");
+        git.go();
+        eventually("git has ended", || git.is_done());
+        assert_eq!(entries(&repo), [""; 0], "{word}");
+        nothing_of_it_is_left(&repo);
+    }
+}
+
+#[test]
+fn a_branch_that_is_still_being_made_is_waited_for() {
+    let repo = Repo::anywhere();
+    let git = SlowGit::new(&repo, "branch");
+    git.kill(&repo, &[]);
+    let prune = repo.calve(["prune"]).start();
+    git.go();
+    prune.wait().ended(0);
+    assert!(git.is_done(), "the branch was looked for before it was made");
+    nothing_of_it_is_left(&repo);
+}
