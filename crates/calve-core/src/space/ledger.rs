@@ -25,9 +25,11 @@ pub(super) struct Use {
     pub(super) shared: bool,
     /// Compressed: only the start says something of the place.
     pub(super) encoded: bool,
+    /// How many files use all of it, where that is told: clones of each other. 0 elsewhere.
+    pub(super) family: u32,
 }
 
-const BYTES: usize = 25;
+const BYTES: usize = 29;
 
 impl Use {
     fn to_bytes(self) -> [u8; BYTES] {
@@ -37,6 +39,7 @@ impl Use {
         bytes[12..20].copy_from_slice(&self.end.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.root.to_le_bytes());
         bytes[24] = u8::from(self.encoded) | u8::from(self.shared) << 1;
+        bytes[25..].copy_from_slice(&self.family.to_le_bytes());
         bytes
     }
 
@@ -44,7 +47,8 @@ impl Use {
         let small = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
         let large = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
         let (encoded, shared) = (bytes[24] & 1 != 0, bytes[24] & 2 != 0);
-        Self { file_system: small(0), start: large(4), end: large(12), root: small(20), shared, encoded }
+        let (file_system, start, end, root, family) = (small(0), large(4), large(12), small(20), small(25));
+        Self { file_system, start, end, root, shared, encoded, family }
     }
 }
 
@@ -183,6 +187,7 @@ mod tests {
                     root,
                     shared: number & 2 == 2,
                     encoded: number & 1 == 1,
+                    family: (number >> 30 & 7) as u32,
                 });
             }
             expected.extend_from_slice(&part);

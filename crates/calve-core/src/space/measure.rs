@@ -8,7 +8,17 @@ use rustix::io::Errno;
 
 use super::ledger::Use;
 use super::volumes::Volume;
-use crate::sys::{self, SpaceRules};
+use crate::sys::{self, CloneFamily, SpaceRules};
+
+/// What a file uses of a disk: a run of blocks, or what it has in common with its clones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) shared: bool,
+    pub(super) encoded: bool,
+    pub(super) family: u32,
+}
 
 /// A range that a figure is known to lie in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,7 +79,7 @@ pub(super) fn entry(
     stat: &Stat,
     volume: &Volume,
     every: bool,
-    mut each: impl FnMut(u64, u64, bool, bool),
+    mut each: impl FnMut(Part),
 ) -> Result<Measured, Errno> {
     let mut measured = Measured { items: named_items(name), ..Measured::default() };
     let blocks = allocated(stat);
@@ -94,6 +104,10 @@ pub(super) fn entry(
             return Ok(measured);
         }
         _ if blocks == 0 => return Ok(measured),
+        SpaceRules::Apfs => {
+            each_of_family(&mut measured, blocks, &sys::clone_family(directory, name)?, each);
+            return Ok(measured);
+        }
         _ => {}
     }
     let file = open(directory, name)?;
@@ -119,7 +133,13 @@ pub(super) fn entry(
             measured.data.add(Range { min: least, max: extent.length });
         }
         if extent.shared || every {
-            each(extent.physical, extent.length, extent.shared, extent.encoded);
+            each(Part {
+                start: extent.physical,
+                length: extent.length,
+                shared: extent.shared,
+                encoded: extent.encoded,
+                family: 0,
+            });
         }
         true
     })?;
@@ -128,6 +148,19 @@ pub(super) fn entry(
         measured.data = Range::exactly(blocks.saturating_sub(shared));
     }
     Ok(measured)
+}
+
+/// A file that tells how many clones it has. What it shares is counted once for all of a family; whether any of that is also shared
+/// with clones that were written to since, which have left the family, nobody can tell.
+fn each_of_family(measured: &mut Measured, blocks: u64, family: &CloneFamily, mut each: impl FnMut(Part)) {
+    let private = family.private.min(blocks);
+    measured.exclusive = private;
+    measured.data = Range::exactly(private);
+    if private < blocks {
+        // One that was written to since is alone, as far as is told.
+        let (start, length, members) = (family.number, blocks - private, family.members.max(1));
+        each(Part { start, length, shared: true, encoded: true, family: members });
+    }
 }
 
 pub(super) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<std::os::fd::OwnedFd, Errno> {
@@ -139,6 +172,30 @@ pub(super) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<std::os::fd
 }
 
 /// A use of an extent, as the ledger keeps it.
-pub(super) fn use_of(volume: &Volume, root: u32, start: u64, length: u64, shared: bool, encoded: bool) -> Use {
-    Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded }
+pub(super) fn use_of(volume: &Volume, root: u32, part: &Part) -> Use {
+    let Part { start, length, shared, encoded, family } = *part;
+    Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file of 100 blocks adds: exclusive bytes, and what it shares with as many as are in its family.
+    fn parts(private: u64, number: u64, members: u32) -> (u64, Vec<(u64, u64, u32)>) {
+        let (mut measured, mut parts) = (Measured::default(), Vec::new());
+        let family = CloneFamily { private, number, members };
+        each_of_family(&mut measured, 100, &family, |part| parts.push((part.start, part.length, part.family)));
+        assert_eq!(measured.data, Range::exactly(measured.exclusive));
+        (measured.exclusive, parts)
+    }
+
+    #[test]
+    fn a_clone_shares_what_is_not_its_own() {
+        assert_eq!(parts(100, 7, 1), (100, vec![]), "no clone");
+        assert_eq!(parts(0, 7, 3), (0, vec![(7, 100, 3)]), "one of three");
+        assert_eq!(parts(40, 8, 1), (40, vec![(8, 60, 1)]), "written to since");
+        assert_eq!(parts(40, 8, 0), (40, vec![(8, 60, 1)]), "a system that does not count them");
+        assert_eq!(parts(150, 8, 1), (100, vec![]), "never more than it has");
+    }
 }

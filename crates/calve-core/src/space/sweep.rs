@@ -7,6 +7,8 @@ use crate::error::Error;
 pub(super) struct Piece<'a> {
     pub(super) file_system: u32,
     pub(super) bytes: u64,
+    /// How many files use it in all, where that is told; else 0.
+    pub(super) family: u32,
     /// Uses, by path.
     pub(super) uses: &'a [u32],
 }
@@ -29,6 +31,7 @@ pub(super) fn sweep(
         if active.file_system != next.file_system || (next.encoded && active.position != next.start) {
             active.finish(&mut each);
             active.file_system = next.file_system;
+            active.family = next.family;
         }
         // The length of a compressed extent is not that of its place, so only equal starts tell equal places.
         if !next.encoded {
@@ -44,6 +47,7 @@ pub(super) fn sweep(
 
 struct Active {
     file_system: u32,
+    family: u32,
     position: u64,
     /// End, path, how many.
     uses: Vec<(u64, u32, u32)>,
@@ -52,7 +56,7 @@ struct Active {
 
 impl Active {
     fn new(roots: usize) -> Self {
-        Self { file_system: 0, position: 0, uses: Vec::new(), counts: vec![0; roots] }
+        Self { file_system: 0, family: 0, position: 0, uses: Vec::new(), counts: vec![0; roots] }
     }
 
     fn push(&mut self, one: &Use) {
@@ -78,7 +82,7 @@ impl Active {
                     self.counts[*root as usize] += count;
                 }
                 let bytes = stop - self.position;
-                each(&Piece { file_system: self.file_system, bytes, uses: &self.counts });
+                each(&Piece { file_system: self.file_system, bytes, family: self.family, uses: &self.counts });
             }
             self.position = stop;
             self.uses.retain(|(end, ..)| *end > stop);
@@ -93,9 +97,10 @@ mod tests {
 
     fn pieces(uses: &[(u64, u64, u32, bool)]) -> Vec<(u64, Vec<u32>)> {
         let mut ledger = Ledger::new(usize::MAX, None);
-        let shared = true;
-        let mut uses =
-            uses.iter().map(|&(start, end, root, encoded)| Use { file_system: 0, start, end, root, shared, encoded });
+        let mut uses = uses.iter().map(|&(start, end, root, encoded)| {
+            let family = u32::from(encoded) * 5;
+            Use { file_system: 0, start, end, root, shared: true, encoded, family }
+        });
         ledger.add(&mut uses.by_ref().collect()).unwrap();
         let mut found = Vec::new();
         sweep(&mut ledger.sorted().unwrap(), 2, |_| Ok(()), |piece| found.push((piece.bytes, piece.uses.to_vec())))

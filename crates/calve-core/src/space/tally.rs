@@ -209,8 +209,8 @@ fn measure_into(
 ) -> Result<(), Errno> {
     let volume = here.volume;
     let every = volume.subvolume.is_some();
-    let measured = measure::entry(here.fd, name, stat, volume, every, |start, length, shared, encoded| {
-        uses.push(measure::use_of(volume, root, start, length, shared, encoded));
+    let measured = measure::entry(here.fd, name, stat, volume, every, |part| {
+        uses.push(measure::use_of(volume, root, &part));
     });
     if matches!(volume.rules, SpaceRules::Btrfs | SpaceRules::Xfs) {
         sum.inodes.insert(volume.device, stat.st_ino);
@@ -266,7 +266,7 @@ impl Visit for Visitor<'_> {
         let mut measured = Measured { items: measure::named_items(c""), ..Measured::default() };
         match here.volume.rules {
             SpaceRules::Btrfs => {}
-            SpaceRules::Unknown => measured.other.max = allocated(stat),
+            SpaceRules::Apfs | SpaceRules::Unknown => measured.other.max = allocated(stat),
             SpaceRules::Exact | SpaceRules::Xfs => {
                 measured.other = Range::exactly(allocated(stat));
                 measured.exclusive = allocated(stat);

@@ -51,8 +51,7 @@ pub(super) fn verdict(
             if exact {
                 continue;
             }
-            // Its only use here, although it is shared; or another of the paths uses it.
-            if all_seen && (here == 1 || in_all > here) {
+            if all_seen && has_other_users(here, in_all, piece.family) {
                 scope.usage.shared_outside_min += piece.bytes;
             } else {
                 scope.data[piece.file_system as usize].max += piece.bytes;
@@ -74,6 +73,12 @@ pub(super) fn verdict(
         scopes.into_iter().zip(&inodes).map(|(scope, inodes)| conclude(scope, inodes, &volumes)).collect();
     let total = usages.pop().unwrap_or_default();
     Ok((usages, total, warnings(&volumes)))
+}
+
+/// Whether something else uses a piece for certain, with `here` uses in a path, `in_all` in all of them, and as many as `family` says in
+/// all, where that is told: another of the paths does, or it is the only use although the piece is shared.
+fn has_other_users(here: u32, in_all: u32, family: u32) -> bool {
+    in_all > here || if family == 0 { here == 1 } else { here < family }
 }
 
 /// One for each path, and the last for all of them.
@@ -217,4 +222,20 @@ fn warnings(volumes: &[Arc<Volume>]) -> Vec<Warning> {
         ),
     });
     warning.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_else_uses_a_piece_is_said_only_where_it_is_certain() {
+        assert!(has_other_users(1, 1, 0), "shared, and only once in the set");
+        assert!(!has_other_users(2, 2, 0), "perhaps with each other only");
+        assert!(has_other_users(1, 2, 0) && has_other_users(2, 3, 0), "another path uses it");
+        assert!(has_other_users(1, 1, 2) && has_other_users(2, 2, 3), "a clone is elsewhere");
+        assert!(!has_other_users(2, 2, 2), "all clones are here");
+        assert!(!has_other_users(1, 1, 1), "a clone that was written to: what it still shares nobody tells");
+        assert!(has_other_users(1, 2, 2));
+    }
 }

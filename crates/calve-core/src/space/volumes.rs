@@ -68,7 +68,7 @@ impl Volumes {
         if let Some(volume) = known.iter().find(|volume| volume.st_dev == st_dev) {
             return Ok(Arc::clone(volume));
         }
-        let rules = sys::space_rules(sys::magic(directory).unwrap_or(0));
+        let rules = sys::space_rules(directory);
         let most_bytes_per_dedupe = sys::most_bytes_per_dedupe(directory);
         let group_shift = sys::allocation_group_shift(directory);
         let kin = known

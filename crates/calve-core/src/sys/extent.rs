@@ -19,6 +19,18 @@ pub(crate) struct Extent {
     pub(crate) encoded: bool,
 }
 
+/// What a file says of the blocks that clones of it use too, where nothing tells which blocks these are (APFS).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "not every system has it")]
+pub(crate) struct CloneFamily {
+    /// Bytes that deleting the file frees at once.
+    pub(crate) private: u64,
+    /// Clones of each other that nothing was written to since have the same one.
+    pub(crate) number: u64,
+    /// How many these are, on the whole volume, with this file; 0 where that is not told.
+    pub(crate) members: u32,
+}
+
 /// A piece of a disk, and the files that use parts of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiskExtent {
@@ -65,6 +77,8 @@ pub(crate) enum SpaceRules {
     Btrfs,
     /// Blocks can be shared; inodes are allocated in chunks of 64.
     Xfs,
+    /// Files tell which other files are clones of them, but not what they share with those that were written to since.
+    Apfs,
     /// Nothing is known.
     Unknown,
 }

@@ -1,6 +1,7 @@
 //! macOS: system calls that have no portable shape.
 
 mod acl;
+mod clones;
 mod mounts;
 mod xattr;
 
@@ -16,6 +17,7 @@ use super::word;
 
 pub(crate) use super::portable::*;
 pub(crate) use acl::drop_inherited_acls;
+pub(crate) use clones::{clone_family, space_rules};
 pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below};
 pub(crate) use xattr::{XattrTarget, list_xattrs};
 

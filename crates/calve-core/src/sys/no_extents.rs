@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use super::{DiskExtent, Extent, InodeSpace, Result, SpaceRules};
+use super::{DiskExtent, Extent, InodeSpace, Result};
 
 pub(crate) fn extents(_file: BorrowedFd<'_>, _from: u64, _each: impl FnMut(&Extent) -> bool) -> Result<()> {
     Err(Errno::OPNOTSUPP)
@@ -27,10 +27,6 @@ pub(crate) fn is_unchangeable(_file: BorrowedFd<'_>) -> bool {
 
 pub(crate) fn differ_in_nocow(_a: BorrowedFd<'_>, _b: BorrowedFd<'_>) -> bool {
     false
-}
-
-pub(crate) fn space_rules(_magic: u64) -> SpaceRules {
-    SpaceRules::Unknown
 }
 
 pub(crate) fn most_bytes_per_dedupe(_directory: BorrowedFd<'_>) -> Option<u64> {

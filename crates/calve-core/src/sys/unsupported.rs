@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 pub(crate) use super::portable::*;
-use super::word;
+use super::{CloneFamily, SpaceRules, word};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;
 
@@ -124,6 +124,15 @@ pub(crate) fn mounts_below(_directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
 
 pub(crate) fn file_system_name(_directory: BorrowedFd<'_>) -> String {
     "this file system".into()
+}
+
+/// Nothing is known of what files share.
+pub(crate) fn space_rules(_directory: BorrowedFd<'_>) -> SpaceRules {
+    SpaceRules::Unknown
+}
+
+pub(crate) fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> {
+    Err(Errno::NOTSUP)
 }
 
 /// There is no portable word for a boot; that for the machine, so that it is never taken for another one.

@@ -1,5 +1,6 @@
 //! Where a file's bytes lie (FS_IOC_FIEMAP), and sharing them after the fact (FIDEDUPERANGE).
 
+use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::IFlags;
@@ -8,7 +9,7 @@ use rustix::ioctl::{Direction, Opcode, Updater, ioctl, opcode};
 
 use super::xfs::{XFS_MAGIC, xfs_can_reflink};
 use super::{BTRFS_MAGIC, Result, magic};
-use crate::sys::{Extent, SpaceRules};
+use crate::sys::{CloneFamily, Extent, SpaceRules};
 
 /// Extents per call. Most files have one.
 const ROOM: usize = 32;
@@ -156,17 +157,22 @@ pub(crate) fn differ_in_nocow(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     nocow(a) != nocow(b)
 }
 
-/// What a file system's numbers mean, by its magic number.
-pub(crate) fn space_rules(magic: u64) -> SpaceRules {
+/// What the numbers mean on the file system of an open directory, by its magic number.
+pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     const EXT: u64 = 0xef53;
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
-    match magic {
+    match magic(directory).unwrap_or(0) {
         BTRFS_MAGIC => SpaceRules::Btrfs,
         XFS_MAGIC => SpaceRules::Xfs,
         EXT | TMPFS | RAMFS => SpaceRules::Exact,
         _ => SpaceRules::Unknown,
     }
+}
+
+/// Extents tell more.
+pub(crate) fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> {
+    Err(Errno::OPNOTSUPP)
 }
 
 /// The most that one request for sharing may cover, on the file system of an open directory. `None` where nothing can be shared.

@@ -22,7 +22,9 @@ pub(crate) use btrfs::{
     btrfs_identity, create_subvolume, delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot,
 };
 pub(crate) use btrfs_tree::{DiskExtents, btrfs_metadata_copies, btrfs_subvolume, btrfs_was_snapshotted};
-pub(crate) use extents::{dedupe_range, differ_in_nocow, extents, is_unchangeable, most_bytes_per_dedupe, space_rules};
+pub(crate) use extents::{
+    clone_family, dedupe_range, differ_in_nocow, extents, is_unchangeable, most_bytes_per_dedupe, space_rules,
+};
 pub(crate) use identity::{boot_identity, machine_identity};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mount_options, mounts_below};

@@ -1,0 +1,92 @@
+//! What a file on APFS says of its clones (getattrlist(2)). Where its blocks lie is not told for all of it at once: F_LOG2PHYS_EXT is
+//! one call for each run of them, on an open file, and says nothing of who else uses them.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use libc::{ATTR_CMN_RETURNED_ATTRS, ATTR_CMNEXT_CLONEID, ATTR_CMNEXT_PRIVATESIZE};
+use rustix::io::Errno;
+
+use super::{Result, file_system_name, result};
+use crate::sys::{CloneFamily, SpaceRules};
+
+/// `<sys/attr.h>`, macOS 10.15: how many files have the same ATTR_CMNEXT_CLONEID.
+const ATTR_CMNEXT_CLONE_REFCNT: libc::attrgroup_t = 0x1000;
+
+/// What the numbers mean on the file system of an open directory.
+pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
+    match file_system_name(directory).as_str() {
+        "apfs" => SpaceRules::Apfs,
+        // Has no clones, nor snapshots.
+        "hfs" => SpaceRules::Exact,
+        _ => SpaceRules::Unknown,
+    }
+}
+
+/// What the file `name` shares with its clones. It is not opened, so that what is only in the cloud stays there.
+pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
+    let mut wanted = libc::attrlist {
+        bitmapcount: libc::ATTR_BIT_MAP_COUNT,
+        reserved: 0,
+        commonattr: ATTR_CMN_RETURNED_ATTRS,
+        volattr: 0,
+        dirattr: 0,
+        fileattr: 0,
+        // With FSOPT_ATTR_CMN_EXTENDED these are not of forks.
+        forkattr: ATTR_CMNEXT_PRIVATESIZE | ATTR_CMNEXT_CLONEID | ATTR_CMNEXT_CLONE_REFCNT,
+    };
+    let mut answer = [0u8; 64];
+    let options = libc::FSOPT_NOFOLLOW | libc::FSOPT_ATTR_CMN_EXTENDED;
+    // SAFETY: an open descriptor, a C string and a list of attributes that outlive the call, which only reads them, and a buffer of
+    // which the call fills no more than its length.
+    result(unsafe {
+        libc::getattrlistat(
+            directory.as_raw_fd(),
+            name.as_ptr(),
+            (&raw mut wanted).cast(),
+            answer.as_mut_ptr().cast(),
+            answer.len(),
+            options.into(),
+        )
+    })?;
+    parse(&answer).ok_or(Errno::NOTSUP)
+}
+
+/// The length, the set of attributes that follow (five words, the last one for these), and those in the order of their bits, each at
+/// a multiple of four bytes.
+fn parse(answer: &[u8]) -> Option<CloneFamily> {
+    let small = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
+    let large = |at: usize| Some(u64::from_ne_bytes(answer.get(at..at + 8)?.try_into().ok()?));
+    let returned = small(20)?;
+    if returned & ATTR_CMNEXT_PRIVATESIZE == 0 || returned & ATTR_CMNEXT_CLONEID == 0 {
+        return None;
+    }
+    let members = if returned & ATTR_CMNEXT_CLONE_REFCNT == 0 { 0 } else { small(40)? };
+    Some(CloneFamily { private: large(24)?, number: large(32)?, members })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(returned: u32, rest: &[u8]) -> Vec<u8> {
+        let length = (24 + rest.len()) as u32;
+        let words = [length, ATTR_CMN_RETURNED_ATTRS, 0, 0, 0, returned];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        bytes.extend_from_slice(rest);
+        bytes
+    }
+
+    #[test]
+    fn what_the_kernel_packs_is_read_as_it_lies() {
+        let sizes = ATTR_CMNEXT_PRIVATESIZE | ATTR_CMNEXT_CLONEID;
+        let rest = [4096u64.to_ne_bytes(), 77u64.to_ne_bytes()].concat();
+        let old = CloneFamily { private: 4096, number: 77, members: 0 };
+        assert_eq!(parse(&answer(sizes, &rest)), Some(old), "before macOS 10.15");
+        let whole = [rest.as_slice(), &3u32.to_ne_bytes()].concat();
+        let new = CloneFamily { members: 3, ..old };
+        assert_eq!(parse(&answer(sizes | ATTR_CMNEXT_CLONE_REFCNT, &whole)), Some(new));
+        assert_eq!(parse(&answer(0, &[])), None, "another file system");
+        assert_eq!(parse(&answer(sizes, &rest[..8])), None);
+    }
+}
