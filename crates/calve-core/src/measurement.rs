@@ -36,7 +36,7 @@ pub struct MeasureOptions {
 
 impl Default for MeasureOptions {
     fn default() -> Self {
-        Self { budget: Duration::from_secs(4), cancel: Cancel::default() }
+        Self { budget: Duration::from_millis(3500), cancel: Cancel::default() }
     }
 }
 

@@ -5,6 +5,7 @@ mod serve;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
 
@@ -18,6 +19,8 @@ use crate::volume::Scratch;
 pub struct FuseOptions {
     /// Reading a file of this name fails with EIO; it can be written.
     pub unreadable_name: Option<OsString>,
+    /// How long creating or removing a file takes at least.
+    pub slowness: Duration,
 }
 
 /// A file system in memory behind FUSE; unmounted when dropped.
@@ -40,7 +43,7 @@ impl FuseVolume {
     /// One where reading files called `name` fails with EIO.
     #[track_caller]
     pub fn with_unreadable(name: impl Into<OsString>) -> Option<Self> {
-        Self::with_options(FuseOptions { unreadable_name: Some(name.into()) })
+        Self::with_options(FuseOptions { unreadable_name: Some(name.into()), ..FuseOptions::default() })
     }
 
     /// Mounts one, or `None` with the reason on stderr; see [`skip`](crate::skip()).

@@ -30,7 +30,7 @@ pub(super) fn snapshot(trial: &Trial<'_>) -> Result<Result<Duration, Refusal>, E
     let mut times = Vec::new();
     for index in 0..=MOST {
         trial.stop_if_cancelled()?;
-        if !times.is_empty() && !trial.calls_may_go_on() {
+        if !times.is_empty() && !trial.calls_may_go_on(times.iter().copied().max().unwrap_or_default()) {
             break;
         }
         let name = number_after("snapshot-", index);
@@ -53,7 +53,7 @@ pub(super) fn overlay(trial: &Trial<'_>) -> Result<Result<Duration, Refusal>, Er
     let mut times = Vec::new();
     for index in 0..MOST {
         trial.stop_if_cancelled()?;
-        if !times.is_empty() && !trial.calls_may_go_on() {
+        if !times.is_empty() && !trial.calls_may_go_on(times.iter().copied().max().unwrap_or_default()) {
             break;
         }
         let started = Instant::now();

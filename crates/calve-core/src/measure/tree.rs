@@ -1,6 +1,6 @@
 //! Trials with a whole tree of small files: whether copies pay, and how many threads do.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -18,7 +18,10 @@ const TREE_DIRECTORIES: usize = 80;
 const TREE_FILES: [u64; 16] = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1300, 1600, 2200, 4000, 7000];
 const CHOICE_ROUNDS: usize = 15;
 const THREADS_ROUNDS: usize = 11;
+/// Making the tree, a pair of clones, and one with each number of threads; and for each of them deleting.
+const LEAST_CLONES: usize = 10;
 /// Until when, as a share of the budget and with the time for cleaning up, each part may begin another round.
+const SETTLED_UNTIL: f64 = 0.45;
 const CHOICE_UNTIL: f64 = 0.60;
 const THREADS_UNTIL: f64 = 0.85;
 
@@ -29,15 +32,23 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn make(trial: &mut Trial<'_>) -> Result<Self, Error> {
-        let directories = fewer(TREE_DIRECTORIES, trial.create * 48).max(thread_count(None));
+    /// `per_file` is what a small file takes at the most. Where that is long the tree is smaller: it is made, and cloned some times
+    /// at least.
+    pub(super) fn make(trial: &mut Trial<'_>, per_file: Duration) -> Result<Self, Error> {
+        let directory = per_file.max(trial.create) * (TREE_FILES.len() * LEAST_CLONES) as u32;
+        let affordable = trial.left(THREADS_UNTIL).as_nanos() / directory.as_nanos().max(1);
+        let directories = fewer(TREE_DIRECTORIES, trial.create * 48)
+            .min(usize::try_from(affordable).unwrap_or(usize::MAX))
+            .max(thread_count(None));
         let tree = trial.make_directory(trial.root, TREE)?;
         for index in 0..directories {
             let directory = trial.make_directory(tree.as_fd(), &number(index as u64))?;
             trial.make_files(directory.as_fd(), &TREE_FILES)?;
         }
         let made = Self { directories, bytes: directories as u64 * TREE_FILES.iter().sum::<u64>() };
-        made.write_back(trial, TREE)?;
+        for index in 0..directories {
+            trial.settle(&directory_of(TREE, index), TREE_FILES.len(), SETTLED_UNTIL)?;
+        }
         Ok(made)
     }
 
@@ -47,8 +58,7 @@ impl Tree {
 
     fn write_back(&self, trial: &Trial<'_>, name: &CStr) -> Result<(), Error> {
         for index in 0..self.directories {
-            let directory = number_after(&format!("{}/", name.to_string_lossy()), index);
-            trial.write_back(&directory, TREE_FILES.len())?;
+            trial.write_back(&directory_of(name, index), TREE_FILES.len())?;
         }
         Ok(())
     }
@@ -78,8 +88,10 @@ impl Tree {
     /// this one that room runs out, and the writer waits for files to be written back: so there that counts.
     fn small_copies(&self, trial: &mut Trial<'_>, limit: u64) -> Result<Vec<f64>, Error> {
         let mut ratios = Vec::new();
+        let mut longest = Duration::ZERO;
         for round in 0..CHOICE_ROUNDS {
-            if round > 0 && !(trial.may_go_on(CHOICE_UNTIL) && trial.may_write(2 * self.files(), self.bytes)) {
+            let began = Instant::now();
+            if round > 0 && !(trial.may_go_on(CHOICE_UNTIL, longest) && trial.may_write(2 * self.files(), self.bytes)) {
                 break;
             }
             let [mut shared, mut copied] = [Duration::ZERO; 2];
@@ -94,6 +106,7 @@ impl Tree {
                 *(if copies { &mut copied } else { &mut shared }) = took;
             }
             ratios.push(copied.as_secs_f64() / shared.as_secs_f64());
+            longest = longest.max(began.elapsed());
         }
         Ok(ratios)
     }
@@ -106,13 +119,16 @@ impl Tree {
     ) -> Result<(Vec<ThreadCost>, Option<NonZeroUsize>), Error> {
         let mut times: Vec<(NonZeroUsize, Vec<Duration>)> =
             numbers_of_threads(thread_count(None)).map(|threads| (threads, Vec::new())).collect();
+        let mut longest = Duration::ZERO;
         'rounds: for round in 0..THREADS_ROUNDS {
             times.reverse();
             for (threads, took) in &mut times {
-                if round > 0 && !(trial.may_go_on(THREADS_UNTIL) && trial.may_write(self.files(), self.bytes)) {
+                if round > 0 && !(trial.may_go_on(THREADS_UNTIL, longest) && trial.may_write(self.files(), self.bytes))
+                {
                     break 'rounds;
                 }
                 took.push(trial.clone_batch(TREE, contents, threads.get())?.0);
+                longest = longest.max(took.last().copied().unwrap_or_default());
             }
         }
         let best = best_threads(&times);
@@ -126,6 +142,10 @@ impl Tree {
 }
 
 const TREE: &CStr = c"tree";
+
+fn directory_of(tree: &CStr, index: usize) -> CString {
+    number_after(&format!("{}/", tree.to_string_lossy()), index)
+}
 
 /// One, two, four, … and as many as there are.
 fn numbers_of_threads(most: usize) -> impl Iterator<Item = NonZeroUsize> {

@@ -48,8 +48,13 @@ const DELETED_BATCHES: usize = 9;
 /// Until when, as a share of the budget and with the time for cleaning up, each part may begin another round.
 const FILES_UNTIL: f64 = 0.35;
 const CALLS_UNTIL: f64 = 0.95;
-/// Deleting a file, by the cost of an empty one.
+/// Deleting a file, by the cost of an empty one: as long as that has not been measured.
 const DELETING: u32 = 3;
+/// Deleting what is left, and the next round, are taken to cost so many times what they did before: on a busy machine one round can
+/// take several times as long as another.
+const CAUTION: f64 = 1.5;
+/// Until when the files may be waited for that everything is measured with, until they are on the disk.
+const SETTLED_UNTIL: f64 = 0.15;
 
 pub(super) struct Trial<'a> {
     pub(super) root: BorrowedFd<'a>,
@@ -64,8 +69,9 @@ pub(super) struct Trial<'a> {
     batches: usize,
     written: u64,
     pub(super) create: Duration,
-    /// Files made so far, which will have to be deleted.
+    /// Files made so far, which will have to be deleted, and how long each will take.
     made: usize,
+    delete: Duration,
     /// Copies of small files, to be deleted.
     deletable: Vec<(CString, usize)>,
 }
@@ -78,6 +84,8 @@ struct Class {
     rounds: usize,
     copy: Vec<Duration>,
     reflink: Vec<Duration>,
+    /// What a turn took at the most, with what belongs to it.
+    longest: Duration,
 }
 
 impl<'a> Trial<'a> {
@@ -104,6 +112,7 @@ impl<'a> Trial<'a> {
             written: 0,
             create: Duration::ZERO,
             made: 0,
+            delete: Duration::ZERO,
             deletable: Vec::new(),
             path,
         })
@@ -115,7 +124,10 @@ impl<'a> Trial<'a> {
         let refused = self.try_reflink(&classes)?;
         self.clone_classes(&mut classes, refused.is_none())?;
         let files: Vec<FileCost> = classes.iter().filter_map(Class::cost).collect();
-        let tree = Tree::make(&mut self)?;
+        // Before the rest, which goes by how long it will take to be deleted.
+        let delete = self.delete_cost()?;
+        let longest_copy = classes.iter().filter(|class| class.size == 4 * KIB).map(Class::longest_per_file).max();
+        let tree = Tree::make(&mut self, longest_copy.unwrap_or_default())?;
         let (copy_up_to_bytes, small_copies) = match copy_up_to_bytes(&files) {
             None => (None, None),
             Some(limit) => tree.choose(&mut self, limit)?,
@@ -124,7 +136,6 @@ impl<'a> Trial<'a> {
         let (threads, best_threads) = tree.thread_costs(&mut self, contents)?;
         let snapshot = calls::snapshot(&self)?;
         let overlay = calls::overlay(&self)?;
-        let delete = self.delete_cost()?;
         Ok(Measurement {
             place: identity_of(self.root),
             create: self.create,
@@ -142,14 +153,19 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Whether there is time for another round.
-    pub(super) fn may_go_on(&self, until: f64) -> bool {
-        let cleaning = self.create * DELETING * u32::try_from(self.made).unwrap_or(u32::MAX);
-        self.started.elapsed() + cleaning < self.budget.mul_f64(until)
+    /// Whether there is time for another round, of which one took that long before.
+    pub(super) fn may_go_on(&self, until: f64, round: Duration) -> bool {
+        self.left(until) > round.mul_f64(CAUTION)
     }
 
-    pub(super) fn calls_may_go_on(&self) -> bool {
-        self.may_go_on(CALLS_UNTIL)
+    /// What is left of a part of the budget, without the time that cleaning up will take.
+    pub(super) fn left(&self, until: f64) -> Duration {
+        let cleaning = self.delete.mul_f64(CAUTION) * u32::try_from(self.made).unwrap_or(u32::MAX);
+        self.budget.mul_f64(until).saturating_sub(self.started.elapsed() + cleaning)
+    }
+
+    pub(super) fn calls_may_go_on(&self, call: Duration) -> bool {
+        self.may_go_on(CALLS_UNTIL, call)
     }
 
     pub(super) fn stop_if_cancelled(&self) -> Result<(), Error> {
@@ -175,6 +191,7 @@ impl<'a> Trial<'a> {
         let files = times.len();
         self.made += files;
         self.create = median(&mut times).unwrap_or_default();
+        self.delete = self.create * DELETING;
         Ok(files)
     }
 
@@ -187,10 +204,11 @@ impl<'a> Trial<'a> {
                 let directory = self.make_directory(self.root, &name)?;
                 self.make_files(directory.as_fd(), &vec![size; files])?;
             }
-            classes.push(Class { size, name, files, rounds, copy: Vec::new(), reflink: Vec::new() });
+            let longest = Duration::ZERO;
+            classes.push(Class { size, name, files, rounds, copy: Vec::new(), reflink: Vec::new(), longest });
         }
         for class in classes.iter().filter(|class| class.size > 0) {
-            self.write_back(&class.name, class.files)?;
+            self.settle(&class.name, class.files, SETTLED_UNTIL)?;
         }
         Ok(classes)
     }
@@ -230,11 +248,24 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Waits for it: the kernel writes a source's dirty pages before it shares them, which would be taken for the reflink's cost.
+    /// Waits for a source to be on the disk, or until there is no more time for it: the kernel writes its dirty pages before it
+    /// shares them, which would be taken for the reflink's cost.
+    pub(super) fn settle(&self, directory: &CStr, files: usize, until: f64) -> Result<(), Error> {
+        self.write_back_until(directory, files, |trial| trial.left(until).is_zero())
+    }
+
+    /// Waits for files to be on the disk.
     pub(super) fn write_back(&self, directory: &CStr, files: usize) -> Result<(), Error> {
+        self.write_back_until(directory, files, |_| false)
+    }
+
+    fn write_back_until(&self, directory: &CStr, files: usize, enough: impl Fn(&Self) -> bool) -> Result<(), Error> {
         let directory = self.open_directory(self.root, directory)?;
         for index in 0..files {
             self.stop_if_cancelled()?;
+            if enough(self) {
+                return Ok(());
+            }
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = sys::open_at(&directory, &*number(index as u64), flags, Mode::empty())
                 .map_err(self.failed("open a file in"))?;
@@ -269,9 +300,11 @@ impl<'a> Trial<'a> {
                 let methods = [Some(Contents::Copy), (reflinks && class.size > 0).then_some(reflink)];
                 let turn = if round.is_multiple_of(2) { methods } else { [methods[1], methods[0]] };
                 for contents in turn.into_iter().flatten() {
-                    if round > 0 && !(self.may_go_on(FILES_UNTIL) && self.may_write(class.files, bytes)) {
+                    if round > 0 && !(self.may_go_on(FILES_UNTIL, class.longest) && self.may_write(class.files, bytes))
+                    {
                         return Ok(());
                     }
+                    let started = Instant::now();
                     let (took, tally, out) = self.clone_batch(&class.name, contents, 1)?;
                     let per_file = took / u32::try_from(class.files).unwrap_or(1);
                     match contents {
@@ -288,6 +321,7 @@ impl<'a> Trial<'a> {
                         _ if tally.bytes.written == 0 => class.reflink.push(per_file),
                         _ => {}
                     }
+                    class.longest = class.longest.max(started.elapsed());
                 }
             }
         }
@@ -342,7 +376,7 @@ impl<'a> Trial<'a> {
         Ok((took, tally, out))
     }
 
-    /// What has been copied is deleted, directory by directory.
+    /// What has been copied is deleted, directory by directory. What follows reckons with what that took.
     fn delete_cost(&mut self) -> Result<Option<Duration>, Error> {
         let mut times = Vec::new();
         let progress = Progress::default();
@@ -351,12 +385,19 @@ impl<'a> Trial<'a> {
             let started = Instant::now();
             delete(self.root, &name, &self.path, &deletion)?;
             times.push(started.elapsed() / u32::try_from(files).unwrap_or(1));
+            self.made -= files;
         }
-        Ok(median(&mut times))
+        let cost = median(&mut times);
+        self.delete = self.delete.max(cost.unwrap_or_default());
+        Ok(cost)
     }
 }
 
 impl Class {
+    fn longest_per_file(&self) -> Duration {
+        self.longest / u32::try_from(self.files).unwrap_or(1)
+    }
+
     fn cost(&self) -> Option<FileCost> {
         let copy = median(&mut self.copy.clone())?;
         Some(FileCost { size_bytes: self.size, copy, reflink: median(&mut self.reflink.clone()) })

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use calve_core::{Cancel, Error, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, identify, measure};
-use calve_testkit::{FileSystem, Tree, Volume};
+use calve_testkit::{FileSystem, FuseOptions, FuseVolume, Tree, Volume};
 use fs_err as fs;
 use rustix::io::Errno;
 
@@ -61,6 +61,19 @@ fn every_file_system_has_numbers_and_nothing_is_left() {
         assert_eq!((threads[0], threads.last()), (1, Some(&found.place.processors)), "{name}");
         assert!(found.best_threads.is_some_and(|best| threads.contains(&best.get())), "{name}: {found:?}");
         assert!(found.written_bytes > 0 && found.written_bytes <= MEASURE_WRITES_AT_MOST_BYTES, "{found:?}");
+    }
+}
+
+#[test]
+fn a_slow_file_system_gets_fewer_trials_and_no_more_time() {
+    for slowness in [Duration::from_micros(300), Duration::from_millis(3)] {
+        let options = FuseOptions { slowness, ..FuseOptions::default() };
+        let Some(volume) = FuseVolume::with_options(options) else { return };
+        let found = measure(volume.path(), &MeasureOptions::default()).unwrap();
+        assert!(found.elapsed < Duration::from_secs(5), "{slowness:?}: {found:?}");
+        assert!(found.create > slowness && found.files.len() == 6 && found.delete.is_some(), "{slowness:?}: {found:?}");
+        assert!(!found.threads.is_empty() && found.copy_up_to_bytes.is_none(), "{slowness:?}: {found:?}");
+        assert_holds(volume.path(), &[]);
     }
 }
 

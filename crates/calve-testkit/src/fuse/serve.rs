@@ -40,11 +40,18 @@ impl Server {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn take_time(&self) {
+        if !self.options.slowness.is_zero() {
+            std::thread::sleep(self.options.slowness);
+        }
+    }
+
     fn is_unreadable(&self, node: &Node) -> bool {
         self.options.unreadable_name.as_deref() == Some(node.name.as_os_str())
     }
 
     fn make(&self, request: &Request, place: (INodeNo, &OsStr), mode: u32, umask: u32, rdev: u32) -> Result<FileAttr> {
+        self.take_time();
         let maker = Maker { uid: request.uid(), gid: request.gid(), mode: mode & !umask, rdev };
         Ok(self.memory().create(place.0, place.1, kind(mode)?, maker)?.attr)
     }
@@ -202,6 +209,7 @@ impl Filesystem for Server {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        self.take_time();
         reply_empty(reply, self.memory().unlink(parent, name));
     }
 
