@@ -431,6 +431,7 @@ pub(crate) struct BenchRunArguments {
 Examples:
   calve bench dedupe --tree node_modules --into .
   calve bench dedupe --tree node_modules --into /mnt/scratch --without rmlint --export-html report.html
+  calve bench dedupe --tree one/node_modules --and two/node_modules --into . --only 'calve dedupe,jdupes'
 
 Exit codes: 0 measured (a program of others that fails is reported), 1 failed, or a command of Calve's did, 2 usage,
 3 --cold is not possible, 130 interrupted.")]
@@ -438,6 +439,14 @@ pub(crate) struct BenchDedupeArguments {
     /// The directory to copy twice
     #[arg(long, value_name = "DIR")]
     pub(crate) tree: PathBuf,
+    /// What the second copy is of, instead, such as another installation of the same packages
+    #[arg(long, value_name = "DIR")]
+    pub(crate) and: Option<PathBuf>,
+    /// Run these commands only, separated by commas, such as `calve dedupe,jdupes`; or the program, for all of its commands
+    ///
+    /// A command is named as in the table, without A and B. An unknown name is answered with a list of all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
     /// A program to leave out: rmlint takes minutes for a hundred thousand files
     #[arg(long, value_name = "NAME")]
     pub(crate) without: Vec<String>,

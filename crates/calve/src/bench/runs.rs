@@ -9,6 +9,7 @@ use super::machine::Clocks;
 use super::memory;
 use super::place::Place;
 use super::process::{self, Ended};
+use super::quiet::wait_until_idle;
 use super::space::{self, Cache, Room};
 use super::workload::{Failed, Leftovers, Row, Sample, Workload};
 use crate::failure::{FAILED, Failure};
@@ -78,6 +79,7 @@ pub(crate) fn run(workloads: Vec<Workload>, plan: &Plan<'_>, place: &mut Place) 
         used_in_round: 0,
         deletions: Vec::new(),
         position: 0,
+        longest: Duration::ZERO,
     };
     for _ in 0..plan.warmup {
         bench.round(0)?;
@@ -100,7 +102,12 @@ struct Bench<'a, 'p> {
     used_in_round: u64,
     deletions: Vec<String>,
     position: usize,
+    /// What a run took at the most, so far.
+    longest: Duration,
 }
+
+/// How long a run may wait for the machine. Short ones wait no longer than they take.
+const MOST_WAITING: Duration = Duration::from_secs(1);
 
 impl Bench<'_, '_> {
     /// Round 0 does not count.
@@ -135,6 +142,7 @@ impl Bench<'_, '_> {
         if self.plan.cache == Cache::Cold {
             space::drop_caches()?;
         }
+        wait_until_idle(self.longest.min(MOST_WAITING));
         self.check_cancelled()?;
         let used_before = self.place.used_bytes()?;
         let clocks = Clocks::now();
@@ -160,7 +168,9 @@ impl Bench<'_, '_> {
                 let ended = ran?;
                 // A program that fails may have filled the disk.
                 self.needs.bytes = self.needs.bytes.max(u64::try_from(disk_bytes).unwrap_or(0));
-                let took = duration(Duration::from_secs_f64(ended.seconds));
+                let took = Duration::from_secs_f64(ended.seconds);
+                self.longest = self.longest.max(took);
+                let took = duration(took);
                 (self.plan.say)(&format!("{}  {took:>9}  {}", which(round), self.rows[index].workload.command));
                 let row = &mut self.rows[index];
                 if row.said.is_empty() && row.remarks.is_empty() {

@@ -85,6 +85,8 @@ fn dedupe(arguments: &BenchDedupeArguments, cancel: &Cancel) -> Result<(), Failu
     let exports = Exports::of(&turns.export, FORMS)?;
     let report = dedupe::run(&dedupe::Wish {
         tree: &arguments.tree,
+        other: arguments.and.as_deref(),
+        only: &arguments.only,
         into: &turns.into,
         without: &arguments.without,
         rounds: turns.runs.map_or(Rounds::Fitting, Rounds::Exactly),

@@ -109,6 +109,41 @@ fn programs_can_be_left_out() {
 }
 
 #[test]
+fn copies_of_two_trees_are_compared_each_with_its_own_and_only_the_named_commands_run() {
+    let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
+    let content = SplitMix64::new(1).bytes(1 << 20);
+    spot.tree("one").file("x", &content).file("only here", b"1");
+    spot.tree("two").file("x", &content).file("y", &content);
+    let programs = Programs::none().script("jdupes", "exit 1");
+    let of_two = |names: &str| {
+        bench_of("one", ".", &programs).args(["--and", "two", "--runs", "1", "--json", "--only", names]).within(&spot)
+    };
+    let report = of_two("calve dedupe").succeeds().json();
+    assert_eq!(commands(&report["results"]), ["calve dedupe A B"; 2], "{report:#}");
+    assert_eq!(report["facts"]["commands_chosen"], json!(["calve dedupe"]));
+    assert_eq!(
+        (&report["facts"]["tree"]["files"], &report["facts"]["other_tree"]["bytes"]),
+        (&json!(2), &json!(2 << 20))
+    );
+    let first = of(&report, "calve dedupe A B", false);
+    assert!(first["gained_bytes"].as_i64().unwrap() > 1 << 20, "{first:#}");
+    assert_eq!(first["remarks"], json!([]));
+    // A name for several commands, of which one fails.
+    let report = of_two("jdupes,calve reshare --with").succeeds().json();
+    assert_eq!(commands(&report["results"]), ["calve reshare B --with A"], "{report:#}");
+    assert_eq!(commands(&report["failed"]), ["jdupes -rBq A B"; 2]);
+    of_two("cp").fails(2).says(&["names no command: `cp`", "`calve dedupe --blocks`", "`rmlint`"]).hints();
+    of_two("rmlint").fails(1).says(&["`rmlint` is not installed"]).hints();
+    bench_of("one", ".", &programs)
+        .args(["--and", "one/x"])
+        .within(&spot)
+        .fails(2)
+        .says(&["is not a directory"])
+        .hints();
+    spot.holds(&["one", "two"]);
+}
+
+#[test]
 fn places_that_cannot_share_and_paths_that_make_no_sense_are_refused() {
     let none = Programs::none();
     for file_system in [FileSystem::Ext4, FileSystem::Tmpfs] {

@@ -1,6 +1,5 @@
 //! `calve bench copy`: one tree, copied by every means there is.
 
-mod selection;
 mod workloads;
 
 use std::os::unix::fs::MetadataExt;
@@ -11,14 +10,15 @@ use calve_core::{Cancel, CloneOptions, Error, Measurement, ProbeReport, Shown, S
 use clap_complete::engine::CompletionCandidate;
 use serde_json::{Value, json};
 
-use self::selection::Selection;
 use self::workloads::Sources;
+pub(super) use self::workloads::known_commands;
 use super::census::{self, Census, Contents};
 use super::machine::{Machine, mount_options, own_peak_memory_bytes};
 use super::place::{self, Place};
 use super::programs;
 use super::report::{Fact, Report};
 use super::runs::{self, Plan, Rounds};
+use super::selection::Selection;
 use super::space::{Cache, Room};
 use super::workload::Absent;
 use crate::failure::{FAILED, Failure, USAGE};
@@ -47,7 +47,7 @@ pub(crate) struct Wish<'a> {
 /// Measures, removes all that was made, and reports.
 pub(crate) fn run(wish: &Wish<'_>) -> Result<Report, Failure> {
     let tree = tree(wish)?;
-    let selection = Selection::of(wish.only)?;
+    let selection = Selection::of(wish.only, &known_commands())?;
     let machine = Machine::here();
     let began = SystemTime::now();
     let mut place = Place::make(wish.into)?;

@@ -74,7 +74,7 @@ pub(crate) fn programs() -> Vec<&'static str> {
 }
 
 /// Every command that there is on some place of this system, as it is typed.
-pub(super) fn known_commands() -> Vec<String> {
+pub(in crate::bench) fn known_commands() -> Vec<String> {
     let strategies = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
     let ours = ["calve cp SRC DST".to_owned(), "calve cp --require cow SRC DST".to_owned()];
     let ours = ours.into_iter().chain(strategies.map(|strategy| format!("calve cp --strategy {strategy} SRC DST")));

@@ -1,4 +1,4 @@
-//! `calve bench dedupe`: two copies of one tree, made to share their blocks by every program there is.
+//! `calve bench dedupe`: copies of two trees that hold alike, made to share their blocks by every program there is.
 
 mod workloads;
 
@@ -15,15 +15,20 @@ use super::place::{self, Place};
 use super::programs;
 use super::report::{Disk, Fact, Report};
 use super::runs::{self, Plan, Rounds};
+use super::selection::Selection;
 use super::space::{Cache, Room};
 use super::workload::Row;
-use crate::failure::{Failure, USAGE};
+use crate::failure::{FAILED, Failure, USAGE};
 use crate::output::{entries, size};
 use crate::receipt;
 
 /// What is asked for.
 pub(crate) struct Wish<'a> {
     pub(crate) tree: &'a Path,
+    /// What the second copy is of; of the same, without it.
+    pub(crate) other: Option<&'a Path>,
+    /// The names of the commands to run; all when there are none.
+    pub(crate) only: &'a [String],
     pub(crate) into: &'a Path,
     /// Programs that are not to be run.
     pub(crate) without: &'a [String],
@@ -36,31 +41,39 @@ pub(crate) struct Wish<'a> {
 
 /// Measures, removes all that was made, and reports.
 pub(crate) fn run(wish: &Wish<'_>) -> Result<Report, Failure> {
-    let tree = tree(wish)?;
+    check_names(wish.without)?;
+    let tree = tree(wish, wish.tree, "--tree")?;
+    let other = wish.other.map(|other| self::tree(wish, other, "--and")).transpose()?;
+    let trees = [tree.clone(), other.unwrap_or(tree)];
+    let selection = Selection::of(wish.only, &workloads::known_commands())?;
     let machine = Machine::here();
     let began = SystemTime::now();
     let mut place = Place::make(wish.into)?;
-    let report = measured(wish, &tree, machine, began, &mut place);
+    let report = measured(wish, &trees, &selection, machine, began, &mut place);
     (wish.say)("removing everything that was made");
     place.remove()?;
     report
 }
 
-/// The directory to copy, free of links.
-fn tree(wish: &Wish<'_>) -> Result<PathBuf, Failure> {
-    for name in wish.without {
+fn check_names(without: &[String]) -> Result<(), Failure> {
+    for name in without {
         if !workloads::programs().contains(&name.as_str()) {
             let text = format!("`--without {name}`: the bench runs no program of that name");
             return Err(Failure::stated(USAGE, text, "it runs duperemove, fclones, jdupes and rmlint"));
         }
     }
-    let tree = place::real_path(wish.tree)?;
+    Ok(())
+}
+
+/// A directory to copy, free of links.
+fn tree(wish: &Wish<'_>, given: &Path, option: &str) -> Result<PathBuf, Failure> {
+    let tree = place::real_path(given)?;
     if !tree.is_dir() {
-        let text = format!("`{}` is not a directory", Shown(wish.tree));
-        return Err(Failure::stated(USAGE, text, "name the directory to copy with `--tree`"));
+        let text = format!("`{}` is not a directory", Shown(given));
+        return Err(Failure::stated_with(USAGE, text, format!("name the directory to copy with `{option}`")));
     }
     if fs_err::canonicalize(wish.into).is_ok_and(|into| into.starts_with(&tree)) {
-        let text = format!("`{}` is inside the tree `{}`", Shown(wish.into), Shown(wish.tree));
+        let text = format!("`{}` is inside the tree `{}`", Shown(wish.into), Shown(given));
         let hint = "copies cannot be made inside of what is copied: name a place beside the tree with `--into`";
         return Err(Failure::stated(USAGE, text, hint));
     }
@@ -69,21 +82,32 @@ fn tree(wish: &Wish<'_>) -> Result<PathBuf, Failure> {
 
 fn measured(
     wish: &Wish<'_>,
-    tree: &Path,
+    trees: &[PathBuf; 2],
+    selection: &Selection,
     machine: Machine,
     began: SystemTime,
     place: &mut Place,
 ) -> Result<Report, Failure> {
     check_that_it_can_share(place)?;
-    let before = census::take(tree, Contents::Leave, wish.cancel)?;
-    (wish.say)(&format!("{}: {}", Shown(tree), before.in_words()));
-    let needs = Room { bytes: 2 * before.room().bytes, inodes: 2 * before.room().inodes };
+    let before = look(wish, trees)?;
+    for (tree, census) in one_or_two(trees).iter().zip(&before) {
+        (wish.say)(&format!("{}: {}", Shown(tree), census.in_words()));
+    }
+    let [a, b] = before.map(|census| census.room());
+    let needs = Room { bytes: a.bytes + b.bytes, inodes: a.inodes + b.inodes };
     runs::check_room(place, needs)?;
     let calve = std::env::current_exe()?;
-    let ground = Ground { tree: tree.to_path_buf(), calve, cancel: wish.cancel.clone() };
-    let (workloads, absent) = workloads::choose(&ground, wish.without, &programs::find);
+    let ground = Ground { trees: trees.clone(), calve, cancel: wish.cancel.clone() };
+    let (mut workloads, mut absent) = workloads::choose(&ground, wish.without, &programs::find);
+    workloads.retain(|workload| selection.takes(&workload.command));
+    absent.retain(|absent| selection.takes(&absent.command));
+    if workloads.is_empty() {
+        let missing: Vec<String> = absent.iter().map(|one| format!("`{}`: {}", one.command, one.reason)).collect();
+        let text = format!("none of what was asked for can be run: {}", missing.join("; "));
+        return Err(Failure::stated(FAILED, text, "install a program that is named, or ask for another with `--only`"));
+    }
     let versions = programs::versions(&ground.calve, workloads::programs(), wish.cancel)?;
-    let inspect = |run: &Path| remarks(tree, run, wish.cancel);
+    let inspect = |run: &Path| remarks(trees, run, wish.cancel);
     let plan = Plan {
         rounds: wish.rounds,
         warmup: wish.warmup,
@@ -99,24 +123,40 @@ fn measured(
     report.disk = Disk::Gained;
     report.memory_floor_bytes = own_peak_memory_bytes().unwrap_or(0);
     let file_system = probe(place.path(), place.path())?.dst.file_system;
-    report.subject = format!("two copies of `{}` ({}) on {file_system}", Shown(tree), before.in_words());
-    report.facts = facts(tree, &before, &file_system, place);
+    report.subject = match one_or_two(trees) {
+        [a, b] => format!("copies of `{}` ({}) and `{}` on {file_system}", Shown(a), before[0].in_words(), Shown(b)),
+        _ => format!("two copies of `{}` ({}) on {file_system}", Shown(&trees[0]), before[0].in_words()),
+    };
+    report.facts = facts(trees, &before, &file_system, place);
+    report.facts.extend(selection.fact());
     report.findings = gains(&report);
-    let memory = report.machine.memory_bytes;
-    if wish.cache == Cache::Warm && memory > 0 && 2 * before.bytes > memory / 2 {
-        let (copies, memory) = (size(2 * before.bytes), size(memory));
+    let (memory, both) = (report.machine.memory_bytes, before[0].bytes + before[1].bytes);
+    if wish.cache == Cache::Warm && memory > 0 && both > memory / 2 {
+        let (copies, memory) = (size(both), size(memory));
         let message =
             format!("the copies have {copies} and the machine {memory} of memory: the caches cannot hold all of it");
         report.warn("larger_than_memory", message);
     }
-    if census::take(tree, Contents::Leave, wish.cancel).ok() != Some(before) {
+    if look(wish, trees).ok() != Some(before) {
         if wish.cancel.is_cancelled() {
             return Err(Error::Interrupted.into());
         }
-        let message = format!("`{}` changed while it was being measured; do not rely on the ratios", Shown(tree));
+        let names: Vec<String> = one_or_two(trees).iter().map(|tree| format!("`{}`", Shown(tree))).collect();
+        let message = format!("{} changed while it was being measured; do not rely on the ratios", names.join(" or "));
         report.warn("tree_changed", message);
     }
     Ok(report)
+}
+
+/// The trees, each once.
+fn one_or_two(trees: &[PathBuf; 2]) -> &[PathBuf] {
+    if trees[0] == trees[1] { &trees[..1] } else { trees }
+}
+
+fn look(wish: &Wish<'_>, trees: &[PathBuf; 2]) -> Result<[Census; 2], Failure> {
+    let a = census::take(&trees[0], Contents::Leave, wish.cancel)?;
+    let b = if trees[0] == trees[1] { a } else { census::take(&trees[1], Contents::Leave, wish.cancel)? };
+    Ok([a, b])
 }
 
 /// The library says what would make it possible.
@@ -128,9 +168,9 @@ fn check_that_it_can_share(place: &Place) -> Result<(), Failure> {
 }
 
 /// What the copies have lost: nothing but their places on the disk may change.
-fn remarks(tree: &Path, run: &Path, cancel: &Cancel) -> Vec<String> {
+fn remarks(trees: &[PathBuf; 2], run: &Path, cancel: &Cancel) -> Vec<String> {
     let mut lost = std::collections::BTreeMap::new();
-    for copy in workloads::copies(run) {
+    for (tree, copy) in trees.iter().zip(workloads::copies(run)) {
         let Ok(differing) = census::not_kept(tree, &copy, Contents::Read, cancel) else { return Vec::new() };
         for (what, number) in differing {
             *lost.entry(what).or_insert(0) += number;
@@ -140,15 +180,25 @@ fn remarks(tree: &Path, run: &Path, cancel: &Cancel) -> Vec<String> {
     if list.is_empty() { Vec::new() } else { vec![format!("did not keep: {}", list.join(", "))] }
 }
 
-fn facts(tree: &Path, census: &Census, file_system: &str, place: &Place) -> Vec<Fact> {
+fn facts(trees: &[PathBuf; 2], census: &[Census; 2], file_system: &str, place: &Place) -> Vec<Fact> {
     let into = place.path().parent().unwrap_or(place.path());
     let options = mount_options(into).unwrap_or_else(|| "unknown options".into());
-    let mut json_tree = json!({ "path": receipt::path(tree) });
-    if let (Some(all), serde_json::Value::Object(counts)) = (json_tree.as_object_mut(), census.json()) {
-        all.extend(counts);
-    }
-    vec![
-        Fact::new("tree", "Tree", format!("`{}`: {}", Shown(tree), census.in_words()), json_tree),
+    let tree = |name, label, tree: &Path, census: &Census| {
+        let mut json_tree = json!({ "path": receipt::path(tree) });
+        if let (Some(all), serde_json::Value::Object(counts)) = (json_tree.as_object_mut(), census.json()) {
+            all.extend(counts);
+        }
+        Fact::new(name, label, format!("`{}`: {}", Shown(tree), census.in_words()), json_tree)
+    };
+    let names = [("tree", "Tree"), ("other_tree", "Other tree")];
+    let mut facts: Vec<Fact> = one_or_two(trees)
+        .iter()
+        .zip(census)
+        .zip(names)
+        .map(|((path, census), (name, label))| tree(name, label, path, census))
+        .collect();
+    let of_what = if facts.len() == 2 { "copies of the two trees" } else { "two copies of the tree" };
+    facts.extend([
         Fact::new(
             "target",
             "Copies in",
@@ -158,12 +208,14 @@ fn facts(tree: &Path, census: &Census, file_system: &str, place: &Place) -> Vec<
         Fact::new(
             "copies",
             "A, B",
-            "two copies of the tree that share nothing, made anew and written to the disk before each run; what a program keeps for \
-             a second run (KEPT, caches) is the run's own and does not count as disk space"
-                .into(),
+            format!(
+                "{of_what} that share nothing, made anew and written to the disk before each run; what a program keeps for a second \
+                 run (KEPT, caches) is the run's own and does not count as disk space"
+            ),
             json!({ "number": 2 }),
         ),
-    ]
+    ]);
+    facts
 }
 
 /// What each gained of the most that any gained: who is faster may have done less.

@@ -67,10 +67,15 @@ pub(super) fn programs() -> Vec<&'static str> {
     names
 }
 
+/// Every command that there is, as it is typed.
+pub(super) fn known_commands() -> Vec<String> {
+    CANDIDATES.iter().map(|one| one.command.to_owned()).collect()
+}
+
 /// What all commands work on, and with.
 pub(super) struct Ground {
-    /// What the copies are of.
-    pub(super) tree: PathBuf,
+    /// What A and B are copies of.
+    pub(super) trees: [PathBuf; 2],
     pub(super) calve: PathBuf,
     pub(super) cancel: Cancel,
 }
@@ -167,16 +172,16 @@ fn script(command: &str) -> String {
     command.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Makes two copies that share nothing, and, for a second run, runs `first` on them.
+/// Makes the two copies, which share nothing, and, for a second run, runs `first` on them.
 fn prepare(ground: &Ground, first: Option<Argv>) -> Prepare {
-    let (tree, cancel) = (ground.tree.clone(), ground.cancel.clone());
+    let (trees, cancel) = (ground.trees.clone(), ground.cancel.clone());
     Box::new(move |run| {
         fs_err::create_dir(run)?;
-        for copy in COPIES {
+        for (tree, copy) in trees.iter().zip(COPIES) {
             let mut options = CloneOptions::default();
             options.strategy = Choice::Only(Strategy::Copy);
             options.cancel = cancel.clone();
-            clone_tree(&tree, &run.join(copy), &options)?;
+            clone_tree(tree, &run.join(copy), &options)?;
         }
         let Some(first) = &first else { return Ok(None) };
         // What is not on the disk yet is slow to share.

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::workloads::known_commands;
-use crate::bench::report::Fact;
+use super::report::Fact;
 use crate::failure::{Failure, USAGE};
 
 /// Which commands are wanted.
@@ -14,8 +13,15 @@ pub(super) struct Selection {
 
 impl Selection {
     /// A name is a command without its places (`cp -a`, `calve cp --require cow`), or a program, for all commands of it.
-    pub(super) fn of(names: &[String]) -> Result<Self, Failure> {
-        let known: Vec<String> = known_commands().iter().map(|command| label(command)).collect();
+    pub(super) fn of(names: &[String], known: &[String]) -> Result<Self, Failure> {
+        let mut labels: Vec<String> = Vec::new();
+        for command in known {
+            let label = label(command);
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        let known = labels;
         let mut wanted = Vec::new();
         for name in names {
             let words = name.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -42,9 +48,9 @@ impl Selection {
     }
 }
 
-/// The command without `SRC`, `SRC/` and `DST`, which all have.
+/// The command without the places, which all have.
 fn label(command: &str) -> String {
-    command.split(' ').filter(|word| !["SRC", "SRC/", "DST"].contains(word)).collect::<Vec<_>>().join(" ")
+    command.split(' ').filter(|word| !["SRC", "SRC/", "DST", "A", "B"].contains(word)).collect::<Vec<_>>().join(" ")
 }
 
 fn program(label: &str) -> &str {
@@ -67,9 +73,11 @@ fn list(known: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::copy::known_commands;
 
     fn taken(names: &[&str]) -> Vec<String> {
-        let selection = Selection::of(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let selection = Selection::of(&names, &known_commands()).unwrap();
         known_commands().into_iter().filter(|command| selection.takes(command)).collect()
     }
 
@@ -94,7 +102,9 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         for name in ["cq", "", "cp -x", "calve cp --strategy overlay"] {
-            let Err(Failure::StatedWith { hint, code, .. }) = Selection::of(&["cp".into(), name.into()]) else {
+            let Err(Failure::StatedWith { hint, code, .. }) =
+                Selection::of(&["cp".into(), name.into()], &known_commands())
+            else {
                 panic!("{name}")
             };
             assert_eq!(code, USAGE);
