@@ -1,7 +1,7 @@
 //! `calve du`, `calve dedupe` and `calve reshare`, as their users meet them.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use calve_testkit::{
     Fault, FileSystem, Injection, SplitMix64, Tree, Unprivileged, Volume, fingerprint, node_modules_like, require_root,
@@ -87,27 +87,37 @@ fn killed_at_200_random_moments_nothing_but_sharing_has_changed() {
         let Some(volume) = Volume::new(file_system) else { continue };
         let home = volume.path().join("home");
         let roots = ["a", "b"].map(|name| volume.path().join(name));
-        for root in &roots {
-            node_modules_like(root, 300);
-        }
-        let before = roots.each_ref().map(fingerprint);
-        for round in 0..100 {
+        let run = || {
             let mut command = Command::new(PROGRAM);
             command.args(["dedupe", "-q"]).args(&roots).env("CALVE_HOME", &home);
-            let mut running = command.spawn().unwrap();
-            std::thread::sleep(Duration::from_micros(random.below(60_000)));
-            send(running.id(), [Signal::KILL, Signal::INT][round % 2]);
-            running.wait().unwrap();
-            if round % 10 == 9 {
-                for (root, before) in roots.iter().zip(&before) {
-                    before.assert_unchanged(root);
-                }
+            command
+        };
+        node_modules_like(&roots[0], 150);
+        let (mut interrupted, mut whole) = (0, Duration::from_millis(60));
+        for round in 0..=100 {
+            // Anew, so that there is something to share.
+            let _ = fs_err::remove_dir_all(&roots[1]);
+            node_modules_like(&roots[1], 150);
+            rustix::fs::syncfs(fs_err::File::open(volume.path()).unwrap()).unwrap();
+            let before = roots.each_ref().map(fingerprint);
+            let began = Instant::now();
+            let mut running = run().spawn().unwrap();
+            if round > 0 {
+                std::thread::sleep(whole.mul_f64(random.below(1000) as f64 / 1000.0));
+                send(running.id(), [Signal::KILL, Signal::INT][round % 2]);
             }
+            let ended = running.wait().unwrap();
+            if round == 0 {
+                assert!(ended.success());
+                whole = began.elapsed();
+            }
+            interrupted += u32::from(!ended.success());
+            before.iter().zip(&roots).for_each(|(before, root)| before.assert_unchanged(root));
         }
-        calve(["dedupe", "-q"]).args(&roots).env("CALVE_HOME", &home).succeeds();
-        for (root, before) in roots.iter().zip(&before) {
-            before.assert_unchanged(root);
-        }
+        assert!(interrupted > 50, "{}: only {interrupted} were still running", file_system.name());
+        let before = roots.each_ref().map(fingerprint);
+        assert!(run().status().unwrap().success());
+        before.iter().zip(&roots).for_each(|(before, root)| before.assert_unchanged(root));
     }
 }
 

@@ -87,7 +87,7 @@ impl Model {
     fn look(&self, root: &Path, number: usize, wanted: &[u8]) {
         let found = fs::read(root.join(number.to_string())).unwrap();
         let changes = self.changes.load(Ordering::Relaxed);
-        assert!(blake3::hash(&found) == blake3::hash(wanted), "{number}: a wrong byte after {changes} changes");
+        assert!(found == wanted, "{number}: a wrong byte after {changes} changes");
         self.looks.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -1,6 +1,6 @@
 //! Files that hold the same share their extents, and nothing else changes.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use calve_core::{Apply, CloneOptions, Error, Granularity, clone_tree, reshare};
@@ -206,7 +206,14 @@ fn hard_links_sparse_files_and_strange_names_are_dealt_with() {
         let report = share(&[&root]);
         assert!(is_shared(&root.join(name)) && is_shared(&root.join("s2")), "{report:?}");
         assert_eq!(fs::metadata(root.join("s1")).unwrap().len(), 100 << 30);
-        assert!(fs::metadata(root.join("s2")).unwrap().blocks() < 1000, "the holes are still holes");
+        for sparse in ["s1", "s2"] {
+            assert!(fs::metadata(root.join(sparse)).unwrap().blocks() < 1000, "the holes are still holes");
+            let (mut begin, mut middle) = ([0; 8], vec![0; content.len() + 3]);
+            let file = fs::File::open(root.join(sparse)).unwrap();
+            file.file().read_exact_at(&mut begin, 0).unwrap();
+            file.file().read_exact_at(&mut middle, 50 << 30).unwrap();
+            assert!(begin == *b"begin\0\0\0" && middle == [content.as_slice(), &[0; 3]].concat(), "{sparse}");
+        }
         assert_eq!(before, fingerprint_of_small(&root));
         if volume.file_system() == FileSystem::Btrfs {
             assert!(report.left_alone.iter().any(|left| left.reason.starts_with("inline")), "{report:?}");
