@@ -1,6 +1,6 @@
 //! `calve du`, `calve dedupe` and `calve reshare`, as their users meet them.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
@@ -89,7 +89,7 @@ fn killed_at_200_random_moments_nothing_but_sharing_has_changed() {
         let roots = ["a", "b"].map(|name| volume.path().join(name));
         let run = || {
             let mut command = Command::new(PROGRAM);
-            command.args(["dedupe", "-q"]).args(&roots).env("CALVE_HOME", &home);
+            command.args(["dedupe", "-q"]).args(&roots).env("CALVE_HOME", &home).stderr(Stdio::null());
             command
         };
         node_modules_like(&roots[0], 150);
