@@ -469,6 +469,7 @@ pub(crate) struct BenchDedupeArguments {
 Examples:
   npx calve bench write
   calve bench write --into /mnt/scratch --files 100000 --directories 1000
+  calve bench write --runs 9 --export-html report.html
 
 Exit codes: 0 measured (a way of Node's that fails is reported), 1 failed, or a way of Calve's did, 2 usage, 130 interrupted.")]
 pub(crate) struct BenchWriteArguments {
@@ -496,6 +497,8 @@ pub(crate) struct BenchWriteArguments {
     /// Print the report as JSON on stdout (schema calve.bench/1)
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) export: ExportArguments,
 }
 
 /// What the bench asks of the engine

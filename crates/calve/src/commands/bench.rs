@@ -41,6 +41,8 @@ fn worktree(arguments: &BenchWorktreeArguments, cancel: &Cancel) -> Result<(), F
 }
 
 fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let as_json: fn(&write::Report) -> String = |report| format!("{:#}\n", write::json::document(report));
+    let exports = Exports::of(&arguments.export, [as_json, write::Report::markdown, write::html::document])?;
     let report = write::run(&write::Wish {
         into: &arguments.into,
         files: arguments.files,
@@ -51,10 +53,13 @@ fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure
         say: &|line| say(arguments.quiet, line),
         cancel,
     })?;
+    // The files first: what was measured for minutes must not be lost with a closed pipe.
+    let written = exports.write(&report);
     match arguments.json {
-        true => output::json(&report.json())?,
+        true => output::json(&write::json::document(&report))?,
         false => output::result(&report.markdown())?,
     }
+    written?;
     match report.broken() {
         Some(way) => {
             let text = format!("`{way}` failed");

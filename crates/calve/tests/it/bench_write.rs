@@ -37,7 +37,8 @@ fn every_way_is_measured_in_every_layout() {
         return;
     }
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    let ran = bench(&spot).args(["--json", "--directories", "1,4"]).succeeds();
+    let exports = ["--export-json", "r.json", "--export-markdown", "r.md", "--export-html", "r.html"];
+    let ran = bench(&spot).args(["--json", "--directories", "1,4"]).args(exports).succeeds();
     let report = ran.json();
     assert_eq!((&report["schema"], &report["bench"]), (&"calve.bench/1".into(), &"write".into()));
     assert!(report["versions"]["node"].as_str().unwrap().starts_with("Node v"), "{}", report["versions"]);
@@ -60,7 +61,29 @@ fn every_way_is_measured_in_every_layout() {
     assert_eq!((&ours["error"], &ours["limit"]), (&Value::Null, &1024.into()));
     assert!(report["conclusions"][0].as_str().unwrap().starts_with("Threads "), "{}", report["conclusions"]);
     assert!(report["facts"]["npm_package"].is_null());
-    spot.holds(&[]);
+    // A deviation takes two runs.
+    for key in ["mean", "median", "user", "system", "min", "max", "times", "memory_usage_byte", "exit_codes"] {
+        assert!(!of_loop[key].is_null(), "hyperfine has {key}");
+    }
+    assert!(of_loop["system"].as_f64().unwrap() > 0.0, "{of_loop:#}");
+    let exported = |name: &str| fs_err::read_to_string(spot.join(name)).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&exported("r.json")).unwrap(), report);
+    let (markdown, html) = (exported("r.md"), exported("r.html"));
+    assert!(
+        markdown.starts_with("# calve bench write\n") && markdown.contains("| writeFileSync in a loop "),
+        "{markdown}"
+    );
+    assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"), "{html}");
+    for words in [
+        "40 files of 100 B, in 4 directories",
+        "Promise.all of writeFile",
+        "4,000 files at once",
+        "class=\"chart\"",
+        "Longest stall",
+    ] {
+        assert!(html.contains(words), "no {words:?} in {html}");
+    }
+    spot.holds(&["r.html", "r.json", "r.md"]);
 }
 
 #[test]
@@ -92,6 +115,14 @@ fn what_cannot_be_measured_is_refused_before_anything_is_made() {
         calve(["bench", "write", option, value]).within(&spot).fails(2).says(&[option]);
     }
     let node = fake_node(&spot, "22.0.0", "exit 0");
+    let twice = ["--export-json", "r", "--export-html", "r", "--node"];
+    bench(&spot).args(twice).arg(&node).fails(2).says(&["`r` is named for two forms"]).hints();
+    bench(&spot)
+        .args(["--export-json", "missing/r", "--node"])
+        .arg(&node)
+        .fails(1)
+        .says(&["cannot be written"])
+        .hints();
     for (into, code, words) in [("missing", 1, "`missing` does not exist"), ("file", 2, "is not a directory")] {
         bench(&spot).args(["--into", into, "--node"]).arg(&node).fails(code).says(&[words]).hints();
     }

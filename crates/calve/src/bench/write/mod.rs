@@ -1,6 +1,8 @@
 //! `calve bench write`: many small files, written by the ways that Node has and by Calve's.
 
 mod descriptors;
+pub(crate) mod html;
+pub(crate) mod json;
 mod limit;
 mod node;
 mod report;

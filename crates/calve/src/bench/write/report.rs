@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use calve_core::Shown;
-use serde_json::{Value, json};
 
 use super::Row;
 use super::limit::{self, Trial};
@@ -14,7 +13,6 @@ use crate::bench::export::markdown::aligned;
 use crate::bench::machine::{Machine, utc};
 use crate::bench::stats::{Summary, median};
 use crate::output::{count, size};
-use crate::receipt;
 
 pub(crate) struct Report {
     pub(super) began: SystemTime,
@@ -41,12 +39,18 @@ pub(super) fn layout_in_words(directories: u64) -> String {
 }
 
 impl Layout {
+    /// "1,000 files of 6 KiB, in 20 directories"
+    pub(super) fn title(&self) -> String {
+        let Task { files, bytes, directories } = self.task;
+        format!("{} files of {}, in {}", count(files), size(bytes), layout_in_words(directories))
+    }
+
     fn row(&self, is_it: impl Fn(Kind) -> bool) -> Option<(&Row, Summary)> {
         let row = self.rows.iter().find(|row| is_it(row.way.kind))?;
         Some((row, row.summary()?))
     }
 
-    fn ratio(&self, summary: &Summary) -> Option<f64> {
+    pub(super) fn ratio(&self, summary: &Summary) -> Option<f64> {
         let (_, of_loop) = self.row(|kind| kind == Kind::Loop)?;
         Some(summary.median / of_loop.median)
     }
@@ -64,16 +68,16 @@ impl Layout {
 }
 
 impl Row {
-    fn of(&self, value: fn(&Outcome) -> f64) -> Vec<f64> {
+    pub(super) fn of(&self, value: fn(&Outcome) -> f64) -> Vec<f64> {
         self.samples.iter().map(value).collect()
     }
 
-    fn summary(&self) -> Option<Summary> {
+    pub(super) fn summary(&self) -> Option<Summary> {
         if self.failed.is_some() { None } else { Summary::of(&self.of(|outcome| outcome.seconds)) }
     }
 
     /// Of all runs.
-    fn longest_stall(&self) -> Option<f64> {
+    pub(super) fn longest_stall(&self) -> Option<f64> {
         self.samples.iter().filter_map(|outcome| outcome.stall_seconds).reduce(f64::max)
     }
 
@@ -95,17 +99,12 @@ impl Report {
             text.push_str(&format!("- {label}: {line}\n"));
         }
         for layout in &self.layouts {
-            let title = layout_in_words(layout.task.directories);
-            let (files, bytes) = (count(layout.task.files), size(layout.task.bytes));
-            text.push_str(&format!("\n{files} files of {bytes}, in {title}:\n\n{}", table(layout)));
+            text.push_str(&format!("\n{}:\n\n{}", layout.title(), aligned(&lines(layout), |column| column == 0)));
         }
-        text.push_str(
-            "\nRatio: to writeFileSync in a loop. Stall: the longest time that nothing else could happen on the event loop, in all runs. \
-             Descriptors: the most that were open in a run that was not timed, with those that Node has anyway.\n",
-        );
+        text.push_str(&format!("\n{KEY}\n"));
         if let Some((task, trials)) = &self.trials {
-            let files = count(task.files);
-            text.push_str(&format!("\n{files} files at once, in one directory:\n\n{}", trials_table(task, trials)));
+            let table = aligned(&trial_lines(task, trials), |column| column == 0 || column == 3);
+            text.push_str(&format!("\n{}:\n\n{table}", trials_title(task)));
         }
         let warnings = self.warnings();
         if !warnings.is_empty() {
@@ -116,7 +115,7 @@ impl Report {
         text
     }
 
-    fn circumstances(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn circumstances(&self) -> Vec<(&'static str, String)> {
         let machine = &self.machine;
         let memory = size(machine.memory_bytes);
         let cpu = format!("{}, {} cores, {memory} of memory, {}", machine.cpu, machine.cores, machine.kernel);
@@ -135,7 +134,7 @@ impl Report {
         ]
     }
 
-    fn warnings(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn warnings(&self) -> Vec<(&'static str, String)> {
         let mut warnings = Vec::new();
         let cores = self.machine.cores;
         if let Some(load) = self.machine.load.filter(|load| *load > cores as f64 / 2.0) {
@@ -170,7 +169,7 @@ impl Report {
     }
 
     /// Whether threads help here, and why.
-    fn conclusion(&self) -> String {
+    pub(super) fn conclusion(&self) -> String {
         let measured: Vec<_> =
             self.layouts.iter().filter_map(|layout| Some((layout.task.directories, layout.threads()?))).collect();
         if measured.is_empty() {
@@ -204,45 +203,14 @@ impl Report {
         let verdict = if flat || spread { "Threads help here" } else { "Threads do not help here" };
         format!("{verdict}: {parts}; {why}.")
     }
+}
 
-    pub(crate) fn json(&self) -> Value {
-        let results: Vec<Value> = self
-            .layouts
-            .iter()
-            .flat_map(|layout| layout.rows.iter().map(move |row| (layout, row)))
-            .filter_map(|(layout, row)| Some(result(layout, row, &row.summary()?)))
-            .collect();
-        let failed: Vec<Value> = self
-            .layouts
-            .iter()
-            .flat_map(|layout| layout.rows.iter().map(move |row| (layout.task.directories, row)))
-            .filter_map(|(directories, row)| {
-                let reason = row.failed.as_ref()?;
-                Some(json!({ "command": row.way.name, "directories": directories, "reason": reason }))
-            })
-            .collect();
-        json!({
-            "schema": "calve.bench/1",
-            "bench": "write",
-            "date": utc(self.began),
-            "machine": self.machine.json(),
-            "facts": {
-                "target": {
-                    "path": receipt::path(&self.into),
-                    "file_system": self.file_system,
-                    "mount_options": self.mount_options,
-                },
-                "npm_package": self.package,
-            },
-            "rounds": self.rounds,
-            "versions": { "node": self.node, "calve": env!("CARGO_PKG_VERSION") },
-            "results": results,
-            "failed": failed,
-            "at_once": self.trials.as_ref().map(|(task, trials)| trials_json(task, trials)),
-            "warnings": self.warnings().iter().map(|(code, message)| json!({ "code": code, "message": message })).collect::<Vec<_>>(),
-            "conclusions": [self.conclusion()],
-        })
-    }
+/// What the columns mean.
+pub(super) const KEY: &str = "Ratio: to writeFileSync in a loop. Stall: the longest time that nothing else could happen on the event loop, in all runs. \
+     Descriptors: the most that were open in a run that was not timed, with those that Node has anyway.";
+
+pub(super) fn trials_title(task: &Task) -> String {
+    format!("{} files at once, in one directory", count(task.files))
 }
 
 /// In parts of the median.
@@ -250,7 +218,8 @@ const LARGE_SPREAD: f64 = 0.10;
 /// A part of the time of one thread that is worth having.
 const HELPS: f64 = 0.9;
 
-fn table(layout: &Layout) -> String {
+/// Of one layout: the head, and a line for each way.
+pub(super) fn lines(layout: &Layout) -> Vec<Vec<String>> {
     let head = ["way", "median", "min", "max", "MAD", "ratio", "stall", "descriptors", "memory"];
     let mut lines = vec![head.map(str::to_owned).to_vec()];
     for row in &layout.rows {
@@ -272,55 +241,16 @@ fn table(layout: &Layout) -> String {
             row.memory().map_or_else(|| "-".into(), |bytes| size(bytes as u64)),
         ]);
     }
-    aligned(&lines, |column| column == 0)
+    lines
 }
 
-fn result(layout: &Layout, row: &Row, summary: &Summary) -> Value {
-    let Task { files, bytes, directories } = layout.task;
-    json!({
-        "command": row.way.name,
-        "files": files,
-        "bytes": bytes,
-        "directories": directories,
-        "mean": summary.mean,
-        "stddev": summary.stddev,
-        "median": summary.median,
-        "min": summary.min,
-        "max": summary.max,
-        "mad": summary.mad,
-        "times": row.of(|outcome| outcome.seconds),
-        "ratio_to_loop": layout.ratio(summary),
-        "longest_stall": row.longest_stall(),
-        "stalls": row.samples.iter().map(|outcome| outcome.stall_seconds).collect::<Vec<_>>(),
-        "peak_descriptors": row.peak_descriptors,
-        "memory_usage_byte": row.of(|outcome| outcome.peak_memory_bytes as f64),
-        "side": if row.way.kind.is_ours() { "calve" } else { "peer" },
-    })
-}
-
-fn trials_table(task: &Task, trials: &[Trial]) -> String {
+/// Of many files at once: the head, and a line for each trial.
+pub(super) fn trial_lines(task: &Task, trials: &[Trial]) -> Vec<Vec<String>> {
     let head = ["way", "limit of open files", "most open", "result"].map(str::to_owned).to_vec();
     let line = |trial: &Trial| {
         let peak = trial.outcome.as_ref().ok().and_then(|outcome| outcome.peak_descriptors);
         let peak = peak.map_or_else(|| "-".into(), count);
         vec![trial.way.to_owned(), limit::in_words(trial.limit), peak, trial.result(task)]
     };
-    let lines: Vec<Vec<String>> = std::iter::once(head).chain(trials.iter().map(line)).collect();
-    aligned(&lines, |column| column == 0 || column == 3)
-}
-
-fn trials_json(task: &Task, trials: &[Trial]) -> Value {
-    let each = trials.iter().map(|trial| {
-        let outcome = trial.outcome.as_ref().ok();
-        let error = outcome.and_then(|outcome| outcome.error.as_ref());
-        json!({
-            "command": trial.way,
-            "limit": (trial.limit != u64::MAX).then_some(trial.limit),
-            "peak_descriptors": outcome.and_then(|outcome| outcome.peak_descriptors),
-            "seconds": outcome.filter(|_| error.is_none()).map(|outcome| outcome.seconds),
-            "error": error.map(|(what, _)| what).or(trial.outcome.as_ref().err()),
-            "files_not_written": error.and_then(|(_, failed)| *failed),
-        })
-    });
-    json!({ "files": task.files, "bytes": task.bytes, "trials": each.collect::<Vec<_>>() })
+    std::iter::once(head).chain(trials.iter().map(line)).collect()
 }

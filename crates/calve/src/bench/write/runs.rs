@@ -40,6 +40,8 @@ pub(super) struct Outcome {
     pub(super) seconds: f64,
     /// The longest time that the event loop did not turn; of a program without one, `None`.
     pub(super) stall_seconds: Option<f64>,
+    pub(super) user_seconds: f64,
+    pub(super) system_seconds: f64,
     pub(super) peak_memory_bytes: u64,
     pub(super) peak_descriptors: Option<u64>,
     /// "EMFILE", and how many files were not written.
@@ -129,6 +131,8 @@ fn outcome(ended: &Ended, answer: &Value, peak_descriptors: Option<u64>) -> Outc
     Outcome {
         seconds: answer["seconds"].as_f64().unwrap_or(ended.seconds),
         stall_seconds: answer["stall_seconds"].as_f64(),
+        user_seconds: ended.user_seconds,
+        system_seconds: ended.system_seconds,
         peak_memory_bytes: ended.peak_memory_bytes,
         peak_descriptors,
         error: text(&error["code"]).or_else(|| text(&error["message"])).map(|what| (what, error["failed"].as_u64())),

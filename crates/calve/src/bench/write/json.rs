@@ -1,0 +1,88 @@
+//! `calve.bench/1`: a superset of what `hyperfine --export-json` writes.
+
+use serde_json::{Value, json};
+
+use super::Row;
+use super::limit::Trial;
+use super::report::{Layout, Report};
+use super::ways::Task;
+use crate::bench::machine::utc;
+use crate::bench::stats::Summary;
+use crate::receipt;
+
+pub(crate) fn document(report: &Report) -> Value {
+    let rows = || report.layouts.iter().flat_map(|layout| layout.rows.iter().map(move |row| (layout, row)));
+    json!({
+        "schema": "calve.bench/1",
+        "bench": "write",
+        "date": utc(report.began),
+        "machine": report.machine.json(),
+        "facts": {
+            "target": {
+                "path": receipt::path(&report.into),
+                "file_system": report.file_system,
+                "mount_options": report.mount_options,
+            },
+            "npm_package": report.package,
+        },
+        "rounds": report.rounds,
+        "versions": { "node": report.node, "calve": env!("CARGO_PKG_VERSION") },
+        "results": rows().filter_map(|(layout, row)| Some(result(layout, row, &row.summary()?))).collect::<Vec<_>>(),
+        "failed": rows().filter_map(|(layout, row)| Some(json!({
+            "command": row.way.name,
+            "directories": layout.task.directories,
+            "reason": row.failed.as_ref()?,
+        }))).collect::<Vec<_>>(),
+        "at_once": report.trials.as_ref().map(|(task, trials)| at_once(task, trials)),
+        "warnings": report.warnings().iter().map(|(code, message)| json!({
+            "code": code,
+            "message": message,
+        })).collect::<Vec<_>>(),
+        "conclusions": [report.conclusion()],
+    })
+}
+
+fn result(layout: &Layout, row: &Row, summary: &Summary) -> Value {
+    let Task { files, bytes, directories } = layout.task;
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    json!({
+        // Hyperfine's. The times are the writing alone, as the program took them; processor time is the whole program's.
+        "command": row.way.name,
+        "mean": summary.mean,
+        "stddev": summary.stddev,
+        "median": summary.median,
+        "user": mean(row.of(|outcome| outcome.user_seconds)),
+        "system": mean(row.of(|outcome| outcome.system_seconds)),
+        "min": summary.min,
+        "max": summary.max,
+        "times": row.of(|outcome| outcome.seconds),
+        "memory_usage_byte": row.samples.iter().map(|outcome| outcome.peak_memory_bytes).collect::<Vec<_>>(),
+        "exit_codes": row.samples.iter().map(|_| 0).collect::<Vec<_>>(),
+        // Calve's.
+        "mad": summary.mad,
+        "side": if row.way.kind.is_ours() { "calve" } else { "peer" },
+        "files": files,
+        "bytes": bytes,
+        "directories": directories,
+        "ratio_to_loop": layout.ratio(summary),
+        "longest_stall": row.longest_stall(),
+        "stalls": row.samples.iter().map(|outcome| outcome.stall_seconds).collect::<Vec<_>>(),
+        "peak_descriptors": row.peak_descriptors,
+    })
+}
+
+fn at_once(task: &Task, trials: &[Trial]) -> Value {
+    let each = trials.iter().map(|trial| {
+        let outcome = trial.outcome.as_ref().ok();
+        let error = outcome.and_then(|outcome| outcome.error.as_ref());
+        json!({
+            "command": trial.way,
+            "limit": (trial.limit != u64::MAX).then_some(trial.limit),
+            "peak_descriptors": outcome.and_then(|outcome| outcome.peak_descriptors),
+            "seconds": outcome.filter(|_| error.is_none()).map(|outcome| outcome.seconds),
+            "error": error.map(|(what, _)| what).or(trial.outcome.as_ref().err()),
+            "files_not_written": error.and_then(|(_, failed)| *failed),
+        })
+    });
+    json!({ "files": task.files, "bytes": task.bytes, "trials": each.collect::<Vec<_>>() })
+}
