@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { fileURLToPath } from 'node:url';
 
 /** A path as `fs` takes it. A name that is not UTF-8 can only be given as bytes. */
@@ -22,6 +23,7 @@ export function pathBytes(value: unknown, name: string): Buffer {
   const bytes = Buffer.from(value);
   if (bytes.includes(0)) throw invalid(name, 'contains a NUL byte');
   if (bytes.length === 0) throw invalid(name, 'is empty');
+  if (process.platform === 'win32' && !isUtf8(bytes)) throw invalid(name, 'is not UTF-8, which every path on Windows can be given as');
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
 import { homedir } from 'node:os';
+import { dirname } from 'node:path';
 import { abortSignal, flag, object, oneOf, pathBytes, texts, whole, wrong, type PathLike } from './arguments.js';
 import { aborted, fromNative } from './errors.js';
 import { native, program, type CloneWish, type Handle } from './native.js';
@@ -41,7 +42,7 @@ export interface CloneOptionsSync {
 export interface CloneOptions extends CloneOptionsSync {
   /** Ends it: nothing is left, and the promise is rejected when that is so. */
   signal?: AbortSignal;
-  /** Called about twenty times a second, and once at the end. What it throws ends the clone. */
+  /** Called about twenty times a second, and once at the end, when the clone is there. What it throws ends the clone and rejects the promise. */
   onProgress?: (progress: Progress) => void;
 }
 
@@ -157,6 +158,8 @@ export async function watched<T>(
   try {
     const result = await work(handle);
     report();
+    // It is done all the same, but an error must not vanish.
+    if (thrown !== undefined) throw thrown.error;
     return result;
   } catch (error) {
     if (thrown !== undefined) throw thrown.error;
@@ -169,6 +172,7 @@ export async function watched<T>(
 }
 
 function parent(path: Buffer): Buffer {
+  if (process.platform === 'win32') return Buffer.from(dirname(path.toString()));
   let end = path.length;
   while (end > 1 && path[end - 1] === 47) end -= 1;
   const slash = path.lastIndexOf(47, end - 1);
@@ -179,6 +183,11 @@ function parent(path: Buffer): Buffer {
 function reap(directory: Buffer): void {
   let stdin: number | undefined;
   try {
+    const { startReaper } = native();
+    if (startReaper !== undefined) {
+      startReaper(Buffer.from(program()), directory);
+      return;
+    }
     stdin = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
     const child = spawn(program(), ['__reap'], { cwd: '/', detached: true, stdio: [stdin, 'ignore', 'ignore'] });
     child.on('error', () => {});

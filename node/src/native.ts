@@ -44,12 +44,18 @@ export interface WriteSession {
 /** @internal */
 export interface Native {
   Handle: new () => Handle;
-  WriteSession: new (root: Buffer, wish: WriteWish, handle: Handle) => WriteSession;
   startClone(src: Buffer, dst: Buffer, wish: CloneWish, handle: Handle): Promise<string>;
   cloneSync(src: Buffer, dst: Buffer, wish: CloneWish): string;
   startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string>;
   startProbe(src: Buffer, dst: Buffer): Promise<string>;
   endAll(): void;
+  /** On Windows. */
+  startReaper?(program: Buffer, parent: Buffer): void;
+}
+
+/** @internal Many files at once: not on Windows. */
+export interface Bulk {
+  WriteSession: new (root: Buffer, wish: WriteWish, handle: Handle) => WriteSession;
   startRead(paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle): Promise<(Buffer | string)[]>;
 }
 
@@ -76,7 +82,7 @@ function find(file: string): string {
 
 /** @internal The path of the program `calve`. */
 export function program(): string {
-  return find('bin/calve');
+  return find(process.platform === 'win32' ? 'bin/calve.exe' : 'bin/calve');
 }
 
 let loaded: Native | undefined;
@@ -90,4 +96,15 @@ export function native(): Native {
     loaded = found;
   }
   return loaded;
+}
+
+/** @internal */
+export function bulk(): Native & Bulk {
+  const found = native() as Native & Partial<Bulk>;
+  if (found.WriteSession !== undefined) return found as Native & Bulk;
+  throw new CalveError({
+    code: 'ERR_CALVE_UNSUPPORTED',
+    message: 'many files at once are not written and read by calve on this system',
+    hint: 'use node:fs there',
+  });
 }

@@ -1,6 +1,6 @@
 import { abortSignal, checkText, flag, object, oneOf, pathBytes, whole, wrong, type PathLike } from './arguments.js';
 import { fromDocument, fromNative, type CalveError } from './errors.js';
-import { native, type Handle, type WriteSession, type WriteWish } from './native.js';
+import { bulk, native, type Handle, type WriteSession, type WriteWish } from './native.js';
 import type { WriteReceipt } from './receipts.js';
 import { watched } from './clone.js';
 
@@ -164,7 +164,7 @@ export async function writeFiles(root: PathLike, entries: Entries, options?: Wri
   const signal = abortSignal(given.signal);
   const all = iterable(entries, true);
   return watched(signal === undefined ? {} : { signal }, async (handle) => {
-    const session = new (native().WriteSession)(directory, wish, handle);
+    const session = new (bulk().WriteSession)(directory, wish, handle);
     try {
       await writeAll(all, session, handle);
       return receipt(await session.finish());
@@ -226,7 +226,7 @@ export function writeFilesSync(root: PathLike, entries: EntriesSync, options?: W
   const all = iterable(entries, false) as Iterable<Entry>;
   let session: WriteSession | undefined;
   try {
-    session = new (native().WriteSession)(directory, wish, new (native().Handle)());
+    session = new (bulk().WriteSession)(directory, wish, new (native().Handle)());
     const batch = new Batch(isAtHand(all));
     let index = 0;
     for (const entry of all) {

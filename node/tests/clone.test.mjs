@@ -90,6 +90,15 @@ test('wrong arguments are TypeErrors that name them', async () => {
   await typeError(() => cloneTree('a', 'b', { signal: {} }), 'options.signal');
   await typeError(() => cloneTree('a', 'b', { onProgress: 1 }), 'options.onProgress');
   await typeError(() => cloneTreeSync('a', 'b', { signal: new AbortController().signal }), 'options.signal');
+  await typeError(() => cloneTree('a', 'b', { exclude: [1] }), 'options.exclude');
+  for (const name of ['replace', 'oneFileSystem', 'sync', 'verify']) await typeError(() => cloneTree('a', 'b', { [name]: 'yes' }), `options.${name}`);
+  await typeError(() => cloneFile('a', {}), 'dst');
+  await typeError(() => cloneFile(new URL('http://a/b'), 'dst').catch((error) => { throw new TypeError(`\`src\`: ${error.code}`); }), 'src');
+  await typeError(() => cloneTreeSync(undefined, 'b'), 'src');
+  await typeError(() => cloneTreeSync('a', 'b', { onProgress: () => {} }), 'options.onProgress');
+  await typeError(() => removeTree('a', { wait: 1 }), 'options.wait');
+  await typeError(() => removeTree('a', { onProgress: 'x' }), 'options.onProgress');
+  await typeError(() => removeTree('a\udfff'), 'path');
   await typeError(() => removeTree(), 'path');
   await typeError(() => probe(true), 'src');
 });
@@ -99,7 +108,7 @@ test('errors say what, where and what to do', async () => {
   const exists = await rejects(cloneTree(src, src), 'ERR_CALVE_SAME');
   assert.ok(exists.hint.length > 0);
   const directory = await rejects(cloneFile(src, at('dst')), 'ERR_CALVE_IO');
-  assert.equal(directory.syscall, 'clone the file');
+  assert.deepEqual([directory.syscall, directory.errnoName, directory.errno], ['clone the file', 'EISDIR', -os.constants.errno.EISDIR]);
   assert.equal((await cloneFile(at('src', 'd0', 'f0'), at('file'))).entries.files, 1);
   const refused = await rejects(cloneTree(src, at('dst'), { strategy: 'snapshot' }), 'ERR_CALVE_REQUIREMENT_REFUSED');
   assert.equal(refused.refused[0].strategy, 'snapshot');
@@ -125,6 +134,32 @@ test('removing is immediate, or waits', async () => {
   assert.deepEqual(fs.readdirSync(folder), []);
   await rejects(removeTree(at('a')), 'ERR_CALVE_MISSING');
   await rejects(removeTree('/'), 'ERR_CALVE_PROTECTED');
+});
+
+test('what is not there', async () => {
+  const src = tree('src', 1, 1);
+  assert.equal((await rejects(cloneTree(at('none'), at('dst')), 'ERR_CALVE_MISSING')).path, at('none'));
+  assert.equal((await rejects(cloneTree(src, at('none', 'dst')), 'ERR_CALVE_PARENT_MISSING')).path, at('none'));
+  await rejects(cloneFile(at('none'), at('dst')), 'ERR_CALVE_MISSING');
+  await rejects(probe(at('none')), 'ERR_CALVE_MISSING');
+  await rejects(probe(src, at('none', 'deep')), 'ERR_CALVE_PARENT_MISSING');
+  // A file in place of a directory on the way.
+  const inTheWay = await rejects(cloneTree(src, at('src', 'd0', 'f0', 'dst')), 'ERR_CALVE_IO');
+  assert.equal(inTheWay.errnoName, 'ENOTDIR');
+  assert.deepEqual(fs.readdirSync(folder), ['src']);
+});
+
+test('removing: aborted, and a callback that throws', async () => {
+  tree('a', 60, 100);
+  await rejects(removeTree(at('a'), { signal: AbortSignal.abort() }), 'ERR_CALVE_ABORTED');
+  assert.equal(fs.readdirSync(at('a')).length, 60);
+  const thrown = new Error('no more');
+  await assert.rejects(removeTree(at('a'), { wait: true, onProgress: () => { throw thrown; } }), (error) => error === thrown);
+  assert.ok(!fs.existsSync(at('a', 'd59', 'f99')));
+  // What was left of it is trash, which the next removal here takes away.
+  tree('b', 1, 1);
+  await removeTree(at('b'));
+  await until(() => fs.readdirSync(folder).length === 0);
 });
 
 test('a probe lists the strategies', async () => {
@@ -161,6 +196,10 @@ test('progress is reported; what the callback throws ends the clone', async () =
     (error) => error === thrown,
   );
   assert.deepEqual(fs.readdirSync(folder).filter((name) => name.startsWith('.')), []);
+  // So short that only the last call is made: the clone is there, and the error arrives.
+  fs.mkdirSync(at('empty'));
+  await assert.rejects(cloneTree(at('empty'), at('dst3'), { onProgress: () => { throw thrown; } }), (error) => error === thrown);
+  assert.ok(fs.existsSync(at('dst3')));
 });
 
 test('the event loop goes on during a clone', async () => {
@@ -238,27 +277,4 @@ test('a disk that fills up during clones', async (t) => {
     const complete = settled.filter((one) => one.status === 'fulfilled').map((one) => one.value);
     assert.deepEqual(fs.readdirSync(at('small')), complete);
   });
-});
-
-test('the program runs, with its streams and its exit code', () => {
-  const src = tree('src', 1, 1);
-  const calve = (...given) => spawnSync('npx', ['--no-install', 'calve', ...given], { encoding: 'utf8' });
-  const run = calve('cp', '--json', src, at('dst'));
-  assert.equal(run.status, 0, run.stderr);
-  assert.equal(JSON.parse(run.stdout).schema, 'calve.clone/1');
-  assert.equal(calve('cp', '--require', 'instant', src, at('dst3')).status === 0, false);
-  assert.equal(calve('nonsense').status, 2);
-});
-
-test('the bench finds this package', () => {
-  const run = spawnSync('npx', ['--no-install', 'calve', 'bench', 'write', '--into', folder, '--files', '40', '--size', '3000', '--directories', '4', '--runs', '1', '--json'], { encoding: 'utf8' });
-  assert.equal(run.status, 0, run.stderr);
-  const report = JSON.parse(run.stdout);
-  assert.deepEqual(report.failed, []);
-  assert.equal(report.facts.npm_package, createRequire(import.meta.url)('calve/package.json').version);
-  for (const way of ['calve.writeFiles', 'calve.writeFilesSync', 'calve.writeFiles, 2 threads']) {
-    assert.equal(report.results.filter((one) => one.command === way).length, 1, way);
-  }
-  assert.ok(report.at_once.trials.some((one) => one.command === 'calve.writeFiles' && one.error === null && one.limit === 1024));
-  assert.deepEqual(fs.readdirSync(folder), []);
 });

@@ -114,6 +114,31 @@ test('missing paths, directories in the way, and existing files', async () => {
   assert.deepEqual([read('file'), read('a'), read('c')], ['old', '1', '3']);
 });
 
+test('names that are not UTF-8, and no names at all', async () => {
+  const name = Buffer.from('n\xff', 'latin1');
+  await writeFiles(folder, [[name, 'x']]);
+  const whole = Buffer.concat([Buffer.from(`${folder}/`), name]);
+  for await (const [file, contents] of readFiles([whole])) assert.deepEqual([file, contents.toString()], [whole, 'x']);
+  await assert.rejects(writeFiles(folder, [[name, 'y']], { flag: 'wx' }), (error) => error.path.equals(whole));
+  for (const wrong of ['a\0b', '', 'a\ud800']) {
+    await assert.rejects(writeFiles(folder, [[wrong, 'x']]), TypeError);
+    await assert.rejects(readFiles([wrong]).next(), TypeError);
+  }
+  await assert.rejects(writeFiles(folder, { 'n\udfff': 'x' }), (error) => error.message.includes('`entries[0][0]`'));
+  // As with fs.writeFile: what no encoding has becomes U+FFFD.
+  await writeFiles(folder, { text: 'a\ud800' });
+  assert.equal(read('text'), 'a\ufffd');
+});
+
+test('a file where a directory should be', async () => {
+  fs.writeFileSync(at('file'), 'old');
+  for (const mkdir of [false, true]) {
+    await assert.rejects(writeFiles(folder, { 'file/below': 'x' }, { mkdir }), (error) => error.errnoName === 'ENOTDIR' && error.path === at('file'));
+    await assert.rejects(writeFiles(at('file'), { below: 'x' }, { mkdir }), (error) => error.errnoName === 'ENOTDIR');
+  }
+  assert.deepEqual([fs.readdirSync(folder), read('file')], [['file'], 'old']);
+});
+
 test('of two entries with one path the later wins, or is refused', async () => {
   await writeFiles(folder, [['a', '1'], ['./a', '2'], ['b', '3']]);
   assert.equal(read('a'), '2');
@@ -153,6 +178,23 @@ test('an iterable that throws: its error arrives, and nothing goes on', async ()
   assert.equal(fs.readdirSync(folder).length, before);
 });
 
+test('an iterable of paths that throws, and a reader that stops early', async () => {
+  fs.writeFileSync(at('a'), 'x');
+  const thrown = new Error('no more');
+  let closed = 0;
+  function* failing() { try { for (let n = 0; n < 600; n += 1) yield at('a'); throw thrown; } finally { closed += 1; } }
+  async function* failingLater() { yield* failing(); }
+  for (const paths of [failing(), failingLater()]) {
+    let seen = 0;
+    await assert.rejects(async () => { for await (const one of readFiles(paths)) seen += one.length > 0 ? 1 : 0; }, (error) => error === thrown);
+    assert.ok(seen <= 600);
+  }
+  assert.equal(closed, 2);
+  function* endless() { try { for (;;) yield at('a'); } finally { closed += 1; } }
+  for await (const [, contents] of readFiles(endless())) { assert.equal(contents.toString(), 'x'); break; }
+  assert.equal(closed, 3);
+});
+
 test('the iterable is asked for more only as fast as files are written', async () => {
   let asked = 0;
   async function* endless() {
@@ -185,6 +227,16 @@ test('aborting before, during and after', async () => {
   await writeFiles(folder, { last: 'x' }, { signal: after.signal });
   after.abort();
   await assert.rejects(readFiles([at('last')], { signal: AbortSignal.abort() }).next(), code('ERR_CALVE_ABORTED'));
+  const reading = new AbortController();
+  let seen = 0;
+  function* again() { for (;;) yield at('last'); }
+  await assert.rejects(async () => {
+    for await (const [, contents] of readFiles(again(), { signal: reading.signal })) {
+      seen += contents.length;
+      if (seen === 700) reading.abort();
+    }
+  }, code('ERR_CALVE_ABORTED'));
+  assert.ok(seen < 5000, `${seen}`);
 });
 
 test('files that cannot be read: an error, or collected', async () => {

@@ -3,13 +3,24 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 
+/** Names the skipped test `t`. */
+function skipped(t, reason) {
+  assert.ok(!process.env.CI, `must not be skipped in CI: ${t.name}: ${reason}`);
+  if (process.env.CALVE_SKIP_LOG) fs.appendFileSync(process.env.CALVE_SKIP_LOG, `skipped: ${t.name}: ${reason}\n`);
+  t.skip(reason);
+}
+
+/** Whether a program is in the PATH; without it `t` is skipped. */
+export function hasProgram(t, name) {
+  const found = process.env.PATH.split(':').some((directory) => fs.existsSync(`${directory}/${name}`));
+  if (!found) skipped(t, `${name} is not installed`);
+  return found;
+}
+
 /** Calls `use` with a small tmpfs mounted at `place`; `t` is the test's context. */
 export async function onSmallDisk(t, place, options, use) {
   if (process.getuid() !== 0) {
-    const reason = 'only root can mount';
-    assert.ok(!process.env.CI, `must not be skipped in CI: ${t.name}: ${reason}`);
-    if (process.env.CALVE_SKIP_LOG) fs.appendFileSync(process.env.CALVE_SKIP_LOG, `skipped: ${t.name}: ${reason}\n`);
-    t.skip(reason);
+    skipped(t, 'only root can mount');
     return;
   }
   fs.mkdirSync(place);

@@ -33,7 +33,7 @@ export interface CloneOptionsSync {
 export interface CloneOptions extends CloneOptionsSync {
     /** Ends it: nothing is left, and the promise is rejected when that is so. */
     signal?: AbortSignal;
-    /** Called about twenty times a second, and once at the end. What it throws ends the clone. */
+    /** Called about twenty times a second, and once at the end, when the clone is there. What it throws ends the clone and rejects the promise. */
     onProgress?: (progress: Progress) => void;
 }
 /** How to remove. */

@@ -38,15 +38,22 @@ export interface WriteSession {
 /** @internal */
 export interface Native {
     Handle: new () => Handle;
-    WriteSession: new (root: Buffer, wish: WriteWish, handle: Handle) => WriteSession;
     startClone(src: Buffer, dst: Buffer, wish: CloneWish, handle: Handle): Promise<string>;
     cloneSync(src: Buffer, dst: Buffer, wish: CloneWish): string;
     startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string>;
     startProbe(src: Buffer, dst: Buffer): Promise<string>;
     endAll(): void;
+    /** On Windows. */
+    startReaper?(program: Buffer, parent: Buffer): void;
+}
+/** @internal Many files at once: not on Windows. */
+export interface Bulk {
+    WriteSession: new (root: Buffer, wish: WriteWish, handle: Handle) => WriteSession;
     startRead(paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle): Promise<(Buffer | string)[]>;
 }
 /** @internal The path of the program `calve`. */
 export declare function program(): string;
 /** @internal Loaded when it is first needed. */
 export declare function native(): Native;
+/** @internal */
+export declare function bulk(): Native & Bulk;

@@ -6,6 +6,7 @@ import base64
 import errno as numbers
 import json
 import os
+import sys
 from typing import Any, Optional
 
 
@@ -58,8 +59,13 @@ def from_document(document: Any) -> CalveError:
     if isinstance(document, str):
         document = json.loads(document)
     number = document["errno"] or numbers.EIO
+    if sys.platform == "win32":
+        # The system's number, of which Python makes the errno that it uses there.
+        windows, number = number, OSError(0, "", None, number).errno or numbers.EIO
     kind = Cancelled if document["code"] == "ERR_CALVE_ABORTED" else KINDS.get(number, CalveError)
     error = kind(number, document["message"], path_of(document["path"]))
+    if sys.platform == "win32":
+        error.winerror = windows
     error.code = document["code"]
     error.hint = document["hint"]
     error.refused = document["refused"] or []

@@ -7,7 +7,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
 from . import _native
 from ._errors import CalveError, from_document
-from ._trees import Cancellation, Path, handle_of, path_bytes, thread_count
+from ._trees import Cancellation, Path, handle_of, path_bytes, switch, thread_count, word
 
 Contents = Union[str, bytes, bytearray, memoryview]
 Entries = Union[Mapping[Path, Contents], Iterable["tuple[Path, Contents]"]]
@@ -21,7 +21,10 @@ def _contents(value: Contents, name: str) -> bytes:
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
-        return value.encode()
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{name} has a lone surrogate, which UTF-8 has no bytes for") from error
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
     raise TypeError(f"{name} must be str or bytes-like, not {type(value).__name__}")
@@ -46,18 +49,19 @@ def write_files(
     Absolute paths, ``..`` and symlinks on the way are refused. Of two entries with one path the later wins.
     ``flag``: ``w`` or ``wx``; ``fsync``: ``none``, ``end`` or ``each``; ``on_error``: ``raise`` or ``collect``.
     """
-    for name, value, choices in (
-        ("flag", flag, ("w", "wx")),
-        ("fsync", fsync, ("none", "end", "each")),
-        ("on_error", on_error, ("raise", "collect")),
-    ):
-        if value not in choices:
-            raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
-    if isinstance(entries, (str, bytes)):
+    exclusive = word(flag, "flag", ("w", "wx")) == "wx"
+    collects = word(on_error, "on_error", ("raise", "collect")) == "collect"
+    word(fsync, "fsync", ("none", "end", "each"))
+    if isinstance(entries, (str, bytes)) or not isinstance(entries, (Mapping, Iterable)):
         raise TypeError(f"entries must be a mapping or an iterable of pairs, not {type(entries).__name__}")
+    if not isinstance(mode, int) or isinstance(mode, bool):
+        raise TypeError(f"mode must be int, not {type(mode).__name__}")
+    if not 0 <= mode <= 0o7777:
+        raise ValueError("mode must be from 0 to 0o7777")
     pairs: Iterator[Any] = iter(entries.items() if isinstance(entries, Mapping) else entries)
-    switches = [flag == "wx", bool(mkdir), bool(atomic), on_error == "collect"]
+    switches = [exclusive, switch(mkdir, "mkdir"), switch(atomic, "atomic"), collects]
     directory = path_bytes(root, "root")
+    _check_supported()
     try:
         session = _native.WriteSession(
             directory, thread_count(concurrency, "concurrency"), mode, switches, fsync, handle_of(cancellation)
@@ -72,6 +76,11 @@ def write_files(
     for failure in receipt["failures"]:
         failure["error"] = from_document(failure["error"])
     return receipt  # type: ignore[no-any-return]
+
+
+def _check_supported() -> None:
+    if not hasattr(_native, "WriteSession"):
+        raise NotImplementedError("calve does not write and read many files at once on this system")
 
 
 def _write_all(session: _native.WriteSession, pairs: Iterator[Any]) -> None:
@@ -104,12 +113,12 @@ def read_files(
 
     With ``on_error="collect"`` the error takes the place of the contents. At most 512 files or 16 MiB are read ahead.
     """
-    if on_error not in ("raise", "collect"):
-        raise ValueError(f"on_error must be one of raise, collect, not {on_error!r}")
-    if isinstance(paths, (str, bytes)):
+    collects = word(on_error, "on_error", ("raise", "collect")) == "collect"
+    if isinstance(paths, (str, bytes)) or not isinstance(paths, Iterable):
         raise TypeError(f"paths must be an iterable of paths, not {type(paths).__name__}")
     threads = thread_count(concurrency, "concurrency")
-    return _read(enumerate(paths), threads, on_error == "collect", handle_of(cancellation))
+    _check_supported()
+    return _read(enumerate(paths), threads, collects, handle_of(cancellation))
 
 
 def _read(paths: Iterator[tuple[int, Path]], threads: Optional[int], collect: bool, handle: Any) -> Iterator[Any]:

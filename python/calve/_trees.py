@@ -7,13 +7,16 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, Callable, Iterable, Optional, Union
+from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
 from . import _native
 from ._errors import from_document
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Progress = Callable[[int, int], object]
+
+STRATEGIES = ("snapshot", "clonefile", "reflink", "copy", "hardlink")
+REQUIREMENTS = ("instant", "cow", "stable")
 
 # Daemon threads are not waited for when the interpreter exits.
 atexit.register(_native.end_all)
@@ -40,13 +43,21 @@ def path_bytes(path: Path, name: str) -> bytes:
         encoded = os.fsencode(path)
     except TypeError:
         raise TypeError(f"{name} must be str, bytes or os.PathLike, not {type(path).__name__}") from None
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} has a lone surrogate that stands for no byte of a name") from error
     if not encoded or b"\0" in encoded:
         raise ValueError(f"{name} must not be empty or contain a null character")
+    if sys.platform == "win32":
+        # There lone surrogates have bytes, and no way into the native part. What this raises is a ValueError.
+        encoded.decode()
     return encoded
 
 
 def texts(value: Union[str, Iterable[str]], name: str) -> list[str]:
-    listed = [value] if isinstance(value, str) else list(value)
+    try:
+        listed = [value] if isinstance(value, str) else list(value)
+    except TypeError:
+        raise TypeError(f"{name} must be str or an iterable of str, not {type(value).__name__}") from None
     if not all(isinstance(one, str) for one in listed):
         raise TypeError(f"{name} must be str or an iterable of str")
     return listed
@@ -59,6 +70,20 @@ def thread_count(value: Optional[int], name: str = "threads") -> Optional[int]:
         raise TypeError(f"{name} must be int, not {type(value).__name__}")
     if not 1 <= value <= 64:
         raise ValueError(f"{name} must be from 1 to 64")
+    return value
+
+
+def switch(value: bool, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be bool, not {type(value).__name__}")
+    return value
+
+
+def word(value: str, name: str, choices: Sequence[str]) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be str, not {type(value).__name__}")
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
     return value
 
 
@@ -96,7 +121,8 @@ def clone_tree(
     ``dst`` is exactly what will be there; its parent must exist. It is absent or complete at any time.
     ``on_progress(entries, bytes)`` is called about twenty times a second.
     """
-    switches = [replace, one_file_system, sync, verify, False]
+    given = dict(replace=replace, one_file_system=one_file_system, sync=sync, verify=verify)
+    switches = [switch(value, name) for name, value in given.items()] + [False]
     return _clone(src, dst, strategy, require, exclude, switches, threads, on_progress, cancellation)
 
 
@@ -110,7 +136,8 @@ def clone_file(
     cancellation: Optional[Cancellation] = None,
 ) -> dict[str, Any]:
     """The same for one file: a directory is refused."""
-    return _clone(src, dst, None, require, (), [replace, False, sync, False, True], None, None, cancellation)
+    switches = [switch(replace, "replace"), False, switch(sync, "sync"), False, True]
+    return _clone(src, dst, None, require, (), switches, None, None, cancellation)
 
 
 def _clone(
@@ -129,10 +156,10 @@ def _clone(
         answer = _native.clone_tree(
             path_bytes(src, "src"),
             to,
-            strategy,
-            texts(require, "require"),
+            None if strategy is None else word(strategy, "strategy", STRATEGIES),
+            [word(one, "require", REQUIREMENTS) for one in texts(require, "require")],
             texts(exclude, "exclude"),
-            [bool(switch) for switch in switches],
+            switches,
             thread_count(threads),
             os.fsencode(os.path.expanduser("~")),
             handle_of(cancellation),
@@ -157,7 +184,7 @@ def remove_tree(
     what = path_bytes(path, "path")
     home = os.fsencode(os.path.expanduser("~"))
     try:
-        answer = _native.remove_tree(what, bool(wait), home, handle_of(cancellation), callback(on_progress))
+        answer = _native.remove_tree(what, switch(wait, "wait"), home, handle_of(cancellation), callback(on_progress))
     except _native.Failed as failed:
         raise from_document(str(failed)) from None
     receipt, trashed = json.loads(answer)
@@ -180,6 +207,11 @@ def _reap(path: bytes) -> None:
     beside = os.path.dirname(path.rstrip(b"/")) or (b"/" if path.startswith(b"/") else b".")
     where = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     program = "import sys; sys.path.insert(0, sys.argv[1]); from calve import _native; _native.reap(sys.argv[2].encode())"
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        command = [sys.executable, "-I", "-c", program, where, os.fsdecode(os.path.abspath(beside))]
+        subprocess.Popen(command, creationflags=flags, close_fds=True, cwd=os.path.dirname(sys.executable)).returncode = 0
+        return
     try:
         directory = os.open(beside, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:

@@ -3,24 +3,23 @@
 //! Work runs on a thread of its own with the GIL released. The calling thread looks every 50 ms for signals (Ctrl-C) and calls back.
 //! Reports and errors cross as JSON.
 
+// Calve writes and reads many files at once on Unix alone.
+#[cfg(unix)]
+mod files;
 mod running;
 
-use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::os::unix::ffi::OsStringExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, Directory, Durability, Error, Existing, ExistingFile, Flush, Mounts,
-    OnError, Placing, Progress, ReadOptions, RemoveOptions, Verify, Wait, WriteEntry, WriteOptions, Writer,
+    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, Mounts, Progress, RemoveOptions, Verify, Wait,
 };
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::running::Operation;
 
@@ -54,8 +53,16 @@ fn failed(error: &Error) -> PyErr {
     Failed::new_err(calve_receipt::error(error).to_string())
 }
 
+#[cfg(unix)]
 fn path(bytes: Vec<u8>) -> PathBuf {
-    OsString::from_vec(bytes).into()
+    use std::os::unix::ffi::OsStringExt;
+    std::ffi::OsString::from_vec(bytes).into()
+}
+
+/// The package has checked that it is UTF-8.
+#[cfg(windows)]
+fn path(bytes: Vec<u8>) -> PathBuf {
+    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 /// How often the calling thread looks up.
@@ -168,16 +175,13 @@ fn clone_tree(
     options.cancel = handle.cancel.clone();
     let report = watched(py, handle, on_progress, || {
         if only_file && src.symlink_metadata().is_ok_and(|data| data.is_dir()) {
-            let source = std::io::Error::from_raw_os_error(IS_A_DIRECTORY);
+            let source = std::io::ErrorKind::IsADirectory.into();
             return Err(Error::Io { operation: "clone the file", path: src.clone(), source });
         }
         calve_core::clone_tree(&src, &dst, &options)
     })?;
     Ok(format!("[{},{}]", calve_receipt::clone(&report), report.trash_waits))
 }
-
-/// EISDIR, the same number on every Unix.
-const IS_A_DIRECTORY: i32 = 21;
 
 /// Removes a tree or a file: `[receipt, whether there is trash to delete beside it]`, as JSON.
 #[pyfunction]
@@ -211,13 +215,19 @@ fn probe(py: Python<'_>, src: Vec<u8>, dst: Vec<u8>) -> PyResult<String> {
 #[pyfunction]
 fn reap(py: Python<'_>, directory: Vec<u8>) -> PyResult<()> {
     let directory = path(directory);
-    py.detach(|| {
-        let failed = |source| Error::Io { operation: "open directory", path: directory.clone(), source };
-        let open = fs_err::File::open(&directory).map_err(failed)?.into_file();
-        calve_core::reap(open.into(), Path::new("."), Background::Yes, &Cancel::default())
-    })
-    .map(|_| ())
-    .map_err(|error| failed(&error))
+    py.detach(|| reap_in(&directory)).map_err(|error| failed(&error))
+}
+
+#[cfg(unix)]
+fn reap_in(directory: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Io { operation: "open directory", path: directory.to_path_buf(), source };
+    let open = fs_err::File::open(directory).map_err(failed)?.into_file();
+    calve_core::reap(open.into(), Path::new("."), Background::Yes, &Cancel::default()).map(|_| ())
+}
+
+#[cfg(windows)]
+fn reap_in(directory: &Path) -> Result<(), Error> {
+    calve_core::reap(directory, Background::Yes, &Cancel::default()).map(|_| ())
 }
 
 /// Ends everything that runs, for when the interpreter exits: threads that it does not wait for would leave something half made.
@@ -226,96 +236,15 @@ fn end_all(py: Python<'_>) {
     py.detach(running::end_all);
 }
 
-/// Files being written below one directory.
-#[pyclass]
-struct WriteSession {
-    writer: Option<Writer>,
-    handle: Py<Handle>,
-}
-
-#[pymethods]
-impl WriteSession {
-    #[new]
-    #[allow(clippy::too_many_arguments, reason = "called by the package alone")]
-    fn new(
-        root: Vec<u8>,
-        threads: Option<usize>,
-        mode: u32,
-        switches: [bool; 4],
-        fsync: &str,
-        handle: Py<Handle>,
-    ) -> PyResult<Self> {
-        let [exclusive, mkdir, atomic, collect] = switches;
-        let mut options = WriteOptions::default();
-        options.threads = threads.and_then(NonZeroUsize::new);
-        options.mode = mode;
-        options.existing = if exclusive { ExistingFile::Refuse } else { ExistingFile::Overwrite };
-        options.directory = if mkdir { Directory::Make } else { Directory::MustExist };
-        options.placing = if atomic { Placing::Rename } else { Placing::InPlace };
-        options.on_error = if collect { OnError::Collect } else { OnError::Stop };
-        options.flush = match fsync {
-            "none" => Flush::Never,
-            "end" => Flush::AtEnd,
-            "each" => Flush::EachFile,
-            other => return Err(wrong(other.into())),
-        };
-        options.progress = Arc::clone(&handle.get().progress);
-        options.cancel = handle.get().cancel.clone();
-        let writer = Writer::open(&path(root), options).map_err(|error| failed(&error))?;
-        Ok(Self { writer: Some(writer), handle })
-    }
-
-    /// Writes a batch.
-    fn write(&mut self, py: Python<'_>, paths: Vec<Vec<u8>>, contents: Vec<Py<PyBytes>>) -> PyResult<()> {
-        let contents: Vec<&[u8]> = contents.iter().map(|one| one.as_bytes(py)).collect();
-        let paths: Vec<PathBuf> = paths.into_iter().map(path).collect();
-        let pairs = paths.iter().zip(&contents);
-        let entries: Vec<_> = pairs.map(|(path, contents)| WriteEntry { path, contents }).collect();
-        let Some(writer) = self.writer.as_mut() else { return Err(failed(&Error::Interrupted)) };
-        watched(py, self.handle.get(), None, || writer.write(&entries))
-    }
-
-    /// Ends it, with the report as JSON.
-    fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
-        let Some(writer) = self.writer.take() else { return Err(failed(&Error::Interrupted)) };
-        let report = watched(py, self.handle.get(), None, || writer.finish())?;
-        Ok(calve_receipt::write(&report).to_string())
-    }
-
-    /// Gives up: closes the root.
-    fn close(&mut self) {
-        self.writer = None;
-    }
-}
-
-/// Contents, or an error as JSON.
-type Read = (Option<Py<PyBytes>>, Option<String>);
-
-/// Reads files, for each path from the first on, until it is enough.
-#[pyfunction]
-fn read_files(py: Python<'_>, paths: Vec<Vec<u8>>, threads: Option<usize>, handle: &Handle) -> PyResult<Vec<Read>> {
-    let paths: Vec<PathBuf> = paths.into_iter().map(path).collect();
-    let mut options = ReadOptions::default();
-    options.threads = threads.and_then(NonZeroUsize::new);
-    options.enough_bytes = 16 << 20;
-    options.cancel = handle.cancel.clone();
-    let read = watched(py, handle, None, || calve_core::read_files(&paths, &options))?;
-    let each = read.into_iter().map(|contents| match contents {
-        Ok(contents) => (Some(PyBytes::new(py, &contents).unbind()), None),
-        Err(error) => (None, Some(calve_receipt::error(&error).to_string())),
-    });
-    Ok(each.collect())
-}
-
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Failed", module.py().get_type::<Failed>())?;
     module.add_class::<Handle>()?;
-    module.add_class::<WriteSession>()?;
+    #[cfg(unix)]
+    files::add(module)?;
     module.add_function(wrap_pyfunction!(clone_tree, module)?)?;
     module.add_function(wrap_pyfunction!(remove_tree, module)?)?;
     module.add_function(wrap_pyfunction!(probe, module)?)?;
     module.add_function(wrap_pyfunction!(reap, module)?)?;
-    module.add_function(wrap_pyfunction!(end_all, module)?)?;
-    module.add_function(wrap_pyfunction!(read_files, module)?)
+    module.add_function(wrap_pyfunction!(end_all, module)?)
 }

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -39,12 +41,22 @@ def test_wrong_arguments(tmp_path):
         (lambda: calve.write_files(tmp_path, ["a"]), r"entries\[0\]"),
         (lambda: calve.write_files(tmp_path, {1: "x"}), r"entries\[0\]\[0\]"),
         (lambda: calve.write_files(tmp_path, {"a": 1}), r"entries\[0\]\[1\]"),
+        (lambda: calve.write_files(tmp_path, 5), "entries"),
+        (lambda: calve.write_files(tmp_path, {}, flag=1), "flag"),
+        (lambda: calve.write_files(tmp_path, {}, fsync=None), "fsync"),
+        (lambda: calve.write_files(tmp_path, {}, mode="644"), "mode"),
+        (lambda: calve.write_files(tmp_path, {}, mkdir="yes"), "mkdir"),
+        (lambda: calve.write_files(tmp_path, {}, atomic=1), "atomic"),
+        (lambda: calve.write_files(tmp_path, {}, concurrency=1.5), "concurrency"),
+        (lambda: calve.write_files(tmp_path, {}, cancellation=object()), "cancellation"),
+        (lambda: calve.read_files(5), "paths"),
+        (lambda: calve.read_files([], on_error=1), "on_error"),
         (lambda: calve.read_files("a"), "paths"),
         (lambda: list(calve.read_files([1])), r"paths\[0\]"),
     ]:
         with pytest.raises(TypeError, match=name):
             call()
-    for options in ({"flag": "a"}, {"fsync": "no"}, {"on_error": "no"}, {"concurrency": 65}):
+    for options in ({"flag": "a"}, {"fsync": "no"}, {"on_error": "no"}, {"concurrency": 65}, {"mode": -1}):
         with pytest.raises(ValueError, match=next(iter(options))):
             calve.write_files(tmp_path, {}, **options)
     assert os.listdir(tmp_path) == []
@@ -70,6 +82,21 @@ def test_errors(tmp_path):
         list(calve.read_files([tmp_path / "none"]))
 
 
+def test_names_that_are_not_utf8_and_lone_surrogates(tmp_path):
+    calve.write_files(tmp_path, {b"n\xff": "x", "a\udcfe": "y"})
+    whole = os.fsencode(tmp_path) + b"/n\xff"
+    assert list(calve.read_files([whole, tmp_path / "a\udcfe"])) == [(whole, b"x"), (tmp_path / "a\udcfe", b"y")]
+    with pytest.raises(FileExistsError) as caught:
+        calve.write_files(tmp_path, {b"n\xff": "z"}, flag="wx")
+    assert os.fsencode(caught.value.filename) == whole
+    for entries, name in [({"a\ud800": "x"}, r"entries\[0\]\[0\]"), ({"b": "\udfff"}, r"entries\[0\]\[1\]")]:
+        with pytest.raises(ValueError, match=name):
+            calve.write_files(tmp_path, entries)
+    with pytest.raises(ValueError, match=r"paths\[0\]"):
+        list(calve.read_files(["a\ud800"]))
+    assert len(os.listdir(tmp_path)) == 2
+
+
 def test_an_iterable_that_raises(tmp_path):
     def failing():
         for n in range(3000):
@@ -78,6 +105,15 @@ def test_an_iterable_that_raises(tmp_path):
 
     with pytest.raises(RuntimeError, match="no more"):
         calve.write_files(tmp_path, failing())
+
+    def paths():
+        (tmp_path / "0").write_text("x")
+        for _ in range(600):
+            yield tmp_path / "0"
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        list(calve.read_files(paths()))
 
 
 def test_cancelled(tmp_path):
@@ -93,6 +129,26 @@ def test_cancelled(tmp_path):
 
     with pytest.raises(calve.Cancelled):
         calve.write_files(tmp_path, endless(), cancellation=switch)
+    (tmp_path / "again").write_text("x")
+    switch, seen = calve.Cancellation(), 0
+    with pytest.raises(calve.Cancelled):
+        for _ in calve.read_files((tmp_path / "again" for _ in range(100_000)), cancellation=switch):
+            seen += 1
+            if seen == 700:
+                switch.cancel()
+    assert seen < 5000
+
+
+def test_an_interpreter_that_exits_in_the_middle_leaves_no_half_file(tmp_path):
+    code = """if True:
+        import calve, sys, threading, time
+        entries = {f"f{n}": bytes(20_000) for n in range(5000)}
+        threading.Thread(target=calve.write_files, args=(sys.argv[1], entries), kwargs=dict(concurrency=2), daemon=True).start()
+        time.sleep(0.03)
+        sys.exit(7)"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], timeout=60)
+    assert done.returncode == 7
+    assert all(os.path.getsize(tmp_path / name) == 20_000 for name in os.listdir(tmp_path))
 
 
 def test_a_full_disk(small_disk):

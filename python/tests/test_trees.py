@@ -84,22 +84,32 @@ def test_wrong_arguments(tmp_path):
         (lambda: calve.clone_tree("a", None), "dst"),
         (lambda: calve.clone_tree("a", "b", threads="2"), "threads"),
         (lambda: calve.clone_tree("a", "b", require=[1]), "require"),
+        (lambda: calve.clone_tree("a", "b", require=1), "require"),
+        (lambda: calve.clone_tree("a", "b", exclude=1), "exclude"),
+        (lambda: calve.clone_tree("a", "b", strategy=1), "strategy"),
+        (lambda: calve.clone_tree("a", "b", replace="yes"), "replace"),
+        (lambda: calve.clone_tree("a", "b", one_file_system=1), "one_file_system"),
+        (lambda: calve.clone_tree("a", "b", sync=1), "sync"),
+        (lambda: calve.clone_tree("a", "b", verify=None), "verify"),
+        (lambda: calve.clone_file("a", 2), "dst"),
+        (lambda: calve.remove_tree("a", wait="yes"), "wait"),
+        (lambda: calve.probe(1), "src"),
         (lambda: calve.clone_tree("a", "b", on_progress=1), "on_progress"),
         (lambda: calve.clone_tree("a", "b", cancellation=True), "cancellation"),
         (lambda: calve.remove_tree(b""[0:0] or 1.5), "path"),
     ]:
         with pytest.raises(TypeError, match=name):
             call()
-    for call in (
-        lambda: calve.clone_tree("", "b"),
-        lambda: calve.clone_tree("a\0", "b"),
-        lambda: calve.clone_tree("a", "b", threads=0),
-        lambda: calve.clone_tree("a", "b", strategy="magic"),
-        lambda: calve.clone_tree("a", "b", require="fast"),
+    for call, name in [
+        (lambda: calve.clone_tree("", "b"), "src"),
+        (lambda: calve.clone_tree("a\0", "b"), "src"),
+        (lambda: calve.clone_tree("a", "b", threads=0), "threads"),
+        (lambda: calve.clone_tree("a", "b", strategy="magic"), "strategy"),
+        (lambda: calve.clone_tree("a", "b", require="fast"), "require"),
         # A lone surrogate that os.fsdecode never makes.
-        lambda: calve.clone_tree("a\ud800", "b"),
-    ):
-        with pytest.raises(ValueError):
+        (lambda: calve.clone_tree("a\ud800", "b"), "src"),
+    ]:
+        with pytest.raises(ValueError, match=name):
             call()
 
 
@@ -153,6 +163,43 @@ def test_cancelled_before_during_and_after(tmp_path):
     calve.clone_tree(src, tmp_path / "dst", cancellation=after)
     after.cancel()
     assert names(tmp_path) == ["dst", "src"]
+
+
+def test_what_is_not_there(tmp_path):
+    src = tree(tmp_path / "src", 1, 1)
+    for call, path in [
+        (lambda: calve.clone_tree(tmp_path / "none", tmp_path / "dst"), "none"),
+        (lambda: calve.clone_tree(src, tmp_path / "none/dst"), "none"),
+        (lambda: calve.clone_file(tmp_path / "none", tmp_path / "dst"), "none"),
+        (lambda: calve.probe(tmp_path / "none"), "none"),
+    ]:
+        with pytest.raises(FileNotFoundError) as caught:
+            call()
+        assert caught.value.filename == str(tmp_path / path)
+    assert names(tmp_path) == ["src"]
+
+
+def test_several_threads_clone_at_once(tmp_path):
+    src = tree(tmp_path / "src", 5, 5)
+    threads = [threading.Thread(target=calve.clone_tree, args=(src, tmp_path / f"dst{n}")) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for n in range(6):
+        subprocess.run(["diff", "-r", src, tmp_path / f"dst{n}"], check=True)
+    assert len(names(tmp_path)) == 7
+
+
+def test_what_a_callback_raises_while_removing(tmp_path):
+    tree(tmp_path / "a", 60, 100)
+
+    def enough(entries, size):
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        calve.remove_tree(tmp_path / "a", wait=True, on_progress=enough)
+    assert not (tmp_path / "a/d59/f99").exists()
 
 
 def test_other_threads_run_meanwhile(tmp_path):

@@ -120,3 +120,10 @@ pub fn start_probe<'env>(env: &'env Env, src: BufferSlice, dst: BufferSlice) -> 
     let (src, dst) = (path(&src), path(&dst));
     start(env, Cancel::default(), move || Ok(calve_receipt::probe(&probe(&src, &dst)?).to_string()))
 }
+
+/// Starts a process that deletes the trash of a directory and that inherits nothing.
+#[cfg(windows)]
+#[napi]
+pub fn start_reaper(program: BufferSlice, parent: BufferSlice) -> napi::Result<()> {
+    calve_core::start_reaper(&path(&program), &path(&parent)).map_err(invalid)
+}

@@ -4,11 +4,11 @@
 //! files as buffers.
 
 mod clone;
+// Calve writes and reads many files at once on Unix alone.
+#[cfg(unix)]
 mod files;
 mod running;
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -51,8 +51,16 @@ impl Handle {
     }
 }
 
+#[cfg(unix)]
 fn path(bytes: &[u8]) -> PathBuf {
-    OsString::from_vec(bytes.to_vec()).into()
+    use std::os::unix::ffi::OsStringExt;
+    std::ffi::OsString::from_vec(bytes.to_vec()).into()
+}
+
+/// The package has checked that it is UTF-8.
+#[cfg(windows)]
+fn path(bytes: &[u8]) -> PathBuf {
+    String::from_utf8_lossy(bytes).into_owned().into()
 }
 
 /// An error whose message is JSON, which the package makes a `CalveError` of.

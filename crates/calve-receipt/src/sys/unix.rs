@@ -1,5 +1,7 @@
 //! Linux, macOS and other Unix systems.
 
+use std::io::ErrorKind;
+
 use calve_core::Error;
 use rustix::io::Errno;
 
@@ -63,6 +65,7 @@ pub(crate) fn closest(error: &Error) -> Option<i32> {
         Error::VerifyFailed { .. } => Errno::IO,
         Error::StagingLost(_) => Errno::STALE,
         Error::Interrupted => Errno::CANCELED,
+        Error::Io { source, .. } if source.kind() == ErrorKind::IsADirectory => Errno::ISDIR,
         Error::Io { .. } => return None,
         _ => Errno::INVAL,
     };

@@ -200,6 +200,7 @@ fn the_scripts_are_sound() {
         "scripts/packages",
         "scripts/test-packages",
         "scripts/check-packages",
+        "scripts/use-packages",
         "scripts/install-deps",
     ] {
         succeeds(Command::new("shellcheck").args(["-x", script]).current_dir(repository()));

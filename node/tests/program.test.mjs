@@ -1,0 +1,130 @@
+// Against the installed package: `npx calve` in an empty project.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { hasProgram } from './machine.mjs';
+
+let folder;
+let environment;
+beforeEach(() => {
+  // Open to the user that a server runs as when root asks for one.
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'calve-'));
+  fs.chmodSync(folder, 0o755);
+  const git = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@b', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@b', GIT_CONFIG_GLOBAL: '/dev/null' };
+  environment = { ...process.env, ...git, CALVE_HOME: path.join(folder, '.home') };
+});
+afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
+const at = (...names) => path.join(folder, ...names);
+/** The script that npm has linked to for this project, run in `directory`. */
+const linked = path.resolve('node_modules', '.bin', 'calve');
+const calve = (directory, ...given) => spawnSync(linked, given, { cwd: directory, env: environment, encoding: 'utf8' });
+function succeeds(run) {
+  assert.equal(run.status, 0, run.stderr);
+  return run.stdout;
+}
+
+test('it runs by npx, with its streams and its exit code', () => {
+  fs.mkdirSync(at('src', 'd'), { recursive: true });
+  fs.writeFileSync(at('src', 'd', 'f'), 'x');
+  const npx = (...given) => spawnSync('npx', ['--no-install', 'calve', ...given], { encoding: 'utf8' });
+  const run = npx('cp', '--json', at('src'), at('dst'));
+  assert.equal(JSON.parse(succeeds(run)).schema, 'calve.clone/1');
+  assert.equal(npx('cp', at('none'), at('dst3')).status, 1);
+  assert.equal(npx('nonsense').status, 2);
+});
+
+test('every command is there', () => {
+  const known = succeeds(calve(folder, '--help'));
+  for (const command of ['cp', 'rm', 'probe', 'worktree', 'git', 'db', 'dedupe', 'du', 'reshare', 'bench', 'hook', 'completions', 'shell-init']) {
+    assert.match(known, new RegExp(`^  ${command} `, 'm'));
+    succeeds(calve(folder, command, '--help'));
+  }
+  assert.match(succeeds(calve(folder, 'probe', '.')), /copy/);
+  assert.equal(JSON.parse(succeeds(calve(folder, 'db', 'list', '--json'))).schema, 'calve.db.servers/1');
+  assert.match(succeeds(calve(folder, 'completions', 'bash')), /calve/);
+});
+
+test('git and worktree', (t) => {
+  if (!hasProgram(t, 'git')) return;
+  const git = (...given) => execFileSync('git', given, { cwd: at('origin'), env: environment, stdio: 'pipe' });
+  fs.mkdirSync(at('origin', 'node_modules', 'some'), { recursive: true });
+  git('init', '-q', '-b', 'main');
+  fs.writeFileSync(at('origin', '.gitignore'), 'node_modules\n');
+  fs.writeFileSync(at('origin', 'node_modules', 'some', 'index.js'), '1');
+  git('add', '.');
+  git('commit', '-q', '-m', 'first');
+  const worktree = succeeds(calve(at('origin'), 'worktree', 'add', 'feature')).trim();
+  assert.ok(fs.existsSync(path.join(worktree, 'node_modules', 'some', 'index.js')), worktree);
+  const listed = JSON.parse(succeeds(calve(at('origin'), 'worktree', 'list', '--json')));
+  assert.equal(listed.schema, 'calve.worktrees/1');
+  assert.ok(JSON.stringify(listed).includes('feature'));
+  succeeds(calve(at('origin'), 'worktree', 'remove', 'feature'));
+  assert.ok(!fs.existsSync(worktree));
+  succeeds(calve(folder, 'git', 'clone', `file://${at('origin')}`, 'copy'));
+  assert.ok(fs.existsSync(at('copy', '.gitignore')));
+  assert.match(succeeds(calve(folder, 'git', 'advise')), /clone/);
+});
+
+test('a database server, from its template to its end', (t) => {
+  if (!hasProgram(t, 'psql')) return;
+  const sql = (text) => ['psql', '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c', text];
+  succeeds(calve(folder, 'db', 'template', 'create', 'shop', '--engine', 'postgres', '--', ...sql('create table t as select 42 as n')));
+  assert.equal(succeeds(calve(folder, 'db', 'run', 'shop', '--', ...sql('select n from t'))).trim(), '42');
+  const url = succeeds(calve(folder, 'db', 'start', 'shop')).trim();
+  assert.match(url, /^postgres/);
+  try {
+    assert.equal(JSON.parse(succeeds(calve(folder, 'db', 'list', '--json'))).servers.length, 1);
+  } finally {
+    succeeds(calve(folder, 'db', 'stop', '--all'));
+  }
+  assert.equal(JSON.parse(succeeds(calve(folder, 'db', 'list', '--json'))).servers.length, 0);
+  succeeds(calve(folder, 'db', 'template', 'remove', 'shop'));
+});
+
+test('a signal to the script reaches the program, which leaves nothing', () => {
+  fs.mkdirSync(at('src'));
+  for (let n = 0; n < 4000; n += 1) fs.writeFileSync(at('src', `${n}`), 'x'.repeat(5000));
+  const code = `const child = require('node:child_process').spawn(process.argv[1], ['cp', '--strategy', 'copy', '--verify', '--threads', '1', 'src', 'dst'], { stdio: 'inherit' });
+    setTimeout(() => child.kill('SIGTERM'), 90);
+    child.on('exit', (code, signal) => console.log(code ?? signal));`;
+  const run = spawnSync(process.execPath, ['-e', code, linked], { cwd: folder, env: environment, encoding: 'utf8' });
+  // Interrupted, or killed before it had begun.
+  assert.match(run.stdout, /^(130|SIGTERM|143)\n$/, run.stderr);
+  assert.deepEqual(fs.readdirSync(folder).filter((name) => name !== '.home'), ['src']);
+});
+
+test('the bench finds this package', () => {
+  const run = spawnSync('npx', ['--no-install', 'calve', 'bench', 'write', '--into', folder, '--files', '40', '--size', '3000', '--directories', '4', '--runs', '1', '--json'], { encoding: 'utf8' });
+  const report = JSON.parse(succeeds(run));
+  assert.deepEqual(report.failed, []);
+  assert.equal(report.facts.npm_package, createRequire(import.meta.url)('calve/package.json').version);
+  for (const way of ['calve.writeFiles', 'calve.writeFilesSync', 'calve.writeFiles, 2 threads']) {
+    assert.equal(report.results.filter((one) => one.command === way).length, 1, way);
+  }
+  assert.ok(report.at_once.trials.some((one) => one.command === 'calve.writeFiles' && one.error === null && one.limit === 1024));
+  assert.deepEqual(fs.readdirSync(folder), []);
+});
+
+test('each platform asks for a package that is named as optional', () => {
+  const { optionalDependencies, version } = createRequire(import.meta.url)('calve/package.json');
+  const code = `const [platform, arch, glibc] = process.argv.slice(1);
+    Object.defineProperty(process, 'platform', { value: platform });
+    Object.defineProperty(process, 'arch', { value: arch });
+    process.report.getReport = () => ({ header: glibc === '' ? {} : { glibcVersionRuntime: glibc } });
+    require('node:module')._resolveFilename = ((original) => function find(name, ...rest) {
+      if (/^calve-[a-z]/.test(name)) { console.log(name.split('/')[0]); process.exit(0); }
+      return original.call(this, name, ...rest);
+    })(require('node:module')._resolveFilename);
+    require('calve').cloneTreeSync('a', 'b');`;
+  const asked = [['linux', 'x64', '2.36'], ['linux', 'arm64', '2.36'], ['linux', 'x64', ''], ['linux', 'arm64', ''],
+    ['darwin', 'x64', ''], ['darwin', 'arm64', ''], ['win32', 'x64', '']].map((given) => {
+    const run = spawnSync(process.execPath, ['-e', code, ...given], { encoding: 'utf8' });
+    return succeeds(run).trim();
+  });
+  assert.deepEqual(asked.sort(), Object.keys(optionalDependencies).sort());
+  assert.deepEqual([...new Set(Object.values(optionalDependencies))], [version]);
+});

@@ -1,0 +1,100 @@
+//! Many small files: one call for each batch.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use calve_core::{
+    Directory, Error, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteOptions, Writer,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::{Handle, failed, path, watched, wrong};
+
+/// What Python finds in the module.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<WriteSession>()?;
+    module.add_function(wrap_pyfunction!(read_files, module)?)
+}
+
+/// Files being written below one directory.
+#[pyclass]
+struct WriteSession {
+    writer: Option<Writer>,
+    handle: Py<Handle>,
+}
+
+#[pymethods]
+impl WriteSession {
+    #[new]
+    #[allow(clippy::too_many_arguments, reason = "called by the package alone")]
+    fn new(
+        root: Vec<u8>,
+        threads: Option<usize>,
+        mode: u32,
+        switches: [bool; 4],
+        fsync: &str,
+        handle: Py<Handle>,
+    ) -> PyResult<Self> {
+        let [exclusive, mkdir, atomic, collect] = switches;
+        let mut options = WriteOptions::default();
+        options.threads = threads.and_then(NonZeroUsize::new);
+        options.mode = mode;
+        options.existing = if exclusive { ExistingFile::Refuse } else { ExistingFile::Overwrite };
+        options.directory = if mkdir { Directory::Make } else { Directory::MustExist };
+        options.placing = if atomic { Placing::Rename } else { Placing::InPlace };
+        options.on_error = if collect { OnError::Collect } else { OnError::Stop };
+        options.flush = match fsync {
+            "none" => Flush::Never,
+            "end" => Flush::AtEnd,
+            "each" => Flush::EachFile,
+            other => return Err(wrong(other.into())),
+        };
+        options.progress = Arc::clone(&handle.get().progress);
+        options.cancel = handle.get().cancel.clone();
+        let writer = Writer::open(&path(root), options).map_err(|error| failed(&error))?;
+        Ok(Self { writer: Some(writer), handle })
+    }
+
+    /// Writes a batch.
+    fn write(&mut self, py: Python<'_>, paths: Vec<Vec<u8>>, contents: Vec<Py<PyBytes>>) -> PyResult<()> {
+        let contents: Vec<&[u8]> = contents.iter().map(|one| one.as_bytes(py)).collect();
+        let paths: Vec<PathBuf> = paths.into_iter().map(path).collect();
+        let pairs = paths.iter().zip(&contents);
+        let entries: Vec<_> = pairs.map(|(path, contents)| WriteEntry { path, contents }).collect();
+        let Some(writer) = self.writer.as_mut() else { return Err(failed(&Error::Interrupted)) };
+        watched(py, self.handle.get(), None, || writer.write(&entries))
+    }
+
+    /// Ends it, with the report as JSON.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
+        let Some(writer) = self.writer.take() else { return Err(failed(&Error::Interrupted)) };
+        let report = watched(py, self.handle.get(), None, || writer.finish())?;
+        Ok(calve_receipt::write(&report).to_string())
+    }
+
+    /// Gives up: closes the root.
+    fn close(&mut self) {
+        self.writer = None;
+    }
+}
+
+/// Contents, or an error as JSON.
+type Read = (Option<Py<PyBytes>>, Option<String>);
+
+/// Reads files, for each path from the first on, until it is enough.
+#[pyfunction]
+fn read_files(py: Python<'_>, paths: Vec<Vec<u8>>, threads: Option<usize>, handle: &Handle) -> PyResult<Vec<Read>> {
+    let paths: Vec<PathBuf> = paths.into_iter().map(path).collect();
+    let mut options = ReadOptions::default();
+    options.threads = threads.and_then(NonZeroUsize::new);
+    options.enough_bytes = 16 << 20;
+    options.cancel = handle.cancel.clone();
+    let read = watched(py, handle, None, || calve_core::read_files(&paths, &options))?;
+    let each = read.into_iter().map(|contents| match contents {
+        Ok(contents) => (Some(PyBytes::new(py, &contents).unbind()), None),
+        Err(error) => (None, Some(calve_receipt::error(&error).to_string())),
+    });
+    Ok(each.collect())
+}
