@@ -10,7 +10,7 @@ use crate::copy_up::Copied;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Record};
-use crate::spec::{Answer, Request, receive, send};
+use crate::spec::{Answer, Request, Starting, answer, send};
 use crate::sys::Watched;
 
 /// A server that was stopped.
@@ -30,7 +30,7 @@ pub fn stop(home: &Home, name: &str) -> Result<Stopped> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
     let mut copied = Vec::new();
-    match ask(&record, Request::Stop) {
+    match ask(&record, Request::Stop, &mut |_| ()) {
         Ok(Answer::Stopped { copied: told }) => copied = told,
         Ok(_) => {}
         // Nobody listens, because the socket was removed; or it ended in this moment.
@@ -40,20 +40,30 @@ pub fn stop(home: &Home, name: &str) -> Result<Stopped> {
     Ok(Stopped { record, copied, took: started.elapsed() })
 }
 
-/// Puts a server back to its template. It keeps its name and address; sessions are cut off.
-pub fn reset(home: &Home, name: &str) -> Result<Record> {
+/// A server that was put back.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Reset {
+    /// What it is now.
+    pub record: Record,
+    /// What its overlay had copied until then.
+    pub copied: Vec<Copied>,
+}
+
+/// Puts a server back to its template. It keeps its name and address; sessions are cut off. `tell`: as in [`crate::start`].
+pub fn reset(home: &Home, name: &str, tell: &mut dyn FnMut(&Starting)) -> Result<Reset> {
     let record = registry::find(home, name)?;
-    match ask(&record, Request::Reset)?.into_result()? {
-        Answer::Ready(ready) => Ok(ready.record),
+    match ask(&record, Request::Reset, tell)?.into_result()? {
+        Answer::Ready(ready) => Ok(Reset { record: ready.record, copied: ready.copied }),
         _ => Err(Error::SupervisorGone(name.into())),
     }
 }
 
-fn ask(record: &Record, request: Request) -> Result<Answer> {
+fn ask(record: &Record, request: Request, tell: &mut dyn FnMut(&Starting)) -> Result<Answer> {
     let gone = || Error::SupervisorGone(record.name.clone());
     let mut stream = UnixStream::connect(&record.control).map_err(|_| gone())?;
     send(&mut stream, &request).map_err(|_| gone())?;
-    receive(&mut BufReader::new(stream)).ok().flatten().ok_or_else(gone)
+    answer(&mut BufReader::new(stream), tell).ok().flatten().ok_or_else(gone)
 }
 
 /// Asks by signal, and waits.

@@ -115,6 +115,14 @@ pub enum Error {
     /// Somebody else has the port.
     #[error("port {0} of 127.0.0.1 is taken")]
     PortTaken(u16),
+    /// There is no place for sockets.
+    #[error("cannot keep sockets in `{}`: {source}", Shown(.path))]
+    Sockets {
+        /// Where they would be.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// No path for sockets is short enough.
     #[error("the socket's path `{}` would have {bytes} bytes, and a system permits {most}", Shown(.path))]
     SocketPath {
@@ -189,6 +197,12 @@ impl Error {
                 "stop its server in order, and name a data directory that is whole in itself".into()
             }
             Self::PortTaken(_) => "name another port, or none: a free one is then taken".into(),
+            Self::Sockets { path, .. } if path.starts_with("/run") || path.starts_with("/var/run") => {
+                "make it a directory of root's, which is where root's sockets belong".into()
+            }
+            Self::Sockets { .. } => {
+                "set XDG_RUNTIME_DIR to a directory of your own with a short path, or remove what is in the way".into()
+            }
             Self::SocketPath { .. } => "set XDG_RUNTIME_DIR to a short path of your own".into(),
             Self::Strategy { .. } => "leave --strategy out: the best one is then taken".into(),
             Self::Told { hint, .. } => hint.clone(),

@@ -81,12 +81,12 @@ impl Home {
         match std::fs::DirBuilder::new().mode(mode).create(path) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::io("create directory", path, error)),
+            Err(error) => return Err(Error::Sockets { path: path.clone(), source: error }),
         }
         let found = fs::symlink_metadata(path).map_err(|error| Error::io("look at", path, error))?;
         if !found.is_dir() || found.uid() != geteuid().as_raw() {
-            let text = format!("`{}` is not a directory of this user's", calve_core::Shown(path));
-            return Err(Error::Usage(text));
+            let source = std::io::Error::other("it is there, and not a directory of this user's");
+            return Err(Error::Sockets { path: path.clone(), source });
         }
         if found.mode() & 0o777 != mode {
             let wanted = std::fs::Permissions::from_mode(mode);

@@ -14,12 +14,12 @@ use rustix::fs::FlockOperation;
 
 use crate::account::Account;
 use crate::address::Address;
-use crate::copy_up::{self, Large};
+use crate::copy_up::{self, Large, Watch, Watched};
 use crate::engine::{Engine, Instance};
 use crate::error::{Error, Result};
 use crate::place::{Placed, clone_data};
 use crate::readiness::{self, Notices, Waiting};
-use crate::spec::{Origin, Spec};
+use crate::spec::{Origin, Spec, Starting};
 use crate::sys::{self, Ended, Launch, Server};
 use crate::{manifest, registry};
 
@@ -39,6 +39,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) isolated: bool,
     pub(crate) starter: Option<BorrowedFd<'a>>,
     pub(crate) cancel: &'a Cancel,
+    /// Called before the server is started on an overlay that copies files as a whole.
+    pub(crate) tell: &'a dyn Fn(Starting),
 }
 
 /// A server that answers.
@@ -54,6 +56,9 @@ pub(crate) struct Launched {
     pub(crate) since: SystemTime,
     /// What an overlay will copy as a whole.
     pub(crate) copy_up: Vec<Large>,
+    pub(crate) watch: Option<Watch>,
+    /// What cannot be told of copies, and why.
+    pub(crate) untold: Option<String>,
     /// Unmounted before the files are removed.
     pub(crate) placed: Option<Placed>,
     /// On an overlay the template must stay as it is.
@@ -70,16 +75,13 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     let log = log.map_err(|error| Error::io("open", log_path(&spec.place), error))?;
     let (template, placed) = data_directory(wanted, &data, log.file())?;
     let since = SystemTime::now();
-    let copy_up = match (&placed, &spec.origin) {
-        (Some(placed), Origin::Template(template)) if placed.copies_up => copy_up::large(&template.join("data")),
-        _ => Vec::new(),
-    };
     let mut neutralised = Vec::new();
     if matches!(spec.origin, Origin::Directory(_)) {
         neutralised = wanted.engine.neutralise(&data)?;
         wanted.engine.scrub(&data)?;
     }
     let seen = as_seen(wanted)?;
+    let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen, since);
     let instance = Instance {
         program: spec.program.clone(),
         data: seen.join("data"),
@@ -114,9 +116,45 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
         neutralised,
         since,
         copy_up,
+        watch,
+        untold,
         placed,
         template: template.filter(|_| is_overlay),
     })
+}
+
+/// Watches an overlay that copies files as a whole, and says which large ones there are.
+fn watched(
+    wanted: &Wanted<'_>,
+    placed: Option<&Placed>,
+    seen: &Path,
+    since: SystemTime,
+) -> (Vec<Large>, Option<Watch>, Option<String>) {
+    let spec = wanted.spec;
+    let upper = placed.and_then(|placed| placed.overlay.as_ref()?.upper());
+    let (Some(placed), Some(upper), Origin::Template(template)) = (placed, upper, &spec.origin) else {
+        return (Vec::new(), None, None);
+    };
+    if !placed.copies_up && !spec.trace {
+        return (Vec::new(), None, None);
+    }
+    let lower = template.join("data");
+    let copy_up = if placed.copies_up { copy_up::large(&lower) } else { Vec::new() };
+    let mut merged = vec![spec.place.join("data")];
+    if seen != spec.place {
+        merged.push(seen.join("data"));
+    }
+    // A report is no reason not to start: what was copied can also be found at the end.
+    let (watch, untold) = match Watch::begin(Watched { lower, upper, merged, since }, &spec.place) {
+        Ok(watch) => {
+            let untold = watch.untold.clone();
+            (Some(watch), untold)
+        }
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let (name, place) = (spec.name.clone(), spec.place.clone());
+    (wanted.tell)(Starting { name, copy_up: copy_up.clone(), untold: untold.clone(), place });
+    (copy_up, watch, untold)
 }
 
 fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<(Option<File>, Option<Placed>)> {

@@ -27,13 +27,14 @@ mod sys;
 mod template;
 
 pub use address::Address;
-pub use control::{Stopped, reset, stop};
-pub use copy_up::{Copied, Large};
+pub use control::{Reset, Stopped, reset, stop};
+pub use copy_up::{Cause, Copied, Large, Report, Trace, unreported};
 pub use engine::names as engines;
 pub use error::{Error, Result};
 pub use home::Home;
 pub use registry::{Record, find, list};
 pub use server::{Owned, Ownership, StartOptions, start};
+pub use spec::Starting;
 pub use supervisor::supervise;
 pub use sweep::{Swept, delete_trash, sweep};
 pub use template::{

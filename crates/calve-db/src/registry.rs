@@ -44,6 +44,12 @@ pub struct Record {
     /// What an overlay copies as a whole when the server first opens it for writing.
     #[serde(default)]
     pub copy_up: Vec<Large>,
+    /// Whether copies of an overlay are watched as they are made.
+    #[serde(default)]
+    pub watched: bool,
+    /// What cannot be told of those who open files on an overlay, and why.
+    #[serde(default)]
+    pub untold: Option<String>,
     /// How long that took.
     pub clone_ms: f64,
     /// From the start of cloning until it answered.
@@ -129,6 +135,23 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
     let mut file = fs::File::create(&staged).map_err(|error| Error::io("create", &staged, error))?;
     file.write_all(&text).map_err(|error| Error::io("write", &staged, error))?;
     fs::rename(&staged, path).map_err(|error| Error::io("rename", &staged, error))
+}
+
+/// What is known of a server before it is ready, where nothing but this tells of what a killed supervisor leaves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    pub(crate) engine: String,
+    pub(crate) boot: String,
+}
+
+const BEGUN: &str = "begun.json";
+
+pub(crate) fn write_begun(place: &Path, begun: &Begun) -> Result<()> {
+    write_json(&place.join(BEGUN), begun)
+}
+
+pub(crate) fn read_begun(place: &Path) -> Option<Begun> {
+    serde_json::from_slice(&fs::read(place.join(BEGUN)).ok()?).ok()
 }
 
 /// The record of a place. `None` until its server is ready.

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use calve_core::Strategy;
 
+use crate::copy_up::Copied;
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Place, Record};
-use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, receive, send};
+use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, send};
 use crate::{name, sweep, template};
 
 /// How a server is to be started.
@@ -30,6 +31,8 @@ pub struct StartOptions {
     pub owner: Ownership,
     /// Use this strategy or none.
     pub strategy: Option<Strategy>,
+    /// Watch the copies of an overlay also where they cost nothing, because blocks are shared.
+    pub trace: bool,
 }
 
 /// Whose end is a server's end.
@@ -63,9 +66,12 @@ impl Owned {
         Ok(self.record)
     }
 
-    /// Ends the server, and returns when it is gone.
-    pub fn stop(mut self) -> Result<()> {
-        self.ask(Request::Stop).map(|_| ())
+    /// Ends the server, and returns when it is gone. Says what its overlay has copied as a whole.
+    pub fn stop(mut self) -> Result<Vec<Copied>> {
+        match self.ask(Request::Stop)? {
+            Answer::Stopped { copied } => Ok(copied),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Stops the server in order and leaves its files.
@@ -78,13 +84,19 @@ impl Owned {
     fn ask(&mut self, request: Request) -> Result<Answer> {
         let gone = || Error::SupervisorGone(self.record.name.clone());
         send(self.talk.get_mut(), &request).map_err(|_| gone())?;
-        receive::<Answer>(&mut self.talk).ok().flatten().ok_or_else(gone)?.into_result()
+        answer(&mut self.talk, &mut |_| ()).ok().flatten().ok_or_else(gone)?.into_result()
     }
 }
 
 /// Starts a server on a clone of the template. `supervisor` is the command that calls [`crate::supervise`] with its standard input
-/// and output.
-pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[PathBuf]) -> Result<Owned> {
+/// and output. `tell` is called before the server is started, should files be copied as a whole when it opens them.
+pub fn start(
+    home: &Home,
+    template: &str,
+    options: &StartOptions,
+    supervisor: &[PathBuf],
+    tell: &mut dyn FnMut(&Starting),
+) -> Result<Owned> {
     let template = template::load(home, template)?;
     let name = match &options.name {
         Some(name) => {
@@ -107,10 +119,11 @@ pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[
             Ownership::Process(pid) => Owner::Process(pid),
         },
         notifies: template.notifies,
+        trace: options.trace,
         ..new_spec(home, &name, &place.path, &template.engine, &template.program, template.account)?
     };
     spec.origin = Origin::Template(template.place);
-    run(home, &mut spec, place, supervisor)
+    run(home, &mut spec, place, supervisor, tell)
 }
 
 /// What all servers have in common.
@@ -130,6 +143,7 @@ pub(crate) fn new_spec(
         program: program.to_path_buf(),
         account,
         place: place.to_path_buf(),
+        logs: home.logs(),
         control: sweep::control_path(&directory),
         directory,
         origin: Origin::Init,
@@ -140,18 +154,25 @@ pub(crate) fn new_spec(
         owner: Owner::Starter,
         isolate: true,
         whole: false,
+        trace: false,
         notifies: false,
     })
 }
 
 /// Runs a supervisor, and waits until its server is ready.
-pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, supervisor: &[PathBuf]) -> Result<Owned> {
+pub(crate) fn run(
+    home: &Home,
+    spec: &mut Spec,
+    place: Place,
+    supervisor: &[PathBuf],
+    tell: &mut dyn FnMut(&Starting),
+) -> Result<Owned> {
     let noted = sweep::note_sockets(&place.path, &spec.directory);
-    match noted.and_then(|()| attempt(spec, &place, supervisor)) {
+    match noted.and_then(|()| attempt(spec, &place, supervisor, tell)) {
         Ok(Some(owned)) => Ok(owned),
         Ok(None) => {
             spec.isolate = false;
-            attempt(spec, &place, supervisor)?.ok_or_else(|| Error::SupervisorGone(spec.name.clone()))
+            attempt(spec, &place, supervisor, tell)?.ok_or_else(|| Error::SupervisorGone(spec.name.clone()))
         }
         Err(error) => {
             drop(place);
@@ -163,7 +184,12 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, supervisor: &[Path
 }
 
 /// `None`: again, without namespaces.
-fn attempt(spec: &Spec, place: &Place, supervisor: &[PathBuf]) -> Result<Option<Owned>> {
+fn attempt(
+    spec: &Spec,
+    place: &Place,
+    supervisor: &[PathBuf],
+    tell: &mut dyn FnMut(&Starting),
+) -> Result<Option<Owned>> {
     let [program, arguments @ ..] = supervisor else { return Err(Error::Usage("no supervisor is named".into())) };
     let failed = |error| Error::io("start", program, error);
     let (mut here, there) = UnixStream::pair().map_err(failed)?;
@@ -177,10 +203,10 @@ fn attempt(spec: &Spec, place: &Place, supervisor: &[PathBuf]) -> Result<Option<
     let gone = |_| Error::SupervisorGone(spec.name.clone());
     send(&mut here, spec).map_err(gone)?;
     let mut talk = BufReader::new(here);
-    let answer = receive::<Answer>(&mut talk).map_err(gone)?;
+    let answer = answer(&mut talk, tell).map_err(gone)?;
     match answer.ok_or_else(|| Error::SupervisorGone(spec.name.clone()))?.into_result()? {
         Answer::Ready(ready) => {
-            let Ready { record, neutralised } = *ready;
+            let Ready { record, neutralised, .. } = *ready;
             Ok(Some(Owned { record, neutralised, talk, supervisor: child }))
         }
         _ => Ok(None),

@@ -2,13 +2,13 @@
 //! this is no interface: each message is one line of JSON.
 
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
-use crate::copy_up::Copied;
+use crate::copy_up::{Copied, Large, Trace};
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::registry::Record;
@@ -24,6 +24,8 @@ pub(crate) struct Spec {
     pub(crate) account: Account,
     /// Its place in the registry: here its files go.
     pub(crate) place: PathBuf,
+    /// Where a report is left that nobody waits for.
+    pub(crate) logs: PathBuf,
     /// For sockets and configuration.
     pub(crate) directory: PathBuf,
     /// Where requests to the supervisor come in.
@@ -40,8 +42,22 @@ pub(crate) struct Spec {
     pub(crate) isolate: bool,
     /// Whether the data directory must not depend on a mount.
     pub(crate) whole: bool,
+    /// Whether copies are watched although they cost nothing.
+    pub(crate) trace: bool,
     /// Whether this server program is known to tell when it is ready.
     pub(crate) notifies: bool,
+}
+
+impl Spec {
+    /// The paths that the server must see as they are.
+    pub(crate) fn needed(&self) -> Vec<&Path> {
+        let mut paths = vec![self.place.as_path(), &self.directory, &self.program];
+        match &self.origin {
+            Origin::Init => {}
+            Origin::Template(path) | Origin::Directory(path) => paths.push(path),
+        }
+        paths
+    }
 }
 
 /// Where the data directory comes from.
@@ -79,9 +95,31 @@ pub(crate) enum Request {
     Finish,
 }
 
+/// A data directory that a server is about to be started on: an overlay, whose files are copied as a whole.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Starting {
+    /// The server.
+    pub name: String,
+    /// What will be copied as soon as the server opens it for writing, if it is large: the largest first.
+    pub copy_up: Vec<Large>,
+    /// What cannot be told of those who open files, and why.
+    pub untold: Option<String>,
+    pub(crate) place: PathBuf,
+}
+
+impl Starting {
+    /// The copies, as they are made.
+    pub fn trace(&self) -> Trace {
+        Trace::of(&self.place)
+    }
+}
+
 /// The answer, to a request or to the specification.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Answer {
+    /// It goes on; the answer comes later.
+    Starting(Starting),
     /// It is done, and this is the server.
     Ready(Box<Ready>),
     /// It is done.
@@ -100,6 +138,8 @@ pub(crate) struct Ready {
     pub(crate) record: Record,
     /// What was taken away from a data directory that was taken over.
     pub(crate) neutralised: Vec<String>,
+    /// What the overlay had copied that was reset.
+    pub(crate) copied: Vec<Copied>,
 }
 
 impl Answer {
@@ -122,6 +162,16 @@ pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     to.write_all(&line)
+}
+
+/// Reads the answer. What is said before it goes to `tell`.
+pub(crate) fn answer(from: &mut impl BufRead, tell: &mut dyn FnMut(&Starting)) -> io::Result<Option<Answer>> {
+    loop {
+        match receive(from)? {
+            Some(Answer::Starting(starting)) => tell(&starting),
+            other => return Ok(other),
+        }
+    }
 }
 
 /// Reads one message; `None` at the end.

@@ -13,13 +13,13 @@ use calve_core::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
-use crate::copy_up::{self, Copied};
-use crate::engine::{self, Engine};
+use crate::copy_up::{self, Copied, Report};
+use crate::engine::{self, Engine, Purpose};
 use crate::error::{Error, Result};
 use crate::launch::{self, Launched, Wanted, launch};
-use crate::registry::{self, Record, unix_now};
+use crate::registry::{self, Begun, Record, unix_now};
 use crate::sockets::Port;
-use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, receive, send};
+use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, receive, send};
 use crate::sweep;
 use crate::sys::{self, Isolation, Watched};
 
@@ -27,6 +27,7 @@ use crate::sys::{self, Isolation, Watched};
 const ORDERLY_END: Duration = Duration::from_secs(600);
 /// How often what has no descriptor is looked at.
 const TICK: Duration = Duration::from_secs(1);
+const OWNER_ENDED: &str = "its owner ended";
 
 /// Looks after one server until it is gone.
 ///
@@ -40,7 +41,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
     let mut reader = BufReader::new(talk.try_clone().map_err(failed)?);
     let Some(spec) = receive::<Spec>(&mut reader).map_err(failed)? else { return Ok(()) };
     let isolated = if spec.isolate {
-        match sys::isolate() {
+        match sys::isolate(&spec.needed()) {
             Ok(isolation) => isolation == Isolation::Full,
             Err(_) => return send(&mut talk, &Answer::NoNamespaces).map_err(failed),
         }
@@ -61,7 +62,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
     // Nobody may be left who wants it.
     let end = match send(&mut talk, &Answer::Ready(Box::new(ready))) {
         Ok(()) => supervisor.serve(&mut talk, reader, cancel),
-        Err(_) => End::Remove(None),
+        Err(_) => End::Unasked("nobody was left who wanted it"),
     };
     supervisor.end(end, &mut talk);
     drop(lock);
@@ -99,7 +100,9 @@ struct Supervisor<'a> {
 /// Why a supervisor stops to serve.
 enum End {
     /// Everything goes; whoever asked for it waits for the answer.
-    Remove(Option<UnixStream>),
+    Asked(UnixStream),
+    /// Everything goes, for this reason.
+    Unasked(&'static str),
     /// The files stay.
     Leave(Answer),
 }
@@ -120,7 +123,12 @@ impl<'a> Supervisor<'a> {
         let control =
             UnixListener::bind(&spec.control).map_err(|error| Error::io("listen on", &spec.control, error))?;
         let address = engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref());
-        let wanted = Wanted { spec, engine, address: &address, isolated, starter: Some(talk.as_fd()), cancel };
+        let tell = |starting| tell(talk, starting);
+        let wanted =
+            Wanted { spec, engine, address: &address, isolated, starter: Some(talk.as_fd()), cancel, tell: &tell };
+        if !isolated {
+            registry::write_begun(&spec.place, &Begun { engine: spec.engine.clone(), boot: sys::boot() })?;
+        }
         let launched = launch(&wanted)?;
         let now = unix_now();
         let record = Record {
@@ -133,6 +141,8 @@ impl<'a> Supervisor<'a> {
             strategy: String::new(),
             refused: Vec::new(),
             copy_up: Vec::new(),
+            watched: false,
+            untold: None,
             clone_ms: 0.0,
             ready_ms: 0.0,
             started_unix_s: now,
@@ -156,17 +166,23 @@ impl<'a> Supervisor<'a> {
             Self { spec, engine, address, isolated, launched, record, control, owner, watched, deadline, _port: port };
         supervisor.write_record()?;
         let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
-        let ready = Ready { record: supervisor.record.clone(), neutralised };
+        let ready = Ready { record: supervisor.record.clone(), neutralised, copied: Vec::new() };
         Ok((supervisor, ready))
     }
 
     fn write_record(&mut self) -> Result<()> {
+        // Whoever is killed now, the kernel takes it away with the last process that uses it.
+        if let Some(segment) = self.segment() {
+            sys::forget_segment(segment);
+        }
         let launched = &self.launched;
         self.record.pid = launched.server.pid();
         self.record.pid_started = sys::start_time(self.record.pid);
         self.record.strategy.clone_from(&launched.strategy);
         self.record.refused.clone_from(&launched.refused);
         self.record.copy_up.clone_from(&launched.copy_up);
+        self.record.watched = launched.watch.is_some();
+        self.record.untold.clone_from(&launched.untold);
         self.record.clone_ms = milliseconds(launched.clone_took);
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;
@@ -178,21 +194,19 @@ impl<'a> Supervisor<'a> {
         let _ = self.control.set_nonblocking(true);
         let mut talks = true;
         loop {
-            let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            let left = self.watched.as_ref().is_some_and(|owner| !owner.lives());
-            if cancel.is_cancelled() || late || left || self.launched.server.ended().is_some() {
-                return End::Remove(None);
+            if let Some(why) = self.over(cancel) {
+                return End::Unasked(why);
             }
             let (asked, told) = self.wait(talks.then_some(&*talk));
             if told {
                 match receive::<Request>(&mut reader) {
                     Ok(Some(request)) => {
-                        let Ok(from) = talk.try_clone() else { return End::Remove(None) };
+                        let Ok(from) = talk.try_clone() else { return End::Unasked("of an error") };
                         if let Some(end) = self.handle(request, from, cancel) {
                             return end;
                         }
                     }
-                    _ if self.owner == Owner::Starter => return End::Remove(None),
+                    _ if self.owner == Owner::Starter => return End::Unasked(OWNER_ENDED),
                     _ => talks = false,
                 }
             }
@@ -204,6 +218,20 @@ impl<'a> Supervisor<'a> {
                 return end;
             }
         }
+    }
+
+    /// Why it is at its end, if it is.
+    fn over(&mut self, cancel: &Cancel) -> Option<&'static str> {
+        if cancel.is_cancelled() {
+            return Some("its supervisor was told to end");
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Some("its time was over");
+        }
+        if self.watched.as_ref().is_some_and(|owner| !owner.lives()) {
+            return Some(OWNER_ENDED);
+        }
+        self.launched.server.ended().map(|_| "the server ended by itself")
     }
 
     /// Waits for a request (first), the starter (second), or anything else.
@@ -226,7 +254,7 @@ impl<'a> Supervisor<'a> {
 
     fn handle(&mut self, request: Request, mut from: UnixStream, cancel: &Cancel) -> Option<End> {
         let answer = match request {
-            Request::Stop => return Some(End::Remove(Some(from))),
+            Request::Stop => return Some(End::Asked(from)),
             Request::Keep => {
                 self.owner = Owner::Nobody;
                 Answer::Done
@@ -237,11 +265,14 @@ impl<'a> Supervisor<'a> {
                     .map_or_else(|error| Answer::failed(&with_log(error, &self.spec.place)), |()| Answer::Done);
                 return Some(End::Leave(answer));
             }
-            Request::Reset => match self.reset(cancel) {
-                Ok(()) => Answer::Ready(Box::new(Ready { record: self.record.clone(), neutralised: Vec::new() })),
+            Request::Reset => match self.reset(&from, cancel) {
+                Ok(copied) => {
+                    let record = self.record.clone();
+                    Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
+                }
                 Err(error) => {
                     let _ = send(&mut from, &Answer::failed(&with_log(error, &self.spec.place)));
-                    return Some(End::Remove(None));
+                    return Some(End::Unasked("it could not be reset"));
                 }
             },
         };
@@ -280,12 +311,15 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn reset(&mut self, cancel: &Cancel) -> Result<()> {
+    /// What the overlay had copied until then.
+    fn reset(&mut self, asked: &UnixStream, cancel: &Cancel) -> Result<Vec<Copied>> {
         if !matches!(self.spec.origin, Origin::Template(_)) {
             return Err(Error::Usage("a server without a template cannot be reset".into()));
         }
         self.kill();
+        let copied = self.copied();
         self.take_files_away()?;
+        let tell = |starting| tell(asked, starting);
         let wanted = Wanted {
             spec: self.spec,
             engine: self.engine,
@@ -293,14 +327,16 @@ impl<'a> Supervisor<'a> {
             isolated: self.isolated,
             starter: None,
             cancel,
+            tell: &tell,
         };
         self.launched = launch(&wanted)?;
-        self.write_record()
+        self.write_record()?;
+        Ok(copied)
     }
 
     /// Ends the server and all its children.
     fn kill(&mut self) {
-        let segment = if self.isolated { None } else { self.engine.segment(&self.spec.place.join("data")) };
+        let segment = self.segment();
         self.launched.server.signal(rustix::process::Signal::KILL);
         let _ = self.launched.server.wait();
         // Without a process namespace its children are this process's now.
@@ -308,6 +344,12 @@ impl<'a> Supervisor<'a> {
         if let Some(segment) = segment {
             sys::remove_segment(segment);
         }
+    }
+
+    /// Memory that would outlive the server.
+    fn segment(&self) -> Option<i32> {
+        let is_known = !self.isolated && self.spec.purpose == Purpose::Serve;
+        if is_known { self.engine.segment(&self.spec.place.join("data")) } else { None }
     }
 
     fn take_files_away(&mut self) -> Result<()> {
@@ -320,12 +362,13 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    /// What its overlay has copied.
-    fn copied(&self) -> Vec<Copied> {
+    /// What its overlay has copied. The server has ended.
+    fn copied(&mut self) -> Vec<Copied> {
+        let seen = self.launched.watch.take().map(copy_up::Watch::end).unwrap_or_default();
         let upper = self.launched.placed.as_ref().and_then(|placed| placed.overlay.as_ref()?.upper());
         match (upper, &self.spec.origin) {
             (Some(upper), Origin::Template(template)) => {
-                copy_up::copied(&template.join("data"), &upper, self.launched.since)
+                copy_up::copied(&template.join("data"), &upper, self.launched.since, seen)
             }
             _ => Vec::new(),
         }
@@ -337,7 +380,7 @@ impl<'a> Supervisor<'a> {
                 sweep::remove_sockets(&self.spec.directory, &self.spec.control);
                 let _ = send(talk, &answer);
             }
-            End::Remove(asked) => {
+            end => {
                 self.kill();
                 launch::hide(&self.spec.directory);
                 let copied = self.copied();
@@ -348,8 +391,15 @@ impl<'a> Supervisor<'a> {
                 self.launched.template = None;
                 sweep::remove_sockets(&self.spec.directory, &self.spec.control);
                 sweep::move_to_trash(&self.spec.place);
-                if let Some(mut asked) = asked {
-                    let _ = send(&mut asked, &Answer::Stopped { copied });
+                match end {
+                    End::Asked(mut asked) => {
+                        let _ = send(&mut asked, &Answer::Stopped { copied });
+                    }
+                    End::Unasked(why) => {
+                        let report = Report { name: self.spec.name.clone(), why: why.into(), copied };
+                        copy_up::keep(&self.spec.logs, &report);
+                    }
+                    End::Leave(_) => {}
                 }
                 if let Some(servers) = self.spec.place.parent() {
                     sweep::reap(servers);
@@ -357,6 +407,11 @@ impl<'a> Supervisor<'a> {
             }
         }
     }
+}
+
+/// Nobody may be there to be told.
+fn tell(mut to: &UnixStream, starting: Starting) {
+    let _ = send(&mut to, &Answer::Starting(starting));
 }
 
 /// Reads a request of this user's, or of root's.

@@ -13,7 +13,7 @@ use crate::account::Account;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Record, lock_all};
-use crate::{engine, launch, sys};
+use crate::{copy_up, engine, launch, sys};
 
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";
@@ -42,6 +42,7 @@ pub fn sweep(home: &Home) -> Result<Swept> {
             continue;
         }
         end_leftovers(&place);
+        copy_up::keep(&home.logs(), &copy_up::of_killed(&place));
         if let Ok(directory) = fs::read_to_string(place.join(SOCKETS)) {
             let directory = PathBuf::from(directory);
             // It is a name in this user's own directory, whatever the file says.
@@ -94,7 +95,7 @@ pub(crate) fn note_sockets(place: &Path, directory: &Path) -> Result<()> {
 
 /// Takes away the notes of a run that a template has no use for.
 pub(crate) fn forget_run(place: &Path) -> Result<()> {
-    for name in [SOCKETS, "server.json"] {
+    for name in [SOCKETS, "server.json", "begun.json"] {
         match fs::remove_file(place.join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", place.join(name), error));
@@ -173,20 +174,25 @@ pub(crate) fn kill_children() {
     }
 }
 
-/// Ends what is left of a server whose supervisor was killed: where there are no namespaces, its children may live on.
+/// Ends what is left of a server whose supervisor was killed: where there are no namespaces, its children may live on, and its
+/// memory too.
 fn end_leftovers(place: &Path) {
-    let Some(record) = registry::read(place).filter(|record| record.boot == sys::boot()) else { return };
-    let family = family(&record);
-    for process in &family {
-        process.signal(Signal::KILL);
+    if let Some(record) = registry::read(place).filter(|record| record.boot == sys::boot()) {
+        let family = family(&record);
+        for process in &family {
+            process.signal(Signal::KILL);
+        }
+        let started = Instant::now();
+        while family.iter().any(sys::Watched::lives) && started.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
-    let started = Instant::now();
-    while family.iter().any(sys::Watched::lives) && started.elapsed() < Duration::from_secs(2) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let segment = engine::named(&record.engine).ok().and_then(|engine| engine.segment(&record.data_directory));
-    if let Some(segment) = segment.filter(|_| !record.isolated) {
-        sys::remove_segment(segment);
+    // Written only without namespaces: in one of its own, a segment of that number was another one.
+    if let Some(begun) = registry::read_begun(place).filter(|begun| begun.boot == sys::boot()) {
+        let engine = engine::named(&begun.engine).ok();
+        if let Some(segment) = engine.and_then(|engine| engine.segment(&place.join("data"))) {
+            sys::remove_segment(segment);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The JSON shapes of `calve db`.
 
-use calve_db::{Record, Swept, Template};
+use calve_db::{Copied, Record, Swept, Template};
 use serde_json::{Value, json};
 
 pub(crate) fn server(record: &Record) -> Value {
@@ -75,6 +75,18 @@ fn plain_template(template: &Template) -> Value {
         "made_unix_s": template.made_unix_s,
         "neutralised": template.neutralised,
         "data_directory": template.data_directory(),
+    })
+}
+
+/// What an overlay has copied until now.
+pub(crate) fn trace(record: &Record, copied: &[Copied]) -> Value {
+    json!({
+        "schema": "calve.db.trace/1",
+        "name": record.name,
+        "strategy": record.strategy,
+        "watched": record.watched,
+        "untold": record.untold,
+        "copied": copied,
     })
 }
 

@@ -3,11 +3,21 @@
 //! The kernel copies a file into a new one of the upper directory, so that the copy's birth time is when copying began, and marks it
 //! with where it came from (overlayfs.rst, "origin"). A file that the server itself has made there has no such mark.
 
+mod report;
+mod trace;
+mod watch;
+
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
+
+pub use report::{Report, unreported};
+pub(crate) use report::{keep, of_killed};
+pub use trace::Trace;
+pub(crate) use trace::begin_lines;
+pub(crate) use watch::{Watch, Watched};
 
 /// A copy of more is felt. PostgreSQL's log is in files of this size, which it opens as it starts.
 const LARGE_BYTES: u64 = 16 << 20;
@@ -32,6 +42,25 @@ pub struct Copied {
     pub bytes: u64,
     /// When copying began, from the time on at which the data directory was mounted.
     pub after_ms: f64,
+    /// How long it took, to the few milliseconds at which the kernel's clock moves. `None` when nobody saw its end.
+    pub took_ms: Option<f64>,
+    /// Who opened it, as far as that could be seen.
+    pub cause: Option<Cause>,
+}
+
+/// Who opened a file for writing, so that it was copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// The process.
+    pub process: u32,
+    /// What `ps` shows of it, or the program's name.
+    pub name: String,
+    /// The thread. `None` where the kernel does not tell, and the process has several.
+    pub thread: Option<u32>,
+    /// The thread's name.
+    pub thread_name: Option<String>,
+    /// The flags of open(2). `None` when the file was closed before they could be seen.
+    pub flags: Option<String>,
 }
 
 /// The files of a data directory whose copies would be felt, the largest first.
@@ -46,25 +75,34 @@ pub(crate) fn large(data: &Path) -> Vec<Large> {
     found
 }
 
-/// What was copied from `lower` into `upper` since then, in the order of time.
-pub(crate) fn copied(lower: &Path, upper: &Path, since: SystemTime) -> Vec<Copied> {
-    let mut found = Vec::new();
-    walk(upper, Path::new(""), &mut |path, metadata| {
-        let Ok(original) = fs::symlink_metadata(lower.join(path)) else { return };
-        if !is_copy(&upper.join(path)) {
-            return;
+/// What was copied from `lower` into `upper` since then, in the order of time. `seen`: what is known of it.
+pub(crate) fn copied(lower: &Path, upper: &Path, since: SystemTime, seen: Vec<Copied>) -> Vec<Copied> {
+    let mut found = seen;
+    walk(upper, Path::new(""), &mut |path, _| {
+        if found.iter().all(|copied| copied.path != path) {
+            found.extend(one(lower, upper, path, since));
         }
-        let after = metadata.created().ok().and_then(|born| born.duration_since(since).ok()).unwrap_or_default();
-        let after_ms = (after.as_secs_f64() * 1e5).round() / 100.0;
-        found.push(Copied { path: path.to_path_buf(), bytes: original.len(), after_ms });
     });
     found.sort_by(|a, b| a.after_ms.total_cmp(&b.after_ms).then_with(|| a.path.cmp(&b.path)));
     found
 }
 
-fn is_copy(path: &Path) -> bool {
+/// The copy of one file, if it is one.
+fn one(lower: &Path, upper: &Path, path: &Path, since: SystemTime) -> Option<Copied> {
+    let original = fs::symlink_metadata(lower.join(path)).ok().filter(std::fs::Metadata::is_file)?;
+    let copy = upper.join(path);
     let mut unread: [u8; 0] = [];
-    ORIGINS.iter().any(|name| rustix::fs::lgetxattr(path, *name, &mut unread).is_ok())
+    if !ORIGINS.iter().any(|name| rustix::fs::lgetxattr(&copy, *name, &mut unread).is_ok()) {
+        return None;
+    }
+    let born = fs::symlink_metadata(&copy).and_then(|metadata| metadata.created());
+    let after = born.ok().and_then(|born| born.duration_since(since).ok()).unwrap_or_default();
+    let after_ms = milliseconds(after);
+    Some(Copied { path: path.to_path_buf(), bytes: original.len(), after_ms, took_ms: None, cause: None })
+}
+
+fn milliseconds(duration: std::time::Duration) -> f64 {
+    (duration.as_secs_f64() * 1e4).round() / 10.0
 }
 
 /// All regular files. What cannot be read is left out: this is a report, and the server does not depend on it.

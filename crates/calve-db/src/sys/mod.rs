@@ -11,6 +11,10 @@ pub(crate) use linux::*;
 mod portable;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use portable::*;
+#[cfg(not(target_os = "linux"))]
+mod unwatched;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unwatched::*;
 
 use std::ffi::CString;
 use std::os::fd::BorrowedFd;

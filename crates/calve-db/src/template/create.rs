@@ -192,7 +192,7 @@ fn build(
     // A template is whole in itself.
     spec.whole = true;
     let log = home.logs().join(format!("{}.log", options.name));
-    let made = run(home, &mut spec, place, supervisor).and_then(|owned| {
+    let made = run(home, &mut spec, place, supervisor, &mut |_| ()).and_then(|owned| {
         let notifies = owned.record.notifies;
         let neutralised = owned.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(Said::Neutralised(what.clone())));

@@ -1,8 +1,13 @@
 //! What an overlay copies, on real servers.
 
-use calve_testkit::FileSystem;
+use std::io::{BufRead as _, BufReader};
+use std::process::Command;
 
-use crate::world::{Engine, User, World, names};
+use calve_testkit::FileSystem;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::world::{Engine, User, World, eventually, names, users};
 
 /// More than what counts as large, in one table.
 fn fill(engine: Engine) -> &'static str {
@@ -17,40 +22,199 @@ fn fill(engine: Engine) -> &'static str {
     }
 }
 
+/// A world on ext4 with a template `b` that has a large table, and the table's file.
+fn with_large_table(engine: Engine, user: User) -> Option<(World, String)> {
+    let world = World::on(FileSystem::Ext4, user)?;
+    world.template(engine);
+    world.db(["template", "create", "b", "-q", "--base", "t", "--"]).args(engine.client(fill(engine))).succeeds();
+    let question = engine.client("SELECT pg_relation_filepath('big')");
+    let table = match engine {
+        Engine::Postgres => world.db(["run", "b", "-q", "--"]).args(question).succeeds().stdout().trim().to_owned(),
+        Engine::Mariadb => "test/big.ibd".to_owned(),
+    };
+    Some((world, table))
+}
+
+const COUNT: &str = "SELECT count(*) FROM big";
+
+fn is_table(file: &Value, table: &str) -> bool {
+    file["path"] == table
+}
+
 #[test]
 fn large_files_are_named_before_they_are_copied_and_after() {
     for engine in Engine::ALL {
-        let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-        let create = ["template", "create", "t", "-q", "--engine", engine.name(), "--"];
-        world.db(create).args(engine.client(fill(engine))).succeeds();
-        let start = ["start", "t", "--json", "--strategy", "overlay", "--name"];
+        let Some((world, table)) = with_large_table(engine, User::This) else { return };
+        let start = ["start", "b", "--json", "--strategy", "overlay", "--name"];
         let ran = world.db(start).arg("a").succeeds();
         let server = ran.json();
         let announced = server["copied_on_first_open"].as_array().unwrap();
         let sizes: Vec<u64> = announced.iter().map(|file| file["bytes"].as_u64().unwrap()).collect();
         assert!(!sizes.is_empty() && sizes.iter().all(|bytes| *bytes > 16 << 20), "{server:#}");
         assert!(sizes.is_sorted_by(|a, b| a >= b), "{server:#}");
+        assert!(announced.iter().any(|file| is_table(file, &table)), "{table}: {server:#}");
         assert!(ran.stderr().contains("copies a file as a whole"), "{}", ran.stderr());
-        let table = match engine {
-            Engine::Postgres => world.query(engine, &server, "SELECT pg_relation_filepath('big')"),
-            Engine::Mariadb => "test/big.ibd".to_owned(),
-        };
-        let is_announced = announced.iter().any(|file| file["path"] == table.as_str());
-        assert!(is_announced, "{table}: {server:#}");
 
         // A server that was not asked for the table has not copied it.
         let quiet = world.db(["stop", "a"]).succeeds().stderr();
         let server = world.db(start).arg("b").succeeds().json();
-        assert_eq!(world.query(engine, &server, "SELECT count(*) FROM big"), "20000");
-        let told = world.db(["stop", "b"]).succeeds().stderr();
-        assert!(told.contains("the overlay copied ") && told.contains(&table), "{table}: {told}");
+        assert_eq!(world.query(engine, &server, COUNT), "20000");
+        // To put it back is to end a server, too.
+        let told = world.db(["reset", "b"]).succeeds().stderr();
+        assert!(told.contains("the overlay copied ") && says(&told, &table), "{table}: {told}");
+        assert!(!says(&world.db(["stop", "b"]).succeeds().stderr(), &table) || engine == Engine::Mariadb);
         if engine == Engine::Postgres {
-            assert!(!quiet.contains(&table), "{table}: {quiet}");
+            assert!(!says(&quiet, &table), "{table}: {quiet}");
         }
         // What the server made anew was not copied.
         assert!(!told.contains("postmaster.pid"), "{told}");
-        world.nothing_runs();
+        world.nothing_left();
     }
+}
+
+/// A line about the table with how long it took.
+fn says(text: &str, table: &str) -> bool {
+    text.lines().any(|line| line.starts_with("  after ") && line.contains(table) && line.contains(" MB in "))
+}
+
+#[test]
+fn they_are_named_before_the_server_is_started() {
+    let Some((world, _)) = with_large_table(Engine::Postgres, User::This) else { return };
+    let path = world.home().join("db/templates/b/template.json");
+    let mut template: Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
+    // It ends at once: whatever is said of files was said before.
+    template["program"] = "/bin/false".into();
+    fs_err::write(&path, template.to_string()).unwrap();
+    for command in [&["start", "b"][..], &["run", "b", "--", "true"]] {
+        let stderr = world.db(command).fails(1, &["ended before it was ready"]).stderr();
+        let named = stderr.find("copies a file as a whole").unwrap_or_else(|| panic!("{stderr}"));
+        assert!(named < stderr.find("ended before it was ready").unwrap(), "{stderr}");
+        let quiet: Vec<&str> = [&command[..2], &["--quiet"], &command[2..]].concat();
+        assert!(!world.db(quiet).ends().stderr().contains("copies a file as a whole"));
+    }
+    world.nothing_left();
+}
+
+#[test]
+fn copies_are_told_as_they_happen() {
+    for user in users() {
+        for engine in Engine::ALL {
+            let Some((world, table)) = with_large_table(engine, user) else { return };
+            let count = format!("{COUNT}; {}", pause(engine));
+            let script = "\"$@\" >/dev/null; while ! [ -e go ]; do sleep 0.02; done";
+            let run = world.db(["run", "b", "--trace", "--", "sh", "-ec", script, "sh"]).args(engine.client(&count));
+            let mut run = run.spawn();
+            let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
+            // The command goes on until it is permitted to end, so this is told meanwhile.
+            let line = lines.find(|line| line.starts_with("trace: after ") && line.contains(&table)).unwrap();
+            assert!(line.contains(" MB in ") && line.contains("O_RDWR") && line.contains(" by "), "{line}");
+            fs_err::write(world.path().join("go"), "").unwrap();
+            let rest: String = lines.map(|line| line + "\n").collect();
+            assert!(says(&rest, &table), "{rest}");
+            assert!(run.wait().unwrap().success());
+            world.nothing_left();
+        }
+    }
+}
+
+#[test]
+fn a_server_can_be_traced_at_any_time() {
+    let is_root = calve_testkit::is_root();
+    for (user, tells_threads) in [(User::This, is_root), (User::Unprivileged, false)] {
+        for engine in Engine::ALL {
+            let Some((world, table)) = with_large_table(engine, user) else { return };
+            let ran = world.db(["start", "b", "--json", "--name", "a", "--trace"]).succeeds();
+            assert!(ran.stderr().contains("calve db trace a"), "{}", ran.stderr());
+            let server = ran.json();
+            let mut follow = world.db(["trace", "a"]).spawn();
+            let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+            world.query(engine, &server, &format!("{COUNT}; {}", pause(engine)));
+            assert!(lines.any(|line| line.starts_with("after ") && line.contains(&table)));
+            let trace = world.db(["trace", "a", "--json"]).succeeds().json();
+            assert_eq!(trace["schema"], "calve.db.trace/1");
+            assert_eq!(trace["untold"].is_null(), tells_threads, "{trace:#}");
+            let copied = trace["copied"].as_array().unwrap();
+            let of_table = copied.iter().find(|file| is_table(file, &table)).unwrap_or_else(|| panic!("{table}: {trace:#}"));
+            assert!(of_table["bytes"].as_u64().unwrap() > 16 << 20, "{of_table}");
+            assert!(of_table["took_ms"].as_f64().unwrap() > 0.0 && of_table["after_ms"].as_f64().unwrap() > 0.0);
+            let cause = &of_table["cause"];
+            assert!(cause["flags"].as_str().unwrap().starts_with("O_RDWR"), "{cause}");
+            assert!(cause["name"].as_str().unwrap().starts_with(server_name(engine)), "{cause}");
+            // PostgreSQL's processes have one thread; of MariaDB's many it is one that serves clients.
+            let (process, thread) = (cause["process"].as_u64().unwrap(), cause["thread"].as_u64());
+            match engine {
+                Engine::Postgres => assert_eq!(thread, Some(process)),
+                Engine::Mariadb if tells_threads => assert!(thread.is_some_and(|thread| thread != process), "{cause}"),
+                Engine::Mariadb => assert_eq!(thread, None),
+            }
+            if engine == Engine::Mariadb {
+                assert_eq!(cause["process"], server["pid"]);
+            }
+            // It ends with the server.
+            world.stop("a");
+            assert!(follow.wait().unwrap().success());
+            world.db(["trace", "a"]).fails(1, &["there is no server `a`"]);
+            world.nothing_left();
+        }
+    }
+}
+
+/// For as long as the session has the file open it can be seen how it opened it.
+fn pause(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Postgres => "SELECT pg_sleep(0.5)",
+        Engine::Mariadb => "SELECT sleep(0.5)",
+    }
+}
+
+fn server_name(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Postgres => "postgres: ",
+        Engine::Mariadb => "mariadbd",
+    }
+}
+
+/// It is kept, and the next command shows it, once.
+#[test]
+fn what_was_copied_is_told_when_nobody_waited_for_the_end() {
+    let Some((world, table)) = with_large_table(Engine::Postgres, User::This) else { return };
+    let mut owner = Command::new("sleep").arg("1000").spawn().unwrap();
+    let owner_pid = owner.id().to_string();
+    let kill = |pid: u64| {
+        kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
+    };
+    let mut end_of = |name: &str, server: &Value| match name {
+        "owner" => {
+            owner.kill().unwrap();
+            owner.wait().unwrap();
+        }
+        "server" => kill(server["pid"].as_u64().unwrap()),
+        "supervisor" => {
+            let supervisors = world.processes().into_iter().filter(|process| process.contains("__supervise"));
+            supervisors.for_each(|process| kill(process.split(' ').next().unwrap().parse().unwrap()));
+        }
+        _ => {}
+    };
+    for (name, why, option) in [
+        ("ttl", "its time was over", ["--ttl", "2s"]),
+        ("owner", "its owner ended", ["--owner-pid", &owner_pid]),
+        ("server", "the server ended by itself", ["--ttl", "1h"]),
+        ("supervisor", "its supervisor was killed", ["--ttl", "1h"]),
+    ] {
+        let server = world.db(["start", "b", "--json", "--name", name]).args(option).succeeds().json();
+        assert_eq!(world.query(Engine::Postgres, &server, COUNT), "20000");
+        end_of(name, &server);
+        let mut told = String::new();
+        eventually(|| {
+            told = world.db(["list"]).succeeds().stderr();
+            if told.is_empty() { Err("nothing is told".into()) } else { Ok(()) }
+        });
+        assert!(told.contains(&format!("`{name}` is gone ({why}); its overlay had copied ")), "{name}: {told}");
+        assert!(says(&told, &table), "{told}");
+        assert_eq!(world.db(["list"]).succeeds().stderr(), "");
+    }
+    world.nothing_left();
+    assert_eq!(names(&world.home().join("db/logs")), Vec::<String>::new());
 }
 
 #[test]
@@ -63,6 +227,10 @@ fn nothing_is_copied_where_blocks_can_be_shared() {
         assert_eq!(ran.stderr(), "", "{strategy}");
         let told = world.db(["stop", "a"]).succeeds().stderr();
         assert_eq!(told.contains("the overlay copied"), strategy == "overlay", "{told}");
+        // Copies that cost nothing are watched when that is asked for.
+        let ran = world.db(["run", "t", "--trace", "--strategy", strategy, "--", "true"]).succeeds();
+        let expected = if strategy == "overlay" { "trace: after " } else { "nothing is copied as a whole" };
+        assert!(ran.stderr().contains(expected), "{}", ran.stderr());
     }
     assert_eq!(names(&world.home().join("db/templates")).iter().filter(|name| *name == "t").count(), 1);
 }

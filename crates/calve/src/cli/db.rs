@@ -21,6 +21,7 @@ pub(crate) enum DbCommand {
     Reset(ResetArguments),
     Stop(StopArguments),
     List(ListArguments),
+    Trace(TraceArguments),
     Url(UrlArguments),
     Gc(GcArguments),
 }
@@ -101,6 +102,12 @@ pub(crate) struct ServerOptions {
     /// How long it may stay: 90s, 30m, 12h, 7d, or none
     #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "12h")]
     pub(crate) ttl: Ttl,
+    /// Say on stderr which files an overlay copies as a whole, at the moment it has done so, and who opened them
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) trace: bool,
+    /// Do not say what an overlay will copy, or has
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// Start a server on a clone of a template, and print its URL
@@ -172,6 +179,21 @@ pub(crate) struct StopArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// Print the list as JSON on stdout (schema calve.db.servers/1, calve.db.templates/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Follow what the overlay of a server copies
+///
+/// On an overlay without reflinks a file is copied as a whole when the server first opens it for writing. This prints a line for each,
+/// those of the past too, until the server ends or Ctrl-C. As root it tells the thread that opened the file; else only where
+/// the process has no other.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArguments {
+    /// Which server
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Do not follow: print what was copied so far as JSON on stdout (schema calve.db.trace/1)
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -3,9 +3,14 @@
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind_recursive, mount_change, unmount};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, unmount,
+};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
+
+/// Where shm_open(3) has its files.
+const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +23,12 @@ pub(crate) enum Isolation {
 
 /// Gives this process mounts and System V IPC of its own; without privilege, in a user namespace that maps this user to itself.
 ///
+/// `needed`: the paths that the server needs. POSIX shared memory, which is files in /dev/shm, is its own too unless one of them is
+/// there.
+///
 /// Must be called before any thread is started. `Err`: a user namespace was entered in which nothing is permitted, as some
 /// distributions have it. This process is then of no use.
-pub(crate) fn isolate() -> Result<Isolation, Errno> {
+pub(crate) fn isolate(needed: &[&Path]) -> Result<Isolation, Errno> {
     let (user, group) = (geteuid(), getegid());
     let wanted = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
     let wanted = if user.is_root() { wanted } else { wanted | UnshareFlags::NEWUSER };
@@ -34,7 +42,17 @@ pub(crate) fn isolate() -> Result<Isolation, Errno> {
         write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
     }
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    if !needed.iter().any(|path| is_in_shared_memory(path)) {
+        // Where it cannot be had, the server is no worse off than without namespaces.
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        let _ = mount(c"tmpfs", SHARED_MEMORY, c"tmpfs", flags, Some(c"mode=1777"));
+    }
     Ok(Isolation::Full)
+}
+
+fn is_in_shared_memory(path: &Path) -> bool {
+    let real = fs_err::canonicalize(path);
+    real.as_deref().unwrap_or(path).starts_with(SHARED_MEMORY)
 }
 
 /// Shows the directory `what` at the directory `at` too, in this mount namespace.

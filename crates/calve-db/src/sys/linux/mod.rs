@@ -4,11 +4,15 @@ mod isolate;
 mod process;
 mod segment;
 mod spawn;
+mod watch;
+mod who;
 
 pub(crate) use isolate::{Isolation, bind, isolate, unbind};
 pub(crate) use process::{Watched, boot, children, lock_holder, start_time};
-pub(crate) use segment::remove_segment;
+pub(crate) use segment::{forget_segment, remove_segment};
 pub(crate) use spawn::{Ended, Server, collect_orphan, spawn};
+pub(crate) use watch::{Appearances, Opened, Opens, stamp};
+pub(crate) use who::{Who, descendants, flag_names, is_for_writing, open_flags, process, who};
 
 use std::io;
 use std::os::fd::AsFd;

@@ -2,6 +2,13 @@
 
 use std::ffi::c_int;
 
+/// Has the kernel remove a segment when nobody is attached to it any more. Those who are go on to use it.
+pub(crate) fn forget_segment(id: i32) {
+    let id: c_int = id;
+    // SAFETY: IPC_RMID takes no structure.
+    unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+}
+
 /// Removes a segment, if it is one that nobody is attached to.
 pub(crate) fn remove_segment(id: i32) {
     let id: c_int = id;

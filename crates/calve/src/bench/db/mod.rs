@@ -157,7 +157,7 @@ fn start(wish: &Wish<'_>, strategy: Option<Strategy>) -> Result<Owned, calve_db:
     let mut options = StartOptions::default();
     options.owner = Ownership::Caller;
     options.strategy = strategy;
-    calve_db::start(wish.home, wish.template, &options, wish.supervisor)
+    calve_db::start(wish.home, wish.template, &options, wish.supervisor, &mut |_| ())
 }
 
 fn check_cancelled(cancel: &Cancel) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! `calve db`.
 
+mod copies;
 mod gc;
 mod list;
 mod reset;
@@ -8,6 +9,7 @@ mod start;
 mod stop;
 pub(crate) mod supervise;
 mod template;
+mod trace;
 mod url;
 
 use std::env;
@@ -30,6 +32,7 @@ pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
         DbCommand::Reset(arguments) => reset::run(arguments),
         DbCommand::Stop(arguments) => stop::run(arguments),
         DbCommand::List(arguments) => list::run(arguments),
+        DbCommand::Trace(arguments) => trace::run(arguments, cancel),
         DbCommand::Url(arguments) => url::run(arguments),
         DbCommand::Gc(arguments) => gc::run(arguments),
     }
@@ -41,6 +44,7 @@ pub(super) fn home() -> Result<Home, Failure> {
     for directory in calve_db::sweep(&home)?.trash {
         reap::start(&directory);
     }
+    copies::unreported(&home)?;
     Ok(home)
 }
 

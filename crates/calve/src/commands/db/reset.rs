@@ -1,6 +1,6 @@
 //! `calve db reset`.
 
-use super::home;
+use super::{copies, home};
 use crate::cli::db::ResetArguments;
 use crate::db_receipt;
 use crate::failure::Failure;
@@ -10,9 +10,11 @@ pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
     let home = home()?;
     let mut records = Vec::new();
     for name in &arguments.names {
-        let record = calve_db::reset(&home, name)?;
+        let reset = calve_db::reset(&home, name, &mut copies::announce)?;
+        let record = reset.record;
         let took = duration(std::time::Duration::from_secs_f64(record.ready_ms / 1000.0));
         output::say(&format!("reset `{name}` by {} in {took}", record.strategy));
+        copies::tell(&reset.copied);
         records.push(record);
     }
     if arguments.json { output::json(&db_receipt::servers(&records)) } else { Ok(()) }

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use calve_db::Ownership;
 
-use super::{home, start, supervisor};
+use super::copies::{self, Following};
+use super::start;
 use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{output, sys};
@@ -15,7 +16,7 @@ const NOT_FOUND: u8 = 127;
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let mut options = start::options(&arguments.server);
     options.owner = Ownership::Caller;
-    let owned = calve_db::start(&home()?, &arguments.template, &options, &supervisor()?)?;
+    let (owned, following) = start::started(&arguments.template, &arguments.server, &options)?;
     let address = &owned.record.address;
     let [program, words @ ..] = arguments.command.as_slice() else {
         return Err(Failure::stated(FAILED, "no command is named", "name it after `--`"));
@@ -29,13 +30,18 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
             Some((NOT_FOUND, String::new()))
         }
     };
-    let Some((code, _)) = end else { return Ok(owned.stop()?) };
-    if arguments.keep_on_failure {
+    let code = end.map(|(code, _)| code);
+    if arguments.keep_on_failure && code.is_some() {
+        following.map(Following::end);
         let record = owned.keep()?;
         output::say(&format!("the server `{}` is kept: {}", record.name, record.address.url));
         output::say(&format!("end it with: calve db stop {}", record.name));
     } else {
-        owned.stop()?;
+        let copied = owned.stop();
+        following.map(Following::end);
+        if !arguments.server.quiet {
+            copies::tell(&copied?);
+        }
     }
-    Err(Failure::Reported(code))
+    code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
 }

@@ -1,8 +1,8 @@
 //! `calve db start`.
 
-use calve_core::Shown;
-use calve_db::{Ownership, Record, StartOptions};
+use calve_db::{Owned, Ownership, StartOptions};
 
+use super::copies::{self, Following};
 use super::{home, supervisor};
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
@@ -12,8 +12,11 @@ pub(crate) fn run(arguments: &StartArguments) -> Result<(), Failure> {
     let mut options = options(&arguments.server);
     options.name.clone_from(&arguments.name);
     options.owner = arguments.owner_pid.map_or(Ownership::Nobody, Ownership::Process);
-    let owned = calve_db::start(&home()?, &arguments.template, &options, &supervisor()?)?;
-    announce(&owned.record);
+    let (owned, following) = started(&arguments.template, &arguments.server, &options)?;
+    if let Some(following) = following {
+        following.end();
+        output::say(&format!("trace: what comes later is shown by `calve db trace {}`", owned.record.name));
+    }
     if arguments.json {
         output::json(&db_receipt::server(&owned.record))
     } else {
@@ -26,25 +29,35 @@ pub(super) fn options(server: &ServerOptions) -> StartOptions {
     options.tcp = server.tcp;
     options.ttl = server.ttl.0;
     options.strategy = server.strategy;
+    options.trace = server.trace;
     options
 }
 
-/// The largest are named.
-const NAMED: usize = 5;
-
-/// What will make somebody wait.
-pub(super) fn announce(record: &Record) {
-    let files = &record.copy_up;
-    if files.is_empty() {
-        return;
-    }
-    let bytes = files.iter().map(|file| file.bytes).sum();
-    output::say(&format!(
-        "an overlay without reflinks copies a file as a whole when the server first opens it. Large files: {}, {}",
-        output::count(files.len() as u64),
-        output::size(bytes)
-    ));
-    for file in files.iter().take(NAMED) {
-        output::say(&format!("  {}  {}", Shown(&file.path), output::size(file.bytes)));
+/// Starts it, and says meanwhile what an overlay will copy, and with `--trace` what it has.
+pub(super) fn started(
+    template: &str,
+    server: &ServerOptions,
+    options: &StartOptions,
+) -> Result<(Owned, Option<Following>), Failure> {
+    let mut following = None;
+    let owned = calve_db::start(&home()?, template, options, &supervisor()?, &mut |starting| {
+        if !server.quiet {
+            copies::announce(starting);
+        }
+        if server.trace {
+            following = Some(Following::begin(starting));
+        }
+    });
+    match owned {
+        Ok(owned) => {
+            if server.trace && following.is_none() {
+                output::say(&format!("trace: a clone by {}: nothing is copied as a whole", owned.record.strategy));
+            }
+            Ok((owned, following))
+        }
+        Err(error) => {
+            following.map(Following::end);
+            Err(error.into())
+        }
     }
 }

@@ -1,0 +1,107 @@
+//! Following the copies of an overlay from another process: they are lines in a file of the server's place.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use super::Copied;
+use crate::error::{Error, Result};
+use crate::home::Home;
+use crate::registry;
+
+const NAME: &str = "copied";
+
+/// An empty file for the lines. After a reset it is a new one, so that who follows notices.
+pub(crate) fn begin_lines(place: &Path) -> Result<File> {
+    let path = place.join(NAME);
+    let staged = path.with_extension("new");
+    let made = fs::OpenOptions::new().create(true).append(true).open(&staged);
+    let (file, _) = made.map_err(|error| Error::io("create", &staged, error))?.into_parts();
+    fs::rename(&staged, &path).map_err(|error| Error::io("rename", &staged, error))?;
+    Ok(file)
+}
+
+/// What was written down until now.
+pub(super) fn lines(place: &Path) -> Vec<Copied> {
+    Trace::of(place).more()
+}
+
+/// The copies that the overlay of a server makes, in the order in which they end.
+#[derive(Debug)]
+pub struct Trace {
+    place: PathBuf,
+    file: Option<File>,
+    begun: Vec<u8>,
+}
+
+impl Trace {
+    /// Of the server of that name.
+    pub fn of_server(home: &Home, name: &str) -> Result<Self> {
+        let record = registry::find(home, name)?;
+        Ok(Self::of(&home.servers().join(record.name)))
+    }
+
+    pub(crate) fn of(place: &Path) -> Self {
+        Self { place: place.to_path_buf(), file: None, begun: Vec::new() }
+    }
+
+    /// Those since the last call.
+    pub fn more(&mut self) -> Vec<Copied> {
+        let mut found = self.read();
+        let path = self.place.join(NAME);
+        let is_another = match (&self.file, fs::metadata(&path)) {
+            (Some(file), Ok(there)) => file.metadata().is_ok_and(|own| own.ino() != there.ino()),
+            (None, Ok(_)) => true,
+            _ => false,
+        };
+        if is_another {
+            self.file = fs::File::open(&path).ok().map(|file| file.into_parts().0);
+            self.begun.clear();
+            found.extend(self.read());
+        }
+        found
+    }
+
+    /// Whether the server is gone, so that there will be no more.
+    pub fn is_over(&self) -> bool {
+        !registry::is_held(&self.place)
+    }
+
+    fn read(&mut self) -> Vec<Copied> {
+        if let Some(file) = &mut self.file {
+            let _ = file.read_to_end(&mut self.begun);
+        }
+        let whole = self.begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines: Vec<u8> = self.begun.drain(..whole).collect();
+        lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_half_written_is_waited_for_and_a_reset_begins_again() {
+        let place = tempfile::tempdir().unwrap();
+        let copied = |bytes| Copied { path: "base/1".into(), bytes, after_ms: 1.0, took_ms: None, cause: None };
+        let line = |bytes| serde_json::to_string(&copied(bytes)).unwrap() + "\n";
+        let mut trace = Trace::of(place.path());
+        assert_eq!(trace.more(), vec![]);
+        let mut file = begin_lines(place.path()).unwrap();
+        let text = line(1) + &line(2);
+        file.write_all(&text.as_bytes()[..text.len() - 5]).unwrap();
+        assert_eq!(trace.more(), vec![copied(1)]);
+        file.write_all(&text.as_bytes()[text.len() - 5..]).unwrap();
+        assert_eq!(trace.more(), vec![copied(2)]);
+        begin_lines(place.path()).unwrap().write_all(line(3).as_bytes()).unwrap();
+        assert_eq!(trace.more(), vec![copied(3)]);
+        assert_eq!(lines(place.path()), vec![copied(3)]);
+        assert!(trace.is_over());
+    }
+}

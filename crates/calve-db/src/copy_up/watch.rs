@@ -1,0 +1,235 @@
+//! Seeing the copies of an overlay as they happen. The end of a copy is its appearance in the upper directory; who opened it is told
+//! by the kernel where it lets us ask (fanotify(7)), and otherwise by the descriptors that the server's processes have.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use fs_err as fs;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::{Cause, Copied, begin_lines, milliseconds, one};
+use crate::error::Result;
+use crate::sys::{self, Appearances, Opens};
+
+/// An open that was waited for comes back this much later than the copy is there, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How often descriptors are looked at meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// What is watched.
+pub(crate) struct Watched {
+    /// The template's data directory.
+    pub(crate) lower: PathBuf,
+    pub(crate) upper: PathBuf,
+    /// The data directory, by the paths at which the server may see it.
+    pub(crate) merged: Vec<PathBuf>,
+    pub(crate) since: SystemTime,
+}
+
+/// A thread that watches an overlay. Its end is that of the watched server.
+pub(crate) struct Watch {
+    thread: JoinHandle<Vec<Copied>>,
+    stop: OwnedFd,
+    /// What cannot be told here, and why.
+    pub(crate) untold: Option<String>,
+}
+
+impl Watch {
+    /// Watches, and writes what happens as lines into `place`.
+    pub(crate) fn begin(watched: Watched, place: &Path) -> Result<Self> {
+        let failed = |error| crate::Error::io("watch", &watched.upper, error);
+        let lines = begin_lines(place)?;
+        let appearances = Appearances::new().map_err(failed)?;
+        let (opens, untold) = match Opens::of(&watched.merged[0]) {
+            Ok(opens) => (Some(opens), None),
+            Err(error) => {
+                let why = format!("of a process with several threads it is not known which one (fanotify: {error})");
+                (None, Some(why))
+            }
+        };
+        let (told, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+            .map_err(|errno| crate::Error::io("watch", &watched.upper, errno))?;
+        let mut watcher = Watcher {
+            watched,
+            lines,
+            appearances,
+            opens,
+            directories: HashMap::new(),
+            seen: HashSet::new(),
+            unexplained: Vec::new(),
+            copied: Vec::new(),
+        };
+        watcher.enter(PathBuf::new());
+        let thread = std::thread::Builder::new().name("copies".into()).spawn(move || watcher.run(told));
+        let thread = thread.map_err(|error| crate::Error::io("watch", place, error))?;
+        Ok(Self { thread, stop, untold })
+    }
+
+    /// What has been seen, when the server has ended.
+    pub(crate) fn end(self) -> Vec<Copied> {
+        drop(self.stop);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+struct Watcher {
+    watched: Watched,
+    lines: File,
+    appearances: Appearances,
+    opens: Option<Opens>,
+    directories: HashMap<i32, PathBuf>,
+    seen: HashSet<PathBuf>,
+    /// Copies of which it is not known yet who opened them.
+    unexplained: Vec<(Copied, Instant)>,
+    copied: Vec<Copied>,
+}
+
+impl Watcher {
+    fn run(mut self, told: OwnedFd) -> Vec<Copied> {
+        while !self.pause(&told) {
+            self.look();
+            self.publish(PATIENCE);
+        }
+        self.look();
+        self.publish(Duration::ZERO);
+        self.copied
+    }
+
+    /// Until something happens. Whether it was the end.
+    fn pause(&self, told: &OwnedFd) -> bool {
+        let mut fds = vec![PollFd::new(told, PollFlags::IN), PollFd::new(&self.appearances, PollFlags::IN)];
+        fds.extend(self.opens.as_ref().map(|opens| PollFd::from_borrowed_fd(opens.as_fd(), PollFlags::IN)));
+        let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK_EVERY.subsec_nanos()) };
+        let limit = if self.unexplained.is_empty() { None } else { Some(&limit) };
+        let _ = rustix::event::poll(&mut fds, limit);
+        !fds[0].revents().is_empty()
+    }
+
+    fn look(&mut self) {
+        // In this order: an open comes back after its copy has appeared, so that what is opened here is known below.
+        let opened = self.opens.as_ref().map(Opens::read).unwrap_or_default();
+        for appeared in self.appearances.read() {
+            let Some(directory) = self.directories.get(&appeared.directory) else { continue };
+            let path = directory.join(appeared.name);
+            if appeared.is_directory { self.enter(path) } else { self.found(path) }
+        }
+        for opened in opened {
+            self.explain(&opened);
+        }
+        if self.opens.is_none() {
+            self.search();
+        }
+    }
+
+    /// A directory, and what came into it before it was watched.
+    fn enter(&mut self, below: PathBuf) {
+        let directory = self.watched.upper.join(&below);
+        let Ok(number) = self.appearances.add(&directory) else { return };
+        self.directories.insert(number, below.clone());
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = below.join(entry.file_name());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => self.enter(path),
+                Ok(kind) if kind.is_file() => self.found(path),
+                _ => {}
+            }
+        }
+    }
+
+    fn found(&mut self, path: PathBuf) {
+        let now = sys::stamp();
+        let Some(mut copied) = one(&self.watched.lower, &self.watched.upper, &path, self.watched.since) else { return };
+        if !self.seen.insert(path) {
+            return;
+        }
+        let end = self.changed(&copied.path).map_or(now, |changed| changed.min(now));
+        let since_mount = end.duration_since(self.watched.since).unwrap_or_default();
+        let took = milliseconds(since_mount) - copied.after_ms;
+        copied.took_ms = Some((took * 10.0).round().max(0.0) / 10.0);
+        self.unexplained.push((copied, Instant::now()));
+    }
+
+    /// A copy's last change, when it was given its name: a better time of its end than that of now, unless it was written to since.
+    fn changed(&self, path: &Path) -> Option<SystemTime> {
+        let copy = fs::symlink_metadata(self.watched.upper.join(path)).ok()?;
+        let nanoseconds = u32::try_from(copy.ctime_nsec()).ok()?;
+        Some(SystemTime::UNIX_EPOCH + Duration::new(copy.ctime().cast_unsigned(), nanoseconds))
+    }
+
+    /// Where the server sees a file.
+    fn shown(&self, path: &Path) -> Vec<PathBuf> {
+        self.watched.merged.iter().map(|merged| merged.join(path)).collect()
+    }
+
+    fn explain(&mut self, opened: &sys::Opened) {
+        let below = self.watched.merged.iter().find_map(|merged| opened.path.strip_prefix(merged).ok());
+        let Some(at) = below.and_then(|below| self.unexplained.iter().position(|(copied, _)| copied.path == below)) else {
+            return;
+        };
+        let Some(who) = sys::who(opened.thread) else { return };
+        let flags = sys::open_flags(who.process, &self.shown(&self.unexplained[at].0.path));
+        // Somebody who read it just then.
+        if flags.is_some_and(|flags| !sys::is_for_writing(flags)) {
+            return;
+        }
+        let mut copied = self.unexplained.remove(at).0;
+        copied.cause = Some(cause(who, flags));
+        self.tell(copied);
+    }
+
+    /// Without the kernel's word: who has it open for writing is who opened it.
+    fn search(&mut self) {
+        if self.unexplained.is_empty() {
+            return;
+        }
+        let processes = sys::descendants();
+        for (mut copied, found) in std::mem::take(&mut self.unexplained) {
+            let shown = self.shown(&copied.path);
+            let writer = processes.iter().find_map(|process| {
+                let flags = sys::open_flags(*process, &shown).filter(|flags| sys::is_for_writing(*flags))?;
+                Some(cause(sys::process(*process)?, Some(flags)))
+            });
+            if writer.is_some() {
+                copied.cause = writer;
+                self.tell(copied);
+            } else {
+                self.unexplained.push((copied, found));
+            }
+        }
+    }
+
+    /// Copies that nobody opened, as when a file is renamed, and those whose opener is gone.
+    fn publish(&mut self, patience: Duration) {
+        for (copied, found) in std::mem::take(&mut self.unexplained) {
+            if found.elapsed() < patience {
+                self.unexplained.push((copied, found));
+            } else {
+                self.tell(copied);
+            }
+        }
+    }
+
+    fn tell(&mut self, copied: Copied) {
+        if let Ok(mut line) = serde_json::to_vec(&copied) {
+            line.push(b'\n');
+            let _ = self.lines.write_all(&line);
+        }
+        self.copied.push(copied);
+    }
+}
+
+fn cause(who: sys::Who, flags: Option<i32>) -> Cause {
+    Cause {
+        process: who.process,
+        name: who.name,
+        thread: who.thread,
+        thread_name: who.thread_name,
+        flags: flags.map(sys::flag_names),
+    }
+}

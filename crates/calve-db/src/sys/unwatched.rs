@@ -1,0 +1,96 @@
+//! Watching copies, where there are no overlays that make them.
+#![allow(dead_code, reason = "only an overlay is watched")]
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustix::io::Errno;
+
+pub(crate) struct Appearances(OwnedFd);
+
+pub(crate) struct Appeared {
+    pub(crate) directory: i32,
+    pub(crate) name: OsString,
+    pub(crate) is_directory: bool,
+}
+
+impl Appearances {
+    pub(crate) fn new() -> io::Result<Self> {
+        Err(Errno::NOSYS.into())
+    }
+
+    pub(crate) fn add(&self, _directory: &Path) -> io::Result<i32> {
+        Err(Errno::NOSYS.into())
+    }
+
+    pub(crate) fn read(&self) -> Vec<Appeared> {
+        Vec::new()
+    }
+}
+
+impl AsFd for Appearances {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+pub(crate) struct Opens(OwnedFd);
+
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) thread: u32,
+}
+
+impl Opens {
+    pub(crate) fn of(_path: &Path) -> io::Result<Self> {
+        Err(Errno::NOSYS.into())
+    }
+
+    pub(crate) fn read(&self) -> Vec<Opened> {
+        Vec::new()
+    }
+}
+
+impl AsFd for Opens {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+pub(crate) fn stamp() -> SystemTime {
+    SystemTime::now()
+}
+
+pub(crate) struct Who {
+    pub(crate) process: u32,
+    pub(crate) name: String,
+    pub(crate) thread: Option<u32>,
+    pub(crate) thread_name: Option<String>,
+}
+
+pub(crate) fn who(_thread: u32) -> Option<Who> {
+    None
+}
+
+pub(crate) fn process(_process: u32) -> Option<Who> {
+    None
+}
+
+pub(crate) fn descendants() -> Vec<u32> {
+    Vec::new()
+}
+
+pub(crate) fn open_flags(_process: u32, _paths: &[PathBuf]) -> Option<i32> {
+    None
+}
+
+pub(crate) fn is_for_writing(_flags: i32) -> bool {
+    false
+}
+
+pub(crate) fn flag_names(_flags: i32) -> String {
+    String::new()
+}
