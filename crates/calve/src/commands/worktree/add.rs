@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Cancel, Inlined, Progress, Shown};
+use calve_core::{Cancel, Inlined, Progress, Shown, Strategy};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, Surroundings, repository_of};
 use calve_git::worktree::{self, AddOptions, Added, Changes, Dependency, Ignored, Left, Planned, Trust, Upcoming};
@@ -111,6 +111,20 @@ fn say(added: &Added) {
     for warning in &added.warnings {
         output::say(&format!("warning: {warning}"));
     }
+    if could_be_a_snapshot(added) {
+        let donor = Shown(&added.donor);
+        output::say(&format!(
+            "`calve worktree convert {donor}`, once and from outside of it, makes the next one a snapshot"
+        ));
+    }
+}
+
+/// Where worktrees are subvolumes, but that which was cloned is not one.
+fn could_be_a_snapshot(added: &Added) -> bool {
+    let is_subvolume = |path: &Path| calve_core::is_subvolume(path).ok();
+    added.clone.strategy != Strategy::Snapshot
+        && is_subvolume(&added.path) == Some(true)
+        && is_subvolume(&added.donor) == Some(false)
 }
 
 /// What pointed back: the numbers, and each that is still there.

@@ -14,7 +14,8 @@ fn is_subvolume(path: &std::path::Path) -> bool {
 #[test]
 fn a_worktree_of_a_worktree_is_a_snapshot_without_what_is_not_to_be_in_it() {
     let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
-    let first = repo.add(["first"]);
+    repo.calve(["add", "first"]).succeeds().says(&["calve worktree convert", "makes the next one a snapshot"]);
+    let first = repo.spot.join("proj.first");
     assert!(is_subvolume(&first));
     write(&first.join("untracked/file"), "u\n");
     write(&first.join("src/main.ts"), "changed\n");
