@@ -15,7 +15,7 @@ use rustix::fs::FlockOperation;
 use crate::account::Account;
 use crate::address::Address;
 use crate::copy_up::{self, Large, Watch, Watched};
-use crate::engine::{Engine, Instance};
+use crate::engine::{Engine, Instance, Purpose};
 use crate::error::{Error, Result};
 use crate::place::{Placed, clone_data};
 use crate::readiness::{self, Notices, Waiting};
@@ -95,6 +95,16 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     let arguments = wanted.engine.arguments(&instance)?;
     let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
     let mut server = start(wanted, &arguments, &instance.data, &notify, log.file())?;
+    let forgotten = std::cell::Cell::new(wanted.isolated || spec.purpose != Purpose::Serve);
+    let meanwhile = || {
+        // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
+        if !forgotten.get()
+            && let Some(segment) = wanted.engine.segment(&data)
+        {
+            sys::forget_segment(segment);
+            forgotten.set(true);
+        }
+    };
     let waiting = Waiting {
         engine: wanted.engine,
         address: wanted.address,
@@ -102,8 +112,10 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
         notifies: spec.notifies,
         starter: wanted.starter,
         cancel: wanted.cancel,
+        meanwhile: &meanwhile,
     };
     let notifies = readiness::wait(&mut server, &waiting)?;
+    meanwhile();
     neutralised.extend(wanted.engine.settle(&instance)?);
     let is_overlay = placed.as_ref().is_some_and(|placed| placed.overlay.is_some());
     Ok(Launched {

@@ -60,6 +60,8 @@ pub(crate) struct Waiting<'a> {
     /// Readable, or closed, when nobody wants the server any more.
     pub(crate) starter: Option<BorrowedFd<'a>>,
     pub(crate) cancel: &'a calve_core::Cancel,
+    /// Called while it is waited.
+    pub(crate) meanwhile: &'a dyn Fn(),
 }
 
 /// Waits until the server answers. Says whether it told so by itself.
@@ -67,6 +69,7 @@ pub(crate) fn wait(server: &mut Server, waiting: &Waiting<'_>) -> Result<bool> {
     let started = Instant::now();
     let failed = |how: String| Err(Error::ServerFailed { how, log: String::new() });
     loop {
+        (waiting.meanwhile)();
         if waiting.notices.say_ready() {
             return Ok(true);
         }

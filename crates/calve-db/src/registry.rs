@@ -16,6 +16,7 @@ use crate::address::Address;
 use crate::copy_up::Large;
 use crate::error::{Error, Result};
 use crate::home::Home;
+use crate::sys;
 
 const LOCK: &str = "lock";
 const RECORD: &str = "server.json";
@@ -111,6 +112,21 @@ fn open(path: &Path) -> Result<File> {
 /// The lock of a server's or a template's directory.
 pub(crate) fn open_lock(place: &Path) -> Result<File> {
     open(&place.join(LOCK))
+}
+
+/// Says whose lock it is, which holds it open.
+pub(crate) fn sign(lock: impl AsFd) {
+    let pid = std::process::id();
+    let text = format!("{pid} {}\n", sys::start_time(pid).unwrap_or_default());
+    let _ = rustix::io::pwrite(lock, text.as_bytes(), 0);
+}
+
+/// Whether it was signed by a process that is no more. The kernel takes a while to let go of what it had open.
+pub(crate) fn is_signed_by_the_dead(place: &Path) -> bool {
+    let text = fs::read_to_string(place.join(LOCK)).unwrap_or_default();
+    let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
+    let (Some(Ok(pid)), Some(Ok(started))) = (words.next(), words.next()) else { return false };
+    u32::try_from(pid).is_ok_and(|pid| sys::Watched::open(pid, Some(started)).is_none())
 }
 
 /// flock(2), however often a signal interrupts it.

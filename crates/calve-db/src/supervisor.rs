@@ -49,6 +49,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
         false
     };
     sys::adopt_orphans();
+    registry::sign(&lock);
     let begun = Supervisor::begin(&spec, isolated, &talk, cancel);
     let (mut supervisor, ready) = match begun {
         Ok(begun) => begun,
@@ -171,10 +172,6 @@ impl<'a> Supervisor<'a> {
     }
 
     fn write_record(&mut self) -> Result<()> {
-        // Whoever is killed now, the kernel takes it away with the last process that uses it.
-        if let Some(segment) = self.segment() {
-            sys::forget_segment(segment);
-        }
         let launched = &self.launched;
         self.record.pid = launched.server.pid();
         self.record.pid_started = sys::start_time(self.record.pid);

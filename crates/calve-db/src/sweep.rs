@@ -38,7 +38,7 @@ pub fn sweep(home: &Home) -> Result<Swept> {
     let guard = lock_all(home)?;
     for place in registry::places(home)? {
         let lock = registry::open_lock(&place)?;
-        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !try_lock(&lock, &place) {
             continue;
         }
         end_leftovers(&place);
@@ -66,6 +66,18 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         }
     }
     Ok(swept)
+}
+
+/// Whether nobody looks after a place any more.
+fn try_lock(lock: &std::fs::File, place: &Path) -> bool {
+    let started = Instant::now();
+    while rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !registry::is_signed_by_the_dead(place) || started.elapsed() > Duration::from_secs(2) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    true
 }
 
 /// Deletes the trash that was found, and returns when it is gone.

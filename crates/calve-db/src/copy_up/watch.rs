@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use fs_err as fs;
@@ -34,7 +34,7 @@ pub(crate) struct Watched {
 
 /// A thread that watches an overlay. Its end is that of the watched server.
 pub(crate) struct Watch {
-    thread: JoinHandle<Vec<Copied>>,
+    seen: Receiver<Vec<Copied>>,
     stop: OwnedFd,
     /// What cannot be told here, and why.
     pub(crate) untold: Option<String>,
@@ -66,15 +66,21 @@ impl Watch {
             copied: Vec::new(),
         };
         watcher.enter(PathBuf::new());
-        let thread = std::thread::Builder::new().name("copies".into()).spawn(move || watcher.run(told));
-        let thread = thread.map_err(|error| crate::Error::io("watch", place, error))?;
-        Ok(Self { thread, stop, untold })
+        let (send, seen) = channel();
+        let thread = std::thread::Builder::new().name("copies".into());
+        let thread = thread.spawn(move || {
+            watcher.run(&told);
+            // Closing the descriptors takes the kernel tens of milliseconds, for which nobody needs to wait.
+            let _ = send.send(std::mem::take(&mut watcher.copied));
+        });
+        thread.map_err(|error| crate::Error::io("watch", place, error))?;
+        Ok(Self { seen, stop, untold })
     }
 
     /// What has been seen, when the server has ended.
     pub(crate) fn end(self) -> Vec<Copied> {
         drop(self.stop);
-        self.thread.join().unwrap_or_default()
+        self.seen.recv().unwrap_or_default()
     }
 }
 
@@ -91,14 +97,13 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn run(mut self, told: OwnedFd) -> Vec<Copied> {
-        while !self.pause(&told) {
+    fn run(&mut self, told: &OwnedFd) {
+        while !self.pause(told) {
             self.look();
             self.publish(PATIENCE);
         }
         self.look();
         self.publish(Duration::ZERO);
-        self.copied
     }
 
     /// Until something happens. Whether it was the end.

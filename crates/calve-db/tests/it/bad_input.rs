@@ -6,7 +6,7 @@ use calve_testkit::{FileSystem, require_root};
 use fs_err as fs;
 use rustix::fs::Mode;
 
-use crate::world::{Engine, Postgres, User, World, names};
+use crate::world::{Engine, Postgres, User, World, names, ordinary};
 
 #[test]
 fn unknown_names() {
@@ -192,11 +192,7 @@ fn without_namespaces() {
     for engine in Engine::ALL {
         let Some(world) = World::of(ordinary(), None) else { return };
         world.template(engine);
-        // In a user namespace below which no other namespace of these kinds can be made (namespaces(7), /proc/sys/user).
-        let forbid =
-            "for kind in user mnt ipc pid; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec \"$@\"";
-        let limited =
-            world.within(&["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-ec", forbid, "sh"]);
+        let limited = world.without_namespaces();
         let server = limited.db(["start", "t", "--name", "a", "--json"]).succeeds().json();
         assert_ne!(server["strategy"], "overlay");
         assert_eq!(limited.rows(engine, &server), "1000");
@@ -207,9 +203,24 @@ fn without_namespaces() {
     }
 }
 
-/// Somebody without privilege.
-fn ordinary() -> User {
-    if calve_testkit::is_root() { User::Unprivileged } else { User::This }
+/// Somebody else has had the name first.
+#[test]
+fn a_place_for_sockets_that_cannot_be_had() {
+    // Root's is in /run, where nobody else can make anything.
+    let Some(world) = World::of(ordinary(), None) else { return };
+    world.template(Postgres);
+    let runtime = world.path().join("r");
+    fs::create_dir(&runtime).unwrap();
+    world.give(&runtime);
+    let cover = "at=/tmp/calve-$(id -u); mkdir -p $at; mount --bind /usr $at; exec \"$@\"";
+    let runner = ["unshare", "--user", "--mount", "--map-current-user", "--keep-caps", "sh", "-ec", cover, "sh"];
+    let world = world.within(&runner);
+    let words = ["cannot keep sockets in `/tmp/calve-", "not a directory of this user's", "hint: set XDG_RUNTIME_DIR"];
+    world.db(["start", "t"]).fails(1, &words);
+    // What is advised works.
+    let ran = world.db(["run", "t", "--"]).args(Postgres.client("SELECT count(*) FROM t"));
+    assert_eq!(ran.env("XDG_RUNTIME_DIR", &runtime).succeeds().stdout().trim(), "1000");
+    assert_eq!(names(&runtime.join("calve")), Vec::<String>::new());
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! kill -9, at any moment: no process, mount or IPC object is left after two seconds, and no file after the next command.
 
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_testkit::SplitMix64;
+use calve_testkit::{SplitMix64, require_root};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Engine, World, names, users};
+use crate::world::{Engine, World, eventually, names, ordinary, users};
 
 fn kill(pid: u64) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
@@ -20,10 +21,12 @@ fn supervisors(world: &World) -> Vec<u64> {
     found.map(|process| process.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
+/// What outlives processes, in the namespaces of this test: System V segments that nobody is attached to, and PostgreSQL's POSIX ones.
 fn ipc() -> Vec<String> {
-    let list = |path: &str| fs_err::read_to_string(path).unwrap_or_default();
-    let mut found: Vec<String> = list("/proc/sysvipc/shm").lines().skip(1).map(str::to_owned).collect();
-    found.extend(names(std::path::Path::new("/dev/shm")).into_iter().filter(|name| name.contains("PostgreSQL")));
+    let list = fs_err::read_to_string("/proc/sysvipc/shm").unwrap();
+    let unused = |line: &&str| line.split_ascii_whitespace().nth(6) == Some("0");
+    let mut found: Vec<String> = list.lines().skip(1).filter(unused).map(str::to_owned).collect();
+    found.extend(names(Path::new("/dev/shm")).into_iter().filter(|name| name.contains("PostgreSQL")));
     found
 }
 
@@ -33,44 +36,113 @@ fn mounts(world: &World) -> Vec<String> {
     all.lines().filter(|line| line.contains(&home)).map(str::to_owned).collect()
 }
 
+/// The namespaces of a process, but for those that this test is in. What is in them goes with their last process.
+fn namespaces(pid: u64) -> Vec<PathBuf> {
+    let of = |process: &str| ["ipc", "mnt", "pid"].map(|kind| fs_err::read_link(format!("/proc/{process}/ns/{kind}")));
+    let own: Vec<PathBuf> = of("self").into_iter().map(Result::unwrap).collect();
+    of(&pid.to_string()).into_iter().map(Result::unwrap).filter(|found| !own.contains(found)).collect()
+}
+
+fn are_gone(namespaces: &[PathBuf]) {
+    eventually(|| {
+        for entry in fs_err::read_dir("/proc").unwrap().flatten() {
+            for kind in ["ipc", "mnt", "pid"] {
+                if fs_err::read_link(entry.path().join("ns").join(kind)).is_ok_and(|found| namespaces.contains(&found)) {
+                    return Err(format!("{} is in {namespaces:?}", entry.path().display()));
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+/// What there was before a kill, and must not be there after it.
+struct Before {
+    ipc: Vec<String>,
+    sockets: Vec<PathBuf>,
+}
+
+impl Before {
+    fn new() -> Self {
+        Self { ipc: ipc(), sockets: Vec::new() }
+    }
+
+    /// Where the sockets are of what runs now.
+    fn note(&mut self, world: &World) {
+        self.sockets.extend(world.noted_sockets());
+    }
+
+    fn no_ipc(&self) {
+        // Other tests have segments too, for a moment before they are attached to.
+        eventually(|| {
+            let left: Vec<String> = ipc().into_iter().filter(|segment| !self.ipc.contains(segment)).collect();
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        });
+    }
+}
+
 /// Nothing but files, and after the next command not those.
 #[track_caller]
-fn is_clean(world: &World, before: &[String]) {
+fn is_clean(world: &World, before: &Before) {
     world.nothing_runs();
     assert_eq!(mounts(world), Vec::<String>::new());
-    let left: Vec<String> = ipc().into_iter().filter(|segment| !before.contains(segment)).collect();
-    // Other tests have segments too, in namespaces of their own: here none is seen.
-    assert_eq!(left, Vec::<String>::new());
+    before.no_ipc();
+    no_file_is_left(world, before);
+}
+
+#[track_caller]
+fn no_file_is_left(world: &World, before: &Before) {
     world.db(["gc"]).succeeds();
     world.nothing_left();
+    for directory in &before.sockets {
+        assert!(!directory.exists() && !directory.with_extension("control").exists(), "{}", directory.display());
+    }
+}
+
+/// The ways in which servers are kept apart: by root, by others in a user namespace, and without namespaces.
+fn worlds(engine: Engine) -> Option<Vec<World>> {
+    let mut worlds = Vec::new();
+    for user in users() {
+        worlds.push(World::of(user, None)?);
+    }
+    worlds.push(World::of(ordinary(), None)?.without_namespaces());
+    worlds.iter().for_each(|world| world.template(engine));
+    Some(worlds)
 }
 
 #[test]
 fn the_server() {
-    for user in users() {
-        for engine in Engine::ALL {
-            let Some(world) = World::of(user, None) else { return };
-            let before = ipc();
-            world.template(engine);
+    for engine in Engine::ALL {
+        let Some(worlds) = worlds(engine) else { return };
+        for world in worlds {
+            let mut before = Before::new();
             let server = world.start("a");
-            kill(server["pid"].as_u64().unwrap());
+            let pid = server["pid"].as_u64().unwrap();
+            let namespaces = namespaces(pid);
+            assert_eq!(namespaces.len(), if world.has_namespaces() { 3 } else { 0 });
+            before.note(&world);
+            assert_eq!(before.sockets.len(), 1);
+            kill(pid);
             is_clean(&world, &before);
+            are_gone(&namespaces);
         }
     }
 }
 
 #[test]
 fn the_supervisor() {
-    for user in users() {
-        for engine in Engine::ALL {
-            let Some(world) = World::of(user, None) else { return };
-            let before = ipc();
-            world.template(engine);
-            world.start("a");
+    for engine in Engine::ALL {
+        let Some(worlds) = worlds(engine) else { return };
+        for world in worlds {
+            let mut before = Before::new();
+            let server = world.start("a");
+            let namespaces = namespaces(server["pid"].as_u64().unwrap());
             let found = supervisors(&world);
             assert_eq!(found.len(), 1);
+            before.note(&world);
             kill(found[0]);
             is_clean(&world, &before);
+            are_gone(&namespaces);
             // The name can be used again.
             world.start("a");
             world.stop("a");
@@ -78,18 +150,44 @@ fn the_supervisor() {
     }
 }
 
+/// PostgreSQL has one, whatever it is told.
+#[test]
+fn a_server_s_system_v_memory_is_in_its_own_namespace() {
+    if !require_root("nsenter") {
+        return;
+    }
+    let Some(world) = World::new() else { return };
+    world.template(Engine::Postgres);
+    let server = world.start("a");
+    let pid = server["pid"].as_u64().unwrap();
+    let inside = |path: &str| {
+        let words = ["--target", &pid.to_string(), "--ipc", "--mount", "--", "cat", path];
+        let output = Command::new("nsenter").args(words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let ids = |list: &str| -> Vec<String> {
+        list.lines().skip(1).map(|line| line.split_ascii_whitespace().nth(1).unwrap().to_owned()).collect()
+    };
+    let note = inside(&world.home().join("db/servers/a/data/postmaster.pid").to_string_lossy());
+    let segment = note.lines().nth(6).unwrap().split_ascii_whitespace().nth(1).unwrap().to_owned();
+    assert_eq!(ids(&inside("/proc/sysvipc/shm")), [segment]);
+    world.stop("a");
+    world.nothing_left();
+}
+
 #[test]
 fn the_command_that_owns_the_server() {
-    for user in users() {
-        for engine in Engine::ALL {
-            let Some(world) = World::of(user, None) else { return };
-            let before = ipc();
-            world.template(engine);
+    for engine in Engine::ALL {
+        let Some(worlds) = worlds(engine) else { return };
+        for world in worlds {
+            let mut before = Before::new();
             let mut run = world.db(["run", "t", "--", "sh", "-c", "echo ready; exec sleep 3"]);
             let mut run = run.command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
             let mut line = String::new();
             std::io::BufRead::read_line(&mut std::io::BufReader::new(run.stdout.as_mut().unwrap()), &mut line).unwrap();
             assert_eq!(line, "ready\n");
+            before.note(&world);
             run.kill().unwrap();
             run.wait().unwrap();
             is_clean(&world, &before);
@@ -100,35 +198,64 @@ fn the_command_that_owns_the_server() {
 #[test]
 fn anybody_at_random_moments() {
     let mut random = SplitMix64::new(20_261_122);
-    for (number, user) in users().into_iter().enumerate() {
-        let engine = Engine::ALL[number % 2];
-        let Some(world) = World::of(user, None) else { return };
-        let before = ipc();
-        world.template(engine);
-        let rounds = 100 / users().len();
-        for round in 0..rounds {
-            let mut run = world.db(["run", "t", "--", "sleep", "0.2"]);
-            let mut run = run.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            std::thread::sleep(Duration::from_micros(random.below(250_000)));
-            match random.below(3) {
-                0 => run.kill().unwrap(),
-                1 => supervisors(&world).into_iter().for_each(kill),
-                _ => {
-                    let ours = world.processes();
-                    let servers = ours.iter().filter(|process| !process.contains("calve"));
-                    let pids: Vec<u64> =
-                        servers.map(|process| process.split(' ').next().unwrap().parse().unwrap()).collect();
-                    if !pids.is_empty() {
-                        kill(pids[usize::try_from(random.below(pids.len() as u64)).unwrap()]);
+    for engine in Engine::ALL {
+        let Some(worlds) = worlds(engine) else { return };
+        let rounds = 100_usize.div_ceil(2 * worlds.len());
+        for world in worlds {
+            let mut before = Before::new();
+            for round in 0..rounds {
+                let mut run = world.db(["run", "t", "--", "sleep", "0.2"]);
+                let mut run = run.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+                std::thread::sleep(Duration::from_micros(random.below(250_000)));
+                before.note(&world);
+                match random.below(3) {
+                    0 => run.kill().unwrap(),
+                    1 => supervisors(&world).into_iter().for_each(kill),
+                    _ => {
+                        let ours = world.processes();
+                        let servers = ours.iter().filter(|process| !process.contains("calve"));
+                        let pids: Vec<u64> =
+                            servers.map(|process| process.split(' ').next().unwrap().parse().unwrap()).collect();
+                        if !pids.is_empty() {
+                            kill(pids[usize::try_from(random.below(pids.len() as u64)).unwrap()]);
+                        }
                     }
                 }
+                run.wait().unwrap();
+                world.nothing_runs();
+                if world.has_namespaces() {
+                    before.no_ipc();
+                }
+                if round % 5 == 4 {
+                    is_over(&world, &before);
+                }
             }
-            run.wait().unwrap();
-            world.nothing_runs();
-            if round % 10 == 9 {
-                is_clean(&world, &before);
-            }
+            is_over(&world, &before);
         }
+    }
+}
+
+/// Without namespaces, a segment that was made in the very moment of a kill goes with the files.
+#[track_caller]
+fn is_over(world: &World, before: &Before) {
+    assert_eq!(mounts(world), Vec::<String>::new());
+    no_file_is_left(world, before);
+    before.no_ipc();
+}
+
+/// PostgreSQL's initdb tries out POSIX shared memory, which it does not remove when it is killed.
+#[test]
+fn a_builder_at_random_moments() {
+    let mut random = SplitMix64::new(7);
+    let Some(world) = World::new() else { return };
+    let mut before = Before::new();
+    for _ in 0..10 {
+        let mut build = world.db(["template", "create", "p", "--engine", "postgres"]);
+        let mut build = build.command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(random.below(1_000)));
+        before.note(&world);
+        build.kill().unwrap();
+        build.wait().unwrap();
         is_clean(&world, &before);
     }
 }
@@ -136,7 +263,7 @@ fn anybody_at_random_moments() {
 #[test]
 fn a_builder() {
     let Some(world) = World::new() else { return };
-    let before = ipc();
+    let mut before = Before::new();
     let mut build = world.db([
         "template",
         "create",
@@ -152,6 +279,8 @@ fn a_builder() {
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(build.stderr.as_mut().unwrap()), &mut line).unwrap();
     assert_eq!(line, "filling\n");
+    before.note(&world);
+    assert_eq!(before.sockets.len(), 1);
     build.kill().unwrap();
     build.wait().unwrap();
     is_clean(&world, &before);

@@ -6,6 +6,7 @@ mod bad_input;
 mod bench;
 mod conformance;
 mod copy_up;
+mod django;
 mod killed;
 mod lifetime;
 mod sockets;

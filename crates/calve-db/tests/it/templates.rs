@@ -1,4 +1,4 @@
-//! Making templates: keys, bases, builders at the same time, and migrations of a real application.
+//! Making templates: keys, bases, builders at the same time, and migrations in files.
 
 use std::path::Path;
 
@@ -140,9 +140,9 @@ fn a_command_that_fails() {
     }
 }
 
-/// Migrations as a real application has them: schema versions in order, with a table that says which have run.
+/// Migrations in files: schema versions in order, with a table that says which have run.
 #[test]
-fn a_real_application_s_migrations() {
+fn migrations_in_files() {
     let Some(world) = World::new() else { return };
     let migrations = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/migrations");
     let migrate = "for file in \"$MIGRATIONS\"/*.sql; do psql -Xq -v ON_ERROR_STOP=1 -1 -f \"$file\" \\

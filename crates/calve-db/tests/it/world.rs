@@ -113,6 +113,24 @@ impl World {
         self
     }
 
+    /// The same, in a user namespace below which no other namespace of these kinds can be made (namespaces(7), /proc/sys/user).
+    pub(crate) fn without_namespaces(self) -> Self {
+        let forbid =
+            "for kind in user mnt ipc pid; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec \"$@\"";
+        self.within(&["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-ec", forbid, "sh"])
+    }
+
+    pub(crate) fn has_namespaces(&self) -> bool {
+        self.runner.is_empty()
+    }
+
+    /// The directories of sockets of what is there now, also of what is only just being started.
+    pub(crate) fn noted_sockets(&self) -> Vec<PathBuf> {
+        let servers = self.home().join("db/servers");
+        let notes = names(&servers).into_iter().map(|name| servers.join(name).join("sockets"));
+        notes.filter_map(|note| fs::read_to_string(note).ok()).map(PathBuf::from).collect()
+    }
+
     /// Makes something the user's own.
     pub(crate) fn give(&self, path: &Path) {
         if self.user == User::Unprivileged {
@@ -301,6 +319,11 @@ fn has(program: &str) -> bool {
 /// Users to run as: this one, and when this one is root, somebody else.
 pub(crate) fn users() -> Vec<User> {
     if is_root() { vec![User::This, User::Unprivileged] } else { vec![User::This] }
+}
+
+/// Somebody without privilege.
+pub(crate) fn ordinary() -> User {
+    if is_root() { User::Unprivileged } else { User::This }
 }
 
 /// A command line to be run.

@@ -35,7 +35,10 @@ impl Watched {
     }
 }
 
-/// When a process started, in the kernel's ticks since boot (proc_pid_stat(5), field 22). `None` when it is gone.
+/// A process that has been killed and gives back what it had (PF_EXITING in the kernel's sched.h).
+const EXITING: u64 = 4;
+
+/// When a process started, in the kernel's ticks since boot (proc_pid_stat(5), field 22). `None` when it is gone, or about to be.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in brackets, in which anything may be.
@@ -45,7 +48,11 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     if state == "Z" || state == "X" {
         return None;
     }
-    fields.nth(18)?.parse().ok()
+    // Field 9.
+    if fields.nth(5)?.parse::<u64>().ok()? & EXITING != 0 {
+        return None;
+    }
+    fields.nth(12)?.parse().ok()
 }
 
 /// The children of a single-threaded process.
