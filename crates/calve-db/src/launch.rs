@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use calve_core::{Cancel, Strategy};
+use calve_core::{Cancel, CloneOptions, Strategy};
 use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
@@ -38,6 +38,8 @@ pub(crate) struct Wanted<'a> {
     /// Whether this process has namespaces of its own.
     pub(crate) isolated: bool,
     pub(crate) starter: Option<BorrowedFd<'a>>,
+    /// Those whose end is the server's, as far as descriptors tell: of a socket, and of a process.
+    pub(crate) owners: (Option<BorrowedFd<'a>>, Option<BorrowedFd<'a>>),
     pub(crate) cancel: &'a Cancel,
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a dyn Fn(Starting),
@@ -73,7 +75,7 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     make_directory(&spec.place.join("tmp"), spec.account)?;
     let log = fs::OpenOptions::new().create(true).append(true).open(log_path(&spec.place));
     let log = log.map_err(|error| Error::io("open", log_path(&spec.place), error))?;
-    let (template, placed) = data_directory(wanted, &data, log.file())?;
+    let (template, placed) = unless_left(wanted, || data_directory(wanted, &data, log.file()))?;
     let since = SystemTime::now();
     let mut neutralised = Vec::new();
     if matches!(spec.origin, Origin::Directory(_)) {
@@ -169,6 +171,28 @@ fn watched(
     (copy_up, watch, untold)
 }
 
+/// Does what may take long, such as copying gigabytes, for as long as somebody wants the server.
+fn unless_left<T>(wanted: &Wanted<'_>, work: impl FnOnce() -> T) -> T {
+    let Ok((told, done)) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC) else { return work() };
+    let (socket, process) = wanted.owners;
+    let cancel = wanted.cancel;
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
+            // Nothing but the other end's being closed: what it may ask for is read later.
+            fds.extend(socket.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::empty())));
+            fds.extend(process.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
+            let _ = crate::retry(|| rustix::event::poll(&mut fds, None));
+            if fds[0].revents().is_empty() {
+                cancel.cancel();
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
 fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<(Option<File>, Option<Placed>)> {
     let spec = wanted.spec;
     match &spec.origin {
@@ -187,7 +211,8 @@ fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<(Optio
                 return Err(Error::TemplateDamaged { name, what });
             }
             let wish = spec.strategy.as_deref().map(str::parse::<Strategy>).transpose().map_err(Error::Usage)?;
-            let placed = clone_data(&template.join("data"), data, wish, wanted.isolated && !spec.whole)?;
+            let mounts = wanted.isolated && !spec.whole;
+            let placed = clone_data(&template.join("data"), data, wish, mounts, wanted.cancel)?;
             Ok((Some(lock), Some(placed)))
         }
         Origin::Directory(source) => {
@@ -195,8 +220,10 @@ fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<(Optio
             let started = Instant::now();
             make_data(data, spec.account)?;
             let mut best = Strategy::Copy;
+            let mut options = CloneOptions::default();
+            options.cancel = wanted.cancel.clone();
             for entry in manifest::names(source)? {
-                let report = calve_core::clone_tree(&source.join(&entry), &data.join(&entry), &Default::default())?;
+                let report = calve_core::clone_tree(&source.join(&entry), &data.join(&entry), &options)?;
                 best = report.strategy;
             }
             manifest::give_to(data, spec.account)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Choice, CloneOptions, Inlined, OverlayMount, OverlayOptions, Refusal, Requirement, Strategy};
+use calve_core::{Cancel, Choice, CloneOptions, Inlined, OverlayMount, OverlayOptions, Refusal, Requirement, Strategy};
 
 use crate::error::{Error, Result};
 
@@ -21,11 +21,17 @@ pub(crate) struct Placed {
 }
 
 /// Clones the data directory `src` to `dst`. `mounts`: whether this process may mount, in a namespace of its own.
-pub(crate) fn clone_data(src: &Path, dst: &Path, wish: Option<Strategy>, mounts: bool) -> Result<Placed> {
+pub(crate) fn clone_data(
+    src: &Path,
+    dst: &Path,
+    wish: Option<Strategy>,
+    mounts: bool,
+    cancel: &Cancel,
+) -> Result<Placed> {
     let started = Instant::now();
     match wish {
         Some(Strategy::Overlay) => overlay(src, dst, mounts, Vec::new(), started),
-        Some(strategy) => match cloned(src, dst, &only(strategy), started) {
+        Some(strategy) => match cloned(src, dst, &only(strategy, cancel), started) {
             Err(Error::Clone(calve_core::Error::RequirementRefused { refused, .. })) => {
                 let of_it = refused.iter().find(|refusal| refusal.strategy == strategy);
                 let reason = of_it.map_or_else(|| "it is not available here".into(), |refusal| refusal.reason.clone());
@@ -34,7 +40,7 @@ pub(crate) fn clone_data(src: &Path, dst: &Path, wish: Option<Strategy>, mounts:
             other => other,
         },
         None => {
-            let mut cheap = options();
+            let mut cheap = options(cancel);
             cheap.require = vec![Requirement::Cow];
             let refused = match cloned(src, dst, &cheap, started) {
                 Err(Error::Clone(calve_core::Error::RequirementRefused { refused, .. })) => reasons(&refused),
@@ -42,7 +48,7 @@ pub(crate) fn clone_data(src: &Path, dst: &Path, wish: Option<Strategy>, mounts:
             };
             match overlay(src, dst, mounts, refused.clone(), started) {
                 Err(Error::Strategy { reason, .. }) => {
-                    let mut placed = cloned(src, dst, &only(Strategy::Copy), started)?;
+                    let mut placed = cloned(src, dst, &only(Strategy::Copy, cancel), started)?;
                     placed.refused = refused;
                     placed.refused.push(format!("overlay: {reason}"));
                     Ok(placed)
@@ -53,15 +59,16 @@ pub(crate) fn clone_data(src: &Path, dst: &Path, wish: Option<Strategy>, mounts:
     }
 }
 
-fn options() -> CloneOptions {
+fn options(cancel: &Cancel) -> CloneOptions {
     let mut options = CloneOptions::default();
     // To tell inlined bytes takes a call for each file, and nobody asks.
     options.inlined = Inlined::WithShared;
+    options.cancel = cancel.clone();
     options
 }
 
-fn only(strategy: Strategy) -> CloneOptions {
-    let mut options = options();
+fn only(strategy: Strategy, cancel: &Cancel) -> CloneOptions {
+    let mut options = options(cancel);
     options.strategy = Choice::Only(strategy);
     options
 }

@@ -125,8 +125,16 @@ impl<'a> Supervisor<'a> {
             UnixListener::bind(&spec.control).map_err(|error| Error::io("listen on", &spec.control, error))?;
         let address = engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref());
         let tell = |starting| tell(talk, starting);
-        let wanted =
-            Wanted { spec, engine, address: &address, isolated, starter: Some(talk.as_fd()), cancel, tell: &tell };
+        let wanted = Wanted {
+            spec,
+            engine,
+            address: &address,
+            isolated,
+            starter: Some(talk.as_fd()),
+            owners: (Some(talk.as_fd()), watched.as_ref().and_then(Watched::end)),
+            cancel,
+            tell: &tell,
+        };
         if !isolated {
             registry::write_begun(&spec.place, &Begun { engine: spec.engine.clone(), boot: sys::boot() })?;
         }
@@ -199,7 +207,7 @@ impl<'a> Supervisor<'a> {
                 match receive::<Request>(&mut reader) {
                     Ok(Some(request)) => {
                         let Ok(from) = talk.try_clone() else { return End::Unasked("of an error") };
-                        if let Some(end) = self.handle(request, from, cancel) {
+                        if let Some(end) = self.handle(request, from, talk, cancel) {
                             return end;
                         }
                     }
@@ -210,7 +218,7 @@ impl<'a> Supervisor<'a> {
             if asked
                 && let Ok((stream, _)) = self.control.accept()
                 && let Some((request, stream)) = hear(stream)
-                && let Some(end) = self.handle(request, stream, cancel)
+                && let Some(end) = self.handle(request, stream, talk, cancel)
             {
                 return end;
             }
@@ -249,7 +257,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn handle(&mut self, request: Request, mut from: UnixStream, cancel: &Cancel) -> Option<End> {
+    fn handle(&mut self, request: Request, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
         let answer = match request {
             Request::Stop => return Some(End::Asked(from)),
             Request::Keep => {
@@ -262,7 +270,7 @@ impl<'a> Supervisor<'a> {
                     .map_or_else(|error| Answer::failed(&with_log(error, &self.spec.place)), |()| Answer::Done);
                 return Some(End::Leave(answer));
             }
-            Request::Reset => match self.reset(&from, cancel) {
+            Request::Reset => match self.reset(&from, talk, cancel) {
                 Ok(copied) => {
                     let record = self.record.clone();
                     Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
@@ -309,7 +317,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// What the overlay had copied until then.
-    fn reset(&mut self, asked: &UnixStream, cancel: &Cancel) -> Result<Vec<Copied>> {
+    fn reset(&mut self, asked: &UnixStream, talk: &UnixStream, cancel: &Cancel) -> Result<Vec<Copied>> {
         if !matches!(self.spec.origin, Origin::Template(_)) {
             return Err(Error::Usage("a server without a template cannot be reset".into()));
         }
@@ -323,6 +331,10 @@ impl<'a> Supervisor<'a> {
             address: &self.address,
             isolated: self.isolated,
             starter: None,
+            owners: (
+                (self.owner == Owner::Starter).then(|| talk.as_fd()),
+                self.watched.as_ref().and_then(Watched::end),
+            ),
             cancel,
             tell: &tell,
         };

@@ -20,7 +20,7 @@ use crate::sys::{self, Appearances, Opens};
 /// An open that was waited for comes back this much later than the copy is there, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// How often descriptors are looked at meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What is watched.
 pub(crate) struct Watched {
@@ -172,9 +172,16 @@ impl Watcher {
         self.watched.merged.iter().map(|merged| merged.join(path)).collect()
     }
 
+    /// Which unexplained copy is shown at this path.
+    fn at(&self, path: &Path) -> Option<usize> {
+        let below = self.watched.merged.iter().find_map(|merged| path.strip_prefix(merged).ok())?;
+        self.unexplained.iter().position(|(copied, _)| copied.path == below)
+    }
+
     fn explain(&mut self, opened: &sys::Opened) {
         let below = self.watched.merged.iter().find_map(|merged| opened.path.strip_prefix(merged).ok());
-        let Some(at) = below.and_then(|below| self.unexplained.iter().position(|(copied, _)| copied.path == below)) else {
+        let Some(at) = below.and_then(|below| self.unexplained.iter().position(|(copied, _)| copied.path == below))
+        else {
             return;
         };
         let Some(who) = sys::who(opened.thread) else { return };
@@ -193,18 +200,16 @@ impl Watcher {
         if self.unexplained.is_empty() {
             return;
         }
-        let processes = sys::descendants();
-        for (mut copied, found) in std::mem::take(&mut self.unexplained) {
-            let shown = self.shown(&copied.path);
-            let writer = processes.iter().find_map(|process| {
-                let flags = sys::open_flags(*process, &shown).filter(|flags| sys::is_for_writing(*flags))?;
-                Some(cause(sys::process(*process)?, Some(flags)))
-            });
-            if writer.is_some() {
-                copied.cause = writer;
-                self.tell(copied);
-            } else {
-                self.unexplained.push((copied, found));
+        for process in sys::descendants() {
+            for (path, flags) in sys::open_files(process, &|path| self.at(path).is_some()) {
+                if sys::is_for_writing(flags)
+                    && let Some(at) = self.at(&path)
+                    && let Some(who) = sys::process(process)
+                {
+                    let mut copied = self.unexplained.remove(at).0;
+                    copied.cause = Some(cause(who, Some(flags)));
+                    self.tell(copied);
+                }
             }
         }
     }

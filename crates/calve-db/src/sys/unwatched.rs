@@ -83,6 +83,10 @@ pub(crate) fn descendants() -> Vec<u32> {
     Vec::new()
 }
 
+pub(crate) fn open_files(_process: u32, _wanted: &dyn Fn(&Path) -> bool) -> Vec<(PathBuf, i32)> {
+    Vec::new()
+}
+
 pub(crate) fn open_flags(_process: u32, _paths: &[PathBuf]) -> Option<i32> {
     None
 }

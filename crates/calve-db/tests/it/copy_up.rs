@@ -134,7 +134,8 @@ fn a_server_can_be_traced_at_any_time() {
             assert_eq!(trace["schema"], "calve.db.trace/1");
             assert_eq!(trace["untold"].is_null(), tells_threads, "{trace:#}");
             let copied = trace["copied"].as_array().unwrap();
-            let of_table = copied.iter().find(|file| is_table(file, &table)).unwrap_or_else(|| panic!("{table}: {trace:#}"));
+            let of_table =
+                copied.iter().find(|file| is_table(file, &table)).unwrap_or_else(|| panic!("{table}: {trace:#}"));
             assert!(of_table["bytes"].as_u64().unwrap() > 16 << 20, "{of_table}");
             assert!(of_table["took_ms"].as_f64().unwrap() > 0.0 && of_table["after_ms"].as_f64().unwrap() > 0.0);
             let cause = &of_table["cause"];

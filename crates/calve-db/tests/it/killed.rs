@@ -47,7 +47,8 @@ fn are_gone(namespaces: &[PathBuf]) {
     eventually(|| {
         for entry in fs_err::read_dir("/proc").unwrap().flatten() {
             for kind in ["ipc", "mnt", "pid"] {
-                if fs_err::read_link(entry.path().join("ns").join(kind)).is_ok_and(|found| namespaces.contains(&found)) {
+                if fs_err::read_link(entry.path().join("ns").join(kind)).is_ok_and(|found| namespaces.contains(&found))
+                {
                     return Err(format!("{} is in {namespaces:?}", entry.path().display()));
                 }
             }
@@ -205,7 +206,8 @@ fn anybody_at_random_moments() {
             let mut before = Before::new();
             for round in 0..rounds {
                 let mut run = world.db(["run", "t", "--", "sleep", "0.2"]);
-                let mut run = run.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+                let mut run =
+                    run.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
                 std::thread::sleep(Duration::from_micros(random.below(250_000)));
                 before.note(&world);
                 match random.below(3) {

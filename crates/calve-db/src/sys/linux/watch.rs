@@ -66,11 +66,8 @@ pub(crate) struct Opened {
 }
 
 /// Whom it takes: CAP_SYS_ADMIN, and not only in a user namespace.
-const OPENS_FLAGS: c_uint = libc::FAN_CLASS_NOTIF
-    | libc::FAN_CLOEXEC
-    | libc::FAN_NONBLOCK
-    | libc::FAN_REPORT_TID
-    | libc::FAN_UNLIMITED_QUEUE;
+const OPENS_FLAGS: c_uint =
+    libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | libc::FAN_REPORT_TID | libc::FAN_UNLIMITED_QUEUE;
 
 impl Opens {
     /// Of the file system that is mounted at `path`, by whichever mount they are opened.
@@ -86,9 +83,8 @@ impl Opens {
         let made = unsafe { OwnedFd::from_raw_fd(made) };
         let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
         // SAFETY: `path` ends in a zero byte and lives until the call returns; the rest are numbers.
-        let marked = unsafe {
-            libc::fanotify_mark(made.as_raw_fd(), flags, libc::FAN_OPEN, libc::AT_FDCWD, path.as_ptr())
-        };
+        let marked =
+            unsafe { libc::fanotify_mark(made.as_raw_fd(), flags, libc::FAN_OPEN, libc::AT_FDCWD, path.as_ptr()) };
         if marked < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(made)) }
     }
 

@@ -43,21 +43,24 @@ pub(crate) fn descendants() -> Vec<u32> {
     found
 }
 
+/// The files that a process has open, of those that are wanted, each with the flags of open(2).
+pub(crate) fn open_files(process: u32, wanted: &dyn Fn(&Path) -> bool) -> Vec<(PathBuf, i32)> {
+    let mut found = Vec::new();
+    for entry in fs_err::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten() {
+        let Ok(path) = fs_err::read_link(entry.path()) else { continue };
+        if !wanted(&path) {
+            continue;
+        }
+        let information = Path::new("/proc").join(process.to_string()).join("fdinfo").join(entry.file_name());
+        found.extend(flags_of(&information).map(|flags| (path, flags)));
+    }
+    found
+}
+
 /// The flags with which a process has opened one of `paths`, for writing if it has opened it several times.
 pub(crate) fn open_flags(process: u32, paths: &[PathBuf]) -> Option<i32> {
-    let listed = fs_err::read_dir(format!("/proc/{process}/fd")).ok()?;
-    let mut flags = None;
-    for entry in listed.flatten() {
-        if fs_err::read_link(entry.path()).is_ok_and(|to| paths.contains(&to)) {
-            let descriptor = entry.file_name();
-            let told = flags_of(&Path::new("/proc").join(process.to_string()).join("fdinfo").join(descriptor));
-            flags = match (flags, told) {
-                (Some(before), _) if is_for_writing(before) => Some(before),
-                (before, told) => told.or(before),
-            };
-        }
-    }
-    flags
+    let files = open_files(process, &|path| paths.iter().any(|wanted| wanted == path));
+    files.into_iter().map(|(_, flags)| flags).max_by_key(|flags| is_for_writing(*flags))
 }
 
 pub(crate) fn is_for_writing(flags: i32) -> bool {

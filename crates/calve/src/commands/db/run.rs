@@ -32,16 +32,22 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     };
     let code = end.map(|(code, _)| code);
     if arguments.keep_on_failure && code.is_some() {
-        following.map(Following::end);
+        end(following);
         let record = owned.keep()?;
         output::say(&format!("the server `{}` is kept: {}", record.name, record.address.url));
         output::say(&format!("end it with: calve db stop {}", record.name));
     } else {
         let copied = owned.stop();
-        following.map(Following::end);
+        end(following);
         if !arguments.server.quiet {
             copies::tell(&copied?);
         }
     }
     code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
+}
+
+fn end(following: Option<Following>) {
+    if let Some(following) = following {
+        following.end();
+    }
 }

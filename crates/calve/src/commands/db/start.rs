@@ -56,7 +56,9 @@ pub(super) fn started(
             Ok((owned, following))
         }
         Err(error) => {
-            following.map(Following::end);
+            if let Some(following) = following {
+                following.end();
+            }
             Err(error.into())
         }
     }

@@ -26,7 +26,9 @@ pub(crate) fn run(arguments: &TraceArguments, cancel: &Cancel) -> Result<(), Fai
     match &record.untold {
         Some(untold) => output::say(&format!("trace: {untold}")),
         None if !record.watched => {
-            output::say("trace: copies share their blocks here, so they are not watched unless the server is started with --trace");
+            output::say(
+                "trace: copies share their blocks here, so they are not watched unless the server is started with --trace",
+            );
             return Ok(());
         }
         None => {}
