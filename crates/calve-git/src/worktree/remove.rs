@@ -123,10 +123,13 @@ fn check(repository: &Repository, worktree: &Worktree, options: &RemoveWorktreeO
         return Ok(());
     }
     let git = Git::at(&worktree.path);
-    if !is_plainly_clean(&git)? {
-        check_clean(&git, &worktree.path)?;
-    }
-    check_reached(repository, worktree)
+    std::thread::scope(|scope| {
+        let reached = scope.spawn(|| check_reached(repository, worktree));
+        if !is_plainly_clean(&git)? {
+            check_clean(&git, &worktree.path)?;
+        }
+        joined(reached)
+    })
 }
 
 /// Two short questions, asked at once, instead of a long one. Where they find something it may still be nothing: a file that was

@@ -49,18 +49,19 @@ impl Repository {
     /// The repository that `start` is in.
     pub(crate) fn open(start: &Path) -> Result<Repository> {
         let git = Git::at(start);
-        let common = match git.line(&["rev-parse", "--git-common-dir"]) {
+        // git takes longer to start than to answer.
+        let (common, here, settings, worktrees) = std::thread::scope(|scope| {
+            let common = scope.spawn(|| git.line(&["rev-parse", "--git-common-dir"]));
+            let here = scope.spawn(|| git.output(&["rev-parse", "--show-toplevel"]));
+            let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
+            let worktrees = list(&git);
+            (joined(common), joined(here), joined(settings), worktrees)
+        });
+        let common = match common {
             Ok(common) => fs_err::canonicalize(start.join(common))?,
             Err(Error::Git { said, .. }) => return Err(not_a_repository(start, &said)),
             Err(other) => return Err(other),
         };
-        // git takes longer to start than to answer.
-        let (here, settings, worktrees) = std::thread::scope(|scope| {
-            let here = scope.spawn(|| git.output(&["rev-parse", "--show-toplevel"]));
-            let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
-            let worktrees = list(&git);
-            (joined(here), joined(settings), worktrees)
-        });
         let (here, settings) = (here?, settings?);
         let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
         Ok(Repository {
