@@ -15,7 +15,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, Mounts, Progress, RemoveOptions, Verify, Wait,
+    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, Mounts, Progress, RemoveOptions, Verify,
+    Wait,
 };
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
