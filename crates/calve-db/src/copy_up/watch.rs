@@ -179,11 +179,7 @@ impl Watcher {
     }
 
     fn explain(&mut self, opened: &sys::Opened) {
-        let below = self.watched.merged.iter().find_map(|merged| opened.path.strip_prefix(merged).ok());
-        let Some(at) = below.and_then(|below| self.unexplained.iter().position(|(copied, _)| copied.path == below))
-        else {
-            return;
-        };
+        let Some(at) = self.at(&opened.path) else { return };
         let Some(who) = sys::who(opened.thread) else { return };
         let flags = sys::open_flags(who.process, &self.shown(&self.unexplained[at].0.path));
         // Somebody who read it just then.

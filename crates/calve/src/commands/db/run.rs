@@ -32,13 +32,13 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     };
     let code = end.map(|(code, _)| code);
     if arguments.keep_on_failure && code.is_some() {
-        end(following);
+        end_of(following);
         let record = owned.keep()?;
         output::say(&format!("the server `{}` is kept: {}", record.name, record.address.url));
         output::say(&format!("end it with: calve db stop {}", record.name));
     } else {
         let copied = owned.stop();
-        end(following);
+        end_of(following);
         if !arguments.server.quiet {
             copies::tell(&copied?);
         }
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
 }
 
-fn end(following: Option<Following>) {
+fn end_of(following: Option<Following>) {
     if let Some(following) = following {
         following.end();
     }
