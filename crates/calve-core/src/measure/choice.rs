@@ -41,6 +41,12 @@ fn gain(copy: Duration, reflink: Duration) -> f64 {
     reflink.as_secs_f64() * (1.0 - MARGIN) - copy.as_secs_f64()
 }
 
+/// The size to try on a whole tree, where `limit` follows from single sizes: that, unless it is so far below what is built in that it
+/// is more likely chance. Between two sizes that gain nothing much the limit falls by a lot for a little noise.
+pub(super) fn to_try(limit: u64, built_in: u64) -> u64 {
+    if limit < built_in / 2 { built_in } else { limit }
+}
+
 /// The answer for a place: `tried` bytes when a whole tree gains from copying files up to there, 0 when it does not.
 ///
 /// `built_in` stands unless most of the pairs of trials are against it, and there are some: it comes from trees that are larger, on
@@ -147,6 +153,14 @@ mod tests {
         assert_eq!(decide(built_in, &[losses; 4]), built_in, "too few");
         assert_eq!(decide(built_in, &[gains; 4]), built_in, "too few");
         assert_eq!((decide(built_in, &[]), decide(NONE, &[])), (built_in, 0));
+    }
+
+    #[test]
+    fn a_size_far_below_the_built_in_one_is_not_tried() {
+        let built_in = 16 * KIB;
+        assert_eq!([0, 2, 7].map(|kib| to_try(kib * KIB, built_in)), [built_in; 3]);
+        assert_eq!([8, 10, 16].map(|kib| to_try(kib * KIB, built_in)), [8 * KIB, 10 * KIB, 16 * KIB]);
+        assert_eq!([0, 2 * KIB].map(|limit| to_try(limit, 0)), [0, 2 * KIB]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use super::choice::{best_threads, decide};
+use super::choice::{best_threads, decide, to_try};
 use super::trial::{Trial, fewer, median, number, number_after};
 use crate::error::Error;
 use crate::measurement::{SmallCopies, ThreadCost};
@@ -70,7 +70,7 @@ impl Tree {
         limit: u64,
     ) -> Result<(Option<u64>, Option<SmallCopies>), Error> {
         let built_in = sys::copy_is_cheaper_up_to(sys::magic(trial.root).unwrap_or(0));
-        let limit = if limit == 0 { built_in } else { limit };
+        let limit = to_try(limit, built_in);
         if limit == 0 {
             return Ok((Some(0), None));
         }
