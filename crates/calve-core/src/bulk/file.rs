@@ -35,16 +35,41 @@ fn in_place(
     expect_existing: &mut bool,
     path: &dyn Fn(&[u8]) -> PathBuf,
 ) -> Result<(), Error> {
-    let (file, is_new) = open(directory, item.name, options, expect_existing).map_err(|refused| match refused {
+    let (file, is_new) = make(directory, item, options, expect_existing, path)?;
+    fill_made(directory, file, is_new, item, options, path)
+}
+
+/// The file, empty, and whether it is new.
+pub(super) fn make(
+    directory: BorrowedFd<'_>,
+    item: &Item<'_>,
+    options: &WriteOptions,
+    expect_existing: &mut bool,
+    path: &dyn Fn(&[u8]) -> PathBuf,
+) -> Result<(OwnedFd, bool), Error> {
+    open(directory, item.name, options, expect_existing).map_err(|refused| match refused {
         Refused::Errno(operation, errno) => Error::io(operation, path(item.name), errno),
         Refused::Kind(kind) => Error::NotAFile { operation: "write", path: path(item.name), kind },
-    })?;
-    fill(file, item, options, path).inspect_err(|_| {
-        if is_new {
-            // Half a file is worse than none.
-            let _ = rustix::fs::unlinkat(directory, item.name, AtFlags::empty());
-        }
     })
+}
+
+/// Writes what [`make`] has made.
+pub(super) fn fill_made(
+    directory: BorrowedFd<'_>,
+    file: OwnedFd,
+    is_new: bool,
+    item: &Item<'_>,
+    options: &WriteOptions,
+    path: &dyn Fn(&[u8]) -> PathBuf,
+) -> Result<(), Error> {
+    fill(file, item, options, path).inspect_err(|_| take_back(directory, item, is_new))
+}
+
+/// Half a file is worse than none.
+pub(super) fn take_back(directory: BorrowedFd<'_>, item: &Item<'_>, is_new: bool) {
+    if is_new {
+        let _ = rustix::fs::unlinkat(directory, item.name, AtFlags::empty());
+    }
 }
 
 fn by_rename(

@@ -2,13 +2,15 @@
 //!
 //! A batch is grouped by directory, since creating files in one directory is serialised by the kernel. Each worker opens a
 //! directory once, name by name and never through a symlink, and makes its files relative to it. Besides the root, a worker has
-//! two descriptors open at a time, in a table of its own where the system permits that.
+//! two descriptors open at a time, in a table of its own where the system permits that. Two workers in one directory share the work
+//! otherwise (`relay.rs`).
 
 mod directory;
 mod file;
 mod gain;
 mod plan;
 mod read;
+mod relay;
 
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -288,9 +290,10 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn on_threads(&self, threads: usize) -> Result<(), Error> {
-        on_threads(threads.min(self.units.len()), &|| {
+        let relay = self.is_relay(threads);
+        on_threads(if relay { 1 } else { threads.min(self.units.len()) }, &|| {
             sys::private_descriptors(&[self.root]);
-            self.work();
+            if relay { self.relay() } else { self.work() }
         })
     }
 
@@ -307,7 +310,7 @@ impl Run<'_> {
                 Ok(directory) => self.fill(directory, unit, &mut expect_existing),
                 Err(error) => self.directory_failed(unit, error),
             }
-            self.directories.fetch_add(directories.made - made_before, Ordering::Relaxed);
+            self.count_directories(directories.made - made_before);
         }
     }
 
@@ -334,6 +337,14 @@ impl Run<'_> {
                 self.failed(index, Error::io("sync directory", path(b""), errno));
             }
         }
+        self.count_files(files, bytes);
+    }
+
+    fn count_directories(&self, made: u64) {
+        self.directories.fetch_add(made, Ordering::Relaxed);
+    }
+
+    fn count_files(&self, files: u64, bytes: u64) {
         self.files.fetch_add(files, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.options.progress.add(files, bytes);

@@ -1,0 +1,90 @@
+//! Many files of one directory, by two threads: one makes them, which the directory's lock permits to one at a time anyway, and hands
+//! them over to the other, which writes them. Where both make and write, they spend what they gain on waiting for that lock.
+
+use std::mem::take;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::mpsc::{TrySendError, sync_channel};
+
+use super::directory::Directories;
+use super::plan::{self, Item};
+use super::{Flush, Placing, Run, file};
+
+/// Files that are handed over at a time.
+const BATCH: usize = 4;
+/// So many wait at most. Should the writer not follow, the maker writes what it has made.
+const BATCHES: usize = 4;
+
+/// A file that is open and empty.
+struct Made<'i> {
+    file: OwnedFd,
+    is_new: bool,
+    item: &'i Item<'i>,
+}
+
+impl Run<'_> {
+    /// Whether so many threads write these files best this way.
+    pub(super) fn is_relay(&self, threads: usize) -> bool {
+        let one_directory = || self.units.windows(2).all(|pair| matches!(pair, [a, b] if a.directory == b.directory));
+        let plain = self.options.placing == Placing::InPlace && self.options.flush != Flush::EachFile;
+        threads == 2 && plain && self.units.len() > 1 && one_directory()
+    }
+
+    /// Writes all units, which are of one directory. The second thread shares the calling one's descriptor table.
+    pub(super) fn relay(&self) {
+        let mut directories = Directories::new(self.root, self.root_path, self.options.directory);
+        let Some(Ok(directory)) = self.units.first().map(|unit| directories.open(&unit.directory)) else {
+            // That says why, for each file.
+            return self.work();
+        };
+        let (give, given) = sync_channel::<Vec<Made<'_>>>(BATCHES);
+        std::thread::scope(|scope| {
+            let writer = move || given.into_iter().for_each(|made| self.write_made(directory, made));
+            // Without a second thread nothing is taken, and everything is written here.
+            let _ = std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, writer);
+            let offer = |made| match give.try_send(made) {
+                Ok(()) => {}
+                Err(TrySendError::Full(made) | TrySendError::Disconnected(made)) => self.write_made(directory, made),
+            };
+            let mut made = Vec::with_capacity(BATCH);
+            let mut expect_existing = false;
+            for unit in self.units {
+                let path = |name: &[u8]| plan::join(self.root_path, &unit.directory, name);
+                for item in &unit.items {
+                    if self.stopped() {
+                        break;
+                    }
+                    match file::make(directory, item, self.options, &mut expect_existing, &path) {
+                        Ok((file, is_new)) => made.push(Made { file, is_new, item }),
+                        Err(error) => self.failed(item.index, error),
+                    }
+                    if made.len() == BATCH {
+                        offer(take(&mut made));
+                    }
+                }
+            }
+            offer(made);
+            drop(give);
+        });
+        self.count_directories(directories.made);
+    }
+
+    fn write_made(&self, directory: BorrowedFd<'_>, made: Vec<Made<'_>>) {
+        let place = self.units.first().map(|unit| &*unit.directory).unwrap_or_default();
+        let path = |name: &[u8]| plan::join(self.root_path, place, name);
+        let (mut files, mut bytes) = (0, 0);
+        for Made { file, is_new, item } in made {
+            if self.stopped() {
+                file::take_back(directory, item, is_new);
+                continue;
+            }
+            match file::fill_made(directory, file, is_new, item, self.options, &path) {
+                Ok(()) => {
+                    files += 1;
+                    bytes += item.contents.len() as u64;
+                }
+                Err(error) => self.failed(item.index, error),
+            }
+        }
+        self.count_files(files, bytes);
+    }
+}
