@@ -173,7 +173,7 @@ fn watched(
 
 /// Does what may take long, such as copying gigabytes, for as long as somebody wants the server.
 fn unless_left<T>(wanted: &Wanted<'_>, work: impl FnOnce() -> T) -> T {
-    let Ok((told, done)) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC) else { return work() };
+    let Ok((told, done)) = std::io::pipe() else { return work() };
     let (socket, process) = wanted.owners;
     let cancel = wanted.cancel;
     std::thread::scope(|scope| {

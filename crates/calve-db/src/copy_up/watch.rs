@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::Write as _;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{PipeReader, PipeWriter, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
@@ -35,7 +35,7 @@ pub(crate) struct Watched {
 /// A thread that watches an overlay. Its end is that of the watched server.
 pub(crate) struct Watch {
     seen: Receiver<Vec<Copied>>,
-    stop: OwnedFd,
+    stop: PipeWriter,
     /// What cannot be told here, and why.
     pub(crate) untold: Option<String>,
 }
@@ -53,8 +53,7 @@ impl Watch {
                 (None, Some(why))
             }
         };
-        let (told, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-            .map_err(|errno| crate::Error::io("watch", &watched.upper, errno))?;
+        let (told, stop) = std::io::pipe().map_err(failed)?;
         let mut watcher = Watcher {
             watched,
             lines,
@@ -97,7 +96,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn run(&mut self, told: &OwnedFd) {
+    fn run(&mut self, told: &PipeReader) {
         while !self.pause(told) {
             self.look();
             self.publish(PATIENCE);
@@ -107,7 +106,7 @@ impl Watcher {
     }
 
     /// Until something happens. Whether it was the end.
-    fn pause(&self, told: &OwnedFd) -> bool {
+    fn pause(&self, told: &PipeReader) -> bool {
         let mut fds = vec![PollFd::new(told, PollFlags::IN), PollFd::new(&self.appearances, PollFlags::IN)];
         fds.extend(self.opens.as_ref().map(|opens| PollFd::from_borrowed_fd(opens.as_fd(), PollFlags::IN)));
         let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK_EVERY.subsec_nanos()) };
