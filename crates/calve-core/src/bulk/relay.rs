@@ -1,5 +1,5 @@
 //! Many files of one directory, by two threads: one makes them, which the directory's lock permits to one at a time anyway, and hands
-//! them over to the other, which writes them. Where both make and write, they spend what they gain on waiting for that lock.
+//! them over to the other, which writes them. Where both make and write, they spend what they gain on waiting for that lock: on XFS, where making a file is most of it.
 
 use std::mem::take;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -8,6 +8,7 @@ use std::sync::mpsc::{TrySendError, sync_channel};
 use super::directory::Directories;
 use super::plan::{self, Item};
 use super::{Flush, Placing, Run, file};
+use crate::sys;
 
 /// Files that are handed over at a time.
 const BATCH: usize = 4;
@@ -26,7 +27,7 @@ impl Run<'_> {
     pub(super) fn is_relay(&self, threads: usize) -> bool {
         let one_directory = || self.units.windows(2).all(|pair| matches!(pair, [a, b] if a.directory == b.directory));
         let plain = self.options.placing == Placing::InPlace && self.options.flush != Flush::EachFile;
-        threads == 2 && plain && self.units.len() > 1 && one_directory()
+        threads == 2 && plain && self.units.len() > 1 && one_directory() && sys::is_xfs(self.root)
     }
 
     /// Writes all units, which are of one directory. The second thread shares the calling one's descriptor table.

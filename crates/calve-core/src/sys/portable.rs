@@ -32,6 +32,11 @@ pub(crate) fn clear_nocow(_directory: BorrowedFd<'_>) -> Result<bool> {
 /// Threads share one descriptor table; there is no other.
 pub(crate) fn private_descriptors(_keep: &[BorrowedFd<'_>]) {}
 
+/// There is no XFS.
+pub(crate) fn is_xfs(_fd: BorrowedFd<'_>) -> bool {
+    false
+}
+
 /// There is no such call.
 pub(crate) fn open_beneath(_root: BorrowedFd<'_>, _path: &std::path::Path, _flags: OFlags) -> Result<OwnedFd> {
     Err(Errno::NOSYS)

@@ -32,7 +32,7 @@ pub(crate) use overlay::{detach_mount, detached_overlay, mount_overlay};
 pub(crate) use volume::{finish_write_back, start_write_back, volume_identity};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
 use xfs::XFS_MAGIC;
-pub(crate) use xfs::{allocation_group_shift, xfs_inodes};
+pub(crate) use xfs::{allocation_group_shift, is_xfs, xfs_inodes};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;
 
