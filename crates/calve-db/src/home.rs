@@ -90,7 +90,8 @@ impl Home {
         }
         if found.mode() & 0o777 != mode {
             let wanted = std::fs::Permissions::from_mode(mode);
-            fs::set_permissions(path, wanted).map_err(|error| Error::io("set the mode of", path, error))?;
+            // In a user namespace what nobody owns looks like a directory of the user 65534, also to that user.
+            fs::set_permissions(path, wanted).map_err(|source| Error::Sockets { path: path.clone(), source })?;
         }
         if !fits(path) {
             let longest = path.join("00000000").join("x".repeat(LONGEST_SOCKET_NAME));
