@@ -170,6 +170,9 @@ pub struct Writer {
     report: WriteReport,
     entries: u64,
     gain: Gain,
+    /// The file system makes one file at a time, whatever directory it is in, and threads that wait for that cost more than
+    /// they do (btrfs: the nodes of its one tree of files are locked; docs/small-files.md).
+    makes_one_at_a_time: bool,
     started: Instant,
 }
 
@@ -196,6 +199,7 @@ impl Writer {
             _ => Error::io("open directory", root, errno),
         })?;
         Ok(Self {
+            makes_one_at_a_time: sys::magic(root_fd.as_fd()) == Ok(sys::BTRFS_MAGIC),
             root: root_fd,
             root_path: root.to_path_buf(),
             options,
@@ -211,7 +215,11 @@ impl Writer {
         let first = self.entries;
         self.entries += entries.len() as u64;
         let most = thread_count(self.options.threads);
-        let limit = |planned| if self.options.threads.is_some() { planned } else { self.gain.threads(planned) };
+        let limit = |planned| match self.options.threads {
+            Some(_) => planned,
+            None if self.makes_one_at_a_time => 1,
+            None => self.gain.threads(planned),
+        };
         let Plan { units, refused, threads } = plan(entries, &self.root_path, &self.options, most, limit);
         let began = Instant::now();
         let run = Run {
