@@ -16,8 +16,9 @@ mod unwatched;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use unwatched::*;
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 
 /// How a server is to be started.
 pub(crate) struct Launch<'a> {
@@ -36,4 +37,30 @@ pub(crate) struct Launch<'a> {
     /// Whether it is the first process of a process namespace, which ends with it.
     #[allow(dead_code, reason = "only Linux has such namespaces")]
     pub(crate) own_processes: bool,
+}
+
+/// A name that came into a directory.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
+pub(crate) struct Appeared {
+    /// What [`Appearances::add`] gave for the directory.
+    pub(crate) directory: i32,
+    pub(crate) name: OsString,
+    pub(crate) is_directory: bool,
+}
+
+/// A file that was opened.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) thread: u32,
+}
+
+/// A process, and the thread of it where that is known.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
+pub(crate) struct Who {
+    pub(crate) process: u32,
+    /// What `ps` shows, or the program's name.
+    pub(crate) name: String,
+    pub(crate) thread: Option<u32>,
+    pub(crate) thread_name: Option<String>,
 }

@@ -7,15 +7,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::{Appeared, Opened, Who};
 use rustix::io::Errno;
 
 pub(crate) struct Appearances(OwnedFd);
-
-pub(crate) struct Appeared {
-    pub(crate) directory: i32,
-    pub(crate) name: OsString,
-    pub(crate) is_directory: bool,
-}
 
 impl Appearances {
     pub(crate) fn new() -> io::Result<Self> {
@@ -39,11 +34,6 @@ impl AsFd for Appearances {
 
 pub(crate) struct Opens(OwnedFd);
 
-pub(crate) struct Opened {
-    pub(crate) path: PathBuf,
-    pub(crate) thread: u32,
-}
-
 impl Opens {
     pub(crate) fn of(_path: &Path) -> io::Result<Self> {
         Err(Errno::NOSYS.into())
@@ -62,13 +52,6 @@ impl AsFd for Opens {
 
 pub(crate) fn stamp() -> SystemTime {
     SystemTime::now()
-}
-
-pub(crate) struct Who {
-    pub(crate) process: u32,
-    pub(crate) name: String,
-    pub(crate) thread: Option<u32>,
-    pub(crate) thread_name: Option<String>,
 }
 
 pub(crate) fn who(_thread: u32) -> Option<Who> {

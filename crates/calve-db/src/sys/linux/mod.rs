@@ -11,8 +11,8 @@ pub(crate) use isolate::{Isolation, bind, isolate, unbind};
 pub(crate) use process::{Watched, boot, children, lock_holder, start_time};
 pub(crate) use segment::{forget_segment, remove_segment};
 pub(crate) use spawn::{Ended, Server, collect_orphan, spawn};
-pub(crate) use watch::{Appearances, Opened, Opens, stamp};
-pub(crate) use who::{Who, descendants, flag_names, is_for_writing, open_files, open_flags, process, who};
+pub(crate) use watch::{Appearances, Opens, stamp};
+pub(crate) use who::{descendants, flag_names, is_for_writing, open_files, open_flags, process, who};
 
 use std::io;
 use std::os::fd::AsFd;

@@ -5,21 +5,14 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use super::super::{Appeared, Opened};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 /// A descriptor that polls as readable when something has happened.
 pub(crate) struct Appearances(OwnedFd);
-
-/// A name that came into a directory.
-pub(crate) struct Appeared {
-    /// What [`Appearances::add`] gave for the directory.
-    pub(crate) directory: i32,
-    pub(crate) name: OsString,
-    pub(crate) is_directory: bool,
-}
 
 impl Appearances {
     pub(crate) fn new() -> io::Result<Self> {
@@ -58,12 +51,6 @@ impl AsFd for Appearances {
 
 /// The files of a file system that are opened, and by which thread. Nobody is kept waiting.
 pub(crate) struct Opens(OwnedFd);
-
-/// A file that was opened.
-pub(crate) struct Opened {
-    pub(crate) path: PathBuf,
-    pub(crate) thread: u32,
-}
 
 /// Whom it takes: CAP_SYS_ADMIN, and not only in a user namespace.
 const OPENS_FLAGS: c_uint =

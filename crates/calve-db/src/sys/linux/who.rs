@@ -2,16 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::Who;
 use super::process::children;
-
-/// A process, and the thread of it where that is known.
-pub(crate) struct Who {
-    pub(crate) process: u32,
-    /// What `ps` shows, or the program's name.
-    pub(crate) name: String,
-    pub(crate) thread: Option<u32>,
-    pub(crate) thread_name: Option<String>,
-}
 
 /// Whose thread it is. `None` when it is gone.
 pub(crate) fn who(thread: u32) -> Option<Who> {
