@@ -12,9 +12,10 @@ use super::{Flush, Placing, Run, file};
 use crate::sys;
 
 /// Files that are handed over at a time. Fewer wake the writer more often, which costs the maker time.
-const BATCH: usize = 16;
-/// So many wait at most. Should the writer not follow, the maker writes what it has made.
-const BATCHES: usize = 4;
+const BATCH: usize = 8;
+/// So many wait at most: with what each of the two has in its hands, 32 files are open. Should the writer not follow, the maker writes
+/// what it has made.
+const BATCHES: usize = 2;
 
 /// A file that is open and empty.
 struct Made<'i> {

@@ -216,36 +216,43 @@ fn two_threads_write_one_directory_completely_new_or_not() {
 
 #[test]
 fn two_threads_in_one_directory_go_on_or_stop_at_what_is_in_the_way() {
-    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
-    let (root, names) = (volume.path().join("root"), flat());
-    let entries: Vec<_> = names.iter().map(|(path, contents)| entry(path, contents)).collect();
-    fs::create_dir_all(root.join("d/f500")).unwrap();
-    symlink("elsewhere", root.join("d/f700")).unwrap();
-    let mut options = two_threads();
-    options.on_error = OnError::Collect;
-    let report = write_files(&root, &entries, options).unwrap();
-    assert_eq!(report.files, 998);
-    assert_eq!(report.failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), [500, 700]);
-    fs::remove_dir_all(&root).unwrap();
-    fs::create_dir_all(root.join("d/f500")).unwrap();
-    let error = write_files(&root, &entries, two_threads()).unwrap_err();
-    assert_eq!(error.errno(), Some(rustix::io::Errno::ISDIR.raw_os_error()), "{error}");
-    // What was made and not written is gone again.
-    for name in names_in(root.join("d")).into_iter().filter(|name| name != "f500") {
-        let contents = &names.iter().find(|(path, _)| *path == format!("d/{name}")).unwrap().1;
-        assert_eq!(fs::read_to_string(root.join("d").join(&name)).unwrap(), *contents, "{name}");
+    for file_system in [FileSystem::Tmpfs, FileSystem::Xfs] {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let (root, names) = (volume.path().join("root"), flat());
+        let entries: Vec<_> = names.iter().map(|(path, contents)| entry(path, contents)).collect();
+        fs::create_dir_all(root.join("d/f500")).unwrap();
+        symlink("elsewhere", root.join("d/f700")).unwrap();
+        let mut options = two_threads();
+        options.on_error = OnError::Collect;
+        let report = write_files(&root, &entries, options).unwrap();
+        assert_eq!(report.files, 998);
+        assert_eq!(report.failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), [500, 700]);
+        fs::remove_dir_all(&root).unwrap();
+        fs::create_dir_all(root.join("d/f500")).unwrap();
+        let error = write_files(&root, &entries, two_threads()).unwrap_err();
+        assert_eq!(error.errno(), Some(rustix::io::Errno::ISDIR.raw_os_error()), "{error}");
+        // What was made and not written is gone again.
+        for name in names_in(root.join("d")).into_iter().filter(|name| name != "f500") {
+            let contents = &names.iter().find(|(path, _)| *path == format!("d/{name}")).unwrap().1;
+            assert_eq!(fs::read_to_string(root.join("d").join(&name)).unwrap(), *contents, "{name}");
+        }
     }
 }
 
 #[test]
 fn two_threads_fill_a_disk_and_leave_no_half_file() {
-    let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 2 << 20) else { return };
-    let contents = "x".repeat(50_000);
-    let names: Vec<String> = (0..100).map(|n| format!("f{n}")).collect();
-    let entries: Vec<_> = names.iter().map(|name| entry(name, &contents)).collect();
-    let error = write_files(volume.path(), &entries, two_threads()).unwrap_err();
-    assert_eq!(error.errno(), Some(rustix::io::Errno::NOSPC.raw_os_error()), "{error}");
-    for name in names_in(volume.path()) {
-        assert_eq!(fs::metadata(volume.path().join(name)).unwrap().len(), 50_000);
+    // On XFS one of them makes what the other writes.
+    for (file_system, disk, size) in [(FileSystem::Tmpfs, 2 << 20, 50_000), (FileSystem::Xfs, 320 << 20, 4_000_000)] {
+        let Some(volume) = Volume::with_size(file_system, disk) else { return };
+        let root = volume.path().join("d");
+        fs::create_dir(&root).unwrap();
+        let contents = "x".repeat(size);
+        let names: Vec<String> = (0..100).map(|n| format!("f{n}")).collect();
+        let entries: Vec<_> = names.iter().map(|name| entry(name, &contents)).collect();
+        let error = write_files(&root, &entries, two_threads()).unwrap_err();
+        assert_eq!(error.errno(), Some(rustix::io::Errno::NOSPC.raw_os_error()), "{error}");
+        for name in names_in(&root) {
+            assert_eq!(fs::metadata(root.join(name)).unwrap().len(), size as u64);
+        }
     }
 }
