@@ -28,7 +28,7 @@ use self::plan::{Plan, Unit, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::Error;
 use crate::progress::{Cancel, Progress};
-use crate::sys;
+use crate::sys::{self, Making};
 use crate::tree::pool::thread_count;
 
 /// One file to be written.
@@ -170,9 +170,7 @@ pub struct Writer {
     report: WriteReport,
     entries: u64,
     gain: Gain,
-    /// The file system makes one file at a time, whatever directory it is in, and threads that wait for that cost more than
-    /// they do (btrfs: the nodes of its one tree of files are locked; docs/small-files.md).
-    makes_one_at_a_time: bool,
+    making: Making,
     started: Instant,
 }
 
@@ -199,7 +197,7 @@ impl Writer {
             _ => Error::io("open directory", root, errno),
         })?;
         Ok(Self {
-            makes_one_at_a_time: sys::magic(root_fd.as_fd()) == Ok(sys::BTRFS_MAGIC),
+            making: sys::making(root_fd.as_fd()),
             root: root_fd,
             root_path: root.to_path_buf(),
             options,
@@ -217,7 +215,7 @@ impl Writer {
         let most = thread_count(self.options.threads);
         let limit = |planned| match self.options.threads {
             Some(_) => planned,
-            None if self.makes_one_at_a_time => 1,
+            None if self.making == Making::OneAtATime => 1,
             None => self.gain.threads(planned),
         };
         let Plan { units, refused, threads } = plan(entries, &self.root_path, &self.options, most, limit);
@@ -226,6 +224,7 @@ impl Writer {
             root: self.root.as_fd(),
             root_path: &self.root_path,
             options: &self.options,
+            making: self.making,
             units: &units,
             next: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
@@ -286,6 +285,7 @@ struct Run<'a> {
     root: BorrowedFd<'a>,
     root_path: &'a Path,
     options: &'a WriteOptions,
+    making: Making,
     units: &'a [Unit<'a>],
     next: AtomicUsize,
     stopped: AtomicBool,

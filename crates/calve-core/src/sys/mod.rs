@@ -53,3 +53,16 @@ fn hash(bytes: &[u8]) -> u32 {
 fn word(bytes: &[u8]) -> String {
     format!("{:08x}", hash(bytes))
 }
+
+/// How several threads make files best.
+#[cfg(unix)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "it was measured on Linux"))]
+pub(crate) enum Making {
+    /// Each makes and writes its own, in one directory too.
+    SideBySide,
+    /// In one directory one of two makes them and the other writes them.
+    HandedOver,
+    /// The file system makes one at a time, whatever directory it is in, and those who wait for that cost more than they do.
+    OneAtATime,
+}

@@ -32,11 +32,6 @@ pub(crate) fn clear_nocow(_directory: BorrowedFd<'_>) -> Result<bool> {
 /// Threads share one descriptor table; there is no other.
 pub(crate) fn private_descriptors(_keep: &[BorrowedFd<'_>]) {}
 
-/// There is no XFS.
-pub(crate) fn is_xfs(_fd: BorrowedFd<'_>) -> bool {
-    false
-}
-
 /// There is no such call.
 pub(crate) fn open_beneath(_root: BorrowedFd<'_>, _path: &std::path::Path, _flags: OFlags) -> Result<OwnedFd> {
     Err(Errno::NOSYS)
@@ -126,6 +121,11 @@ pub(crate) fn allocation_group_shift(_directory: BorrowedFd<'_>) -> Option<u32> 
 /// Nothing is shared file by file, so copying is never dearer.
 pub(crate) fn copy_is_cheaper_up_to(_magic: u64) -> u64 {
     0
+}
+
+/// Where several threads make files has not been measured.
+pub(crate) fn making(_directory: BorrowedFd<'_>) -> super::Making {
+    super::Making::SideBySide
 }
 
 /// The number that tells btrfs on Linux. No file system here has it.

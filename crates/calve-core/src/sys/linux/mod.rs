@@ -32,7 +32,7 @@ pub(crate) use overlay::{detach_mount, detached_overlay, mount_overlay};
 pub(crate) use volume::{finish_write_back, start_write_back, volume_identity};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
 use xfs::XFS_MAGIC;
-pub(crate) use xfs::{allocation_group_shift, is_xfs, xfs_inodes};
+pub(crate) use xfs::{allocation_group_shift, xfs_inodes};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;
 
@@ -260,6 +260,15 @@ pub(crate) fn copy_is_cheaper_up_to(magic: u64) -> u64 {
 }
 
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
+
+/// What several threads that make files below `directory` do to each other there, as it was measured (docs/small-files.md).
+pub(crate) fn making(directory: BorrowedFd<'_>) -> crate::sys::Making {
+    match magic(directory) {
+        Ok(XFS_MAGIC) => crate::sys::Making::HandedOver,
+        Ok(BTRFS_MAGIC) => crate::sys::Making::OneAtATime,
+        _ => crate::sys::Making::SideBySide,
+    }
+}
 /// File systems whose server copies for us when asked with copy_file_range(2): the bytes do not travel.
 pub(crate) fn copies_on_the_server(magic: u64) -> bool {
     const NFS: u64 = 0x6969;

@@ -31,11 +31,6 @@ pub(crate) fn allocation_group_shift(directory: BorrowedFd<'_>) -> Option<u32> {
     Some(bits(geometry.group_blocks) + bits(inodes_per_block))
 }
 
-/// Whether it is on XFS.
-pub(crate) fn is_xfs(fd: BorrowedFd<'_>) -> bool {
-    magic(fd) == Ok(XFS_MAGIC)
-}
-
 fn xfs_geometry(directory: BorrowedFd<'_>) -> Option<XfsGeometry> {
     const FSGEOMETRY_V1: Opcode = opcode::read::<XfsGeometry>(b'X', 100);
     const _: () = assert!(size_of::<XfsGeometry>() == 112);
