@@ -1,7 +1,6 @@
 //! Watching copies, where there are no overlays that make them.
 #![allow(dead_code, reason = "only an overlay is watched")]
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
