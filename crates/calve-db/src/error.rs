@@ -191,6 +191,7 @@ impl Error {
             Self::NoProgram { .. } => "install the server, or name its directory with --server-bin".into(),
             Self::Version { .. } => "name the directory of a supported version with --server-bin".into(),
             Self::Program { .. } => "look at what it said, then try again".into(),
+            Self::ServerFailed { log, .. } if log.is_empty() => "it had not written to its log".into(),
             Self::ServerFailed { .. } => "the lines above are the last of its log".into(),
             Self::Command { .. } => "correct the command, and create the template again".into(),
             Self::NotUsable { .. } => {

@@ -103,7 +103,7 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
         if !forgotten.get()
             && let Some(segment) = wanted.engine.segment(&data)
         {
-            sys::forget_segment(segment);
+            sys::remove_segment(segment);
             forgotten.set(true);
         }
     };

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
 use crate::copy_up::{self, Copied, Report};
-use crate::engine::{self, Engine, Purpose};
+use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::launch::{self, Launched, Wanted, launch};
 use crate::registry::{self, Begun, Record, unix_now};
@@ -55,7 +55,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
         Ok(begun) => begun,
         Err(error) => {
             let error = with_log(error, &spec.place);
-            clear(&spec);
+            clear(&spec, isolated);
             send(&mut talk, &Answer::failed(&error)).map_err(failed)?;
             return Ok(());
         }
@@ -79,7 +79,10 @@ fn with_log(error: Error, place: &Path) -> Error {
 }
 
 /// Removes what a start that failed has made.
-fn clear(spec: &Spec) {
+fn clear(spec: &Spec, isolated: bool) {
+    if let Ok(engine) = engine::named(&spec.engine) {
+        sweep::end_children(engine, &spec.place, isolated);
+    }
     sweep::remove_sockets(&spec.directory, &spec.control);
     sweep::remove_place(&spec.place);
 }
@@ -345,20 +348,9 @@ impl<'a> Supervisor<'a> {
 
     /// Ends the server and all its children.
     fn kill(&mut self) {
-        let segment = self.segment();
         self.launched.server.signal(rustix::process::Signal::KILL);
         let _ = self.launched.server.wait();
-        // Without a process namespace its children are this process's now.
-        sweep::kill_children();
-        if let Some(segment) = segment {
-            sys::remove_segment(segment);
-        }
-    }
-
-    /// Memory that would outlive the server.
-    fn segment(&self) -> Option<i32> {
-        let is_known = !self.isolated && self.spec.purpose == Purpose::Serve;
-        if is_known { self.engine.segment(&self.spec.place.join("data")) } else { None }
+        sweep::end_children(self.engine, &self.spec.place, self.isolated);
     }
 
     fn take_files_away(&mut self) -> Result<()> {
@@ -386,6 +378,7 @@ impl<'a> Supervisor<'a> {
     fn end(&mut self, end: End, talk: &mut UnixStream) {
         match end {
             End::Leave(answer) => {
+                sweep::end_children(self.engine, &self.spec.place, self.isolated);
                 sweep::remove_sockets(&self.spec.directory, &self.spec.control);
                 let _ = send(talk, &answer);
             }

@@ -10,10 +10,11 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
 use crate::account::Account;
+use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Record, lock_all};
-use crate::{copy_up, engine, launch, sys};
+use crate::{copy_up, launch, sys};
 
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";
@@ -168,8 +169,23 @@ fn has_trash(directory: &Path) -> bool {
     entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".calve-trash-"))
 }
 
+/// Ends what a server of this process's may have left: without a process namespace its children are this process's now, and
+/// without one for memory that stays too.
+pub(crate) fn end_children(engine: &dyn Engine, place: &Path, isolated: bool) {
+    kill_children();
+    if !isolated {
+        remove_segment(engine, place);
+    }
+}
+
+fn remove_segment(engine: &dyn Engine, place: &Path) {
+    if let Some(segment) = engine.segment(&place.join("data")) {
+        sys::remove_segment(segment);
+    }
+}
+
 /// Kills the children of this process, and those that are left to it when they die.
-pub(crate) fn kill_children() {
+fn kill_children() {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(2) {
         let children = sys::children(std::process::id());
@@ -202,8 +218,8 @@ fn end_leftovers(place: &Path) {
     // Written only without namespaces: in one of its own, a segment of that number was another one.
     if let Some(begun) = registry::read_begun(place).filter(|begun| begun.boot == sys::boot()) {
         let engine = engine::named(&begun.engine).ok();
-        if let Some(segment) = engine.and_then(|engine| engine.segment(&place.join("data"))) {
-            sys::remove_segment(segment);
+        if let Some(engine) = engine {
+            remove_segment(engine, place);
         }
     }
 }

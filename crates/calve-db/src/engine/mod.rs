@@ -10,6 +10,7 @@ use rustix::process::Signal;
 
 use crate::address::Address;
 use crate::error::{Error, Result};
+use crate::sys::Segment;
 
 /// All of them. A new one is a file beside this and a line here.
 const ENGINES: &[&dyn Engine] = &[&postgres::Postgres, &mariadb::Mariadb];
@@ -65,7 +66,7 @@ pub(crate) trait Engine: Sync {
     fn scrub(&self, data: &Path) -> Result<()>;
 
     /// The System V segment that a killed server has left, as its data directory tells.
-    fn segment(&self, data: &Path) -> Option<i32>;
+    fn segment(&self, data: &Path) -> Option<Segment>;
 
     /// How programs reach it.
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address;

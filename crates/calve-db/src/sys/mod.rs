@@ -20,6 +20,15 @@ use std::ffi::{CString, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
+/// Shared memory that outlives the processes that use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "only Linux needs to be told")]
+pub(crate) struct Segment {
+    pub(crate) id: i32,
+    /// The process that made it. Numbers are used again.
+    pub(crate) creator: u32,
+}
+
 /// How a server is to be started.
 pub(crate) struct Launch<'a> {
     /// The program's path, then its arguments.

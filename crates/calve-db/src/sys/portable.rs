@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::sys::Launch;
+use crate::sys::{Launch, Segment};
 
 /// What could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,11 +85,13 @@ pub(crate) fn boot() -> String {
     String::new()
 }
 
-/// Not told of here: its memory goes when it ends in order.
-pub(crate) fn forget_segment(_id: i32) {}
+/// Not known.
+pub(crate) fn find_segment(_creator: u32, _keys: &[i32]) -> Option<Segment> {
+    None
+}
 
 /// Servers here end in order, and remove their memory themselves.
-pub(crate) fn remove_segment(_id: i32) {}
+pub(crate) fn remove_segment(_segment: Segment) {}
 
 /// There are none.
 pub(crate) fn collect_orphan(_pid: u32) {}

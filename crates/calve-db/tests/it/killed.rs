@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_testkit::{SplitMix64, require_root};
+use calve_testkit::{SplitMix64, require_program, require_root};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Engine, World, eventually, names, ordinary, users};
+use crate::world::{Engine, World, data_of, eventually, names, ordinary, users};
 
 fn kill(pid: u64) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
@@ -243,6 +243,44 @@ fn is_over(world: &World, before: &Before) {
     assert_eq!(mounts(world), Vec::<String>::new());
     no_file_is_left(world, before);
     before.no_ipc();
+}
+
+/// Killed before it has noted its memory's number, and after that.
+#[test]
+fn a_server_that_is_killed_while_it_starts_leaves_no_memory() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(world) = World::of(ordinary(), None) else { return };
+    let world = world.without_namespaces();
+    let real = (13..=18).rev().map(|version| PathBuf::from(format!("/usr/lib/postgresql/{version}/bin")));
+    let Some(real) = real.into_iter().find(|bin| bin.join("postgres").exists()) else { panic!("no PostgreSQL") };
+    let bin = world.path().join("bin");
+    fs_err::create_dir(&bin).unwrap();
+    fs_err::os::unix::fs::symlink(real.join("initdb"), bin.join("initdb")).unwrap();
+    let when = world.path().join("when");
+    let script = format!(
+        "#!/bin/sh\nif [ -e '{when}' ]; then\n  call=$(cat '{when}')\n  \
+         exec strace -f -o /dev/null -e trace=$call -e inject=$call:signal=KILL '{real}' \"$@\"\nfi\nexec '{real}' \"$@\"\n",
+        when = when.display(),
+        real = real.join("postgres").display(),
+    );
+    fs_err::write(bin.join("postgres"), script).unwrap();
+    fs_err::set_permissions(bin.join("postgres"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let from = world.path().join("from");
+    data_of(Engine::Postgres, &from);
+    world.give(&from);
+    let create = ["template", "create", "t", "--engine", "postgres", "-q", "--server-bin"];
+    world.db(create).arg(&bin).arg("--from").arg(&from).succeeds();
+    let before = Before::new();
+    for call in ["shmat", "clone"] {
+        fs_err::write(&when, call).unwrap();
+        world.db(["run", "t", "--", "true"]).fails(1, &["ended before it was ready (signal 9)"]);
+        before.no_ipc();
+        world.nothing_left();
+    }
+    fs_err::remove_file(&when).unwrap();
+    world.db(["run", "t", "--", "true"]).succeeds();
 }
 
 /// PostgreSQL's initdb tries out POSIX shared memory, which it does not remove when it is killed.

@@ -13,6 +13,7 @@ use rustix::process::Signal;
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
 use crate::error::{Error, Result};
+use crate::sys::Segment;
 
 pub(super) struct Mariadb;
 
@@ -159,7 +160,7 @@ impl Engine for Mariadb {
         examine::scrub(data)
     }
 
-    fn segment(&self, _: &Path) -> Option<i32> {
+    fn segment(&self, _: &Path) -> Option<Segment> {
         None
     }
 

@@ -4,6 +4,7 @@ mod examine;
 mod wire;
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use self::wire::{Refused, Session};
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
 use crate::error::{Error, Result};
+use crate::sys::{self, Segment};
 
 pub(super) struct Postgres;
 
@@ -181,10 +183,22 @@ impl Engine for Postgres {
         examine::scrub(data)
     }
 
-    fn segment(&self, data: &Path) -> Option<i32> {
-        // Line 7: the key and the number of the segment (miscadmin.h, LOCK_FILE_LINE_SHMEM_KEY).
+    fn segment(&self, data: &Path) -> Option<Segment> {
         let text = fs_err::read_to_string(data.join("postmaster.pid")).ok()?;
-        text.lines().nth(6)?.split_ascii_whitespace().nth(1)?.parse().ok()
+        let mut lines = text.lines();
+        // Below zero: a server for one session, such as those of initdb.
+        let creator = lines.next()?.trim_start_matches('-').parse().ok()?;
+        // Line 7: the key and the number of the segment (miscadmin.h, LOCK_FILE_LINE_SHMEM_KEY).
+        if let Some(line) = lines.nth(5) {
+            let id = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
+            return Some(Segment { id, creator });
+        }
+        // That is written after it was made, with the first key that is free from the directory's inode number on
+        // (sysv_shmem.c, PGSharedMemoryCreate).
+        let inode = fs_err::metadata(data).ok()?.ino();
+        let first = (inode & u64::from(u32::MAX)) as u32;
+        let keys: Vec<i32> = (0..16).map(|more| first.wrapping_add(more).cast_signed()).collect();
+        sys::find_segment(creator, &keys)
     }
 
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {

@@ -9,7 +9,7 @@ mod who;
 
 pub(crate) use isolate::{Isolation, bind, isolate, unbind};
 pub(crate) use process::{Watched, boot, children, lock_holder, start_time};
-pub(crate) use segment::{forget_segment, remove_segment};
+pub(crate) use segment::{find_segment, remove_segment};
 pub(crate) use spawn::{Ended, Server, collect_orphan, spawn};
 pub(crate) use watch::{Appearances, Opens, stamp};
 pub(crate) use who::{descendants, flag_names, is_for_writing, open_files, open_flags, process, who};
