@@ -5,7 +5,7 @@ mod scratch;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use rustix::mount::MountFlags;
@@ -112,6 +112,18 @@ impl Volume {
     /// What it is.
     pub fn file_system(&self) -> FileSystem {
         self.file_system
+    }
+
+    /// Returns when all that was written is on the disk, and all that was deleted is gone.
+    pub fn settle(&self) {
+        if self.file_system == FileSystem::Xfs {
+            // It frees inodes some time after they were unlinked (xfs_icache.c, inodegc). Nothing but a freeze waits for that.
+            run(Command::new(program("fsfreeze")).arg("--freeze").arg(self.path()));
+            run(Command::new(program("fsfreeze")).arg("--unfreeze").arg(self.path()));
+        } else {
+            let root = must(fs_err::File::open(self.path()), "open", self.path());
+            must(rustix::fs::syncfs(root), "sync", self.path());
+        }
     }
 
     /// From now on every write fails with EROFS. Files open for writing make this panic.
@@ -223,7 +235,8 @@ impl VolumeBuilder {
         let mut command = Command::new(program("mount"));
         command.args(["-t", self.file_system.name(), "-o", &options.join(",")]).arg(source).arg(scratch.mount_point());
         // Finding a free loop device and claiming it are two steps, so tests that mount at the same time collide.
-        for _ in 0..20 {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(30) {
             let output = must(command.output(), "run", Path::new("mount"));
             if output.status.success() {
                 return;
@@ -232,7 +245,7 @@ impl VolumeBuilder {
             assert!(complaint.contains("loop device"), "{command:?} failed: {complaint}");
             thread::sleep(Duration::from_millis(50));
         }
-        panic!("{command:?} found no free loop device in one second");
+        panic!("{command:?} found no free loop device in 30 seconds");
     }
 }
 

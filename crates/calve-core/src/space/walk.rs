@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -14,6 +14,8 @@ use crate::progress::{Cancel, Progress};
 use crate::report::Skipped;
 use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::ahead::{self, Ahead};
+use crate::tree::fill::open_source;
 use crate::tree::names::Names;
 use crate::tree::node::Node;
 use crate::tree::place::identity;
@@ -83,18 +85,8 @@ pub(super) fn reason(errno: Errno) -> &'static str {
     }
 }
 
-struct Task {
-    root: usize,
-    node: Arc<Node>,
-    names: Names,
-}
-
-struct Pending {
-    root: usize,
-    node: Arc<Node>,
-    fd: Option<OwnedFd>,
-    names: Names,
-}
+/// `more`: which of the paths given.
+type Pending = ahead::Pending<OwnedFd, usize>;
 
 impl Walk<'_> {
     /// Visits everything, and gives back what the workers' visitors have become.
@@ -107,7 +99,7 @@ impl Walk<'_> {
                 None => names.push(FileType::Directory, c""),
                 Some((name, _)) => names.push(FileType::RegularFile, name),
             }
-            Task { root, node: Node::root(), names }
+            Pending { node: Node::root(), open: None, names, more: root }
         });
         let Some(first) = tasks.next() else { return Ok(Vec::new()) };
         for task in tasks {
@@ -118,12 +110,11 @@ impl Walk<'_> {
                 walk: self,
                 pool,
                 visitor: visitor(),
-                pending: Vec::new(),
-                open_limit: open_directories_per_worker(self.threads, 1),
+                ahead: Ahead::new(open_directories_per_worker(self.threads, 1)),
                 buffer: ListingBuffer::new(),
             };
             while let Some(task) = pool.next() {
-                worker.pending.push(Pending { root: task.root, node: task.node, fd: None, names: task.names });
+                worker.ahead.push(task);
                 if let Err(error) = worker.descend() {
                     pool.fail(error);
                 }
@@ -147,10 +138,9 @@ pub(super) fn full_path(root: &Source, below: &Path) -> PathBuf {
 
 struct Worker<'a, V> {
     walk: &'a Walk<'a>,
-    pool: &'a Pool<Task>,
+    pool: &'a Pool<Pending>,
     visitor: V,
-    pending: Vec<Pending>,
-    open_limit: usize,
+    ahead: Ahead<OwnedFd, usize>,
     buffer: ListingBuffer,
 }
 
@@ -158,22 +148,22 @@ impl<V: Visit> Worker<'_, V> {
     fn descend(&mut self) -> Result<(), Error> {
         let mut name = Vec::new();
         while !self.pool.stopped() {
-            let Some(mut top) = self.pending.pop() else { return Ok(()) };
+            let Some(mut top) = self.ahead.pop() else { return Ok(()) };
             let Some(kind) = top.names.take(&mut name) else { continue };
             let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
             let opened = self.open_child(&mut top, kind, child);
-            let (root, parent) = (top.root, Arc::clone(&top.node));
-            if !top.names.is_empty() {
-                self.pending.push(top);
-            }
+            let (root, parent) = (top.more, Arc::clone(&top.node));
+            self.ahead.push(top);
             match opened {
                 Ok(Some((node, fd, stat))) => self.directory(root, node, fd, &stat)?,
                 Ok(None) => {}
                 Err(errno) => self.trouble(root, &parent.path_of(child), errno),
             }
-            self.stay_within_limit();
-            if self.pool.hungry() {
-                self.share();
+            self.ahead.stay_within_limit();
+            if self.pool.hungry()
+                && let Some(part) = self.ahead.part()
+            {
+                self.pool.give(part);
             }
         }
         Ok(())
@@ -186,13 +176,13 @@ impl<V: Visit> Worker<'_, V> {
         kind: FileType,
         name: &CStr,
     ) -> sys::Result<Option<(Arc<Node>, OwnedFd, Stat)>> {
-        let root = self.walk.roots[parent.root].directory();
+        let root = self.walk.roots[parent.more].directory();
         if kind != FileType::Directory {
             // A path that is not a directory.
             let stat = rustix::fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            let path = || self.walk.roots[parent.root].path().to_path_buf();
+            let path = || self.walk.roots[parent.more].path().to_path_buf();
             let volume = self.walk.volumes.of(root, &rustix::fs::fstat(root)?, path)?;
-            let here = Here { root: parent.root, node: &parent.node, fd: root, volume: &volume };
+            let here = Here { root: parent.more, node: &parent.node, fd: root, volume: &volume };
             self.visitor.entry(&here, name, &stat);
             self.walk.progress.add(1, 0);
             return Ok(None);
@@ -202,17 +192,14 @@ impl<V: Visit> Worker<'_, V> {
             let stat = rustix::fs::fstat(&fd)?;
             return Ok(Some((Arc::clone(&parent.node), fd, stat)));
         }
-        if parent.fd.is_none() {
-            parent.fd = Some(parent.node.open_source(root)?);
+        if parent.open.is_none() {
+            parent.open = Some(parent.node.open_source(root)?);
         }
-        let Some(above) = &parent.fd else { return Ok(None) };
+        let Some(above) = &parent.open else { return Ok(None) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = match sys::open_at(above, name, flags | sys::NO_ATIME, Mode::empty()) {
-            Err(Errno::PERM) => sys::open_at(above, name, flags, Mode::empty())?,
-            other => other?,
-        };
+        let fd = open_source(above.as_fd(), name, flags)?;
         let stat = rustix::fs::fstat(&fd)?;
-        if self.walk.mounts == Mounts::Stay && identity(&stat).0 != identity(self.walk.roots[parent.root].stat()).0 {
+        if self.walk.mounts == Mounts::Stay && identity(&stat).0 != identity(self.walk.roots[parent.more].stat()).0 {
             return Ok(None);
         }
         Ok(Some((Node::child(&parent.node, name), fd, stat)))
@@ -269,40 +256,11 @@ impl<V: Visit> Worker<'_, V> {
             self.trouble(root, &path, errno);
         }
         self.walk.progress.add(entries, 0);
-        if !below.is_empty() {
-            self.pending.push(Pending { root, node, fd: Some(fd), names: below });
-        }
+        self.ahead.push(Pending { node, open: Some(fd), names: below, more: root });
         Ok(())
     }
 
     fn trouble(&self, root: usize, below: &Path, errno: Errno) {
         self.walk.troubles.add(self.walk.full_path(root, below), reason(errno));
-    }
-
-    /// Gives half of the directories nearest to the root to a worker that has none.
-    fn share(&mut self) {
-        let alone = self.pending.len() == 1;
-        let Some(lowest) = self.pending.first_mut() else { return };
-        if alone && !lowest.names.are_several() {
-            return;
-        }
-        let names = lowest.names.split();
-        let (root, node) = (lowest.root, Arc::clone(&lowest.node));
-        if lowest.names.is_empty() {
-            self.pending.remove(0);
-        }
-        self.pool.give(Task { root, node, names });
-    }
-
-    /// Closes the directories nearest to the root, which will be needed last.
-    fn stay_within_limit(&mut self) {
-        let open = self.pending.iter().filter(|pending| pending.fd.is_some()).count();
-        let mut beyond = open.saturating_sub(self.open_limit);
-        for pending in &mut self.pending {
-            if beyond == 0 {
-                break;
-            }
-            beyond -= usize::from(pending.fd.take().is_some());
-        }
     }
 }

@@ -8,18 +8,12 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode, Stat};
 use rustix::io::Errno;
 
+use super::ahead;
 use super::fill::{DIRECTORY, Pair, Task, Worker, open_source};
-use super::names::Names;
 use super::node::Node;
 use crate::error::Error;
 
-/// Directories below a finished one that are still to be done.
-pub(super) struct Pending {
-    pub(super) node: Arc<Node>,
-    /// `None` when closed to stay within the limit of descriptors; opened again when needed.
-    pub(super) pair: Option<Pair>,
-    pub(super) names: Names,
-}
+pub(super) type Pending = ahead::Pending<Pair, ()>;
 
 /// A directory that is about to be filled.
 pub(super) struct Opened {
@@ -36,7 +30,7 @@ impl Worker<'_> {
         let mut name = Vec::new();
         while let Some(opened) = self.next_directory(&mut name)? {
             self.directory(opened)?;
-            self.stay_within_limit();
+            self.ahead.stay_within_limit();
             if self.pool.hungry() {
                 self.share();
             }
@@ -54,15 +48,13 @@ impl Worker<'_> {
         {
             return Ok(Some(self.put_off.swap_remove(free)));
         }
-        while let Some(mut top) = self.pending.pop() {
+        while let Some(mut top) = self.ahead.pop() {
             if top.names.take(name).is_none() {
                 continue;
             }
             let child = CStr::from_bytes_with_nul(name).unwrap_or_default();
             let opened = self.open_child(&mut top, child)?;
-            if !top.names.is_empty() {
-                self.pending.push(top);
-            }
+            self.ahead.push(top);
             let Some(opened) = opened else { continue };
             match opened.place {
                 Some(place) if !groups.enter_free(place) => {
@@ -90,10 +82,10 @@ impl Worker<'_> {
             let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error("stat", Path::new(""), e))?;
             return Ok(Some(Opened { node: Arc::clone(&parent.node), pair, stat, place: None }));
         }
-        if parent.pair.is_none() {
-            parent.pair = Some(self.open_pair(&parent.node)?);
+        if parent.open.is_none() {
+            parent.open = Some(self.open_pair(&parent.node)?);
         }
-        let Some(pair) = &parent.pair else { return Ok(None) };
+        let Some(pair) = &parent.open else { return Ok(None) };
         let src = match open_source(pair.src.as_fd(), name, DIRECTORY) {
             Ok(src) => src,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
@@ -135,33 +127,10 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Gives half of the directories nearest to the root to a worker that has none.
+    /// Gives a part of what is ahead to a worker that has nothing.
     pub(super) fn share(&mut self) -> bool {
-        let alone = self.pending.len() == 1;
-        let Some(lowest) = self.pending.first_mut() else { return false };
-        // Whoever gives away all that he has only waits to get it back, and each hand-over walks from the root again: a
-        // chain of 2,000 directories took a hundred times as long.
-        if alone && !lowest.names.are_several() {
-            return false;
-        }
-        let names = lowest.names.split();
-        let parent = Arc::clone(&lowest.node);
-        if lowest.names.is_empty() {
-            self.pending.remove(0);
-        }
-        self.pool.give(Task::Directories { parent, names });
+        let Some(part) = self.ahead.part() else { return false };
+        self.pool.give(Task::Directories { parent: part.node, names: part.names });
         true
-    }
-
-    /// Closes the directories nearest to the root, which will be needed last.
-    pub(super) fn stay_within_limit(&mut self) {
-        let open = self.pending.iter().filter(|pending| pending.pair.is_some()).count();
-        let mut beyond = open.saturating_sub(self.open_limit);
-        for pending in &mut self.pending {
-            if beyond == 0 {
-                break;
-            }
-            beyond -= usize::from(pending.pair.take().is_some());
-        }
     }
 }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
+use super::ahead::Ahead;
 use super::contents::{Contents, Flush, Mover};
 use super::descend::{Opened, Pending};
 use super::exclude::{CALVES_OWN, Exclude, is_calves_own};
@@ -193,10 +194,9 @@ pub(super) struct Worker<'f> {
     listing: ListingBuffer,
     /// The path of the directory whose entries were asked about last, and the directory.
     asked: Option<(Arc<Node>, PathBuf)>,
-    pub(super) pending: Vec<Pending>,
+    pub(super) ahead: Ahead<Pair, ()>,
     pub(super) put_off: Vec<Opened>,
     pub(super) put_off_limit: usize,
-    pub(super) open_limit: usize,
 }
 
 /// Directories that all workers together put off.
@@ -213,6 +213,7 @@ impl<'f> Worker<'f> {
     fn new(fill: &'f Fill<'f>, shared: &'f Shared, pool: &'f Pool<Task>) -> Self {
         // Their descriptors come out of the same sum.
         let put_off_limit = if shared.groups.matter() { (MOST_PUT_OFF / fill.threads).max(1) } else { 0 };
+        let most_open = open_directories_per_worker(fill.threads, 2).saturating_sub(put_off_limit).max(1);
         Self {
             fill,
             shared,
@@ -222,17 +223,16 @@ impl<'f> Worker<'f> {
             tally: Tally::default(),
             listing: ListingBuffer::new(),
             asked: None,
-            pending: Vec::new(),
+            ahead: Ahead::new(most_open),
             put_off: Vec::new(),
             put_off_limit,
-            open_limit: open_directories_per_worker(fill.threads, 2).saturating_sub(put_off_limit).max(1),
         }
     }
 
     fn run(&mut self, task: Task) -> Result<(), Error> {
         match task {
             Task::Directories { parent, names } => {
-                self.pending.push(Pending { node: parent, pair: None, names });
+                self.ahead.push(Pending { node: parent, open: None, names, more: () });
             }
             Task::Entries { large, names } => self.some_entries(&large, names)?,
             Task::Single { name, kind } => {
@@ -242,7 +242,7 @@ impl<'f> Worker<'f> {
             }
         }
         let result = self.descend();
-        self.pending.clear();
+        self.ahead.clear();
         self.put_off.clear();
         result
     }
@@ -273,9 +273,7 @@ impl<'f> Worker<'f> {
             Some(large) => self.leave(&large, at)?,
         }
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
-        if !below.is_empty() {
-            self.pending.push(Pending { node, pair: Some(pair), names: below });
-        }
+        self.ahead.push(Pending { node, open: Some(pair), names: below, more: () });
         if let Some(place) = place {
             self.shared.groups.leave(place);
         }
@@ -340,10 +338,8 @@ impl<'f> Worker<'f> {
         }
         self.leave(large, at)?;
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
-        if !below.is_empty() {
-            let node = Arc::clone(&large.node);
-            self.pending.push(Pending { node, pair: Some(pair), names: below });
-        }
+        let node = Arc::clone(&large.node);
+        self.ahead.push(Pending { node, open: Some(pair), names: below, more: () });
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Walking, filling, comparing and deleting trees, and the hidden siblings in which that happens.
 
+pub(crate) mod ahead;
 pub(crate) mod compare;
 pub(crate) mod contents;
 pub(crate) mod delete;

@@ -15,6 +15,7 @@ use crate::progress::Cancel;
 use crate::report::Skipped;
 use crate::sys::{self, Listing, ListingBuffer};
 
+use super::ahead::{self, Ahead};
 use super::names::Names;
 use super::node::Node;
 use super::pool::{Pool, open_directories_per_worker, thread_count};
@@ -118,14 +119,13 @@ pub fn scan_tree<V: Visitor>(
             pool,
             root: root_fd.as_fd(),
             visitor: visitor(),
-            pending: Vec::new(),
-            open_limit: open_directories_per_worker(threads, 1),
+            ahead: Ahead::new(open_directories_per_worker(threads, 1)),
             buffer: ListingBuffer::new(),
             entries: 0,
             skipped: &skipped,
         };
         while let Some(task) = pool.next() {
-            worker.pending.push(Pending { node: task.node, fd: None, names: task.names, visited: task.visited });
+            worker.ahead.push(task);
             worker.descend();
         }
         (worker.visitor, worker.entries)
@@ -138,17 +138,17 @@ pub fn scan_tree<V: Visitor>(
 }
 
 /// The first pieces of work: the root (an empty name), or each entry asked for.
-fn beginnings(root: BorrowedFd<'_>, below: &[PathBuf]) -> Vec<Task> {
+fn beginnings(root: BorrowedFd<'_>, below: &[PathBuf]) -> Vec<Pending> {
     if below.is_empty() {
         let mut names = Names::default();
         names.push(FileType::Directory, c"");
-        return vec![Task { node: Node::root(), names, visited: true }];
+        return vec![Pending { node: Node::root(), open: None, names, more: true }];
     }
     below.iter().filter_map(|path| beginning(root, path)).collect()
 }
 
 /// `None` for what is not there, and for a path that does not go down.
-fn beginning(root: BorrowedFd<'_>, path: &Path) -> Option<Task> {
+fn beginning(root: BorrowedFd<'_>, path: &Path) -> Option<Pending> {
     let mut parts = Vec::new();
     for part in path.components() {
         match part {
@@ -163,29 +163,17 @@ fn beginning(root: BorrowedFd<'_>, path: &Path) -> Option<Task> {
     let stat = rustix::fs::statat(&parent, last.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let mut names = Names::default();
     names.push(FileType::from_raw_mode(stat.st_mode), last);
-    Some(Task { node, names, visited: false })
+    Some(Pending { node, open: None, names, more: false })
 }
 
-struct Task {
-    node: Arc<Node>,
-    names: Names,
-    /// Whether the visitor has seen the names, which then are of directories.
-    visited: bool,
-}
-
-struct Pending {
-    node: Arc<Node>,
-    fd: Option<OwnedFd>,
-    names: Names,
-    visited: bool,
-}
+/// `more`: whether the visitor has seen the names, which then are of directories.
+type Pending = ahead::Pending<OwnedFd, bool>;
 
 struct Worker<'a, V> {
-    pool: &'a Pool<Task>,
+    pool: &'a Pool<Pending>,
     root: BorrowedFd<'a>,
     visitor: V,
-    pending: Vec<Pending>,
-    open_limit: usize,
+    ahead: Ahead<OwnedFd, bool>,
     buffer: ListingBuffer,
     entries: u64,
     skipped: &'a Mutex<Vec<Skipped>>,
@@ -195,22 +183,22 @@ impl<V: Visitor> Worker<'_, V> {
     fn descend(&mut self) {
         let mut name = Vec::new();
         while !self.pool.stopped() {
-            let Some(mut top) = self.pending.pop() else { return };
+            let Some(mut top) = self.ahead.pop() else { return };
             let Some(kind) = top.names.take(&mut name) else { continue };
             let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
             let opened = self.open_child(&mut top, kind, child);
             let parent = Arc::clone(&top.node);
-            if !top.names.is_empty() {
-                self.pending.push(top);
-            }
+            self.ahead.push(top);
             match opened {
                 Ok(Some((node, fd))) => self.directory(node, fd),
                 Ok(None) | Err(Errno::XDEV) => {}
                 Err(errno) => self.skip(parent.path_of(child), errno),
             }
-            self.stay_within_limit();
-            if self.pool.hungry() {
-                self.share();
+            self.ahead.stay_within_limit();
+            if self.pool.hungry()
+                && let Some(part) = self.ahead.part()
+            {
+                self.pool.give(part);
             }
         }
     }
@@ -225,11 +213,11 @@ impl<V: Visitor> Worker<'_, V> {
         if name.is_empty() {
             return Ok(Some((Arc::clone(&parent.node), parent.node.open_source(self.root)?)));
         }
-        if parent.fd.is_none() {
-            parent.fd = Some(parent.node.open_source(self.root)?);
+        if parent.open.is_none() {
+            parent.open = Some(parent.node.open_source(self.root)?);
         }
-        let Some(above) = &parent.fd else { return Ok(None) };
-        if !parent.visited {
+        let Some(above) = &parent.open else { return Ok(None) };
+        if !parent.more {
             let path = parent.node.path();
             let folder = Folder { root: self.root, directory: above.as_fd(), path: &path };
             let descend = self.visitor.entry(&folder, name, entry_kind(kind));
@@ -278,9 +266,7 @@ impl<V: Visitor> Worker<'_, V> {
         if let Some(errno) = failed {
             self.skip(path, errno);
         }
-        if !below.is_empty() {
-            self.pending.push(Pending { node, fd: Some(fd), names: below, visited: true });
-        }
+        self.ahead.push(Pending { node, open: Some(fd), names: below, more: true });
     }
 
     fn skip(&self, path: PathBuf, errno: Errno) {
@@ -293,33 +279,6 @@ impl<V: Visitor> Worker<'_, V> {
         };
         let path = if path.as_os_str().is_empty() { OsStr::new(".").into() } else { path };
         self.skipped.lock().unwrap_or_else(PoisonError::into_inner).push(Skipped { path, reason });
-    }
-
-    /// Gives half of the directories nearest to the root to a worker that has none.
-    fn share(&mut self) {
-        let alone = self.pending.len() == 1;
-        let Some(lowest) = self.pending.first_mut() else { return };
-        if alone && !lowest.names.are_several() {
-            return;
-        }
-        let names = lowest.names.split();
-        let (node, visited) = (Arc::clone(&lowest.node), lowest.visited);
-        if lowest.names.is_empty() {
-            self.pending.remove(0);
-        }
-        self.pool.give(Task { node, names, visited });
-    }
-
-    /// Closes the directories nearest to the root, which will be needed last.
-    fn stay_within_limit(&mut self) {
-        let open = self.pending.iter().filter(|pending| pending.fd.is_some()).count();
-        let mut beyond = open.saturating_sub(self.open_limit);
-        for pending in &mut self.pending {
-            if beyond == 0 {
-                break;
-            }
-            beyond -= usize::from(pending.fd.take().is_some());
-        }
     }
 }
 

@@ -9,7 +9,6 @@ use std::path::Path;
 
 use calve_core::{DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, dedupe, disk_usage};
 use calve_testkit::{FileSystem, Volume};
-use fs_err as fs;
 
 fn usage(paths: &[&Path]) -> DiskUsage {
     disk_usage(paths, &DiskUsageOptions::default()).unwrap()
@@ -30,14 +29,9 @@ fn volumes() -> impl Iterator<Item = Volume> {
     [FileSystem::Xfs, FileSystem::Btrfs].into_iter().filter_map(Volume::new)
 }
 
-fn settle(volume: &Volume) {
-    rustix::fs::syncfs(fs::File::open(volume.path()).unwrap()).unwrap();
-}
-
 /// Used bytes, after what is deleted in the background is gone.
 fn used(volume: &Volume) -> u64 {
-    // XFS frees inodes some time after they are unlinked; syncfs(2) waits for that.
-    settle(volume);
+    volume.settle();
     let status = rustix::fs::statvfs(volume.path()).unwrap();
     (status.f_blocks - status.f_bfree) * status.f_frsize
 }

@@ -212,7 +212,7 @@ fn hold(directory: &OwnedFd) -> bool {
 }
 
 /// A path that is not there is fine.
-fn delete(path: &Path, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn delete(path: &Path, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = RemoveOptions::default();
     options.wait = Wait::Yes;
     options.cancel = cancel.clone();

@@ -98,7 +98,7 @@ fn killed_at_200_random_moments_nothing_but_sharing_has_changed() {
             // Anew, so that there is something to share.
             let _ = fs_err::remove_dir_all(&roots[1]);
             node_modules_like(&roots[1], 150);
-            rustix::fs::syncfs(fs_err::File::open(volume.path()).unwrap()).unwrap();
+            volume.settle();
             let before = roots.each_ref().map(fingerprint);
             let began = Instant::now();
             let mut running = run().spawn().unwrap();

@@ -54,13 +54,13 @@ fn a_disk_that_runs_full_in_the_middle_is_named_and_left_as_it_was() {
             if fs::write(volume.path().join(format!("filler-{filler}")), noise(piece)).is_err() {
                 break;
             }
-            rustix::fs::syncfs(fs::File::open(volume.path()).unwrap()).unwrap();
+            volume.settle();
             filler += 1;
         }
         for number in 0..200 {
             Tree::new(&src).file(format!("many/{number}"), noise(5000));
         }
-        rustix::fs::syncfs(fs::File::open(volume.path()).unwrap()).unwrap();
+        volume.settle();
         let before = fingerprint(&src);
         let names = crate::cloning::names_in(volume.path());
         let error = refused(&only(Strategy::Copy), &src, volume.path().join("dst"));

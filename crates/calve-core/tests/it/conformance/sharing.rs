@@ -48,7 +48,7 @@ fn the_receipt_is_true(file_system: FileSystem, settled: bool) {
     files_of_all_sizes(&src);
     everything(src.join("everything"));
     if settled {
-        rustix::fs::syncfs(fs::File::open(volume.path()).unwrap()).unwrap();
+        volume.settle();
     }
     for strict in [false, true] {
         let dst = volume.path().join(format!("dst-{strict}"));
@@ -130,7 +130,7 @@ fn a_reflink_takes_no_room() {
     for file_system in FileSystem::REFLINKING {
         let Some(volume) = Volume::new(file_system) else { return };
         let used = || {
-            rustix::fs::syncfs(fs::File::open(volume.path()).unwrap()).unwrap();
+            volume.settle();
             let room = rustix::fs::statvfs(volume.path()).unwrap();
             (room.f_blocks - room.f_bfree) * room.f_frsize
         };

@@ -7,7 +7,7 @@ use calve_core::{DedupeReport, Error, reshare};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, fingerprint, require_program, skip};
 use fs_err as fs;
 
-use super::{plain, settle, share, usage, volumes};
+use super::{plain, share, usage, volumes};
 use crate::cloning::run;
 
 #[track_caller]
@@ -50,7 +50,7 @@ fn swap_files_are_left_alone() {
         fs::write(root.join("a"), vec![0; 1 << 20]).unwrap();
         run("mkswap", |command| command.arg(root.join("a")));
         fs::write(root.join("b"), fs::read(root.join("a")).unwrap()).unwrap();
-        settle(&volume);
+        volume.settle();
         let before = fingerprint(&root);
         {
             let file = root.join("a");
@@ -79,7 +79,7 @@ fn files_that_differ_in_copy_on_write_are_left_alone() {
     Tree::new(&b).file("x", "");
     run("chattr", |command| command.arg("+C").arg(b.join("x")));
     fs::write(b.join("x"), &content).unwrap();
-    settle(&volume);
+    volume.settle();
     let before = fingerprint(volume.path());
     left_alone(&share(&[&a, &b]), "copy-on-write turned off");
     left_alone(&reshare(&a, &b, &plain()).unwrap(), "copy-on-write turned off");
@@ -91,7 +91,7 @@ fn an_xfs_without_reflinks_is_refused_and_its_figures_are_exact() {
     let Some(volume) = Volume::builder(FileSystem::Xfs).without_reflinks().mount() else { return };
     let content = SplitMix64::new(1).bytes(1 << 20);
     Tree::new(volume.path().join("t")).file("a", &content).file("b", &content);
-    settle(&volume);
+    volume.settle();
     let error = calve_core::dedupe(&[volume.path()], &plain()).unwrap_err();
     assert!(matches!(error, Error::NoDedupe { .. }), "{error}");
     assert!(error.hint().unwrap().contains("reflink=1"), "{error:?}");
@@ -104,7 +104,7 @@ fn a_file_system_that_became_read_only_is_left_alone() {
     for volume in volumes() {
         let content = SplitMix64::new(1).bytes(100_000);
         Tree::new(volume.path().join("t")).file("a", &content).file("b", &content);
-        settle(&volume);
+        volume.settle();
         volume.remount_read_only();
         left_alone(&share(&[&volume.path().join("t")]), "read-only");
     }

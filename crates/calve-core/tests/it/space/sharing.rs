@@ -7,7 +7,7 @@ use calve_core::{Apply, CloneOptions, Error, Granularity, clone_tree, reshare};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint};
 use fs_err as fs;
 
-use super::{plain, settle, share, usage, used, volumes};
+use super::{plain, share, usage, used, volumes};
 use crate::extents::extents;
 
 /// Files of many sizes, the same in every tree made with the same seed.
@@ -31,7 +31,7 @@ fn two_copies_of_a_tree_share_everything_and_nothing_else_changes() {
             files(root, 1);
             everything(root.join("everything"));
         }
-        settle(&volume);
+        volume.settle();
         let before = fingerprint(volume.path());
         let (report, free) = (share(&[&a, &b]), used(&volume));
         before.assert_unchanged(volume.path());
@@ -82,7 +82,7 @@ fn a_dry_run_changes_nothing_and_says_what_would_be_shared() {
         let (a, b) = (volume.path().join("a"), volume.path().join("b"));
         files(&a, 1);
         files(&b, 1);
-        settle(&volume);
+        volume.settle();
         let mut options = plain();
         options.apply = Apply::DryRun;
         let would = calve_core::dedupe(&[&a, &b], &options).unwrap();
@@ -115,7 +115,7 @@ fn equal_ranges_inside_different_files_are_shared() {
         let with = |seed: u64| [SplitMix64::new(seed).bytes(128 << 10), common.clone()].concat();
         let root = volume.path().join("tree");
         Tree::new(&root).file("a", with(2)).file("b", with(3)).file("c", SplitMix64::new(9).bytes(300_000));
-        settle(&volume);
+        volume.settle();
         let before = fingerprint(&root);
         let mut options = plain();
         options.granularity = Granularity::Blocks;
@@ -134,7 +134,7 @@ fn a_clone_that_was_rebuilt_shares_again() {
         files(&a, 1);
         files(&b, 1);
         Tree::new(&b).file("folder/4096 bytes", SplitMix64::new(77).bytes(4096)).file("only here", "x");
-        settle(&volume);
+        volume.settle();
         let before = fingerprint(volume.path());
         let report = reshare(&a, &b, &plain()).unwrap();
         assert_eq!((report.hashed_files, report.differing_files), (0, 1), "{report:?}");
@@ -149,7 +149,7 @@ fn what_is_shared_already_is_not_read() {
     for volume in volumes() {
         let (a, b) = (volume.path().join("a"), volume.path().join("b"));
         Tree::new(&a).file("large", SplitMix64::new(1).bytes(5 << 20));
-        settle(&volume);
+        volume.settle();
         clone_tree(&a, &b, &CloneOptions::default()).unwrap();
         Tree::new(&b).file("other", SplitMix64::new(2).bytes(5 << 20));
         let report = share(&[&a, &b]);
@@ -201,7 +201,7 @@ fn hard_links_sparse_files_and_strange_names_are_dealt_with() {
             .sparse("s2", 100 << 30, &[(0, b"begin"), (50 << 30, &content)])
             .file("1", "x")
             .file("2", "x");
-        settle(&volume);
+        volume.settle();
         let before = fingerprint_of_small(&root);
         let report = share(&[&root]);
         assert!(is_shared(&root.join(name)) && is_shared(&root.join("s2")), "{report:?}");
@@ -296,7 +296,7 @@ fn a_full_disk_is_no_danger() {
         let (a, b) = (volume.path().join("a"), volume.path().join("b"));
         files(&a, 1);
         files(&b, 1);
-        settle(&volume);
+        volume.settle();
         let before = [fingerprint(&a), fingerprint(&b)];
         let mut filler = fs::File::create(volume.path().join("filler")).unwrap();
         let block = SplitMix64::new(1).bytes(1 << 20);

@@ -6,7 +6,7 @@ use calve_core::{CloneOptions, Usage, clone_tree};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, node_modules_like};
 use fs_err as fs;
 
-use super::{settle, share, usage, used};
+use super::{share, usage, used};
 
 const ALL: [FileSystem; 4] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::Tmpfs];
 
@@ -29,10 +29,10 @@ fn what_deleting_frees_is_what_it_was_said_to_free() {
         let [a, b, c] = ["a", "b", "c"].map(|name| volume.path().join(name));
         node_modules_like(&a, 3000);
         everything(a.join("everything"));
-        settle(&volume);
+        volume.settle();
         clone_tree(&a, &b, &CloneOptions::default()).unwrap();
         clone_tree(&a, &c, &CloneOptions::default()).unwrap();
-        settle(&volume);
+        volume.settle();
         let one = usage(&[&b]).total;
         let two = usage(&[&b, &c]);
         let before = used(&volume);
@@ -61,7 +61,7 @@ fn thousands_of_inodes_are_within_the_bounds_to_the_byte() {
                 fs::write(root.join(format!("{folder}/{file}")), "").unwrap();
             }
         }
-        settle(&volume);
+        volume.settle();
         let found = usage(&[&root]).total;
         let before = used(&volume);
         delete(&root);
@@ -77,7 +77,7 @@ fn without_sharing_the_figure_is_exact() {
         let Some(volume) = Volume::new(file_system) else { continue };
         let root = volume.path().join("tree");
         Tree::new(&root).file("a", SplitMix64::new(1).bytes(1 << 20)).file("b/c", SplitMix64::new(2).bytes(5000));
-        settle(&volume);
+        volume.settle();
         let found = usage(&[&root]).total;
         assert_eq!(found.frees_min, found.frees_max);
         let before = used(&volume);
@@ -92,10 +92,10 @@ fn sharing_inside_the_set_is_told_from_sharing_outside() {
         let Some(volume) = Volume::new(file_system) else { continue };
         let [a, b] = ["a", "b"].map(|name| volume.path().join(name));
         Tree::new(&a).file("x", SplitMix64::new(1).bytes(8 << 20)).file("mine", SplitMix64::new(2).bytes(1 << 20));
-        settle(&volume);
+        volume.settle();
         clone_tree(&a, &b, &CloneOptions::default()).unwrap();
         fs::remove_file(b.join("mine")).unwrap();
-        settle(&volume);
+        volume.settle();
         let found = usage(&[&a, &b]);
         let first = found.paths[0].usage;
         assert_eq!((first.exclusive >> 20, first.shared_within), (1, 0), "{found:?}");
@@ -118,9 +118,9 @@ fn on_btrfs_the_exclusive_bytes_are_those_of_its_own_program() {
         node_modules_like(root, 500);
     }
     Tree::new(&a).file("more", SplitMix64::new(5).bytes(1 << 20));
-    settle(&volume);
+    volume.settle();
     share(&[&a, &b]);
-    settle(&volume);
+    volume.settle();
     let output = crate::cloning::run("btrfs", |command| command.args(["filesystem", "du", "-s", "--raw"]).arg(&a));
     let mut fields = output.lines().last().unwrap().split_whitespace().map(|field| field.parse::<u64>().ok());
     let exclusive = fields.nth(1).unwrap().unwrap();
@@ -136,7 +136,7 @@ fn hard_links_are_counted_once_and_free_nothing_while_another_name_is_elsewhere(
         fs::hard_link(root.join("c"), volume.path().join("outside")).unwrap();
         Tree::new(&root).file("held", SplitMix64::new(2).bytes(2 << 20));
         fs::hard_link(root.join("held"), volume.path().join("keeps it")).unwrap();
-        settle(&volume);
+        volume.settle();
         let found = usage(&[&root]).total;
         assert_eq!((found.files, found.hard_links), (3, 1), "{found:?}");
         assert!(found.frees_max < (1 << 20) + (256 << 10), "{}: {found:?}", file_system.name());
@@ -154,13 +154,13 @@ fn compressed_and_partly_used_extents_are_told_as_they_lie_on_the_disk() {
     // To a sixteenth or less.
     Tree::new(&a).file("text", "all the same again and again\n".repeat(1 << 18));
     Tree::new(&a).file("plain", SplitMix64::new(1).bytes(4 << 20));
-    settle(&volume);
+    volume.settle();
     clone_tree(&a, &b, &CloneOptions::default()).unwrap();
     // Of the one extent half is the clone's alone to keep.
     let file = fs::OpenOptions::new().write(true).open(b.join("plain")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(file.file(), &SplitMix64::new(2).bytes(2 << 20), 0).unwrap();
     drop(file);
-    settle(&volume);
+    volume.settle();
     let (one, both) = (usage(&[&a]).total, usage(&[&a, &b]).total);
     assert!(both.apparent > 20 << 20 && both.frees_data.unwrap() < 8 << 20, "{both:?}");
     let before = used(&volume);
@@ -179,9 +179,9 @@ fn a_snapshot_keeps_what_its_source_has() {
     let subvolume = volume.path().join("subvolume");
     crate::cloning::run("btrfs", |command| command.args(["subvolume", "create"]).arg(&subvolume));
     Tree::new(&subvolume).file("a", SplitMix64::new(1).bytes(4 << 20));
-    settle(&volume);
+    volume.settle();
     clone_tree(&subvolume, &volume.path().join("snapshot"), &CloneOptions::default()).unwrap();
-    settle(&volume);
+    volume.settle();
     let found = usage(&[&subvolume]).total;
     assert!(found.frees_max < 1 << 20 && found.shared_outside_min == 4 << 20, "{found:?}");
 }

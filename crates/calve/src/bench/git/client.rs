@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::{Cancel, Error, RemoveOptions, Wait, remove_tree};
-
 use super::cases::Case;
 use super::clients::{Ran, brief};
 use super::ground::Ground;
 use super::pusher::Pusher;
 use super::repository::Repository;
 use super::sample::{Broken, Sample, Step};
+use crate::bench::place::delete;
 use crate::failure::Failure;
 
 /// Why a client stops.
@@ -44,7 +43,7 @@ impl Client<'_> {
     pub(super) fn iteration(&self) -> Result<(), Stop> {
         let directory = self.ground.new_path("client");
         let done = self.steps(&directory);
-        let removed = remove(&directory, self.ground.cancel);
+        let removed = delete(&directory, self.ground.cancel);
         done?;
         Ok(removed?)
     }
@@ -160,16 +159,5 @@ pub(super) fn command_of(case: &Case, step: Step, back: u32) -> String {
         Step::Reset => "git reset --hard origin/BRANCH".into(),
         Step::Checkout => format!("git checkout HEAD~{back}"),
         Step::Blame => format!("git blame HEAD~{back}..HEAD FILE"),
-    }
-}
-
-/// A path that is not there is fine.
-pub(super) fn remove(path: &Path, cancel: &Cancel) -> Result<(), Failure> {
-    let mut options = RemoveOptions::default();
-    options.wait = Wait::Yes;
-    options.cancel = cancel.clone();
-    match remove_tree(path, &options) {
-        Ok(_) | Err(Error::Missing(_)) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }

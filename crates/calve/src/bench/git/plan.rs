@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use calve_core::{Cancel, Error};
 
 use super::cases::Case;
-use super::client::{Client, Stop, remove};
+use super::client::{Client, Stop};
 use super::ground::Ground;
 use super::pusher::Pusher;
 use super::repository::Repository;
 use super::sample::{Broken, Sample, Step};
 use crate::bench::machine::{Clocks, own_user_seconds};
+use crate::bench::place::delete;
 use crate::bench::runs::{Rounds, shuffled};
 use crate::bench::stats::median;
 use crate::failure::Failure;
@@ -125,8 +126,8 @@ fn block(ground: &Ground<'_>, outcome: &mut Outcome<'_>, round: u32, pace: &Pace
         Err(Stop::Broken(broken)) => outcome.broken = Some(broken),
         Err(Stop::Failure(failure)) => return Err(failure),
     }
-    remove(&served, ground.cancel)?;
-    remove(&pushing, ground.cancel)
+    delete(&served, ground.cancel)?;
+    delete(&pushing, ground.cancel)
 }
 
 /// Until all clients have done what they were to do, or one could not.

@@ -6,12 +6,12 @@ use std::time::Instant;
 use calve_core::Cancel;
 
 use super::cases::{Case, CloneKind};
-use super::client::remove;
 use super::clients::{Clients, Ran, brief};
 use super::plan::Pace;
 use super::repository::pack_bytes;
 use super::sample::{Broken, Sample, Seen, Step};
 use super::source::Address;
+use crate::bench::place::delete;
 use crate::bench::runs::shuffled;
 use crate::failure::Failure;
 
@@ -103,7 +103,7 @@ impl Server<'_> {
                 said: brief(&ran.said),
             }),
         };
-        remove(&directory, self.cancel)?;
+        delete(&directory, self.cancel)?;
         let _ = fs_err::remove_file(&trace);
         Ok(result)
     }
