@@ -26,6 +26,7 @@ mod mounts;
 mod must;
 mod oracle;
 mod prng;
+mod program;
 mod skip;
 mod tree;
 mod user;
@@ -40,6 +41,7 @@ pub use oracle::{
     Aspect, Compare, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences,
 };
 pub use prng::SplitMix64;
+pub use program::{copy_program, spawn_written, write_program};
 pub use skip::{is_root, require_program, require_root, skip};
 pub use tree::{
     Capability, Everything, Shape, Tree, deep, everything, for_each_seed, node_modules_like, random, remove_deep, wide,

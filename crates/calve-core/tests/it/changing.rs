@@ -1,10 +1,12 @@
 //! A source that changes while it is cloned: what changed is listed, and `stable` refuses it.
 
-use std::io::Write as _;
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use calve_core::{Choice, CloneOptions, CloneReport, Error, Required, Requirement, Strategy, clone_tree};
-use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
+use calve_testkit::{FileSystem, Tree, Volume, fingerprint, require_program};
 use fs_err as fs;
 
 use crate::cloning::{assert_holds, clone, options};
@@ -151,9 +153,35 @@ fn a_sparse_file_that_is_cut_is_listed() {
     });
 }
 
+/// Takes a lease of a file, in another process. When somebody opens the file, who has to wait meanwhile, that process does `then` with
+/// `argument` (`sys.argv[2]`), lets go, and ends.
+fn lease(file: &Path, then: &str, argument: &OsStr) -> Child {
+    let program = format!(
+        "import fcntl, os, signal, sys, time\n\
+         told = []\n\
+         signal.signal(signal.SIGIO, lambda *_: told.append(1))\n\
+         fd = os.open(sys.argv[1], os.O_RDWR)\n\
+         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+         print('held', flush=True)\n\
+         while not told: time.sleep(0.01)\n\
+         {then}\n\
+         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)\n"
+    );
+    let mut command = Command::new("python3");
+    command.args(["-c", &program]).arg(file).arg(argument);
+    let mut holder = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    holder
+}
+
 /// Every entry may be as it was while it was cloned, and the clone may still be of no single moment.
 #[test]
 fn stable_is_about_the_whole_clone() {
+    if !require_program("python3") {
+        return;
+    }
     for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::Tmpfs] {
         for other in [None, Volume::new(FileSystem::Tmpfs)] {
             let Some(volume) = Volume::new(file_system) else { return };
@@ -166,26 +194,16 @@ fn stable_is_about_the_whole_clone() {
             let stable = options(|options| options.require = vec![Requirement::Stable]);
             crate::cloning::clone_with(&stable, &src, place.join("quiet"));
             for changed in ["a", "b", "c"] {
-                let stable = options(|options| options.require = vec![Requirement::Stable]);
-                let progress = std::sync::Arc::clone(&stable.progress);
-                let error = std::thread::scope(|scope| {
-                    scope.spawn(|| {
-                        // The root comes first, so all three are done; the 2,000 are not.
-                        while progress.entries() == 0 {
-                            std::thread::yield_now();
-                        }
-                        let path = src.join(changed);
-                        rustix::fs::chownat(
-                            rustix::fs::CWD,
-                            &path,
-                            Some(rustix::fs::Uid::from_raw(7)),
-                            None,
-                            rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
-                        )
-                        .unwrap();
-                    });
-                    crate::cloning::refused(&stable, &src, place.join("dst"))
+                let stable = options(|options| {
+                    options.require = vec![Requirement::Stable];
+                    options.threads = std::num::NonZeroUsize::new(1);
                 });
+                // The root comes first, so all three are done when one of the others is opened.
+                let change = "os.chown(sys.argv[2], 7, -1, follow_symlinks=False)";
+                let leased = src.join("many/entry-0001000");
+                let mut holder = lease(&leased, change, src.join(changed).as_os_str());
+                let error = crate::cloning::refused(&stable, &src, place.join("dst"));
+                assert!(holder.wait().unwrap().success());
                 // A directory may be noticed when its turn comes: its entries are made after the root's.
                 let whole = format!("src/{changed}` changed while the clone was made");
                 let noticed = if changed == "c" { "changed while" } else { &whole };
@@ -200,25 +218,9 @@ fn stable_is_about_the_whole_clone() {
 fn a_lease_is_waited_for() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let tree = Tree::new(volume.path().join("src")).file("leased", "1").file("other", "2");
-    let hold = |seconds: &str| {
-        let program = "import fcntl, os, signal, sys, time\n\
-            told = []\n\
-            signal.signal(signal.SIGIO, lambda *_: told.append(1))\n\
-            fd = os.open(sys.argv[1], os.O_RDWR)\n\
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
-            print('held', flush=True)\n\
-            while not told: time.sleep(0.01)\n\
-            time.sleep(float(sys.argv[2]))\n\
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)\n";
-        let mut command = std::process::Command::new("python3");
-        command.args(["-c", program]).arg(tree.path().join("leased")).arg(seconds);
-        let mut holder = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(holder.stdout.take().unwrap()), &mut line).unwrap();
-        assert_eq!(line, "held\n");
-        holder
-    };
-    if !calve_testkit::require_program("python3") {
+    let hold =
+        |seconds: &str| lease(&tree.path().join("leased"), "time.sleep(float(sys.argv[2]))", OsStr::new(seconds));
+    if !require_program("python3") {
         return;
     }
     let mut holder = hold("0.3");

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 
-use calve_testkit::Volume;
+use calve_testkit::{Volume, copy_program};
 use fs_err as fs;
 
 const PLACE: &str = "CALVE_TEST_CHILD_PLACE";
@@ -27,7 +27,7 @@ pub fn run(name: &str, place: impl AsRef<OsStr>, command: impl FnOnce(&OsStr) ->
 #[track_caller]
 pub fn run_copied(name: &str, volume: &Volume, place: impl AsRef<OsStr>, command: impl FnOnce(&OsStr) -> Command) {
     let copy = volume.path().join("the-tests");
-    fs::copy(env::current_exe().unwrap(), &copy).unwrap();
+    copy_program(env::current_exe().unwrap(), &copy);
     run_program(&OsString::from(&copy), name, place.as_ref(), command);
     fs::remove_file(copy).unwrap();
 }

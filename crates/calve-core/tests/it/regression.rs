@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calve_core::{CloneOptions, Error, Existing, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
-use calve_testkit::{FileSystem, Tree, Volume, assert_same, fingerprint};
+use calve_testkit::{FileSystem, Tree, Volume, assert_same, fingerprint, spawn_written};
 use fs_err as fs;
 use rustix::fs::{FileType, Timestamps};
 
@@ -22,7 +22,8 @@ fn executables_stay_executable() {
         for strategy in [Strategy::Copy, Strategy::Reflink] {
             let dst = volume.path().join(strategy.name());
             if clone_tree(&volume.path().join("src"), &dst, &only(strategy)).is_ok() {
-                assert!(std::process::Command::new(dst.join("bin/tool")).status().unwrap().success());
+                let mut tool = std::process::Command::new(dst.join("bin/tool"));
+                assert!(spawn_written(&mut tool).wait().unwrap().success());
             }
         }
     }

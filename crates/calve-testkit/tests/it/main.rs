@@ -7,6 +7,7 @@ mod fingerprint;
 mod fuse;
 mod inject;
 mod oracle;
+mod program;
 mod trees;
 mod user;
 mod volume;

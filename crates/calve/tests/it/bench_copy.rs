@@ -8,6 +8,7 @@ mod trouble;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use calve_testkit::write_program;
 use serde_json::Value;
 
 use crate::program::{Calve, calve};
@@ -51,8 +52,7 @@ impl Programs {
     /// A script as it is.
     fn plain(self, name: &str, text: &str) -> Self {
         let path = self.folder.path().join(name);
-        fs_err::write(&path, text).unwrap();
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(path, text);
         self
     }
 

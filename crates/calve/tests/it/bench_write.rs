@@ -1,9 +1,8 @@
 //! `calve bench write`: with a real Node, and with everything that a Node can do wrong.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use calve_testkit::{FileSystem, Volume, require_program};
+use calve_testkit::{FileSystem, Volume, require_program, write_program};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -22,8 +21,7 @@ fn fake_node(spot: &Spot, version: &str, body: &str) -> PathBuf {
     let path = spot.join("fake-node");
     let answer = format!("{{\"node\":\"{version}\",\"found\":null}}");
     let text = format!("#!/bin/sh\nPATH=/usr/bin:/bin\n[ \"$1\" = -e ] && {{ echo '{answer}'; exit; }}\n{body}\n");
-    fs_err::write(&path, text).unwrap();
-    fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, text);
     path
 }
 

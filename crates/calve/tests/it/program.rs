@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use calve_testkit::Unprivileged;
+use calve_testkit::{Unprivileged, copy_program};
 use serde_json::Value;
 
 /// The program of this build.
@@ -242,7 +242,7 @@ impl Reachable {
         let folder = tempfile::tempdir().unwrap();
         rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
         let program = folder.path().join("calve");
-        fs_err::copy(built, &program).unwrap();
+        copy_program(built, &program);
         Self { program, _folder: Some(folder) }
     }
 

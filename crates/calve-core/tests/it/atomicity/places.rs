@@ -108,7 +108,7 @@ fn a_bind_mount_of_a_part_of_the_source_is_inside_it_too() {
         let watch = thread::spawn({
             let (stop, done) = (stop.clone(), Arc::clone(&done));
             move || {
-                for _ in 0..200 {
+                for _ in 0..6_000 {
                     if done.load(Ordering::Relaxed) {
                         return;
                     }
@@ -210,7 +210,11 @@ fn a_cancelled_clone_leaves_nothing() {
         deep(src.join("deep"), 60);
         let before = fingerprint(&src);
         let mut interrupted = 0;
-        for delay in [0, 1, 3, 10, 30, 60, 100, 200] {
+        let delays = [0, 1, 3, 10, 30, 60, 100, 200];
+        for (round, delay) in delays.into_iter().cycle().take(20 * delays.len()).enumerate() {
+            if round >= delays.len() && interrupted > 0 {
+                break;
+            }
             let stop = Cancel::default();
             let options = options(|options| options.cancel = stop.clone());
             let result = thread::scope(|scope| {

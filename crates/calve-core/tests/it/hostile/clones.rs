@@ -11,6 +11,8 @@ use super::attacker::{Attack, SECRET, outside};
 use crate::cloning::{names_in, options};
 
 const CLONES: usize = 10_000;
+/// So many are made however long it takes.
+const FEWEST: usize = 1_000;
 /// An unoptimised build may not get to all of them.
 const MOST_TIME: Duration = Duration::from_secs(40);
 
@@ -23,9 +25,9 @@ fn attacked(file_system: FileSystem, choices: &[CloneOptions]) {
     let attack = Attack::prepare(&src, &volume.path().join("arsenal"), &outside);
     let started = Instant::now();
     let ((cloned, failed), exchanges) = attack.during(|| {
-        let (mut cloned, mut failed) = (0, 0);
+        let (mut cloned, mut failed) = (0_usize, 0_usize);
         for number in 0..CLONES {
-            if started.elapsed() > MOST_TIME {
+            if started.elapsed() > MOST_TIME && cloned + failed >= FEWEST {
                 break;
             }
             let dst = place.join("dst");
@@ -46,7 +48,6 @@ fn attacked(file_system: FileSystem, choices: &[CloneOptions]) {
     });
     let took = started.elapsed();
     assert!(cloned > 0 && exchanges > 1000, "{cloned} clones, {exchanges} exchanges");
-    assert!(cloned + failed >= 1000, "{} clones in {took:?} are too few to tell", cloned + failed);
     if cloned + failed < CLONES {
         note(&format!("{} of {CLONES} clones in {took:?}, {exchanges} exchanges", cloned + failed));
     }

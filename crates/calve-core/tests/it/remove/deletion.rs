@@ -116,11 +116,15 @@ fn a_full_disk_is_no_reason_to_keep_a_tree() {
 #[test]
 fn a_mount_that_appears_below_is_never_crossed() {
     const ROUNDS: usize = 40;
+    const MOST_ROUNDS: usize = 2_000;
     let (Some(volume), Some(other)) = (Volume::new(FileSystem::Tmpfs), Volume::new(FileSystem::Tmpfs)) else { return };
     Tree::new(other.path()).file("precious/file", "1").file("file", "2");
     let before = fingerprint(other.path());
     let mut met = 0;
-    for round in 0..ROUNDS {
+    for round in 0..MOST_ROUNDS {
+        if round >= ROUNDS && met > 0 {
+            break;
+        }
         let place = volume.path().join(format!("place-{round}"));
         let tree = place.join("tree");
         for number in 0..60 {

@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use calve_core::{Apply, CloneOptions, Error, Granularity, clone_tree, reshare};
-use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint};
+use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint, spawn_written};
 use fs_err as fs;
 
 use super::{plain, share, usage, used, volumes};
@@ -255,7 +255,7 @@ fn a_running_program_is_shared_like_any_file() {
         let root = volume.path().join("tree");
         let program = fs::read("/bin/sleep").unwrap();
         Tree::new(&root).file("a", &program).mode("a", 0o755).file("b", &program).mode("b", 0o755);
-        let mut running = std::process::Command::new(root.join("b")).arg("60").spawn().unwrap();
+        let mut running = spawn_written(std::process::Command::new(root.join("b")).arg("60"));
         let report = share(&[&root]);
         running.kill().unwrap();
         running.wait().unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use calve_testkit::fingerprint;
+use calve_testkit::{fingerprint, write_program};
 use serde_json::Value;
 
 use super::{TINY, bench_git, git, number, of, repository};
@@ -200,8 +200,7 @@ fn git_daemon_is_measured_beside_the_host() {
 fn with_program(spot: &Spot, name: &str, script: &str) -> std::ffi::OsString {
     let programs = spot.join("programs");
     fs_err::create_dir(&programs).unwrap();
-    fs_err::write(programs.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-    rustix::fs::chmod(programs.join(name), 0o755.into()).unwrap();
+    write_program(programs.join(name), format!("#!/bin/sh\n{script}\n"));
     let mut path = programs.into_os_string();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap());

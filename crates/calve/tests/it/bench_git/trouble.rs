@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use calve_testkit::write_program;
 use rustix::process::Signal;
 
 use super::{bench_git, git, repository};
@@ -132,8 +132,7 @@ fn a_git_that_fails_is_reported_and_the_other_tests_go_on() {
         "#!/bin/sh\ncase \" $* \" in *' reset '*) echo 'disk on fire' >&2; exit 23;; esac\nexec '{}' \"$@\"\n",
         real.display()
     );
-    fs_err::write(programs.join("git"), script).unwrap();
-    std::fs::set_permissions(programs.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(programs.join("git"), script);
     let mut both = programs.clone().into_os_string();
     both.push(":/usr/bin:/bin");
     let arguments = ["--repo=source", "--tests=T1,T5", "--json"];
@@ -155,8 +154,7 @@ fn an_old_git_is_refused() {
     fs_err::create_dir(&programs).unwrap();
     let run = |program: Option<&str>| {
         if let Some(text) = program {
-            fs_err::write(programs.join("git"), text).unwrap();
-            std::fs::set_permissions(programs.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(programs.join("git"), text);
         }
         bench_git(".", super::TINY).env("PATH", &programs).within(&spot).fails(1)
     };

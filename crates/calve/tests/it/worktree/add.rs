@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use calve_testkit::{FileSystem, assert_same, require_program};
+use calve_testkit::{FileSystem, assert_same, require_program, write_program};
 
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status, write};
 use crate::spot::nothing_left;
@@ -189,8 +189,8 @@ fn a_linked_worktree_and_one_of_a_bare_repository_can_give_too() {
 fn gits_own_hook_runs_as_git_runs_it() {
     let repo = Repo::anywhere();
     let hook = repo.join(".git/hooks/post-checkout");
-    write(&hook, "#!/bin/sh\npwd -P\necho \"$@\"\necho \"${GIT_DIR-no GIT_DIR}\"\nexit 3\n");
-    fs_err::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    fs_err::create_dir_all(repo.join(".git/hooks")).unwrap();
+    write_program(&hook, "#!/bin/sh\npwd -P\necho \"$@\"\necho \"${GIT_DIR-no GIT_DIR}\"\nexit 3\n");
     let ran = repo.calve(["add", "x"]).succeeds();
     let head = repo.git(["rev-parse", "HEAD"]);
     let path = repo.spot.join("proj.x");

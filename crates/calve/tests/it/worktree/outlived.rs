@@ -1,8 +1,8 @@
 //! Entries that nobody works on any more, and programs that go on when the run that started them was killed.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use calve_testkit::write_program;
 use rustix::process::Signal;
 
 use super::repo::{Repo, is_clean, write};
@@ -53,8 +53,8 @@ impl SlowGit {
              {git} \"$@\"\ncode=$?\n: > {here}/done\nexit $code\n",
             git = git.display()
         );
-        write(&directory.join("git"), &script);
-        fs_err::set_permissions(directory.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        fs_err::create_dir_all(&directory).unwrap();
+        write_program(directory.join("git"), &script);
         SlowGit { directory }
     }
 

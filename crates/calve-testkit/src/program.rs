@@ -1,0 +1,45 @@
+//! Programs that a test makes and then runs.
+//!
+//! While a file is open for writing anywhere, nobody can run it (ETXTBSY). What one test has open for writing, a process that another
+//! test starts at that moment has open too, until it has become another program. So a program that this process has written may not
+//! be ready to be run, for a moment, now and then.
+
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::must::must;
+
+/// Makes a program of `contents` at `path`, which everybody may run, and which nobody has open for writing: another process writes it.
+pub fn write_program(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
+    let path = path.as_ref();
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path);
+    let mut writer = must(command.stdin(Stdio::piped()).spawn(), "write", path);
+    let mut input = writer.stdin.take().unwrap_or_else(|| panic!("no way to write `{}`", path.display()));
+    must(input.write_all(contents.as_ref()), "write", path);
+    drop(input);
+    assert!(must(writer.wait(), "write", path).success(), "cannot write `{}`", path.display());
+}
+
+/// Copies a program, as [`write_program`] does it.
+pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    let status = Command::new("install").args(["-m", "755", "--"]).arg(from.as_ref()).arg(to.as_ref()).status();
+    assert!(must(status, "copy", from.as_ref()).success(), "cannot write `{}`", to.as_ref().display());
+}
+
+/// Starts a program that was written by this very process, as soon as it can be.
+pub fn spawn_written(command: &mut Command) -> Child {
+    let give_up = Instant::now() + Duration::from_secs(60);
+    loop {
+        match command.spawn() {
+            Ok(child) => return child,
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < give_up => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => panic!("cannot run {command:?}: {error}"),
+        }
+    }
+}
