@@ -285,18 +285,23 @@ fn git_status_stays_clean() {
     git(&repository, &["add", "."]);
     git(&repository, &["commit", "-q", "-m", "first"]);
     let status = || git(&repository, &["status", "--porcelain", "--untracked-files=all"]);
-    node_modules_like(repository.join("node_modules"), 5000);
-    // A repository in it, and a file of rules that would show everything again.
-    Tree::new(repository.join("node_modules/inner")).file("x", b"1").file(".gitignore", b"!*\n");
-    git(&repository.join("node_modules/inner"), &["init", "-q"]);
-    assert_eq!(status(), "");
-    rm().arg("node_modules").within(&repository).succeeds();
     let mut looks = 0;
-    while !leftovers(&repository).is_empty() {
+    for _ in 0..20 {
+        node_modules_like(repository.join("node_modules"), 5000);
+        // A repository in it, and a file of rules that would show everything again.
+        Tree::new(repository.join("node_modules/inner")).file("x", b"1").file(".gitignore", b"!*\n");
+        git(&repository.join("node_modules/inner"), &["init", "-q"]);
         assert_eq!(status(), "");
-        looks += 1;
+        rm().arg("node_modules").within(&repository).succeeds();
+        while !leftovers(&repository).is_empty() {
+            assert_eq!(status(), "");
+            looks += 1;
+        }
+        if looks > 0 {
+            break;
+        }
     }
-    assert!(looks > 0);
+    assert!(looks > 0, "the reaper was always done before git could look");
     assert_eq!(status(), "");
     // Also while nobody deletes it.
     node_modules_like(repository.join("node_modules"), 100);

@@ -107,10 +107,13 @@ fn killed_at_200_random_moments_nothing_but_sharing_has_changed() {
                 send(running.id(), [Signal::KILL, Signal::INT][round % 2]);
             }
             let ended = running.wait().unwrap();
-            if round == 0 {
-                assert!(ended.success());
-                whole = began.elapsed();
-            }
+            // A machine is not always as fast as it was: in equilibrium seven of ten are interrupted.
+            whole = match (round, ended.success()) {
+                (0, true) => began.elapsed(),
+                (0, false) => panic!("{ended}"),
+                (_, true) => whole.mul_f64(0.8),
+                (_, false) => whole.mul_f64(1.1),
+            };
             interrupted += u32::from(!ended.success());
             before.iter().zip(&roots).for_each(|(before, root)| before.assert_unchanged(root));
         }
@@ -226,10 +229,11 @@ fn memory_hardly_grows_with_the_number_of_files() {
             (of("many") - of("few")) / (MANY - FEW) as f64
         };
         // Of an inode a bit, and of an extent up to 48 bytes, which for a million extents and more go to a file. The threads'
-        // own arenas make a difference of up to a megabyte between two runs, which is 100 bytes a file here.
-        let of_du = grows(&["du", "--json"]);
+        // own arenas make a difference of up to a megabyte between two runs, which is 100 bytes a file here; of two threads,
+        // however many processors there are.
+        let of_du = grows(&["du", "--threads", "2", "--json"]);
         assert!(of_du < 200.0, "{}: {of_du} bytes a file", file_system.name());
-        let of_dedupe = grows(&["dedupe", "-q", "-n", "--no-cache"]);
+        let of_dedupe = grows(&["dedupe", "--threads", "2", "-q", "-n", "--no-cache"]);
         assert!(of_dedupe < 400.0, "{}: {of_dedupe} bytes a file", file_system.name());
     }
 }
