@@ -470,6 +470,7 @@ Examples:
   npx calve bench write
   calve bench write --into /mnt/scratch --files 100000 --directories 1000
   calve bench write --runs 9 --export-html report.html
+  npx calve bench write --only 'writeFileSync,Promise.all,calve.writeFiles'
 
 Exit codes: 0 measured (a way of Node's that fails is reported), 1 failed, or a way of Calve's did, 2 usage, 130 interrupted.")]
 pub(crate) struct BenchWriteArguments {
@@ -488,6 +489,12 @@ pub(crate) struct BenchWriteArguments {
     /// The Node to measure [default: the one of the PATH]
     #[arg(long, value_name = "PATH")]
     pub(crate) node: Option<PathBuf>,
+    /// Run these ways only, separated by commas, such as `calve.writeFiles,Promise.all`; or a first word, for all ways that begin with it
+    ///
+    /// A way is named as in the table, without commas and without how many worker threads there are. A first word that is such a name
+    /// is that way alone. An unknown name is answered with a list of all.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
     /// How often each way is run
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,

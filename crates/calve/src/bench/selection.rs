@@ -12,7 +12,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// A name is a command without its places (`cp -a`, `calve cp --require cow`), or a program, for all commands of it.
+    /// A name is a command without its places (`cp -a`, `calve cp --require cow`), or else a program, for all commands of it.
     pub(super) fn of(names: &[String], known: &[String]) -> Result<Self, Failure> {
         let mut labels: Vec<String> = Vec::new();
         for command in known {
@@ -25,8 +25,11 @@ impl Selection {
         let mut wanted = Vec::new();
         for name in names {
             let words = name.split_whitespace().collect::<Vec<_>>().join(" ");
-            let found: Vec<&String> =
-                known.iter().filter(|label| **label == words || program(label) == words).collect();
+            let of_program = || known.iter().filter(|label| program(label) == words).collect();
+            let found: Vec<&String> = match known.iter().find(|label| **label == words) {
+                Some(exactly) => vec![exactly],
+                None => of_program(),
+            };
             if found.is_empty() {
                 let text = format!("`--only` names no command: `{}`", name.escape_debug());
                 return Err(Failure::stated_with(USAGE, text, format!("the names are {}", list(&known))));

@@ -49,6 +49,7 @@ fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure
         bytes: arguments.size,
         directories: &arguments.directories,
         node: arguments.node.as_deref(),
+        only: &arguments.only,
         rounds: Rounds::Exactly(arguments.runs),
         say: &|line| say(arguments.quiet, line),
         cancel,

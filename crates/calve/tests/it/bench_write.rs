@@ -153,6 +153,51 @@ fn a_node_that_fails_is_reported_and_the_rest_is_measured() {
 }
 
 #[test]
+fn only_the_named_ways_are_run() {
+    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
+    let node = fake_node(&spot, "22.0.0", "exit 23");
+    let of = |names: &str| bench(&spot).args(["--json", "--directories", "1", "--only", names, "--node"]).arg(&node);
+    let commands = |report: &Value| {
+        let rows = ["results", "failed"].into_iter().flat_map(|list| report[list].as_array().unwrap());
+        let mut names: Vec<String> = rows.map(|row| row["command"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    let report = of("writeFileSync, calve's engine  2 threads").succeeds().json();
+    assert_eq!(commands(&report), ["calve's engine, 2 threads", "writeFileSync in a loop"]);
+    assert_eq!(
+        report["facts"]["commands_chosen"],
+        serde_json::json!(["writeFileSync in a loop", "calve's engine 2 threads"])
+    );
+    // Of many at once, that which is measured.
+    let trials = |report: &Value| report["at_once"]["trials"].as_array().map(Vec::len);
+    assert_eq!(trials(&report), Some(1), "{report:#}");
+    assert!(report["conclusions"][0].as_str().unwrap().contains("were not asked for"), "{}", report["conclusions"]);
+    // A first word means all ways that begin with it.
+    let report = of("calve's,worker").succeeds().json();
+    let named = commands(&report);
+    assert!(
+        named.len() >= 4 && named.iter().all(|name| name.contains("engine") || name.contains("worker")),
+        "{named:?}"
+    );
+    assert!(report["conclusions"][0].as_str().unwrap().starts_with("Threads "), "{}", report["conclusions"]);
+    let report = of("await").succeeds().json();
+    assert_eq!((commands(&report), trials(&report)), (vec!["await writeFile in a loop".to_owned()], None));
+    assert!(!report["warnings"].to_string().contains("no_room_for_many"), "{}", report["warnings"]);
+    of("await,sync")
+        .fails(2)
+        .says(&["names no command: `sync`", "`Promise.all`", "`worker threads with their start`"])
+        .hints();
+    of("").fails(2).says(&["names no command"]).hints();
+    let table = bench(&spot).args(["-q", "--only", "await", "--node"]).arg(&node).succeeds();
+    for words in ["only those asked for: `await writeFile in a loop`", "20 directories:"] {
+        assert!(table.stdout.contains(words), "no {words:?} in {}", table.stdout);
+    }
+    assert!(!table.stdout.contains("at once"), "{}", table.stdout);
+    spot.holds(&["fake-node"]);
+}
+
+#[test]
 fn too_little_room_is_noticed() {
     let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 4 << 20) else { return };
     let spot = Spot::at(volume);

@@ -32,7 +32,7 @@ pub(crate) fn document(report: &Report) -> String {
         body.push_str(&table(&lines(layout)));
     }
     body.push_str(&format!("<p class=\"note\">{}</p>\n", escaped(KEY)));
-    if let Some((task, trials)) = &report.trials {
+    if let Some((task, trials)) = report.trials() {
         body.push_str(&format!("<h2>{}</h2>\n{}", trials_title(task), table(&trial_lines(task, trials))));
     }
     body.push_str("<h2>Circumstances</h2>\n<dl>\n");

@@ -18,6 +18,7 @@ pub(crate) fn document(report: &Report) -> Value {
         "date": utc(report.began),
         "machine": report.machine.json(),
         "facts": {
+            "commands_chosen": report.chosen.as_ref().map(|chosen| &chosen.json),
             "target": {
                 "path": receipt::path(&report.into),
                 "file_system": report.file_system,
@@ -33,7 +34,7 @@ pub(crate) fn document(report: &Report) -> Value {
             "directories": layout.task.directories,
             "reason": row.failed.as_ref()?,
         }))).collect::<Vec<_>>(),
-        "at_once": report.trials.as_ref().map(|(task, trials)| at_once(task, trials)),
+        "at_once": report.trials().map(|(task, trials)| at_once(task, trials)),
         "warnings": report.warnings().iter().map(|(code, message)| json!({
             "code": code,
             "message": message,

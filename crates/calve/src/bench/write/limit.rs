@@ -3,7 +3,7 @@
 use rustix::process::{Resource, getrlimit};
 
 use super::runs::{Ground, Look, Outcome, needs, shown};
-use super::ways::{Kind, Task};
+use super::ways::{Kind, Task, Way};
 use crate::bench::place::Place;
 use crate::failure::Failure;
 use crate::output::count;
@@ -20,14 +20,24 @@ pub(super) struct Trial {
     pub(super) outcome: Result<Outcome, String>,
 }
 
-/// The trials, and what each wrote. `None` where there is no room for so many files.
+/// The trials of those ways that are measured, and what each wrote. `None` where there is no room for so many files.
 pub(super) fn tried(
     ground: &Ground<'_>,
     place: &mut Place,
     files: u64,
-    package: bool,
+    ways: &[Way],
 ) -> Result<Option<(Task, Vec<Trial>)>, Failure> {
     let task = Task { files: files.saturating_mul(TIMES), bytes: 1, directories: 1 };
+    let is_measured = |kind: Kind| ways.iter().any(|way| way.kind == kind);
+    let ours = if is_measured(Kind::WriteFiles) {
+        Some(("calve.writeFiles", Kind::WriteFiles))
+    } else {
+        is_measured(Kind::Engine(2)).then_some(("calve's engine", Kind::Engine(2)))
+    };
+    let all = is_measured(Kind::PromiseAll).then_some(("Promise.all of writeFile", Kind::PromiseAll));
+    if ours.is_none() && all.is_none() {
+        return Ok(Some((task, Vec::new())));
+    }
     place.delete_runs(ground.cancel)?;
     let (free, needs) = (place.free()?, needs(&task));
     if free.bytes < needs.bytes || free.inodes < needs.inodes {
@@ -35,13 +45,9 @@ pub(super) fn tried(
     }
     let own = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let usual = USUAL.min(own);
-    let ours = if package { ("calve.writeFiles", Kind::WriteFiles) } else { ("calve's engine", Kind::Engine(2)) };
     let mut trials = Vec::new();
-    for (way, kind, limit) in [
-        ("Promise.all of writeFile", Kind::PromiseAll, own),
-        ("Promise.all of writeFile", Kind::PromiseAll, usual),
-        (ours.0, ours.1, usual),
-    ] {
+    for (trial, limit) in [(all, own), (all, usual), (ours, usual)] {
+        let Some((way, kind)) = trial else { continue };
         if own == usual && !trials.is_empty() && kind == Kind::PromiseAll {
             continue;
         }

@@ -23,6 +23,7 @@ use self::ways::{Task, Way};
 use super::machine::{Machine, mount_options};
 use super::place::Place;
 use super::runs::{Rounds, shuffled};
+use super::selection::Selection;
 use crate::failure::Failure;
 
 /// What is asked for.
@@ -33,6 +34,8 @@ pub(crate) struct Wish<'a> {
     /// One layout for each number of directories.
     pub(crate) directories: &'a [u64],
     pub(crate) node: Option<&'a Path>,
+    /// The names of the ways to run; all when there are none.
+    pub(crate) only: &'a [String],
     pub(crate) rounds: Rounds,
     pub(crate) say: &'a dyn Fn(&str),
     pub(crate) cancel: &'a Cancel,
@@ -55,9 +58,12 @@ struct Row {
 pub(crate) fn run(wish: &Wish<'_>) -> Result<Report, Failure> {
     let node = Node::find(wish.node)?;
     let machine = Machine::here();
+    let mut ways = ways::all(machine.cores, node.package.is_some());
+    let selection = Selection::of(wish.only, &ways.iter().map(Way::label).collect::<Vec<_>>())?;
+    ways.retain(|way| selection.takes(&way.label()));
     let began = SystemTime::now();
     let mut place = Place::make(wish.into)?;
-    let measured = measured(wish, &node, &machine, &mut place);
+    let measured = measured(wish, &node, &ways, &machine, &mut place);
     if place.has_runs() {
         (wish.say)("removing everything that was made");
     }
@@ -75,6 +81,7 @@ pub(crate) fn run(wish: &Wish<'_>) -> Result<Report, Failure> {
         into,
         file_system: file_system.unwrap_or_else(|_| "unknown".into()),
         mount_options: mount.unwrap_or_else(|| "unknown options".into()),
+        chosen: selection.fact(),
         rounds,
         layouts,
         trials,
@@ -84,11 +91,16 @@ pub(crate) fn run(wish: &Wish<'_>) -> Result<Report, Failure> {
 /// The layouts, how many rounds there were, and what many files at once gave.
 type Measured = (Vec<Layout>, u32, Option<(Task, Vec<Trial>)>);
 
-fn measured(wish: &Wish<'_>, node: &Node, machine: &Machine, place: &mut Place) -> Result<Measured, Failure> {
+fn measured(
+    wish: &Wish<'_>,
+    node: &Node,
+    ways: &[Way],
+    machine: &Machine,
+    place: &mut Place,
+) -> Result<Measured, Failure> {
     let script = place.path().join("ways.mjs");
     fs_err::write(&script, SCRIPT)?;
     let ground = Ground { node, script, memory_bytes: machine.memory_bytes, cancel: wish.cancel, say: wish.say };
-    let ways = ways::all(machine.cores, node.package.is_some());
     let mut layouts: Vec<Layout> = wish
         .directories
         .iter()
@@ -105,7 +117,7 @@ fn measured(wish: &Wish<'_>, node: &Node, machine: &Machine, place: &mut Place) 
         rounds += 1;
         round(&ground, place, &mut layouts, rounds)?;
     }
-    let trials = limit::tried(&ground, place, wish.files, node.package.is_some())?;
+    let trials = limit::tried(&ground, place, wish.files, ways)?;
     Ok((layouts, rounds, trials))
 }
 

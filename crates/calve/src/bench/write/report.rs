@@ -11,6 +11,7 @@ use super::runs::{Outcome, shown};
 use super::ways::{Kind, Task, in_words};
 use crate::bench::export::markdown::aligned;
 use crate::bench::machine::{Machine, utc};
+use crate::bench::report::Fact;
 use crate::bench::stats::{Summary, median};
 use crate::output::{count, size};
 
@@ -23,6 +24,8 @@ pub(crate) struct Report {
     pub(super) into: PathBuf,
     pub(super) file_system: String,
     pub(super) mount_options: String,
+    /// What `--only` has left.
+    pub(super) chosen: Option<Fact>,
     pub(super) rounds: u32,
     pub(super) layouts: Vec<Layout>,
     pub(super) trials: Option<(Task, Vec<Trial>)>,
@@ -102,7 +105,7 @@ impl Report {
             text.push_str(&format!("\n{}:\n\n{}", layout.title(), aligned(&lines(layout), |column| column == 0)));
         }
         text.push_str(&format!("\n{KEY}\n"));
-        if let Some((task, trials)) = &self.trials {
+        if let Some((task, trials)) = self.trials() {
             let table = aligned(&trial_lines(task, trials), |column| column == 0 || column == 3);
             text.push_str(&format!("\n{}:\n\n{table}", trials_title(task)));
         }
@@ -115,6 +118,11 @@ impl Report {
         text
     }
 
+    /// Those there were.
+    pub(super) fn trials(&self) -> Option<&(Task, Vec<Trial>)> {
+        self.trials.as_ref().filter(|(_, trials)| !trials.is_empty())
+    }
+
     pub(super) fn circumstances(&self) -> Vec<(&'static str, String)> {
         let machine = &self.machine;
         let memory = size(machine.memory_bytes);
@@ -124,14 +132,16 @@ impl Report {
             None => "not found from here, so that the engine is measured without Node (npm install calve)".into(),
         };
         let rounds = if self.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", self.rounds) };
-        vec![
+        let mut circumstances = vec![
             ("Date", utc(self.began)),
             ("Machine", cpu),
             ("Written to", format!("`{}`, {}, mounted {}", Shown(&self.into), self.file_system, self.mount_options)),
             ("Node", self.node.clone()),
             ("npm package calve", package),
             ("Runs", format!("{rounds}, the ways in another order in each; a process for each run")),
-        ]
+        ];
+        circumstances.extend(self.chosen.as_ref().map(|chosen| (chosen.label, chosen.text.clone())));
+        circumstances
     }
 
     pub(super) fn warnings(&self) -> Vec<(&'static str, String)> {
@@ -172,6 +182,9 @@ impl Report {
     pub(super) fn conclusion(&self) -> String {
         let measured: Vec<_> =
             self.layouts.iter().filter_map(|layout| Some((layout.task.directories, layout.threads()?))).collect();
+        if measured.is_empty() && self.chosen.is_some() {
+            return "Whether threads help here is not known: the ways with one thread and with several were not asked for.".into();
+        }
         if measured.is_empty() {
             return "Whether threads help here is not known: Calve's own ways could not be measured.".into();
         }

@@ -71,6 +71,19 @@ pub(super) fn in_words(threads: usize) -> String {
     if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
 }
 
+impl Way {
+    /// What `--only` calls it: without the comma that would end the name there, and the same on every machine.
+    pub(super) fn label(&self) -> String {
+        let name = match self.kind {
+            Kind::Threads(count) | Kind::ThreadsWithStart(count) => {
+                self.name.strip_prefix(&format!("{count} ")).unwrap_or(&self.name)
+            }
+            _ => &self.name,
+        };
+        name.replace(',', "")
+    }
+}
+
 impl Kind {
     /// Threads that Calve was told to use.
     pub(super) fn threads(self) -> Option<usize> {
@@ -124,6 +137,9 @@ mod tests {
         assert_eq!(thread_counts(1), [1, 2]);
         assert_eq!(thread_counts(2), [1, 2, 4]);
         assert_eq!(thread_counts(64), [1, 2, 4, 8]);
+        let labels: Vec<String> = all(3, true).iter().map(Way::label).collect();
+        assert!(labels.contains(&"worker threads with their start".into()), "{labels:?}");
+        assert!(labels.contains(&"calve.writeFiles 2 threads".into()), "{labels:?}");
         let kinds: Vec<Kind> = all(2, false).into_iter().map(|way| way.kind).collect();
         assert!(kinds.contains(&Kind::Engine(1)) && !kinds.contains(&Kind::WriteFiles));
     }
