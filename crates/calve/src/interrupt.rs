@@ -22,9 +22,12 @@ pub(crate) fn listen() -> io::Result<Cancel> {
         }
         // Only what a person repeats. `timeout` sends its signal to the process and then to the group that it is in, and the end of a
         // terminal is told by the kernel and by the shell: two signals at once, of which the second must not keep it from cleaning up.
+        // So a Ctrl-C counts no other signal than the one before: of two that wait, the kernel has the handlers run in reverse order.
         if signal == SIGINT {
-            // In this order: the first finds the switch off, and only throws it.
-            flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&thrown))?;
+            let pressed = Arc::new(AtomicBool::new(false));
+            // In this order: the first finds it off, and only turns it on.
+            flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&pressed))?;
+            flag::register(signal, pressed)?;
         }
         flag::register(signal, Arc::clone(&thrown))?;
     }
