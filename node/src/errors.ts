@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import type { ReceiptPath, Refusal } from './receipts.js';
 
 /** What kind of error it is. */
@@ -65,5 +66,6 @@ export function fromDocument(text: string | Document): CalveError {
 
 /** @internal */
 export function aborted(signal: AbortSignal): CalveError {
-  return new CalveError({ code: 'ERR_CALVE_ABORTED', message: 'interrupted' }, signal.reason);
+  const number = { errno: constants.errno.ECANCELED, errno_name: 'ECANCELED' };
+  return new CalveError({ code: 'ERR_CALVE_ABORTED', message: 'interrupted', ...number }, signal.reason);
 }

@@ -4,12 +4,12 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, test } from 'node:test';
+import { after, afterEach, beforeEach, test } from 'node:test';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { onSmallDisk } from './machine.mjs';
+import { inTime, until } from './moment.mjs';
 import { CalveError, cloneFile, cloneTree, cloneTreeSync, probe, removeTree } from 'calve';
 
 let folder;
@@ -25,10 +25,28 @@ function tree(name, directories, files) {
   return at(name);
 }
 
-/** Until `done`, for what another process does. */
-async function until(done) {
-  for (let tries = 0; tries < 200 && !done(); tries += 1) await new Promise((resolve) => setTimeout(resolve, 25));
-  assert.ok(done());
+/** What takes long enough to be in the middle of, with the tree below: 6,000 files, made once, for that can take long too. */
+const SLOW = { strategy: 'copy', verify: true, threads: 1 };
+let large;
+after(() => large && fs.rmSync(path.dirname(large), { recursive: true, force: true }));
+
+function largeTree() {
+  if (large === undefined) {
+    const own = folder;
+    folder = fs.mkdtempSync(path.join(os.tmpdir(), 'calve-large-'));
+    large = tree('src', 60, 100);
+    folder = own;
+  }
+  return large;
+}
+
+/** Whether nothing is in the folder. Otherwise the clone was complete before something could end it, and is taken away. */
+function nothingLeft() {
+  if (fs.readdirSync(folder).length === 0) return true;
+  assert.deepEqual(fs.readdirSync(folder), ['dst']);
+  execFileSync('diff', ['-r', largeTree(), at('dst')]);
+  fs.rmSync(at('dst'), { recursive: true });
+  return false;
 }
 
 const rejects = async (promise, code) => {
@@ -150,7 +168,7 @@ test('what is not there', async () => {
 });
 
 test('removing: aborted, and a callback that throws', async () => {
-  tree('a', 60, 100);
+  await cloneTree(largeTree(), at('a'));
   await rejects(removeTree(at('a'), { signal: AbortSignal.abort() }), 'ERR_CALVE_ABORTED');
   assert.equal(fs.readdirSync(at('a')).length, 60);
   const thrown = new Error('no more');
@@ -169,23 +187,29 @@ test('a probe lists the strategies', async () => {
 });
 
 test('aborting before, during and after', async () => {
-  const src = tree('src', 60, 100);
+  const src = largeTree();
   const before = await rejects(cloneTree(src, at('dst'), { signal: AbortSignal.abort('why') }), 'ERR_CALVE_ABORTED');
   assert.equal(before.cause, 'why');
   assert.equal(before.name, 'AbortError');
-  const during = new AbortController();
-  const cloning = cloneTree(src, at('dst'), { signal: during.signal, strategy: 'copy', threads: 1, verify: true });
-  setTimeout(() => during.abort(), 5);
-  await rejects(cloning, 'ERR_CALVE_ABORTED');
-  assert.deepEqual(fs.readdirSync(folder), ['src']);
+  assert.deepEqual([before.errno, before.errnoName], [-os.constants.errno.ECANCELED, 'ECANCELED']);
+  await inTime(async () => {
+    const during = new AbortController();
+    const cloning = cloneTree(src, at('dst'), { ...SLOW, signal: during.signal });
+    setTimeout(() => during.abort(), 5);
+    const [settled] = await Promise.allSettled([cloning]);
+    if (settled.status === 'rejected') await rejects(cloning, 'ERR_CALVE_ABORTED');
+    const nothing = nothingLeft();
+    assert.equal(nothing, settled.status === 'rejected');
+    return nothing;
+  });
   const after = new AbortController();
   await cloneTree(src, at('dst'), { signal: after.signal });
   after.abort();
-  assert.deepEqual(fs.readdirSync(folder).sort(), ['dst', 'src']);
+  assert.deepEqual(fs.readdirSync(folder), ['dst']);
 });
 
 test('progress is reported; what the callback throws ends the clone', async () => {
-  const src = tree('src', 60, 100);
+  const src = largeTree();
   const seen = [];
   await cloneTree(src, at('dst'), { onProgress: (progress) => seen.push(progress) });
   assert.ok(seen.at(-1).entries >= 6000, JSON.stringify(seen.at(-1)));
@@ -203,19 +227,16 @@ test('progress is reported; what the callback throws ends the clone', async () =
 });
 
 test('the event loop goes on during a clone', async () => {
-  const src = tree('src', 100, 100);
-  const delay = monitorEventLoopDelay({ resolution: 1 });
-  delay.enable();
-  await cloneTree(src, at('dst'), { strategy: 'copy', threads: 1 });
-  delay.disable();
-  let turns = 0;
-  const timer = setInterval(() => { turns += 1; }, 1);
-  const cloning = cloneTree(src, at('dst2'), { strategy: 'copy', threads: 1, verify: true });
-  await cloning;
-  clearInterval(timer);
-  assert.ok(turns >= 5, `${turns} turns`);
-  // A blocked loop would have one delay as long as the clone; timing itself is for the bench.
-  assert.ok(delay.count > 5);
+  const src = largeTree();
+  // One that is blocked never turns in the middle. How long it stands still is for the bench.
+  await inTime(async () => {
+    let turns = 0;
+    const timer = setInterval(() => { turns += 1; }, 1);
+    await cloneTree(src, at('dst'), SLOW);
+    clearInterval(timer);
+    fs.rmSync(at('dst'), { recursive: true });
+    return turns >= 5;
+  });
 });
 
 test('clones at the same time, from worker threads too', async () => {
@@ -233,35 +254,56 @@ test('clones at the same time, from worker threads too', async () => {
 });
 
 test('a worker that is terminated during a clone leaves nothing', async () => {
-  const src = tree('src', 60, 100);
+  const src = largeTree();
   const code = `const { parentPort, workerData } = require('node:worker_threads');
     require('calve').cloneTree(workerData.src, workerData.dst, { strategy: 'copy', verify: true, threads: 1 });
     parentPort.postMessage('started');`;
-  const worker = new Worker(code, { eval: true, workerData: { src, dst: at('dst') } });
-  await new Promise((resolve) => { worker.on('message', resolve); });
-  await worker.terminate();
-  assert.deepEqual(fs.readdirSync(folder), ['src']);
+  await inTime(async () => {
+    const worker = new Worker(code, { eval: true, workerData: { src, dst: at('dst') } });
+    await new Promise((resolve, reject) => { worker.on('message', resolve); worker.on('error', reject); });
+    await worker.terminate();
+    return nothingLeft();
+  });
 });
 
-test('a process that exits during a clone leaves nothing', () => {
-  const src = tree('src', 60, 100);
+test('a process that exits during a clone leaves nothing', async () => {
+  const src = largeTree();
   const code = `const { cloneTree } = require('calve');
     cloneTree(process.argv[1], process.argv[2], { strategy: 'copy', verify: true, threads: 1 });
     setTimeout(() => process.exit(7), 10);`;
-  const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
-  assert.equal(run.status, 7, run.stderr);
-  assert.deepEqual(fs.readdirSync(folder), ['src']);
+  await inTime(() => {
+    const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
+    assert.equal(run.status, 7, run.stderr);
+    return nothingLeft();
+  });
 });
 
-test('an exception that nobody catches ends the process, and leaves nothing', () => {
-  const src = tree('src', 60, 100);
+test('what begins when the process exits is too late', () => {
+  const src = tree('src', 3, 4);
+  const code = `const { cloneTree, cloneTreeSync } = require('calve');
+    cloneTreeSync(process.argv[1], process.argv[2]);
+    process.on('exit', () => {
+      cloneTree(process.argv[1], process.argv[2] + 'a');
+      for (const until = Date.now() + 300; Date.now() < until;);
+      // This is waited for.
+      cloneTreeSync(process.argv[1], process.argv[2] + 'b');
+    });`;
+  const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
+  assert.equal(run.status, 0, run.stderr);
+  assert.deepEqual(fs.readdirSync(folder).sort(), ['dst', 'dstb', 'src']);
+});
+
+test('an exception that nobody catches ends the process, and leaves nothing', async () => {
+  const src = largeTree();
   const code = `const { cloneTree } = require('calve');
     cloneTree(process.argv[1], process.argv[2], { strategy: 'copy', verify: true, threads: 1 });
     setTimeout(() => { throw new Error('nobody catches this'); }, 10);`;
-  const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
-  assert.equal(run.status, 1);
-  assert.match(run.stderr, /nobody catches this/);
-  assert.deepEqual(fs.readdirSync(folder), ['src']);
+  await inTime(() => {
+    const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
+    assert.equal(run.status, 1);
+    assert.match(run.stderr, /nobody catches this/);
+    return nothingLeft();
+  });
 });
 
 test('a disk that fills up during clones', async (t) => {

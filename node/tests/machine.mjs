@@ -29,6 +29,6 @@ export async function onSmallDisk(t, place, options, use) {
     await use();
   } finally {
     // The system closes what an ended thread had open a moment after the thread is told to have ended.
-    execFileSync('sh', ['-c', 'for _ in 1 2 3 4 5 6 7 8 9; do umount "$1" && exit; sleep 0.1; done; exit 1', 'sh', place]);
+    execFileSync('sh', ['-c', 'n=0; until umount "$1"; do n=$((n + 1)); [ "$n" -lt 300 ] || exit 1; sleep 0.1; done', 'sh', place]);
   }
 }

@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { hasProgram } from './machine.mjs';
+import { inTime } from './moment.mjs';
 
 let folder;
 let environment;
@@ -85,16 +86,28 @@ test('a database server, from its template to its end', (t) => {
   succeeds(calve(folder, 'db', 'template', 'remove', 'shop'));
 });
 
-test('a signal to the script reaches the program, which leaves nothing', () => {
+test('a signal to the script reaches the program, which leaves nothing', async () => {
   fs.mkdirSync(at('src'));
   for (let n = 0; n < 4000; n += 1) fs.writeFileSync(at('src', `${n}`), 'x'.repeat(5000));
-  const code = `const child = require('node:child_process').spawn(process.argv[1], ['cp', '--strategy', 'copy', '--verify', '--threads', '1', 'src', 'dst'], { stdio: 'inherit' });
-    setTimeout(() => child.kill('SIGTERM'), 90);
-    child.on('exit', (code, signal) => console.log(code ?? signal));`;
-  const run = spawnSync(process.execPath, ['-e', code, linked], { cwd: folder, env: environment, encoding: 'utf8' });
-  // Interrupted, or killed before it had begun.
-  assert.match(run.stdout, /^(130|SIGTERM|143)\n$/, run.stderr);
-  assert.deepEqual(fs.readdirSync(folder).filter((name) => name !== '.home'), ['src']);
+  // As soon as something is being made. A terminal sends Ctrl-C to all processes of the group.
+  const code = `const [linked, signal, toAll] = process.argv.slice(1);
+    const child = require('node:child_process').spawn(linked, ['cp', '--strategy', 'copy', '--verify', '--threads', '1', 'src', 'dst'], { stdio: 'inherit', detached: true });
+    const hidden = () => require('node:fs').readdirSync('.').some((name) => name.startsWith('.') && name !== '.home');
+    const timer = setInterval(() => { if (hidden()) { clearInterval(timer); process.kill(toAll ? -child.pid : child.pid, signal); } }, 1);
+    child.on('exit', (code, signal) => { clearInterval(timer); console.log(code ?? signal); });`;
+  for (const sent of [['SIGTERM'], ['SIGINT'], ['SIGINT', 'to all'], ['SIGHUP']]) await inTime(() => {
+    const run = spawnSync(process.execPath, ['-e', code, linked, ...sent], { cwd: folder, env: environment, encoding: 'utf8' });
+    const names = fs.readdirSync(folder).filter((name) => name !== '.home').sort();
+    if (run.stdout === '130\n') {
+      assert.deepEqual(names, ['src']);
+      return true;
+    }
+    // It was faster.
+    assert.equal(run.stdout, '0\n', run.stderr);
+    assert.deepEqual(names, ['dst', 'src']);
+    fs.rmSync(at('dst'), { recursive: true });
+    return false;
+  });
 });
 
 test('the bench finds this package', () => {

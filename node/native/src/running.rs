@@ -16,16 +16,27 @@ type Settled<T> = Box<dyn FnOnce(Env) -> napi::Result<T> + Send>;
 
 /// The threads that one environment has started.
 #[derive(Default)]
-struct Running(Mutex<Vec<(Cancel, JoinHandle<()>)>>);
+struct Running(Mutex<Threads>);
+
+#[derive(Default)]
+struct Threads {
+    started: Vec<(Cancel, JoinHandle<()>)>,
+    /// The environment ends: nobody waits for what is started now.
+    ending: bool,
+}
 
 impl Running {
-    fn lock(&self) -> MutexGuard<'_, Vec<(Cancel, JoinHandle<()>)>> {
+    fn lock(&self) -> MutexGuard<'_, Threads> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing half made is left, and no thread runs code that is being unloaded.
     fn end(&self) {
-        let threads = std::mem::take(&mut *self.lock());
+        let threads = {
+            let mut running = self.lock();
+            running.ending = true;
+            std::mem::take(&mut running.started)
+        };
         for (cancel, _) in &threads {
             cancel.cancel();
         }
@@ -50,13 +61,12 @@ fn of_this_environment(env: &Env) -> napi::Result<Arc<Running>> {
     })
 }
 
-/// Ends all work of this environment, and returns when it has ended. For when the process exits, which runs no clean-up hook.
+/// Ends all work of this environment, and returns when it has ended; none is begun any more. For when the process exits, which runs no
+/// clean-up hook.
 #[napi]
-pub fn end_all() {
-    let running = RUNNING.with(|cell| cell.get().map(Arc::clone));
-    if let Some(running) = running {
-        running.end();
-    }
+pub fn end_all(env: &Env) -> napi::Result<()> {
+    of_this_environment(env)?.end();
+    Ok(())
 }
 
 /// Runs `work` on a thread of its own; the promise is settled when it returns.
@@ -66,7 +76,13 @@ pub(crate) fn start<'env, T: ToNapiValue + Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> napi::Result<Object<'env>> {
     let running = of_this_environment(env)?;
+    if running.lock().ending {
+        cancel.cancel();
+    }
     let (deferred, promise): (JsDeferred<T, Settled<T>>, _) = env.create_deferred()?;
+    let given_up = cancel.clone();
+    // What has been given up before it begins touches nothing.
+    let work = move || if given_up.is_cancelled() { Err(Error::Interrupted) } else { work() };
     let settle = move || match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => deferred.resolve(Box::new(move |_| Ok(value))),
         Ok(Err(error)) => deferred.reject(failed(&error)),
@@ -75,8 +91,8 @@ pub(crate) fn start<'env, T: ToNapiValue + Send + 'static>(
     let thread = std::thread::Builder::new().name("calve".into()).spawn(settle);
     let thread = thread
         .map_err(|source| failed(&Error::Io { operation: "start a thread to work in", path: ".".into(), source }))?;
-    let mut threads = running.lock();
-    threads.retain(|(_, thread)| !thread.is_finished());
-    threads.push((cancel, thread));
+    let started = &mut running.lock().started;
+    started.retain(|(_, thread)| !thread.is_finished());
+    started.push((cancel, thread));
     Ok(promise)
 }
