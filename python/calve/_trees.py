@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
 from . import _native
@@ -130,14 +131,17 @@ def clone_file(
     src: Path,
     dst: Path,
     *,
-    replace: bool = False,
+    strategy: Optional[str] = None,
     require: Union[str, Iterable[str]] = (),
+    replace: bool = False,
     sync: bool = False,
+    verify: bool = False,
+    on_progress: Optional[Progress] = None,
     cancellation: Optional[Cancellation] = None,
 ) -> dict[str, Any]:
     """The same for one file: a directory is refused."""
-    switches = [switch(replace, "replace"), False, switch(sync, "sync"), False, True]
-    return _clone(src, dst, None, require, (), switches, None, None, cancellation)
+    switches = [switch(replace, "replace"), False, switch(sync, "sync"), switch(verify, "verify"), True]
+    return _clone(src, dst, strategy, require, (), switches, None, on_progress, cancellation)
 
 
 def _clone(
@@ -204,6 +208,9 @@ def probe(src: Path, dst: Optional[Path] = None) -> dict[str, Any]:
 
 def _reap(path: bytes) -> None:
     """Start a process that deletes the trash beside ``path``. Should it not start, the next clone or removal there tries again."""
+    if not sys.executable:
+        # Python is part of another program, and there is nothing to start.
+        return
     beside = os.path.dirname(path.rstrip(b"/")) or (b"/" if path.startswith(b"/") else b".")
     where = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     program = "import sys; sys.path.insert(0, sys.argv[1]); from calve import _native; _native.reap(sys.argv[2].encode())"
@@ -217,7 +224,7 @@ def _reap(path: bytes) -> None:
     except OSError:
         return
     try:
-        subprocess.Popen(
+        child = subprocess.Popen(
             # Handed over as an open descriptor, so that nothing can be put in its place.
             [sys.executable, "-I", "-c", program, where, f"/dev/fd/{directory}"],
             pass_fds=[directory],
@@ -226,8 +233,22 @@ def _reap(path: bytes) -> None:
             stderr=subprocess.DEVNULL,
             cwd="/",
             start_new_session=True,
-        ).returncode = 0  # It is nobody's to wait for.
+        )
+        with _reapers_lock:
+            # Those that have ended are waited for, so that no more zombies are left than there are at a time.
+            _reapers[:] = [one for one in _reapers if one.poll() is None] + [child]
     except OSError:
         pass
     finally:
         os.close(directory)
+
+
+_reapers: list[subprocess.Popen[bytes]] = []
+_reapers_lock = threading.Lock()
+
+
+@atexit.register
+def _leave_reapers() -> None:
+    """They go on when the interpreter exits, which is no reason for a warning."""
+    for one in _reapers:
+        one.returncode = 0

@@ -104,7 +104,8 @@ fn watched<T: Send>(
             // Also by a panic.
             let _telling = Telling(&ended);
             let _operation = operation;
-            work()
+            // What has been given up before it begins touches nothing.
+            if handle.cancel.is_cancelled() { Err(Error::Interrupted) } else { work() }
         };
         let started = std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, running);
         let thread = started.map_err(|source| {

@@ -2,12 +2,15 @@
 
 use std::process::id;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{ThreadId, current};
 
 use calve_core::Cancel;
 
 struct Running {
     next: u64,
     operations: Vec<Known>,
+    /// The thread in which the interpreter exits. It waits for what it does itself, and for nobody else.
+    exiting: Option<ThreadId>,
 }
 
 /// A child that was forked has the list, and none of the threads.
@@ -17,7 +20,7 @@ struct Known {
     cancel: Cancel,
 }
 
-static RUNNING: Mutex<Running> = Mutex::new(Running { next: 0, operations: Vec::new() });
+static RUNNING: Mutex<Running> = Mutex::new(Running { next: 0, operations: Vec::new(), exiting: None });
 static FEWER: Condvar = Condvar::new();
 
 fn lock() -> MutexGuard<'static, Running> {
@@ -32,6 +35,9 @@ impl Operation {
         let mut running = lock();
         running.next += 1;
         let number = running.next;
+        if running.exiting.is_some_and(|exiting| exiting != current().id()) {
+            cancel.cancel();
+        }
         running.operations.push(Known { number, process: id(), cancel });
         Self(number)
     }
@@ -44,9 +50,10 @@ impl Drop for Operation {
     }
 }
 
-/// Ends all of them, and returns when they have ended.
+/// Ends all of them, and returns when they have ended. Other threads than this one begin no more.
 pub(crate) fn end_all() {
-    let running = lock();
+    let mut running = lock();
+    running.exiting = Some(current().id());
     running.operations.iter().for_each(|known| known.cancel.cancel());
     let own = id();
     let waits = FEWER.wait_while(running, |running| running.operations.iter().any(|known| known.process == own));

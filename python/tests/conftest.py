@@ -28,5 +28,5 @@ def small_disk(request, tmp_path):
     yield mount
     for place in mounted:
         # The system closes what an ended thread had open a moment after the thread is told to have ended.
-        script = 'for _ in 1 2 3 4 5 6 7 8 9; do umount "$0" && exit; sleep 0.1; done; exit 1'
+        script = 'n=0; until umount "$0"; do n=$((n + 1)); [ "$n" -lt 300 ] || exit 1; sleep 0.1; done'
         subprocess.run(["sh", "-c", script, place], check=True)

@@ -2,9 +2,11 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -116,6 +118,37 @@ def test_an_iterable_that_raises(tmp_path):
         list(calve.read_files(paths()))
 
 
+def test_ctrl_c_stops_writing_and_reading(tmp_path):
+    (tmp_path / "again").write_text("x")
+    # Who starts the tests may have it ignored, which is inherited.
+    begin = "import calve, itertools, os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); root = sys.argv[1]; "
+    writes = "calve.write_files(root, ((f'f{n}', bytes(20_000)) for n in itertools.count()))"
+    reads = "[os.path.exists(root + '/read') or open(root + '/read', 'x') for _ in calve.read_files(itertools.repeat(root + '/again'))]"
+    for what, begun in ((reads, "read"), (writes, "f0")):
+        child = subprocess.Popen([sys.executable, "-c", begin + what, tmp_path], stderr=subprocess.PIPE, text=True)
+        while not (tmp_path / begun).exists() and child.poll() is None:
+            time.sleep(0.005)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=300)
+        assert "KeyboardInterrupt" in errors and child.returncode != 0, errors
+    assert all(os.path.getsize(path) == 20_000 for path in tmp_path.glob("f*"))
+
+
+def test_the_iterable_is_asked_for_more_only_as_fast_as_files_are_written(tmp_path):
+    size, most, ahead = 20_000, 8 << 20, 0
+
+    def many():
+        nonlocal ahead
+        for asked in range(2000):
+            # Now and then, for listing them takes long.
+            if asked % 50 == 0:
+                ahead = max(ahead, asked - len(os.listdir(tmp_path)))
+            yield f"{asked}", bytes(size)
+
+    assert calve.write_files(tmp_path, many())["files"] == 2000
+    assert ahead <= most / size + 1
+
+
 def test_cancelled(tmp_path):
     switch = calve.Cancellation()
 
@@ -146,7 +179,7 @@ def test_an_interpreter_that_exits_in_the_middle_leaves_no_half_file(tmp_path):
         threading.Thread(target=calve.write_files, args=(sys.argv[1], entries), kwargs=dict(concurrency=2), daemon=True).start()
         time.sleep(0.03)
         sys.exit(7)"""
-    done = subprocess.run([sys.executable, "-c", code, tmp_path], timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], timeout=300)
     assert done.returncode == 7
     assert all(os.path.getsize(tmp_path / name) == 20_000 for name in os.listdir(tmp_path))
 
