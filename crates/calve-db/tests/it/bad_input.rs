@@ -71,7 +71,8 @@ fn a_server_that_crashes_at_start() {
         let started = std::time::Instant::now();
         let words = ["ended before it was ready (exit code 3)", "cannot allocate the moon"];
         world.db(["start", "t"]).fails(1, &words);
-        assert!(started.elapsed().as_secs() < 10);
+        // It is not waited for, which takes two minutes.
+        assert!(started.elapsed().as_secs() < 100);
         world.nothing_left();
         template["program"] = "/nonexistent/server".into();
         fs::write(&path, template.to_string()).unwrap();

@@ -21,40 +21,48 @@ fn supervisors(world: &World) -> Vec<u64> {
     found.map(|process| process.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
-/// What outlives processes, in the namespaces of this test: System V segments that nobody is attached to, and PostgreSQL's POSIX ones.
-fn ipc() -> Vec<String> {
-    let list = fs_err::read_to_string("/proc/sysvipc/shm").unwrap();
-    let unused = |line: &&str| line.split_ascii_whitespace().nth(6) == Some("0");
-    let mut found: Vec<String> = list.lines().skip(1).filter(unused).map(str::to_owned).collect();
-    found.extend(names(Path::new("/dev/shm")).into_iter().filter(|name| name.contains("PostgreSQL")));
-    found
-}
-
 fn mounts(world: &World) -> Vec<String> {
     let all = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
     let home = world.home().to_string_lossy().into_owned();
     all.lines().filter(|line| line.contains(&home)).map(str::to_owned).collect()
 }
 
-/// The namespaces of a process, but for those that this test is in. What is in them goes with their last process.
-fn namespaces(pid: u64) -> Vec<PathBuf> {
-    let of = |process: &str| ["ipc", "mnt", "pid"].map(|kind| fs_err::read_link(format!("/proc/{process}/ns/{kind}")));
-    let own: Vec<PathBuf> = of("self").into_iter().map(Result::unwrap).collect();
-    of(&pid.to_string()).into_iter().map(Result::unwrap).filter(|found| !own.contains(found)).collect()
+/// A process's namespaces but for those that this world is in, and who is in them. What is in them goes with their last process.
+struct Apart {
+    namespaces: Vec<PathBuf>,
+    members: Vec<(String, String)>,
 }
 
-fn are_gone(namespaces: &[PathBuf]) {
-    eventually(|| {
-        for entry in fs_err::read_dir("/proc").unwrap().flatten() {
-            for kind in ["ipc", "mnt", "pid"] {
-                if fs_err::read_link(entry.path().join("ns").join(kind)).is_ok_and(|found| namespaces.contains(&found))
-                {
-                    return Err(format!("{} is in {namespaces:?}", entry.path().display()));
-                }
-            }
-        }
-        Ok(())
-    });
+impl Apart {
+    fn of(world: &World, pid: u64) -> Self {
+        let own = namespaces_of(&world.outside());
+        let namespaces: Vec<_> =
+            namespaces_of(&pid.to_string()).into_iter().filter(|found| !own.contains(found)).collect();
+        let is_member = |process: &String| namespaces_of(process).iter().any(|found| namespaces.contains(found));
+        let members = names(Path::new("/proc")).into_iter().filter(is_member);
+        let members = members.filter_map(|process| Some((started(&process)?, process))).collect();
+        Self { namespaces, members }
+    }
+
+    /// The number of a namespace that is gone is soon that of another one, so it is the processes that are looked for.
+    fn is_gone(&self) {
+        eventually(|| {
+            let left = self.members.iter().find(|(then, process)| started(process).as_ref() == Some(then));
+            left.map_or(Ok(()), |(_, process)| Err(format!("{process} is still in {:?}", self.namespaces)))
+        });
+    }
+}
+
+fn namespaces_of(process: &str) -> Vec<PathBuf> {
+    let all = ["ipc", "mnt", "pid"].map(|kind| fs_err::read_link(format!("/proc/{process}/ns/{kind}")));
+    all.into_iter().flatten().collect()
+}
+
+/// When a process that has not ended started (proc_pid_stat(5)).
+fn started(process: &str) -> Option<String> {
+    let text = fs_err::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
+    (!["Z", "X"].contains(&fields[0])).then(|| fields[19].to_owned())
 }
 
 /// What there was before a kill, and must not be there after it.
@@ -64,8 +72,8 @@ struct Before {
 }
 
 impl Before {
-    fn new() -> Self {
-        Self { ipc: ipc(), sockets: Vec::new() }
+    fn new(world: &World) -> Self {
+        Self { ipc: world.ipc(), sockets: Vec::new() }
     }
 
     /// Where the sockets are of what runs now.
@@ -73,10 +81,10 @@ impl Before {
         self.sockets.extend(world.noted_sockets());
     }
 
-    fn no_ipc(&self) {
+    fn no_ipc(&self, world: &World) {
         // Other tests have segments too, for a moment before they are attached to.
         eventually(|| {
-            let left: Vec<String> = ipc().into_iter().filter(|segment| !self.ipc.contains(segment)).collect();
+            let left: Vec<String> = world.ipc().into_iter().filter(|segment| !self.ipc.contains(segment)).collect();
             if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
         });
     }
@@ -87,7 +95,7 @@ impl Before {
 fn is_clean(world: &World, before: &Before) {
     world.nothing_runs();
     assert_eq!(mounts(world), Vec::<String>::new());
-    before.no_ipc();
+    before.no_ipc(world);
     no_file_is_left(world, before);
 }
 
@@ -116,16 +124,16 @@ fn the_server() {
     for engine in Engine::ALL {
         let Some(worlds) = worlds(engine) else { return };
         for world in worlds {
-            let mut before = Before::new();
+            let mut before = Before::new(&world);
             let server = world.start("a");
             let pid = server["pid"].as_u64().unwrap();
-            let namespaces = namespaces(pid);
-            assert_eq!(namespaces.len(), if world.has_namespaces() { 3 } else { 0 });
+            let apart = Apart::of(&world, pid);
+            assert_eq!(apart.namespaces.len(), if world.has_namespaces() { 3 } else { 0 });
             before.note(&world);
             assert_eq!(before.sockets.len(), 1);
             kill(pid);
             is_clean(&world, &before);
-            are_gone(&namespaces);
+            apart.is_gone();
         }
     }
 }
@@ -135,15 +143,15 @@ fn the_supervisor() {
     for engine in Engine::ALL {
         let Some(worlds) = worlds(engine) else { return };
         for world in worlds {
-            let mut before = Before::new();
+            let mut before = Before::new(&world);
             let server = world.start("a");
-            let namespaces = namespaces(server["pid"].as_u64().unwrap());
+            let apart = Apart::of(&world, server["pid"].as_u64().unwrap());
             let found = supervisors(&world);
             assert_eq!(found.len(), 1);
             before.note(&world);
             kill(found[0]);
             is_clean(&world, &before);
-            are_gone(&namespaces);
+            apart.is_gone();
             // The name can be used again.
             world.start("a");
             world.stop("a");
@@ -182,16 +190,19 @@ fn the_command_that_owns_the_server() {
     for engine in Engine::ALL {
         let Some(worlds) = worlds(engine) else { return };
         for world in worlds {
-            let mut before = Before::new();
-            let mut run = world.db(["run", "t", "--", "sh", "-c", "echo ready; exec sleep 3"]);
+            let mut before = Before::new(&world);
+            let mut run =
+                world.db(["run", "t", "--", "sh", "-c", "echo ready; until [ -e over ]; do sleep 0.05; done"]);
             let mut run = run.command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
             let mut line = String::new();
             std::io::BufRead::read_line(&mut std::io::BufReader::new(run.stdout.as_mut().unwrap()), &mut line).unwrap();
             assert_eq!(line, "ready\n");
             before.note(&world);
+            assert_eq!(before.sockets.len(), 1);
             run.kill().unwrap();
             run.wait().unwrap();
             is_clean(&world, &before);
+            fs_err::write(world.path().join("over"), "").unwrap();
         }
     }
 }
@@ -203,7 +214,7 @@ fn anybody_at_random_moments() {
         let Some(worlds) = worlds(engine) else { return };
         let rounds = 100_usize.div_ceil(2 * worlds.len());
         for world in worlds {
-            let mut before = Before::new();
+            let mut before = Before::new(&world);
             for round in 0..rounds {
                 let mut run = world.db(["run", "t", "--", "sleep", "0.2"]);
                 let mut run =
@@ -215,7 +226,7 @@ fn anybody_at_random_moments() {
                     1 => supervisors(&world).into_iter().for_each(kill),
                     _ => {
                         let ours = world.processes();
-                        let servers = ours.iter().filter(|process| !process.contains("calve"));
+                        let servers = ours.iter().filter(|process| !process.contains("__supervise"));
                         let pids: Vec<u64> =
                             servers.map(|process| process.split(' ').next().unwrap().parse().unwrap()).collect();
                         if !pids.is_empty() {
@@ -226,7 +237,7 @@ fn anybody_at_random_moments() {
                 run.wait().unwrap();
                 world.nothing_runs();
                 if world.has_namespaces() {
-                    before.no_ipc();
+                    before.no_ipc(&world);
                 }
                 if round % 5 == 4 {
                     is_over(&world, &before);
@@ -242,7 +253,7 @@ fn anybody_at_random_moments() {
 fn is_over(world: &World, before: &Before) {
     assert_eq!(mounts(world), Vec::<String>::new());
     no_file_is_left(world, before);
-    before.no_ipc();
+    before.no_ipc(world);
 }
 
 /// Killed before it has noted its memory's number, and after that.
@@ -272,11 +283,11 @@ fn a_server_that_is_killed_while_it_starts_leaves_no_memory() {
     world.give(&from);
     let create = ["template", "create", "t", "--engine", "postgres", "-q", "--server-bin"];
     world.db(create).arg(&bin).arg("--from").arg(&from).succeeds();
-    let before = Before::new();
+    let before = Before::new(&world);
     for call in ["shmat", "clone"] {
         fs_err::write(&when, call).unwrap();
         world.db(["run", "t", "--", "true"]).fails(1, &["ended before it was ready (signal 9)"]);
-        before.no_ipc();
+        before.no_ipc(&world);
         world.nothing_left();
     }
     fs_err::remove_file(&when).unwrap();
@@ -288,7 +299,7 @@ fn a_server_that_is_killed_while_it_starts_leaves_no_memory() {
 fn a_builder_at_random_moments() {
     let mut random = SplitMix64::new(7);
     let Some(world) = World::new() else { return };
-    let mut before = Before::new();
+    let mut before = Before::new(&world);
     for _ in 0..10 {
         let mut build = world.db(["template", "create", "p", "--engine", "postgres"]);
         let mut build = build.command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -303,7 +314,7 @@ fn a_builder_at_random_moments() {
 #[test]
 fn a_builder() {
     let Some(world) = World::new() else { return };
-    let mut before = Before::new();
+    let mut before = Before::new(&world);
     let mut build = world.db([
         "template",
         "create",
@@ -313,7 +324,7 @@ fn a_builder() {
         "--",
         "sh",
         "-c",
-        "echo filling >&2; exec sleep 3",
+        "echo filling >&2; until [ -e over ]; do sleep 0.05; done",
     ]);
     let mut build = build.command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -323,6 +334,7 @@ fn a_builder() {
     assert_eq!(before.sockets.len(), 1);
     build.kill().unwrap();
     build.wait().unwrap();
+    fs_err::write(world.path().join("over"), "").unwrap();
     is_clean(&world, &before);
     assert_eq!(names(&world.home().join("db/templates")), [".lock-p"]);
     assert_eq!(world.db(["template", "list"]).succeeds().stdout(), "");

@@ -9,14 +9,14 @@ use crate::world::{Engine, Mariadb, Postgres, World, eventually};
 fn a_server_ends_when_its_time_is_over() {
     let Some(world) = World::new() else { return };
     world.template(Postgres);
-    let server = world.db(["start", "t", "--name", "a", "--ttl", "1s", "--json"]).succeeds().json();
-    assert_eq!(server["expires_unix_s"].as_u64().unwrap(), server["started_unix_s"].as_u64().unwrap() + 1);
-    assert_eq!(world.rows(Postgres, &server), "1000");
     let started = Instant::now();
-    while !world.processes().is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(4));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let server = world.db(["start", "t", "--name", "a", "--ttl", "2s", "--json"]).succeeds().json();
+    assert_eq!(server["expires_unix_s"].as_u64().unwrap(), server["started_unix_s"].as_u64().unwrap() + 2);
+    let rows = world.client(Postgres, &server, "SELECT count(*) FROM t").output().unwrap();
+    // Not before.
+    assert!(rows.status.success() || started.elapsed() >= Duration::from_secs(2), "{rows:?}");
+    eventually(|| if world.processes().is_empty() { Ok(()) } else { Err("it is still there".into()) });
+    assert!(started.elapsed() >= Duration::from_secs(2));
     world.nothing_left();
 }
 
@@ -92,15 +92,26 @@ fn reset_during_a_transaction() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.start("a");
-        let (pause, lock) = match engine {
-            Postgres => ("SELECT pg_sleep(100)", "BEGIN; LOCK TABLE t;"),
-            Mariadb => ("SELECT sleep(100)", "BEGIN;"),
+        let (pause, lock, pauses) = match engine {
+            Postgres => (
+                "SELECT pg_sleep(1000)",
+                "BEGIN; LOCK TABLE t;",
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'",
+            ),
+            Mariadb => (
+                "SELECT sleep(1000)",
+                "BEGIN;",
+                "SELECT count(*) FROM information_schema.processlist WHERE state = 'User sleep'",
+            ),
         };
         let sql = format!("{lock} DELETE FROM t; {pause}");
         let mut client = world.client(engine, &server, &sql);
         let mut client =
             client.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(300));
+        eventually(|| match world.query(engine, &server, pauses).as_str() {
+            "1" => Ok(()),
+            other => Err(other.to_owned()),
+        });
         world.db(["reset", "a"]).succeeds();
         assert!(!client.wait().unwrap().success(), "its session goes on");
         assert_eq!(world.rows(engine, &server), "1000");

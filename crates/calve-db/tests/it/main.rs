@@ -9,6 +9,7 @@ mod copy_up;
 mod django;
 mod killed;
 mod lifetime;
+mod patience;
 mod sockets;
 mod taking_over;
 mod templates;

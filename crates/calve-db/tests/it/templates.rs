@@ -1,5 +1,6 @@
 //! Making templates: keys, bases, builders at the same time, and migrations in files.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use fs_err as fs;
@@ -66,22 +67,34 @@ fn unchanged_inputs_reuse_it_and_changed_ones_do_not() {
 #[test]
 fn builders_at_the_same_time_wait_for_one() {
     let Some(world) = World::new() else { return };
-    let words =
-        ["template", "create", "p", "--engine", "postgres", "--json", "--", "sh", "-ec", "echo run >> runs; sleep 1"];
-    let builders: Vec<_> = (0..4).map(|_| world.db(words).spawn()).collect();
+    let script = "echo run >> runs; until [ -e go ]; do sleep 0.05; done";
+    let words = ["template", "create", "p", "--engine", "postgres", "--json", "--", "sh", "-ec", script];
+    let mut builders: Vec<_> = (0..4).map(|_| world.db(words).spawn()).collect();
+    // The command goes on until all others have said that they wait for it.
+    let (say, waiting) = std::sync::mpsc::channel();
+    let mut listeners = Vec::new();
+    for builder in &mut builders {
+        let (stderr, say) = (BufReader::new(builder.stderr.take().unwrap()), say.clone());
+        listeners.push(std::thread::spawn(move || {
+            for line in stderr.lines().map(Result::unwrap) {
+                if line.contains("waiting for another process") {
+                    say.send(()).unwrap();
+                }
+            }
+        }));
+    }
+    drop(say);
+    assert_eq!(waiting.iter().take(3).count(), 3);
+    fs::write(world.path().join("go"), "").unwrap();
     let mut reused = 0;
-    let mut waited = 0;
     for builder in builders {
         let output = builder.wait_with_output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{stderr}");
+        assert!(output.status.success());
         let template: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         reused += usize::from(template["reused"].as_bool().unwrap());
-        waited += usize::from(stderr.contains("waiting for another process"));
     }
-    assert_eq!(reused, 3);
-    // One that is started late finds it made.
-    assert!(waited > 0);
+    listeners.into_iter().for_each(|listener| listener.join().unwrap());
+    assert_eq!((reused, waiting.iter().count()), (3, 0));
     assert_eq!(fs::read_to_string(world.path().join("runs")).unwrap(), "run\n");
 }
 
@@ -101,11 +114,7 @@ fn a_template_that_is_being_built() {
     ];
     let build = |more: &[&str]| world.db(words[..3].iter().chain(more).chain(&words[3..])).spawn();
     let began = world.path().join("began");
-    let wait = || {
-        while !began.exists() {
-            std::thread::sleep(std::time::Duration::from_millis(10))
-        }
-    };
+    let wait = || eventually(|| if began.exists() { Ok(()) } else { Err("it has not begun".into()) });
     let go = world.path().join("go");
     let first = build(&[]);
     wait();

@@ -1,14 +1,17 @@
 //! A CALVE_HOME of its own, on a file system, for a user; and what is asked of `calve db` there.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use calve_testkit::{FileSystem, Unprivileged, Volume, calve_binary, is_root, require_program};
 use fs_err as fs;
 use serde_json::Value;
+
+use crate::patience::Patience;
 
 pub(crate) use Engine::{Mariadb, Postgres};
 
@@ -61,9 +64,13 @@ pub(crate) struct World {
     program: PathBuf,
     /// What runs `calve`, if it is not run by itself.
     runner: Vec<OsString>,
+    /// Has the namespaces that the runner enters, for as long as it runs.
+    holder: Option<Child>,
     // Unmounted after everything in it is gone.
     _volume: Option<Volume>,
 }
+
+const SEGMENTS: &str = "/proc/sysvipc/shm";
 
 /// Data directories that were made once: one for each engine. Nothing is left to be ended when the tests end.
 static MADE: OnceLock<tempfile::TempDir> = OnceLock::new();
@@ -93,7 +100,7 @@ impl World {
         // By another process: a copy that this one writes is busy for as long as a child of another test has inherited it.
         let copied = Command::new("cp").arg("--").arg(calve_binary()).arg(&program).status().unwrap();
         assert!(copied.success());
-        let world = Self { folder, user, program, runner: Vec::new(), _volume: volume };
+        let world = Self { folder, user, program, runner: Vec::new(), holder: None, _volume: volume };
         fs::create_dir(world.home()).unwrap();
         world.give(&world.home());
         Some(world)
@@ -114,14 +121,28 @@ impl World {
     }
 
     /// The same, in a user namespace below which no other namespace of these kinds can be made (namespaces(7), /proc/sys/user).
-    pub(crate) fn without_namespaces(self) -> Self {
-        let forbid =
-            "for kind in user mnt ipc pid; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec \"$@\"";
-        self.within(&["unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-ec", forbid, "sh"])
+    /// Its System V memory is this world's own, so that what is left there is nobody else's.
+    pub(crate) fn without_namespaces(mut self) -> Self {
+        let forbid = "for kind in user mnt ipc pid; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; \
+            echo ready; exec cat";
+        let mut holder = self.command("unshare");
+        holder.args(["--user", "--ipc", "--map-current-user", "--keep-caps", "sh", "-ec", forbid]);
+        let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        let target = holder.id().to_string();
+        self.holder = Some(holder);
+        self.within(&["nsenter", "--target", &target, "--user", "--ipc", "--preserve-credentials", "--"])
     }
 
     pub(crate) fn has_namespaces(&self) -> bool {
         self.runner.is_empty()
+    }
+
+    /// A process in whose namespaces `calve` is run, as /proc names it.
+    pub(crate) fn outside(&self) -> String {
+        self.holder.as_ref().map_or_else(|| "self".to_owned(), |holder| holder.id().to_string())
     }
 
     /// The directories of sockets of what is there now, also of what is only just being started.
@@ -149,13 +170,35 @@ impl World {
     pub(crate) fn calve(&self, name: &str) -> Run {
         let mut line = self.runner.clone();
         line.push(self.program.clone().into());
-        let mut command = match self.user {
-            User::This => Command::new(&line[0]),
-            User::Unprivileged => Unprivileged::command(&line[0]),
-        };
+        let mut command = self.command(&line[0]);
         command.args(&line[1..]).arg(name).current_dir(self.path());
         command.env("CALVE_HOME", self.home()).env_remove("LD_LIBRARY_PATH").env_remove("XDG_RUNTIME_DIR");
         Run { command }
+    }
+
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        match self.user {
+            User::This => Command::new(program),
+            User::Unprivileged => Unprivileged::command(program),
+        }
+    }
+
+    /// System V segments, and PostgreSQL's POSIX ones, of this world; where other tests have theirs in the same namespace, those
+    /// that nobody is attached to.
+    pub(crate) fn ipc(&self) -> Vec<String> {
+        let list = match self.holder {
+            Some(_) => {
+                let output =
+                    self.command(&self.runner[0]).args(&self.runner[1..]).args(["cat", SEGMENTS]).output().unwrap();
+                assert!(output.status.success(), "{output:?}");
+                String::from_utf8(output.stdout).unwrap()
+            }
+            None => fs::read_to_string(SEGMENTS).unwrap(),
+        };
+        let is_left = |line: &&str| self.holder.is_some() || line.split_ascii_whitespace().nth(6) == Some("0");
+        let mut found: Vec<String> = list.lines().skip(1).filter(is_left).map(str::to_owned).collect();
+        found.extend(names(Path::new("/dev/shm")).into_iter().filter(|name| name.contains("PostgreSQL")));
+        found
     }
 
     /// A template `t` with a thousand rows, taken over from a data directory that was made before.
@@ -228,13 +271,13 @@ impl World {
     /// Nothing runs any more, within two seconds.
     #[track_caller]
     pub(crate) fn nothing_runs(&self) {
-        let started = Instant::now();
+        let patience = Patience::of(Duration::from_secs(2));
         loop {
             let processes = self.processes();
             if processes.is_empty() {
                 return;
             }
-            assert!(started.elapsed() < Duration::from_secs(2), "still there: {processes:#?}");
+            assert!(!patience.is_over(), "still there: {processes:#?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -262,6 +305,11 @@ impl Drop for World {
     fn drop(&mut self) {
         let _ = self.db(["stop", "--all"]).command.output();
         let _ = self.db(["gc"]).command.output();
+        if let Some(mut holder) = self.holder.take() {
+            // It ends with its input.
+            drop(holder.stdin.take());
+            let _ = holder.wait();
+        }
     }
 }
 
@@ -303,9 +351,9 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
 
 #[track_caller]
 pub(crate) fn eventually(mut holds: impl FnMut() -> Result<(), String>) {
-    let started = Instant::now();
+    let patience = Patience::of(Duration::from_secs(5));
     while let Err(why) = holds() {
-        assert!(started.elapsed() < Duration::from_secs(5), "not so after 5 s: {why}");
+        assert!(!patience.is_over(), "not so after 5 s: {why}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
