@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::sys::Server;
 
 const PROBE_EVERY: Duration = Duration::from_millis(1);
+/// An answer takes a millisecond where nothing else is to be done.
+const ANSWERS_IN: Duration = Duration::from_millis(100);
 /// A server that is known to tell is asked too, should it not have told by then.
 const TRUST_FOR: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -77,7 +79,9 @@ pub(crate) fn wait(server: &mut Server, waiting: &Waiting<'_>) -> Result<bool> {
             return failed(format!("ended before it was ready ({})", crate::ended(ended)));
         }
         if !waiting.notifies || started.elapsed() > TRUST_FOR {
-            match waiting.engine.probe(waiting.address) {
+            // A machine that is busy takes its time, and who asks anew each time makes it busier.
+            let patience = ANSWERS_IN.max(started.elapsed() / 10);
+            match waiting.engine.probe(waiting.address, patience) {
                 Probe::Ready => return Ok(waiting.notices.say_ready()),
                 Probe::Refused(said) => return failed(format!("refuses to be used: {said}")),
                 Probe::NotYet => {}

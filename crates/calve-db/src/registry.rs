@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsFd;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -91,8 +91,9 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<Place> {
         Err(error) => return Err(Error::io("create directory", &path, error)),
     }
     let lock = open_lock(&path)?;
-    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|errno| Error::io("lock", path.join(LOCK), errno))?;
+    // Who only looks whether somebody holds it has it for a moment.
+    wait_for(&lock, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", path.join(LOCK), errno))?;
+    sign(&lock);
     Ok(Place { path, lock })
 }
 
@@ -112,6 +113,15 @@ fn open(path: &Path) -> Result<File> {
 /// The lock of a server's or a template's directory.
 pub(crate) fn open_lock(place: &Path) -> Result<File> {
     open(&place.join(LOCK))
+}
+
+/// Whether a lock is still that of the directory, which its owner may have renamed away or removed meanwhile.
+pub(crate) fn is_lock_of(lock: &File, place: &Path) -> bool {
+    let there = fs::metadata(place.join(LOCK));
+    let same = |there: std::fs::Metadata| {
+        lock.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
+    };
+    there.is_ok_and(same)
 }
 
 /// Says whose lock it is, which holds it open.

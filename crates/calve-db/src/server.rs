@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use calve_core::Strategy;
+use calve_core::{Cancel, Strategy};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::copy_up::Copied;
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Place, Record};
-use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, send};
+use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
 use crate::{name, sweep, template};
 
 /// How a server is to be started.
@@ -33,6 +34,8 @@ pub struct StartOptions {
     pub strategy: Option<Strategy>,
     /// Watch the copies of an overlay also where they cost nothing, because blocks are shared.
     pub trace: bool,
+    /// Ends the start early. Nothing is left of it then.
+    pub cancel: Cancel,
 }
 
 /// Whose end is a server's end.
@@ -123,7 +126,7 @@ pub fn start(
         ..new_spec(home, &name, &place.path, &template.engine, &template.program, template.account)?
     };
     spec.origin = Origin::Template(template.place);
-    run(home, &mut spec, place, supervisor, tell)
+    run(home, &mut spec, place, &mut Starter { supervisor, tell, cancel: &options.cancel })
 }
 
 /// What all servers have in common.
@@ -159,56 +162,77 @@ pub(crate) fn new_spec(
     })
 }
 
+/// The process that wants a server.
+pub(crate) struct Starter<'a> {
+    /// The command that calls [`crate::supervise`].
+    pub(crate) supervisor: &'a [PathBuf],
+    pub(crate) tell: &'a mut dyn FnMut(&Starting),
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// How often a switch is looked at, unless a signal that throws it interrupts the wait.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
 /// Runs a supervisor, and waits until its server is ready.
-pub(crate) fn run(
-    home: &Home,
-    spec: &mut Spec,
-    place: Place,
-    supervisor: &[PathBuf],
-    tell: &mut dyn FnMut(&Starting),
-) -> Result<Owned> {
-    let noted = sweep::note_sockets(&place.path, &spec.directory);
-    match noted.and_then(|()| attempt(spec, &place, supervisor, tell)) {
-        Ok(Some(owned)) => Ok(owned),
-        Ok(None) => {
-            spec.isolate = false;
-            attempt(spec, &place, supervisor, tell)?.ok_or_else(|| Error::SupervisorGone(spec.name.clone()))
+pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Starter<'_>) -> Result<Owned> {
+    let made = sweep::note_sockets(&place.path, &spec.directory).and_then(|()| {
+        if let Some(owned) = attempt(spec, &place, starter)? {
+            return Ok(owned);
         }
-        Err(error) => {
-            drop(place);
-            // A supervisor that could not even start has removed nothing.
-            let _ = sweep::sweep(home);
-            Err(error)
-        }
+        spec.isolate = false;
+        attempt(spec, &place, starter)?.ok_or_else(|| Error::SupervisorGone(spec.name.clone()))
+    });
+    if made.is_err() {
+        drop(place);
+        // A supervisor that could not even start has removed nothing.
+        let _ = sweep::sweep(home);
     }
+    made
 }
 
 /// `None`: again, without namespaces.
-fn attempt(
-    spec: &Spec,
-    place: &Place,
-    supervisor: &[PathBuf],
-    tell: &mut dyn FnMut(&Starting),
-) -> Result<Option<Owned>> {
-    let [program, arguments @ ..] = supervisor else { return Err(Error::Usage("no supervisor is named".into())) };
+fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Option<Owned>> {
+    let [program, arguments @ ..] = starter.supervisor else {
+        return Err(Error::Usage("no supervisor is named".into()));
+    };
     let failed = |error| Error::io("start", program, error);
-    let (mut here, there) = UnixStream::pair().map_err(failed)?;
+    let (here, there) = UnixStream::pair().map_err(failed)?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir("/");
     command.stdin(Stdio::from(place.lock.try_clone().map_err(failed)?));
     command.stdout(Stdio::from(OwnedFd::from(there))).stderr(Stdio::null());
-    let child = command.spawn().map_err(failed)?;
+    let mut child = command.spawn().map_err(failed)?;
     // The child's end must be closed here, or its end would not be noticed.
     drop(command);
-    let gone = |_| Error::SupervisorGone(spec.name.clone());
-    send(&mut here, spec).map_err(gone)?;
     let mut talk = BufReader::new(here);
-    let answer = answer(&mut talk, tell).map_err(gone)?;
-    match answer.ok_or_else(|| Error::SupervisorGone(spec.name.clone()))?.into_result()? {
-        Answer::Ready(ready) => {
-            let Ready { record, neutralised, .. } = *ready;
-            Ok(Some(Owned { record, neutralised, talk, supervisor: child }))
+    let answered = converse(&mut talk, spec, starter).and_then(Answer::into_result);
+    if let Ok(Answer::Ready(ready)) = answered {
+        let Ready { record, neutralised, .. } = *ready;
+        return Ok(Some(Owned { record, neutralised, talk, supervisor: child }));
+    }
+    // Closed, it knows that nobody wants the server. When it has ended, it has cleaned up.
+    drop(talk);
+    let _ = child.wait();
+    answered.map(|_| None)
+}
+
+/// Says what is wanted, and waits for the answer.
+fn converse(talk: &mut BufReader<UnixStream>, spec: &Spec, starter: &mut Starter<'_>) -> Result<Answer> {
+    let gone = || Error::SupervisorGone(spec.name.clone());
+    send(talk.get_mut(), spec).map_err(|_| gone())?;
+    loop {
+        while talk.buffer().is_empty() {
+            if starter.cancel.is_cancelled() {
+                return Err(Error::Interrupted);
+            }
+            let mut fds = [PollFd::new(talk.get_ref(), PollFlags::IN)];
+            if matches!(rustix::event::poll(&mut fds, Some(&LOOK_EVERY)), Ok(1..)) {
+                break;
+            }
         }
-        _ => Ok(None),
+        match receive(talk).map_err(|_| gone())?.ok_or_else(gone)? {
+            Answer::Starting(starting) => (starter.tell)(&starting),
+            answer => return Ok(answer),
+        }
     }
 }

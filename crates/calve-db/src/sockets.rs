@@ -27,8 +27,14 @@ impl Port {
             errno => Error::io("take a port of", "127.0.0.1", errno),
         };
         let held = crate::sys::stream_socket().map_err(failed)?;
-        bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, wanted)).map_err(failed)?;
+        let wanted_address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, wanted);
+        let bound = bind(&held, &wanted_address);
         sockopt::set_socket_reuseaddr(&held, true).map_err(failed)?;
+        match bound {
+            // Connections that have ended keep it for a minute (TIME_WAIT). Only who listens, or wants it alone, still does then.
+            Err(rustix::io::Errno::ADDRINUSE) if wanted != 0 => bind(&held, &wanted_address).map_err(failed)?,
+            bound => bound.map_err(failed)?,
+        }
         let address: SocketAddrV4 = getsockname(&held).map_err(failed)?.try_into().map_err(failed)?;
         Ok(Self { number: address.port(), _held: held })
     }

@@ -38,8 +38,9 @@ pub fn sweep(home: &Home) -> Result<Swept> {
     home.prepare()?;
     let guard = lock_all(home)?;
     for place in registry::places(home)? {
-        let lock = registry::open_lock(&place)?;
-        if !try_lock(&lock, &place) {
+        // What its supervisor takes away at the same time is none of this process's business.
+        let Some(lock) = found(registry::open_lock(&place))? else { continue };
+        if !try_lock(&lock, &place) || !registry::is_lock_of(&lock, &place) {
             continue;
         }
         end_leftovers(&place);
@@ -55,8 +56,9 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         swept.servers.push(place.file_name().unwrap_or_default().to_string_lossy().into_owned());
     }
     for old in crate::template::replaced(home)? {
-        let lock = registry::open_lock(&old)?;
-        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        // One that is damaged may have none.
+        let lock = registry::open_lock(&old).ok();
+        if lock.is_none_or(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
             move_to_trash(&old);
         }
     }
@@ -67,6 +69,14 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         }
     }
     Ok(swept)
+}
+
+/// `None` for what is not there any more.
+fn found<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 /// Whether nobody looks after a place any more.

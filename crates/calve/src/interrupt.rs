@@ -1,23 +1,39 @@
 //! Ctrl-C and its kin: the first asks to stop and clean up, a second Ctrl-C ends the process where it is.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use calve_core::Cancel;
 use signal_hook::consts::SIGINT;
-use signal_hook::flag;
+use signal_hook::{SigId, flag};
 
 use crate::failure::INTERRUPTED;
 use crate::sys;
 
+/// What a second Ctrl-C does.
+static SECOND: Mutex<Option<SigId>> = Mutex::new(None);
+
+/// From now on a second Ctrl-C does no more than the first: it is meant for a command that this process runs, and that the terminal
+/// tells of it too.
+#[cfg(unix)]
+pub(crate) fn is_for_a_command() {
+    if let Some(second) = SECOND.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        signal_hook::low_level::unregister(second);
+    }
+}
+
+/// Whether whoever started this wants it to go on in spite of that signal.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    ignored() & mask(signal) != 0
+}
+
 /// The switch that those signals throw.
 pub(crate) fn listen() -> io::Result<Cancel> {
     let thrown = Arc::new(AtomicBool::new(false));
-    let ignored = ignored();
     for signal in sys::STOPPING {
         // Who started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
-        if ignored & mask(signal) != 0 {
+        if is_ignored(signal) {
             continue;
         }
         // Only what a person repeats. `timeout` sends its signal to the process and then to the group that it is in, and the end of a
@@ -26,7 +42,8 @@ pub(crate) fn listen() -> io::Result<Cancel> {
         if signal == SIGINT {
             let pressed = Arc::new(AtomicBool::new(false));
             // In this order: the first finds it off, and only turns it on.
-            flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&pressed))?;
+            let second = flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&pressed))?;
+            *SECOND.lock().unwrap_or_else(PoisonError::into_inner) = Some(second);
             flag::register(signal, pressed)?;
         }
         flag::register(signal, Arc::clone(&thrown))?;

@@ -17,10 +17,12 @@ use super::{Cause, Copied, begin_lines, milliseconds, one};
 use crate::error::Result;
 use crate::sys::{self, Appearances, Opens};
 
-/// An open that was waited for comes back this much later than the copy is there, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// How often descriptors are looked at meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// An open that was waited for comes back this much later than the copy is there, on a machine that is busy: where the kernel tells
+/// of it, and where it has to be looked for.
+const PATIENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_millis(500)];
+/// How often descriptors are looked at meanwhile: first, and after a while.
+const LOOK_EVERY: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(50)];
+const A_WHILE: Duration = Duration::from_millis(100);
 
 /// What is watched.
 pub(crate) struct Watched {
@@ -97,9 +99,10 @@ struct Watcher {
 
 impl Watcher {
     fn run(&mut self, told: &PipeReader) {
+        let patience = PATIENCE[usize::from(self.opens.is_none())];
         while !self.pause(told) {
             self.look();
-            self.publish(PATIENCE);
+            self.publish(patience);
         }
         self.look();
         self.publish(Duration::ZERO);
@@ -109,7 +112,9 @@ impl Watcher {
     fn pause(&self, told: &PipeReader) -> bool {
         let mut fds = vec![PollFd::new(told, PollFlags::IN), PollFd::new(&self.appearances, PollFlags::IN)];
         fds.extend(self.opens.as_ref().map(|opens| PollFd::from_borrowed_fd(opens.as_fd(), PollFlags::IN)));
-        let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK_EVERY.subsec_nanos()) };
+        let is_fresh = self.unexplained.last().is_some_and(|(_, found)| found.elapsed() < A_WHILE);
+        let look = LOOK_EVERY[usize::from(!is_fresh)];
+        let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(look.subsec_nanos()) };
         let limit = if self.unexplained.is_empty() { None } else { Some(&limit) };
         let _ = rustix::event::poll(&mut fds, limit);
         !fds[0].revents().is_empty()
@@ -179,7 +184,11 @@ impl Watcher {
 
     fn explain(&mut self, opened: &sys::Opened) {
         let Some(at) = self.at(&opened.path) else { return };
-        let Some(who) = sys::who(opened.thread) else { return };
+        let Some(who) = sys::who(opened.thread) else {
+            // Gone already. There will not be another word of it.
+            let copied = self.unexplained.remove(at).0;
+            return self.tell(copied);
+        };
         let flags = sys::open_flags(who.process, &self.shown(&self.unexplained[at].0.path));
         // Somebody who read it just then.
         if flags.is_some_and(|flags| !sys::is_for_writing(flags)) {

@@ -5,6 +5,7 @@ mod postgres;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -44,8 +45,8 @@ pub(crate) trait Engine: Sync {
     /// The server's command line. Writes what configuration it needs into `instance.directory`, and gives it to the server's user.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
 
-    /// Asks a server whether it answers queries. Waits no longer than some milliseconds.
-    fn probe(&self, address: &Address) -> Probe;
+    /// Asks a server whether it answers queries. Waits no longer than `patience` for what it says.
+    fn probe(&self, address: &Address, patience: Duration) -> Probe;
 
     /// What is done as soon as it answers. Says what was changed in a data directory that was taken over.
     fn settle(&self, instance: &Instance) -> Result<Vec<String>>;

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::key::Key;
 use crate::programs::{self, Program};
-use crate::server::{new_spec, run};
+use crate::server::{Starter, new_spec, run};
 use crate::spec::Origin;
 use crate::{launch, name, registry, sweep};
 
@@ -192,12 +192,18 @@ fn build(
     // A template is whole in itself.
     spec.whole = true;
     let log = home.logs().join(format!("{}.log", options.name));
-    let made = run(home, &mut spec, place, supervisor, &mut |_| ()).and_then(|owned| {
+    let cancel = caller.cancel;
+    let started = run(home, &mut spec, place, &mut Starter { supervisor, tell: &mut |_| (), cancel });
+    let made = started.and_then(|owned| {
         let notifies = owned.record.notifies;
         let neutralised = owned.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(Said::Neutralised(what.clone())));
         match fill(&owned.record.address, options, &log, caller) {
-            Ok(()) => owned.finish()?,
+            Ok(()) => {
+                owned.finish()?;
+                // Its supervisor has ended, but not its builder.
+                registry::sign(&held);
+            }
             Err(error) => {
                 keep_log(&path, &log);
                 let _ = owned.stop();
@@ -232,6 +238,9 @@ fn build(
 fn fill(address: &Address, options: &CreateOptions, log: &Path, caller: &mut Caller<'_>) -> Result<()> {
     if options.command.is_empty() {
         return Ok(());
+    }
+    if caller.cancel.is_cancelled() {
+        return Err(Error::Interrupted);
     }
     let program = Path::new(&options.command[0]);
     let end = (caller.run)(address).map_err(|error| Error::io("run", program, error))?;

@@ -105,8 +105,13 @@ pub fn remove(home: &Home, name: &str) -> Result<()> {
     sweep::sweep(home).map(|_| ())
 }
 
+/// A new name for one that is no more. It is removed when nobody holds its lock.
+fn aside(home: &Home, name: &str) -> Result<PathBuf> {
+    Ok(home.templates().join(format!("{OLD}{name}-{}", name::random(6)?)))
+}
+
 fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {
-    let aside = home.templates().join(format!("{OLD}{name}-{}", name::random(6)?));
+    let aside = aside(home, name)?;
     fs::rename(place, &aside).map_err(|error| Error::io("rename", place, error))
 }
 

@@ -4,8 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use fs_err as fs;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
-use super::{Template, put_aside, write};
+use super::{Template, aside, put_aside, write};
 use crate::engine::{Engine, Version};
 use crate::error::{Error, Result};
 use crate::home::Home;
@@ -27,15 +29,29 @@ pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, templ
     write(&template, &place)?;
     sys::sync_file_system(&place).map_err(|error| Error::io("write to the disk", &place, error))?;
     let target = home.templates().join(&template.name);
-    if target.is_dir() {
-        put_aside(home, &target, &template.name)?;
-    }
-    fs::rename(&place, &target).map_err(|error| Error::io("rename", &place, error))?;
+    name_it(home, &place, &target, &template.name)?;
     // Only now: a directory that may not be written to may not be moved to another one.
     freeze(&target)?;
     sys::sync_file_system(&target).map_err(|error| Error::io("write to the disk", &target, error))?;
     template.place = target;
     Ok(template)
+}
+
+/// Gives a place the name of a template. There is one of that name all the time, if there was one.
+fn name_it(home: &Home, place: &Path, target: &Path, name: &str) -> Result<()> {
+    if !target.is_dir() {
+        return fs::rename(place, target).map_err(|error| Error::io("rename", place, error));
+    }
+    let aside = aside(home, name)?;
+    fs::rename(place, &aside).map_err(|error| Error::io("rename", place, error))?;
+    match renameat_with(CWD, &aside, CWD, target, RenameFlags::EXCHANGE) {
+        // There are file systems that cannot do that.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            put_aside(home, target, name)?;
+            fs::rename(&aside, target).map_err(|error| Error::io("rename", &aside, error))
+        }
+        exchanged => exchanged.map_err(|errno| Error::io("rename", &aside, errno)),
+    }
 }
 
 /// Nothing is added beside the data by mistake. The data keep their modes, which clones have too.

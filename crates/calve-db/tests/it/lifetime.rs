@@ -1,7 +1,10 @@
 //! When servers end.
 
+use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{Engine, Mariadb, Postgres, World, eventually};
 
@@ -131,5 +134,59 @@ fn a_caller_that_waits_for_output_is_not_kept_waiting() {
     assert!(started.elapsed() < Duration::from_secs(60));
     eventually(|| if world.processes().is_empty() { Err("gone".into()) } else { Ok(()) });
     world.stop("a");
+    world.nothing_left();
+}
+
+#[test]
+fn a_start_that_is_interrupted_leaves_nothing() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    // A server that never answers.
+    let program = world.path().join("server");
+    let script = "case $1 in --version) echo 'postgres (PostgreSQL) 15.1';; *) exec sleep 1000;; esac";
+    fs_err::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    rustix::fs::chmod(&program, 0o755.into()).unwrap();
+    let path = world.home().join("db/templates/t/template.json");
+    let mut template: serde_json::Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
+    template["program"] = program.to_string_lossy().into_owned().into();
+    fs_err::write(&path, template.to_string()).unwrap();
+    for words in [&["start", "t"][..], &["run", "t", "--", "false"], &["template", "create", "p", "--base", "t"]] {
+        let start = world.db(words).spawn();
+        let waits = || world.processes().iter().any(|process| process.contains("sleep 1000"));
+        eventually(|| if waits() { Ok(()) } else { Err("no server".into()) });
+        kill_process(Pid::from_child(&start), Signal::INT).unwrap();
+        let output = start.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{words:?}: {output:?}");
+        assert_eq!(output.stdout, b"");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_command_is_told_when_its_server_s_owner_is_asked_to_end() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    for signal in [Signal::TERM, Signal::HUP] {
+        let script = "trap 'echo told; exit 7' TERM HUP; echo ready; while :; do sleep 0.05; done";
+        let mut run = world.db(["run", "t", "--", "sh", "-c", script]).spawn();
+        let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert_eq!(lines.next().unwrap(), "ready");
+        kill_process(Pid::from_child(&run), signal).unwrap();
+        assert_eq!(lines.next().unwrap(), "told");
+        assert_eq!(run.wait().unwrap().code(), Some(7));
+        world.nothing_left();
+    }
+    // The terminal tells the command of a Ctrl-C, which may go on.
+    let mut run =
+        world.db(["run", "t", "--", "sh", "-c", "echo ready; until [ -e over ]; do sleep 0.05; done"]).spawn();
+    let mut line = String::new();
+    BufReader::new(run.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    for _ in 0..3 {
+        kill_process(Pid::from_child(&run), Signal::INT).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(run.try_wait().unwrap().is_none());
+    fs_err::write(world.path().join("over"), "").unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(0));
     world.nothing_left();
 }

@@ -13,4 +13,5 @@ mod patience;
 mod sockets;
 mod taking_over;
 mod templates;
+mod together;
 mod world;

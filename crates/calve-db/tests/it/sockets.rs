@@ -93,19 +93,43 @@ fn a_port_that_is_taken() {
         world.db(["start", "t", &format!("--tcp={port}")]).fails(1, &[&format!("port {port}"), "is taken"]);
         world.nothing_left();
         drop(other);
-        let mut server = serde_json::Value::Null;
-        // A process that another test is starting just now may have inherited the socket.
-        eventually(|| {
-            let ran = world.db(["start", "t", "--json", &format!("--tcp={port}")]).ends();
-            assert!(ran.stderr().is_empty() || ran.stderr().contains("is taken"), "{}", ran.stderr());
-            server = serde_json::from_str(&ran.stdout()).map_err(|_| ran.stderr())?;
-            Ok(())
-        });
+        let server = start_on(&world, port);
         assert_eq!(server["tcp_port"], port);
         // And by a server of Calve's.
         world.db(["start", "t", &format!("--tcp={port}")]).fails(1, &["is taken"]);
         world.db(["stop", "--all"]).succeeds();
         world.nothing_left();
+    }
+}
+
+/// On a port that was just given up.
+fn start_on(world: &World, port: u16) -> serde_json::Value {
+    let mut server = serde_json::Value::Null;
+    // A process that another test is starting just now may have inherited the socket.
+    eventually(|| {
+        let ran = world.db(["start", "t", "-q", "--json", &format!("--tcp={port}")]).ends();
+        assert!(ran.stderr().is_empty() || ran.stderr().contains("is taken"), "{}", ran.stderr());
+        server = serde_json::from_str(&ran.stdout()).map_err(|_| ran.stderr())?;
+        Ok(())
+    });
+    server
+}
+
+/// The kernel keeps what is left of its connections for a minute.
+#[test]
+fn a_port_can_be_used_again_at_once() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let (other, port) = port();
+        drop(other);
+        start_on(&world, port);
+        let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        world.db(["stop", "--all"]).succeeds();
+        drop(client);
+        let server = world.db(["start", "t", "--json", &format!("--tcp={port}")]).succeeds().json();
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.db(["stop", "--all"]).succeeds();
     }
 }
 

@@ -166,9 +166,19 @@ impl World {
         self.calve("db").args(words)
     }
 
+    /// The same, run by a command that ends in running what follows.
+    pub(crate) fn db_by<S: AsRef<OsStr>>(&self, runner: &[&str], words: impl IntoIterator<Item = S>) -> Run {
+        self.run(runner, "db").args(words)
+    }
+
     /// `calve COMMAND`.
     pub(crate) fn calve(&self, name: &str) -> Run {
+        self.run(&[], name)
+    }
+
+    fn run(&self, runner: &[&str], name: &str) -> Run {
         let mut line = self.runner.clone();
+        line.extend(runner.iter().map(OsString::from));
         line.push(self.program.clone().into());
         let mut command = self.command(&line[0]);
         command.args(&line[1..]).arg(name).current_dir(self.path());

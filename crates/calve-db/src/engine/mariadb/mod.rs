@@ -120,10 +120,10 @@ impl Engine for Mariadb {
         Ok(command)
     }
 
-    fn probe(&self, address: &Address) -> Probe {
+    fn probe(&self, address: &Address, patience: Duration) -> Probe {
         let Ok(mut stream) = UnixStream::connect(&address.socket) else { return Probe::NotYet };
         let mut head = [0; 5];
-        let read = stream.set_read_timeout(Some(Duration::from_millis(20))).and_then(|()| stream.read_exact(&mut head));
+        let read = stream.set_read_timeout(Some(patience)).and_then(|()| stream.read_exact(&mut head));
         match (read, head[4]) {
             // Protocol version 10: the greeting.
             (Ok(()), 10) => Probe::Ready,

@@ -131,8 +131,8 @@ impl Engine for Postgres {
         Ok(command)
     }
 
-    fn probe(&self, address: &Address) -> Probe {
-        match Session::open(&address.socket, USER, DATABASE, Duration::from_millis(100)) {
+    fn probe(&self, address: &Address, patience: Duration) -> Probe {
+        match Session::open(&address.socket, USER, DATABASE, patience) {
             Ok(_) => Probe::Ready,
             Err(Refused::NotYet) => Probe::NotYet,
             Err(Refused::Said(said)) => Probe::Refused(said),

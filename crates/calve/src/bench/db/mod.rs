@@ -157,6 +157,7 @@ fn start(wish: &Wish<'_>, strategy: Option<Strategy>) -> Result<Owned, calve_db:
     let mut options = StartOptions::default();
     options.owner = Ownership::Caller;
     options.strategy = strategy;
+    options.cancel = wish.cancel.clone();
     calve_db::start(wish.home, wish.template, &options, wish.supervisor, &mut |_| ())
 }
 

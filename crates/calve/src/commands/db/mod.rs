@@ -1,5 +1,6 @@
 //! `calve db`.
 
+mod command;
 mod copies;
 mod gc;
 mod list;
@@ -27,8 +28,8 @@ pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
         DbCommand::Template { command: TemplateCommand::Create(arguments) } => template::create(arguments, cancel),
         DbCommand::Template { command: TemplateCommand::List(arguments) } => template::list(arguments),
         DbCommand::Template { command: TemplateCommand::Remove(arguments) } => template::remove(arguments),
-        DbCommand::Start(arguments) => start::run(arguments),
-        DbCommand::Run(arguments) => run::run(arguments),
+        DbCommand::Start(arguments) => start::run(arguments, cancel),
+        DbCommand::Run(arguments) => run::run(arguments, cancel),
         DbCommand::Reset(arguments) => reset::run(arguments),
         DbCommand::Stop(arguments) => stop::run(arguments),
         DbCommand::List(arguments) => list::run(arguments),

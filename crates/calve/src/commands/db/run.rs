@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
-use calve_db::Ownership;
+use calve_core::Cancel;
+use calve_db::{Error, Ownership};
 
 use super::copies::{self, Following};
-use super::start;
+use super::{command, start};
 use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{output, sys};
@@ -13,15 +14,19 @@ use crate::{output, sys};
 /// As shells have it: there is no such program, or it cannot be run.
 const NOT_FOUND: u8 = 127;
 
-pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
-    let mut options = start::options(&arguments.server);
+pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = start::options(&arguments.server, cancel);
     options.owner = Ownership::Caller;
     let (owned, following) = start::started(&arguments.template, &arguments.server, &options)?;
     let address = &owned.record.address;
     let [program, words @ ..] = arguments.command.as_slice() else {
         return Err(Failure::stated(FAILED, "no command is named", "name it after `--`"));
     };
-    let status = Command::new(program).args(words).envs(address.environment()).status();
+    if cancel.is_cancelled() {
+        owned.stop()?;
+        return Err(Error::Interrupted.into());
+    }
+    let status = command::run(Command::new(program).args(words).envs(address.environment()));
     let end = match status {
         Ok(status) => sys::command_end(status),
         Err(error) => {

@@ -1,5 +1,6 @@
 //! `calve db start`.
 
+use calve_core::Cancel;
 use calve_db::{Owned, Ownership, StartOptions};
 
 use super::copies::{self, Following};
@@ -8,8 +9,8 @@ use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
 use crate::{db_receipt, output};
 
-pub(crate) fn run(arguments: &StartArguments) -> Result<(), Failure> {
-    let mut options = options(&arguments.server);
+pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = options(&arguments.server, cancel);
     options.name.clone_from(&arguments.name);
     options.owner = arguments.owner_pid.map_or(Ownership::Nobody, Ownership::Process);
     let (owned, following) = started(&arguments.template, &arguments.server, &options)?;
@@ -24,12 +25,13 @@ pub(crate) fn run(arguments: &StartArguments) -> Result<(), Failure> {
     }
 }
 
-pub(super) fn options(server: &ServerOptions) -> StartOptions {
+pub(super) fn options(server: &ServerOptions, cancel: &Cancel) -> StartOptions {
     let mut options = StartOptions::default();
     options.tcp = server.tcp;
     options.ttl = server.ttl.0;
     options.strategy = server.strategy;
     options.trace = server.trace;
+    options.cancel = cancel.clone();
     options
 }
 

@@ -1,0 +1,47 @@
+//! The command that a server is for.
+
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGTERM};
+use signal_hook::flag;
+use signal_hook::low_level::pipe;
+
+use crate::interrupt;
+
+/// What asks only this process to end, where a terminal tells the command too.
+const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
+
+/// Runs it to its end. Who asks this process to end asks the command; a Ctrl-C is the command's own, which may go on, as `psql` does.
+pub(super) fn run(command: &mut Command) -> std::io::Result<ExitStatus> {
+    interrupt::is_for_a_command();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (mut woken, wake) = UnixStream::pair()?;
+    for (number, _) in PASSED_ON.iter().filter(|(number, _)| !interrupt::is_ignored(*number)) {
+        flag::register_usize(*number, Arc::clone(&asked), usize::try_from(*number).unwrap_or_default())?;
+        pipe::register(*number, wake.try_clone()?)?;
+    }
+    pipe::register(SIGCHLD, wake)?;
+    let mut child = command.spawn()?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        pass_on(asked.swap(0, Ordering::Relaxed), &child);
+        match woken.read(&mut [0; 64]) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+    }
+}
+
+fn pass_on(asked: usize, child: &Child) {
+    if let Some((_, signal)) = PASSED_ON.iter().find(|(number, _)| usize::try_from(*number) == Ok(asked)) {
+        // It has not been waited for yet, so that its number is still its own.
+        let _ = kill_process(Pid::from_child(child), *signal);
+    }
+}
