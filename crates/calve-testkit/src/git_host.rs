@@ -347,7 +347,7 @@ pub fn git_repository(directory: impl AsRef<Path>, commits: usize) {
 /// What `git` prints, run in `directory`; panics when it fails.
 #[track_caller]
 pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> String {
-    let mut command = git_command(directory.as_ref());
+    let mut command = git_command(&directory);
     command.args(arguments);
     let output = must(command.output(), "run git in", directory.as_ref());
     let said = String::from_utf8_lossy(&output.stderr);
@@ -355,9 +355,12 @@ pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIte
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Untouched by what the user has configured.
-fn git_command(directory: &Path) -> Command {
+/// `git`, to be run in `directory`, untouched by what the user and the machine have configured, and by a git whose hook runs the tests.
+pub fn git_command(directory: impl AsRef<Path>) -> Command {
     let mut command = Command::new("git");
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+        command.env_remove(name);
+    }
     command.current_dir(directory).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     command
 }

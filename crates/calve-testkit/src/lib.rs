@@ -34,7 +34,7 @@ mod volume;
 
 pub use binary::calve_binary;
 pub use fuse::{FuseOptions, FuseVolume};
-pub use git_host::{GitHost, HostFault, git, git_repository};
+pub use git_host::{GitHost, HostFault, git, git_command, git_repository};
 pub use inject::{Fault, Injection, Outcome, each_nth, run_injected};
 pub use mounts::BindMount;
 pub use oracle::{

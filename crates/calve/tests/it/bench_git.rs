@@ -7,8 +7,8 @@ mod trouble;
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
 
+use calve_testkit::git_command;
 use serde_json::Value;
 
 use crate::program::{Calve, calve};
@@ -25,13 +25,8 @@ const TINY: [&str; 6] =
 /// Runs git, as somebody with a name and nothing else configured.
 #[track_caller]
 fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> String {
-    let mut command = Command::new("git");
-    command
-        .arg("-C")
-        .arg(directory.as_ref())
-        .args(["-c", "user.name=A", "-c", "user.email=a@localhost"])
-        .args(arguments);
-    command.env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", "/nonexistent").env("GIT_CONFIG_GLOBAL", "/dev/null");
+    let mut command = git_command(directory);
+    command.args(["-c", "user.name=A", "-c", "user.email=a@localhost"]).args(arguments).env("HOME", "/nonexistent");
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()

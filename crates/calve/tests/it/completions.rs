@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use calve_testkit::require_program;
+use calve_testkit::{git_command, require_program};
 
 use crate::manual::commands_below;
 use crate::program::calve;
@@ -136,7 +136,7 @@ fn bash_asks_the_program() {
     assert!(["cp", "rsync", "calve"].iter().all(|name| programs.iter().any(|word| word == name)), "{programs:?}");
     // Branches: those that are free, and those that have a worktree. Elsewhere there are none.
     assert_eq!(offers(&["calve", "worktree", "add", "to"]), [""; 0]);
-    let git = |args: &[&str]| assert!(Command::new("git").args(args).current_dir(&spot).status().unwrap().success());
+    let git = |args: &[&str]| assert!(git_command(&spot).args(args).status().unwrap().success());
     git(&["init", "-q", "-b", "trunk"]);
     git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"]);
     for branch in ["topic/one", "topic/two", "other"] {

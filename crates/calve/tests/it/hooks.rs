@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_testkit::Tree;
+use calve_testkit::{Tree, git_command};
 
 use crate::program::{Calve, calve};
 use crate::spot::{Spot, eventually_nothing_left};
@@ -28,7 +28,7 @@ impl Project {
             &["add", "-A"],
             &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "all"],
         ] {
-            assert!(Command::new("git").args(args).current_dir(project.main()).status().unwrap().success());
+            assert!(git_command(project.main()).args(args).status().unwrap().success());
         }
         project
     }
@@ -61,7 +61,7 @@ fn a_hook_that_is_not_approved_is_not_run_and_nothing_is_made() {
     let refused = project.calve(["worktree", "add", "a"]).fails(3).hints();
     refused.says(&["post-add", "not approved", "calve hook approve"]);
     assert!(!project.worktree("a").exists());
-    let branches = Command::new("git").args(["branch", "--list", "a"]).current_dir(project.main()).output().unwrap();
+    let branches = git_command(project.main()).args(["branch", "--list", "a"]).output().unwrap();
     assert!(branches.stdout.is_empty(), "the branch was made");
     // Without them, it is made; and with `--yes` they are run, this once.
     project.calve(["worktree", "add", "--no-hooks", "a"]).succeeds();
@@ -209,8 +209,7 @@ fn an_agents_name_becomes_a_branch() {
     let project = Project::with("");
     let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "fix: the login"));
     assert_eq!(code, Some(0), "{stderr}");
-    let branch =
-        Command::new("git").args(["branch", "--show-current"]).current_dir(stdout.trim_end()).output().unwrap();
+    let branch = git_command(stdout.trim_end()).args(["branch", "--show-current"]).output().unwrap();
     assert_eq!(branch.stdout, b"fix--the-login\n");
 }
 

@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
-    BindMount, FileSystem, Tree, Volume, everything, fingerprint, node_modules_like, require_program, require_root,
-    wide,
+    BindMount, FileSystem, Tree, Volume, everything, fingerprint, git_command, node_modules_like, require_program,
+    require_root, wide,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -268,7 +268,7 @@ fn a_sticky_directory_protects_what_is_not_ones_own() {
 
 fn git(dir: &Path, arguments: &[&str]) -> String {
     let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "safe.directory=*"];
-    let output = Command::new("git").args(identity).args(arguments).current_dir(dir).output().unwrap();
+    let output = git_command(dir).args(identity).args(arguments).output().unwrap();
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_testkit::require_program;
+use calve_testkit::{git_command, require_program};
 
 use crate::program::{PROGRAM, calve};
 use crate::spot::Spot;
@@ -23,7 +23,7 @@ fn repository() -> Spot {
         &["update-ref", "refs/remotes/origin/topic/far", "HEAD"],
         &["update-ref", "refs/remotes/origin/topic/one", "HEAD"],
     ] {
-        assert!(Command::new("git").args(args).current_dir(spot.join("main")).status().unwrap().success());
+        assert!(git_command(spot.join("main")).args(args).status().unwrap().success());
     }
     spot
 }

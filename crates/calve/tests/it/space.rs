@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
-    Fault, FileSystem, Injection, SplitMix64, Tree, Unprivileged, Volume, fingerprint, node_modules_like, require_root,
-    run_injected,
+    Fault, FileSystem, Injection, SplitMix64, Tree, Unprivileged, Volume, fingerprint, git_command, node_modules_like,
+    require_root, run_injected,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -47,7 +47,7 @@ fn the_three_commands_print_their_documents() {
 fn a_worktree_is_reshared_with_the_main_one() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let git = |args: &[&str]| {
-        let output = Command::new("git").args(args).current_dir(volume.path().join("main")).output().unwrap();
+        let output = git_command(volume.path().join("main")).args(args).output().unwrap();
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     };
     Tree::new(volume.path().join("main")).file("file", "x");

@@ -75,6 +75,7 @@ impl Project {
             ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
         ];
         command.envs(offline).env("CARGO_TERM_COLOR", "never");
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
         for inherited in
             ["CARGO_TARGET_DIR", "CARGO_MANIFEST_DIR", "CARGO", "RUSTFLAGS", "VIRTUAL_ENV", "PYTHONPATH", "CI"]
         {

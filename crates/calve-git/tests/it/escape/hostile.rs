@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calve_git::escape::{Action, AuditOptions, Kind, audit};
-use calve_testkit::{Tree, fingerprint};
+use calve_testkit::{Tree, fingerprint, git_command};
 
 use super::{Pair, fixing, outline};
 
@@ -80,7 +80,7 @@ fn what_git_tracks_is_only_reported() {
     let pair = Pair::new();
     let new = pair.new_tree();
     let git = |args: &[&str]| {
-        assert!(Command::new("git").args(args).current_dir(&new).status().unwrap().success());
+        assert!(git_command(&new).args(args).status().unwrap().success());
     };
     pair.link("tracked", "{old}/a")
         .file("bin/tool", "#!{old}/x\n")

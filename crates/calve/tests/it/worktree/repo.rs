@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use calve_testkit::FileSystem;
+use calve_testkit::{FileSystem, git_command};
 
 use crate::program::{Calve, calve};
 use crate::spot::Spot;
@@ -120,7 +120,7 @@ pub(super) fn write(path: &Path, text: &str) {
 }
 
 pub(super) fn try_git<S: AsRef<OsStr>>(at: &Path, arguments: impl IntoIterator<Item = S>) -> Output {
-    Command::new("git").args(arguments).current_dir(at).envs(ENVIRONMENT).output().unwrap()
+    git_command(at).args(arguments).envs(ENVIRONMENT).output().unwrap()
 }
 
 #[track_caller]
