@@ -1,44 +1,60 @@
 //! Every way to reach a repository, and what can be told of the traffic there.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 
+use calve_testkit::git_command;
 use serde_json::{Value, json};
 
 use super::Hosted;
 use crate::program::calve;
-use crate::spot::{eventually, nothing_left};
+use crate::spot::nothing_left;
 
-/// `git daemon`, which ends with the test.
+/// git's own server, each connection of which is given to a `git daemon --inetd`, as inetd does: its port is nobody else's from the
+/// beginning. It ends with the test.
 struct Daemon {
-    child: Child,
-    port: u16,
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    acceptor: Option<JoinHandle<()>>,
 }
 
 impl Daemon {
     fn serving(root: &Path) -> Self {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        // Not `git daemon`, which would be a parent of the process that serves.
-        let output = Command::new("git").arg("--exec-path").output().unwrap();
-        let programs = String::from_utf8(output.stdout).unwrap();
-        let child = Command::new(Path::new(programs.trim()).join("git-daemon"))
-            .args(["--export-all", "--reuseaddr", "--listen=127.0.0.1", &format!("--port={port}")])
-            .arg(format!("--base-path={}", root.display()))
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        eventually("the daemon listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
-        Self { child, port }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (is_over, root) = (Arc::new(AtomicBool::new(false)), root.to_path_buf());
+        let acceptor = thread::spawn({
+            let is_over = Arc::clone(&is_over);
+            move || {
+                for socket in listener.incoming() {
+                    let socket = OwnedFd::from(socket.unwrap());
+                    if is_over.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    let mut command = git_command("/");
+                    command.args(["daemon", "--inetd", "--export-all"]).arg(format!("--base-path={}", root.display()));
+                    command.stdin(socket.try_clone().unwrap()).stdout(socket).stderr(Stdio::null());
+                    let mut child = command.spawn().unwrap();
+                    // It has the socket, too.
+                    drop(command);
+                    child.wait().unwrap();
+                }
+            }
+        });
+        Self { address, is_over, acceptor: Some(acceptor) }
     }
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.is_over.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+        let _ = self.acceptor.take().map(JoinHandle::join);
     }
 }
 
@@ -46,7 +62,7 @@ impl Drop for Daemon {
 fn git_urls_reach_a_daemon() {
     let hosted = Hosted::new();
     let daemon = Daemon::serving(hosted.repository.parent().unwrap());
-    let url = format!("git://127.0.0.1:{}/project.git", daemon.port);
+    let url = format!("git://{}/project.git", daemon.address);
     for (purpose, requests) in [("dev", 2), ("ci", 2), ("history", 3)] {
         let receipt = hosted.calve(&["clone", "--json", "--for", purpose, &url, purpose]).succeeds().json();
         assert_eq!(receipt["requests"], requests, "the branches, the objects, and the contents to check out");
