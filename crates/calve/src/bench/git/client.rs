@@ -118,7 +118,7 @@ impl Client<'_> {
         let mut command = self.ground.clients.git(directory, Some(operation));
         complete(&mut command);
         let ran = self.ground.clients.run(&mut command)?;
-        let charge = self.ground.take(operation, self.case.from_daemon);
+        let charge = self.ground.take(operation, self.case.from_daemon, !ran.is_success());
         if !ran.is_success() {
             return Err(self.broken(step, ran.ended.status.code(), self.ground.clients.reason(&ran)));
         }

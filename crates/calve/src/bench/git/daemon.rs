@@ -64,12 +64,13 @@ impl Daemon {
         format!("git://{}/{name}", self.address)
     }
 
-    /// What was served since this was last asked. The client may have ended a moment before the server did.
-    pub(super) fn take(&self) -> Charge {
+    /// What was served since this was last asked. The client may have ended a moment before the server did, or, if it has failed,
+    /// before it asked for anything.
+    pub(super) fn take(&self, has_client_failed: bool) -> Charge {
         loop {
             let running = self.shared.running.lock().unwrap_or_else(PoisonError::into_inner);
             let mut charge = self.shared.charge.lock().unwrap_or_else(PoisonError::into_inner);
-            if running.is_none() && charge.requests > 0 {
+            if running.is_none() && (charge.requests > 0 || has_client_failed) {
                 return std::mem::take(&mut charge);
             }
             drop((running, charge));

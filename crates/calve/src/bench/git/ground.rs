@@ -105,9 +105,9 @@ impl<'a> Ground<'a> {
     }
 
     /// What an operation that has ended cost the server.
-    pub(super) fn take(&self, operation: Operation, from_daemon: bool) -> Charge {
+    pub(super) fn take(&self, operation: Operation, from_daemon: bool, has_failed: bool) -> Charge {
         let charge = match &self.daemon {
-            Some(daemon) if from_daemon => daemon.take(),
+            Some(daemon) if from_daemon => daemon.take(has_failed),
             _ => self.host.ledger().take(operation),
         };
         self.charged.lock().unwrap_or_else(PoisonError::into_inner).add(&charge);
