@@ -77,7 +77,8 @@ impl Synthetic {
     /// When git cannot be started or fails. What was made until then stays.
     pub fn write(&self, dst: &Path) -> Result<()> {
         fs_err::create_dir_all(dst)?;
-        let git = Git::at(dst);
+        // Named, for who has told git to look for no bare repository by itself (`safe.bareRepository`).
+        let git = Git::at(dst).with("GIT_DIR", ".");
         let branch = format!("--initial-branch={SYNTHETIC_BRANCH}");
         git.run(&["init", "--quiet", "--bare", "--template=", "--object-format=sha1", &branch])?;
         // Whatever the user has configured: one pack, whatever the number of objects, and no file too large for it.

@@ -11,7 +11,12 @@ fn small(shape: SyntheticShape) -> Synthetic {
 }
 
 fn line(repository: &Path, arguments: &[&str]) -> String {
-    Git::at(repository).line(arguments).unwrap().into_string().unwrap()
+    git(repository).line(arguments).unwrap().into_string().unwrap()
+}
+
+/// The repository is named, for who has told git to look for no bare one by itself.
+fn git(repository: &Path) -> Git {
+    Git::at(repository).with("GIT_DIR", ".")
 }
 
 #[test]
@@ -22,13 +27,13 @@ fn all_shapes_have_the_commits_and_files_asked_for() {
         small(shape).write(&dst).unwrap();
         assert_eq!(line(&dst, &["rev-list", "--count", "main"]), "30");
         assert_eq!(line(&dst, &["symbolic-ref", "HEAD"]), "refs/heads/main");
-        let files = Git::at(&dst).run(&["ls-tree", "-r", "--name-only", "main"]).unwrap();
+        let files = git(&dst).run(&["ls-tree", "-r", "--name-only", "main"]).unwrap();
         assert_eq!(files.split(|byte| *byte == b'\n').count() - 1, 25, "{}", shape.name());
         let objects = line(&dst, &["count-objects", "-v"]);
         assert!(objects.contains("count: 0") && objects.contains("packs: 1"), "{objects}");
-        Git::at(&dst).run(&["fsck", "--strict"]).unwrap();
+        git(&dst).run(&["fsck", "--strict"]).unwrap();
         // Every commit changes something.
-        let empty = Git::at(&dst).run(&["log", "--format=%H", "--shortstat", "main"]).unwrap();
+        let empty = git(&dst).run(&["log", "--format=%H", "--shortstat", "main"]).unwrap();
         assert_eq!(String::from_utf8(empty).unwrap().matches("changed").count(), 30);
     }
 }
@@ -58,7 +63,7 @@ fn the_newest_version_of_a_file_is_whole_and_older_ones_are_deltas() {
     let base = |revision: &str| {
         let question = folder.path().join("question");
         fs_err::write(&question, format!("{revision}:{path}\n")).unwrap();
-        let mut command = Git::at(&dst).command();
+        let mut command = git(&dst).command();
         command.args(["cat-file", "--batch-check=%(deltabase)"]);
         command.stdin(std::fs::File::from(fs_err::File::open(&question).unwrap()));
         String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
