@@ -1,9 +1,7 @@
 //! The plot of `calve worktree add`.
 
 use std::collections::HashSet;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use calve_core::{CloneOptions, CloneReport, Staged, Unreadable, stage};
@@ -12,11 +10,12 @@ use super::carry::Left;
 use super::donors::Dependency;
 use super::index::Index;
 use super::place;
+use super::post_checkout::{HookRun, post_checkout};
 use super::register::{Entry, sweep};
 use super::repository::Repository;
 use super::status::Status;
 use super::survey::{Request, Survey, rules_below, selection, survey};
-use super::tracked::Tracked;
+use super::tracked::{Checkout, Tracked};
 use crate::config::Hooks;
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix};
@@ -76,16 +75,6 @@ pub struct AddOptions {
     pub trust: Trust,
     /// How the engine works: threads, progress, cancelling, the numbers measured for the place.
     pub clone: CloneOptions,
-}
-
-/// What came of git's `post-checkout` hook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HookRun {
-    /// Its exit code; none when a signal ended it.
-    pub code: Option<i32>,
-    /// What it printed, both streams.
-    pub output: Vec<u8>,
 }
 
 /// A worktree that was made.
@@ -226,10 +215,6 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
     };
     let mut warnings = built.warnings;
     warnings.extend(report.warnings.into_iter().map(|warning| warning.message));
-    if request.target.pull_request.is_some() {
-        let reference = format!("refs/calve/pull/{}", request.target.pull_request.unwrap_or_default());
-        request.repository.git().output(&["update-ref", "-d", &reference])?;
-    }
     Ok(Added {
         path: request.path,
         branch: request.target.branch,
@@ -331,8 +316,15 @@ fn build(
     carried.extend(dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone()));
     let tracked_below = tracked_below(&tracked, &carried);
     let threads = options.clone.threads.map_or(2, std::num::NonZeroUsize::get);
-    let sparse_at = request.is_sparse.then_some(request.target.oid.as_str());
-    let tracked = tracked.settle(&git, &files, &entry.index(), sparse_at, threads)?;
+    let checkout = Checkout {
+        files: &files,
+        index_path: &entry.index(),
+        commit: &request.target.oid,
+        is_sparse: request.is_sparse,
+        promisor: request.repository.promisor(),
+        threads,
+    };
+    let tracked = tracked.settle(&git, &checkout)?;
     if may_show {
         remove_shown(staged, &git, &mut left)?;
     }
@@ -361,30 +353,6 @@ fn remove_shown(staged: &Staged<'_>, git: &Git, left: &mut Vec<Left>) -> Result<
         left.push(Left { path, reason: "not ignored in the new worktree" });
     }
     Ok(())
-}
-
-/// Runs git's own hook as `git worktree add` does: in the new worktree, with the null commit, the new one, and 1.
-fn post_checkout(worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
-    let git = Git::at(worktree);
-    let hook = worktree.join(PathBuf::from(git.line(&["rev-parse", "--git-path", "hooks/post-checkout"])?));
-    let is_executable = |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
-    if !fs_err::metadata(&hook).is_ok_and(is_executable) {
-        return Ok(None);
-    }
-    let from_nothing = "0".repeat(oid.len());
-    let mut command = Command::new(&hook);
-    command.args([from_nothing.as_str(), oid, "1"]).current_dir(worktree).stdin(Stdio::null());
-    for (name, value) in git.command().get_envs() {
-        if value.is_none() {
-            command.env_remove(name);
-        }
-    }
-    let run = command.output().map_err(|source| Error::Start {
-        program: "the hook post-checkout",
-        directory: worktree.to_path_buf(),
-        source,
-    })?;
-    Ok(Some(HookRun { code: run.status.code(), output: [run.stdout, run.stderr].concat() }))
 }
 
 /// What [`add`] would do. Makes nothing, but for what fetching a pull request makes.

@@ -33,10 +33,12 @@ struct Attributes {
     is_in_lfs: bool,
 }
 
-/// `git` must use the index that is asked about.
-pub(crate) fn conversions(repository: &Repository, git: &Git, index: &Index) -> Result<Vec<Conversion>> {
+/// `git` must use the index that is asked about. Asked about are the files that `donor` may have; git writes the others anyway, and in
+/// a partial clone each question about one of those would bring it, and each by a request of its own.
+pub(crate) fn conversions(repository: &Repository, git: &Git, index: &Index, donor: &Index) -> Result<Vec<Conversion>> {
+    let in_donor = index.also_in(donor);
     let mut paths = Vec::new();
-    for entry in &index.entries {
+    for (entry, _) in index.entries.iter().zip(&in_donor).filter(|(_, in_donor)| **in_donor) {
         paths.extend_from_slice(&entry.path);
         paths.push(0);
     }
@@ -60,6 +62,10 @@ pub(crate) fn conversions(repository: &Repository, git: &Git, index: &Index) -> 
     let mut found: Vec<Conversion> = Vec::with_capacity(index.entries.len());
     let mut pointers = Vec::new();
     for (at, entry) in index.entries.iter().enumerate() {
+        if !in_donor[at] {
+            found.push(Conversion::ByGit);
+            continue;
+        }
         let attributes = known.get(entry.path.as_slice()).unwrap_or(&plain);
         if attributes.is_in_lfs && settings.has_lfs && attributes.text.as_deref() == Some(b"unset") {
             pointers.push(at);

@@ -75,7 +75,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 impl Index {
     /// Reads an index file. `hash_bytes`: 20 with SHA-1, 32 with SHA-256.
     pub(crate) fn read(path: &Path, hash_bytes: usize) -> Result<Index> {
-        let bytes = fs_err::read(path)?;
+        let bytes = match fs_err::read(path) {
+            // git makes it when there is something to put into it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::empty()),
+            read => read?,
+        };
         Self::parse(bytes, hash_bytes).ok_or_else(|| {
             Error::refused(
                 format!("`{}` is no index file that this version understands", calve_core::Shown(path)),
@@ -104,6 +108,23 @@ impl Index {
             })
         });
         Index { bytes: Vec::new(), hash_bytes: 0, entries: entries.collect(), is_partial: false }
+    }
+
+    /// An index of nothing: of a worktree that nothing was checked out in yet.
+    pub(crate) fn empty() -> Index {
+        Index { bytes: Vec::new(), hash_bytes: 0, entries: Vec::new(), is_partial: false }
+    }
+
+    /// For each entry, whether `other` has the same object under its path, and a file of it. Both are in git's order.
+    pub(crate) fn also_in(&self, other: &Index) -> Vec<bool> {
+        let mut theirs = other.entries.iter().peekable();
+        let is_there = |entry: &Entry| {
+            while theirs.next_if(|their| their.path < entry.path).is_some() {}
+            theirs.peek().is_some_and(|their| {
+                their.path == entry.path && their.oid == entry.oid && their.stage == 0 && !their.is_skipped
+            })
+        };
+        self.entries.iter().map(is_there).collect()
     }
 
     pub(crate) fn parse(bytes: Vec<u8>, hash_bytes: usize) -> Option<Index> {
@@ -248,7 +269,7 @@ mod tests {
     /// A repository whose paths share beginnings, which version 4 makes use of.
     fn repository() -> (tempfile::TempDir, Git) {
         let folder = tempfile::tempdir().unwrap();
-        let git = Git::at(folder.path());
+        let git = Git::at(folder.path()).with("GIT_CONFIG_GLOBAL", "/dev/null").with("GIT_CONFIG_NOSYSTEM", "1");
         git.run(&["init", "-q"]).unwrap();
         for at in 0..40 {
             fs_err::create_dir_all(folder.path().join(format!("some/long/folder{}", at % 3))).unwrap();

@@ -74,13 +74,14 @@ fn look(repository: &Repository, worktree: &Worktree, made: Option<SystemTime>, 
     let Some(head) = &worktree.head else { return Ok(listed) };
     let upstream = git.output(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", "@{upstream}"])?;
     let upstream = String::from_utf8_lossy(&upstream.stdout).trim().to_owned();
-    let other = match main {
-        _ if !upstream.is_empty() => Some(upstream),
-        Some(main) if !worktree.is_main && worktree.branch.as_deref() != Some(main) => Some(main.to_owned()),
-        _ => None,
+    let (other, reference) = match main {
+        _ if !upstream.is_empty() => (upstream, "@{upstream}".to_owned()),
+        Some(main) if !worktree.is_main && worktree.branch.as_deref() != Some(main) => {
+            (main.to_owned(), format!("refs/heads/{main}"))
+        }
+        _ => return Ok(listed),
     };
-    let Some(other) = other else { return Ok(listed) };
-    let range = format!("{head}...{other}");
+    let range = format!("{head}...{reference}");
     let counted = git.output(&["rev-list", "--left-right", "--count", "--end-of-options", &range])?;
     let text = String::from_utf8_lossy(&counted.stdout);
     let mut numbers = text.split_whitespace().map(str::parse);

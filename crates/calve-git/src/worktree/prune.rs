@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::register::{self, entries_by_worktree, sweep};
 use super::repository::Repository;
+use super::target;
 use crate::config::Config;
 use crate::error::Result;
 
@@ -26,6 +27,7 @@ pub fn prune(start: &Path) -> Result<Pruned> {
     let swept = sweep(&repository.common)?;
     let mut pruned = Pruned { swept: swept.trees, ..Pruned::default() };
     register::remove_broken(&repository.common)?;
+    target::sweep_fetched(&repository.git())?;
     for (worktree, entry) in entries_by_worktree(&repository.common)? {
         let is_gone = matches!(fs_err::symlink_metadata(worktree.join(".git")), Err(error) if error.kind() == std::io::ErrorKind::NotFound);
         if is_gone && fs_err::symlink_metadata(entry.join("locked")).is_err() {

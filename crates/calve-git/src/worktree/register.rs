@@ -9,13 +9,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
 use rustix::fs::{FlockOperation, flock};
 
+use super::journal::{JOURNAL, State, state};
 use super::repository::{Repository, path_of};
 use super::survey::Request;
 use super::target::{Target, check_free};
@@ -23,7 +24,6 @@ use super::{place, repository};
 use crate::error::{Error, Result};
 use crate::git::Git;
 
-const JOURNAL: &str = "calve";
 const LOCKED: &str = "locked";
 const GITDIR: &str = "gitdir";
 /// How the names of entries begin that are being removed. git refuses to make such a name.
@@ -136,14 +136,16 @@ impl Entry {
         let turn = Turn::take(&self.common)?;
         if let Some(branch) = &target.branch {
             check_free(&repository::list(&repository.git())?, branch)?;
+            check_unmoved(repository, branch, target)?;
             if target.is_new {
                 self.note_branch(branch, &target.oid)?;
-                let (follow, start) = match &target.upstream {
-                    Some(upstream) => ("--track", upstream),
-                    None => ("--no-track", &target.oid),
-                };
-                repository.git().run_holding(&turn.0, &["branch", "--quiet", follow, branch, start])?;
+                // At the commit that the files are of: what it follows may have moved on since.
+                repository.git().run_holding(&turn.0, &["branch", "--quiet", "--no-track", branch, &target.oid])?;
                 self.made_branch = Some((branch.clone(), target.oid.clone()));
+                if let Some(upstream) = &target.upstream {
+                    let follow = format!("--set-upstream-to=refs/remotes/{upstream}");
+                    repository.git().run_holding(&turn.0, &["branch", "--quiet", &follow, branch])?;
+                }
             }
         }
         let mut pointer = b"gitdir: ".to_vec();
@@ -217,8 +219,11 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
     for directory in entries(common)? {
         let Ok(journal) = fs_err::File::open(directory.join(JOURNAL)) else { continue };
         let journal = File::from(journal);
-        let is_dead = flock(&journal, FlockOperation::NonBlockingLockExclusive).is_ok();
-        found.push((directory, is_dead.then_some(journal)));
+        match state(&journal)? {
+            State::Finished => {}
+            State::Alive => found.push((directory, None)),
+            State::Left => found.push((directory, Some(journal))),
+        }
     }
     Ok(found)
 }
@@ -273,10 +278,9 @@ fn check_unmoved(repository: &Repository, branch: &str, target: &Target) -> Resu
 fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
     let mut places = Vec::new();
     for (directory, journal) in unfinished(common)? {
-        if journal.is_none() {
-            continue;
-        }
-        let text = fs_err::read(directory.join(JOURNAL))?;
+        let Some(mut journal) = journal else { continue };
+        let mut text = Vec::new();
+        journal.read_to_end(&mut text)?;
         let mut lines = text.split(|&byte| byte == b'\n');
         let worktree = path_of(lines.next().unwrap_or_default());
         let branch = lines.next().zip(lines.next()).filter(|(branch, oid)| !branch.is_empty() && !oid.is_empty());

@@ -8,6 +8,7 @@ use calve_core::{RemoveOptions, Shown, Trashed};
 
 use super::register::{self, entries_by_worktree};
 use super::repository::{Repository, Worktree, joined};
+use super::submodules;
 use crate::error::{Error, Result};
 use crate::git::Git;
 
@@ -125,10 +126,12 @@ fn check(repository: &Repository, worktree: &Worktree, options: &RemoveWorktreeO
     let git = Git::at(&worktree.path);
     std::thread::scope(|scope| {
         let reached = scope.spawn(|| check_reached(repository, worktree));
+        let submodules = scope.spawn(|| submodules::check_kept(repository, worktree));
         if !is_plainly_clean(&git)? {
             check_clean(&git, &worktree.path)?;
         }
-        joined(reached)
+        joined(reached)?;
+        joined(submodules)
     })
 }
 
@@ -136,7 +139,7 @@ fn check(repository: &Repository, worktree: &Worktree, options: &RemoveWorktreeO
 /// touched, a directory with nothing in it.
 fn is_plainly_clean(git: &Git) -> Result<bool> {
     let (tracked, others) = std::thread::scope(|scope| {
-        let tracked = scope.spawn(|| git.output(&["diff-index", "--quiet", "HEAD", "--"]));
+        let tracked = scope.spawn(|| git.output(&["diff-index", "--quiet", "--ignore-submodules=none", "HEAD", "--"]));
         let others =
             git.output(&["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"]);
         (joined(tracked), others)
@@ -146,8 +149,15 @@ fn is_plainly_clean(git: &Git) -> Result<bool> {
 }
 
 fn check_clean(git: &Git, path: &Path) -> Result<()> {
-    let status =
-        git.run(&["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--no-ahead-behind"])?;
+    let status = git.run(&[
+        "status",
+        "--porcelain",
+        "-z",
+        "--no-renames",
+        "--untracked-files=normal",
+        "--no-ahead-behind",
+        "--ignore-submodules=none",
+    ])?;
     if let Some(first) = status.split(|&byte| byte == 0).find(|record| !record.is_empty()) {
         let name = OsStr::new(std::str::from_utf8(first.get(3..).unwrap_or_default()).unwrap_or("?"));
         return Err(Error::refused(

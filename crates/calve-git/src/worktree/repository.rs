@@ -37,6 +37,8 @@ pub(crate) struct Repository {
     pub(crate) common: PathBuf,
     /// Where git was asked from: the root of a worktree, or whatever was given.
     pub(crate) start: PathBuf,
+    /// The directory that the user asked from: what his relative paths are relative to.
+    asked_from: PathBuf,
     /// The root of the worktree that git was asked from, if it was one.
     pub(crate) here: Option<PathBuf>,
     pub(crate) worktrees: Vec<Worktree>,
@@ -67,6 +69,7 @@ impl Repository {
         Ok(Repository {
             worktrees: worktrees?,
             start: here.clone().unwrap_or_else(|| start.to_path_buf()),
+            asked_from: start.to_path_buf(),
             settings: parse_settings(&settings),
             common,
             here,
@@ -78,14 +81,13 @@ impl Repository {
         Git::at(&self.start)
     }
 
-    /// The last value of a setting; its name in lower case.
+    /// The last value of a setting; its name in lower case, but for what is between two dots.
     pub(crate) fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
     pub(crate) fn is_set(&self, name: &str) -> bool {
-        self.setting(name)
-            .is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1" | ""))
+        self.setting(name).is_some_and(is_true)
     }
 
     pub(crate) fn is_sparse(&self) -> bool {
@@ -95,6 +97,13 @@ impl Repository {
     /// Settings with such a beginning, and their values.
     pub(crate) fn settings_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, &'s str)> {
         self.settings.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
+    }
+
+    /// The remote that has the objects which a partial clone does without.
+    pub(crate) fn promisor(&self) -> Option<&str> {
+        let remotes = self.settings_below("remote.").filter(|(_, value)| is_true(value));
+        let first = remotes.filter_map(|(key, _)| key.strip_suffix(".promisor")).min();
+        first.or_else(|| self.setting("extensions.partialclone"))
     }
 
     /// How many bytes the names of objects have.
@@ -114,7 +123,7 @@ impl Repository {
 
     /// The worktree that a user means: by its branch, its path, or the last name of its path.
     pub(crate) fn find(&self, what: &Path) -> Result<&Worktree> {
-        let there = self.start.join(what);
+        let there = self.asked_from.join(what);
         let there = fs_err::canonicalize(&there).unwrap_or(there);
         let by_path =
             |worktree: &&Worktree| fs_err::canonicalize(&worktree.path).unwrap_or(worktree.path.clone()) == there;
@@ -178,6 +187,10 @@ fn not_a_repository(start: &Path, said: &str) -> Error {
             ),
             "if the main worktree was moved, run `git worktree repair` in it; if it was deleted, only this worktree's files are left",
         ),
+        Some(_) if said.contains("dubious ownership") => Error::refused(
+            format!("`{}` is in a repository that belongs to somebody else, and git does not trust it", Shown(start)),
+            "if you trust its owner, name it to git: `git config --global --add safe.directory DIRECTORY`, the directory that has `.git` in it",
+        ),
         Some(_) if said.contains("unknown repository") => Error::refused(
             said.split_whitespace().collect::<Vec<_>>().join(" ").trim_start_matches("fatal: ").to_owned(),
             "this git is too old for the repository: `git --version` tells which one is run",
@@ -189,6 +202,10 @@ fn not_a_repository(start: &Path, said: &str) -> Error {
 
 pub(crate) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn is_true(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1" | "")
 }
 
 fn trimmed(printed: &[u8]) -> &[u8] {
@@ -204,9 +221,15 @@ fn parse_settings(said: &[u8]) -> HashMap<String, String> {
     let pairs = said.split(|&byte| byte == 0).filter(|record| !record.is_empty()).map(|record| {
         let text = String::from_utf8_lossy(record);
         let (name, value) = text.split_once('\n').unwrap_or((&text, ""));
-        (name.to_ascii_lowercase(), value.to_owned())
+        (spelled(name), value.to_owned())
     });
     pairs.collect()
+}
+
+/// `remote.Up.url`: what is between the dots is told apart by upper and lower case, and the rest is not.
+fn spelled(name: &str) -> String {
+    let (Some(first), Some(last)) = (name.find('.'), name.rfind('.')) else { return name.to_ascii_lowercase() };
+    [&name[..first].to_ascii_lowercase(), &name[first..last], &name[last..].to_ascii_lowercase()].concat()
 }
 
 /// `git worktree list`. Versions of git before 2.36 have no `-z`.
@@ -245,6 +268,14 @@ fn parse_list(said: &[u8], end: u8) -> Vec<Worktree> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_remotes_keep_their_case() {
+        let settings = parse_settings(b"Core.AutoCRLF\ninput\0remote.Up.One.pushURL\nx\0core.bare\0");
+        for (name, value) in [("core.autocrlf", "input"), ("remote.Up.One.pushurl", "x"), ("core.bare", "")] {
+            assert_eq!(settings.get(name).map(String::as_str), Some(value), "{settings:?}");
+        }
+    }
 
     #[test]
     fn the_list_is_understood_with_and_without_z() {

@@ -105,11 +105,13 @@ pub(super) fn survey(
 ) -> Result<Survey> {
     let Request { repository, donor, .. } = request;
     let at_donor = Git::at(donor);
+    let donor_index = PathBuf::from(at_donor.line(&["rev-parse", "--git-path", "index"])?);
+    let donor_index = Index::read(&donor.join(donor_index), repository.hash_bytes())?;
     let (status, found) = std::thread::scope(|scope| {
         let status = scope.spawn(|| Status::of(&at_donor));
         let found = index().and_then(|index| {
             let conversions = match git {
-                Some(git) => conversions(repository, git, &index)?,
+                Some(git) => conversions(repository, git, &index, &donor_index)?,
                 None => vec![super::conversion::Conversion::None; index.entries.len()],
             };
             Ok((index, conversions))
@@ -117,8 +119,6 @@ pub(super) fn survey(
         (status.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), found)
     });
     let (status, (index, conversions)) = (status?, found?);
-    let donor_index = PathBuf::from(at_donor.line(&["rev-parse", "--git-path", "index"])?);
-    let donor_index = Index::read(&donor.join(donor_index), repository.hash_bytes())?;
     let mut tracked = Tracked::compare(repository, index, &donor_index, &status, &conversions);
     let mut warnings = Vec::new();
     if tracked.has_submodules {

@@ -107,6 +107,22 @@ fn no_commit(revision: &str) -> Error {
     )
 }
 
+/// Where the head of a pull request is until it is known: its number and the process that asks for it follow.
+const FETCHED: &str = "refs/calve/pull/";
+
+/// Removes the references of processes that were killed. Says nothing: nobody could have known of them.
+pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
+    let all = git.run(&["for-each-ref", "--format=%(refname)", FETCHED])?;
+    for reference in String::from_utf8_lossy(&all).lines() {
+        let process = reference.rsplit('-').next().and_then(|number| number.parse().ok());
+        let runs = |process| rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH);
+        if !process.and_then(rustix::process::Pid::from_raw).is_some_and(runs) {
+            git.run(&["update-ref", "-d", reference])?;
+        }
+    }
+    Ok(())
+}
+
 /// `pr/123`
 fn pull_request(branch: &str) -> Option<u64> {
     let digits = branch.strip_prefix("pr/")?;
@@ -134,8 +150,8 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number
     if !asked.is_detached {
         check_free(&repository.worktrees, &name)?;
     }
-    // A reference of its own: FETCH_HEAD is shared with whoever else fetches.
-    let kept = format!("refs/calve/pull/{number}");
+    // A reference of this process alone, for a moment: FETCH_HEAD is shared with whoever else fetches.
+    let kept = format!("{FETCHED}{number}-{}", std::process::id());
     let fetch = |from: &str| {
         let refspec = format!("+refs/{from}/{number}/head:{kept}");
         git.run(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec])
@@ -147,6 +163,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number
         return Err(first);
     }
     let oid = commit(git, &kept)?.ok_or_else(|| no_commit(&kept))?;
+    git.run(&["update-ref", "-d", &kept])?;
     if asked.is_detached {
         return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: Some(number) });
     }

@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use super::add::PLAIN;
 use super::conversion::Conversion;
 use super::index::{Entry, GITLINK, Index, SYMLINK};
+use super::partial;
 use super::repository::Repository;
 use super::status::{GitPath, Status};
 use crate::error::Result;
@@ -27,6 +28,21 @@ pub(crate) struct Tracked {
     /// Entries that a sparse checkout leaves out in the donor, and so in the new worktree.
     left_out: u64,
     keeps_modes: bool,
+}
+
+/// What is to be completed, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct Checkout<'a> {
+    /// The files that were cloned.
+    pub(crate) files: &'a Path,
+    /// The index of the commit.
+    pub(crate) index_path: &'a Path,
+    pub(crate) commit: &'a str,
+    /// Only a part of the commit is to be there.
+    pub(crate) is_sparse: bool,
+    /// The remote that has the objects which are missing here.
+    pub(crate) promisor: Option<&'a str>,
+    pub(crate) threads: usize,
 }
 
 /// What the donor's index says of a file.
@@ -111,16 +127,10 @@ impl Tracked {
         self.by_git.retain(|at| !is_changed(&entries[*at].path));
     }
 
-    /// Completes the files in `files`: looks at every cloned one, has git write the others, and writes the index. `sparse_at`: the
-    /// commit, where only a part of it is to be there. Says how many were cloned, and how many git wrote.
-    pub(crate) fn settle(
-        mut self,
-        git: &Git,
-        files: &Path,
-        index_path: &Path,
-        sparse_at: Option<&str>,
-        threads: usize,
-    ) -> Result<(u64, u64)> {
+    /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index. Says how many
+    /// were cloned, and how many git wrote.
+    pub(crate) fn settle(mut self, git: &Git, at: &Checkout<'_>) -> Result<(u64, u64)> {
+        let Checkout { files, index_path, commit, is_sparse, promisor, threads } = *at;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
         let permissions = permissions(index_path)?;
@@ -146,7 +156,8 @@ impl Tracked {
             }
         }
         let entries = &self.index.entries;
-        let mut by_git: Vec<GitPath> = self.by_git.iter().map(|&at| entries[at].path.clone()).collect();
+        let mut by_git: Vec<(GitPath, String)> =
+            self.by_git.iter().map(|&at| (entries[at].path.clone(), entries[at].hex())).collect();
         let hash_bytes = self.index.hash_bytes();
         if let Some(bytes) = self.index.into_bytes() {
             let staged = index_path.with_extension("calve");
@@ -155,17 +166,23 @@ impl Tracked {
         } else if cloned > 0 {
             git.output(&["update-index", "-q", "--refresh"])?;
         }
-        if let Some(commit) = sparse_at {
+        if is_sparse {
             // Which files are to be there is for git to say. It writes none: the index has the commit already.
             git.run(&[&PLAIN[..], &["read-tree", "-m", "-u", commit]].concat())?;
             let entries = Index::read(index_path, hash_bytes)?.entries;
             let left_out: HashSet<GitPath> =
                 entries.into_iter().filter(|entry| entry.is_skipped).map(|entry| entry.path).collect();
-            by_git.retain(|path| !left_out.contains(path));
+            by_git.retain(|(path, _)| !left_out.contains(path));
         }
         if !by_git.is_empty() {
-            let mut list = by_git.join(&0);
-            list.push(0);
+            if let Some(remote) = promisor {
+                partial::fetch_missing(git, remote, commit, by_git.iter().map(|(_, oid)| oid.as_str()).collect())?;
+            }
+            let mut list = Vec::new();
+            for (path, _) in &by_git {
+                list.extend_from_slice(path);
+                list.push(0);
+            }
             git.fed(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
         }
         Ok((cloned, by_git.len() as u64))

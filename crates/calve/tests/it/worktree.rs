@@ -8,6 +8,7 @@ mod donors;
 mod kinds;
 mod outlived;
 mod parallel;
+mod partial;
 mod remove;
 mod repo;
 mod subvolume;

@@ -221,3 +221,44 @@ fn a_dry_run_says_what_would_be_carried_and_makes_nothing() {
     assert_eq!(repo.git(["branch", "--list", "x"]), "");
     repo.spot.holds(&["proj"]);
 }
+
+#[test]
+fn a_hook_of_gits_without_a_first_line_is_for_the_shell_and_one_that_cannot_start_does_no_harm() {
+    let repo = Repo::anywhere();
+    let hook = repo.join(".git/hooks/post-checkout");
+    for (branch, text, words) in [
+        ("x", "echo it ran \"$3\" in \"$(pwd -P)\"\n", ["it ran 1 in", "proj.x"]),
+        ("y", "#!/nonexistent/interpreter\n", ["cannot run", "post-checkout failed"]),
+    ] {
+        write(&hook, text);
+        fs_err::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let ran = repo.calve(["add", branch]).succeeds();
+        let path = repo.spot.join(format!("proj.{branch}"));
+        assert_eq!(ran.stdout.trim(), path.to_str().unwrap());
+        ran.says(&words);
+        is_clean(&path);
+    }
+}
+
+#[test]
+fn a_remote_may_have_capitals_in_its_name_and_fetching_leaves_nothing() {
+    let repo = Repo::anywhere();
+    let other = repo.spot.join("other");
+    repo.git(["clone", "-q", ".", other.to_str().unwrap()]);
+    git(&other, ["branch", "theirs"]);
+    git(&other, ["update-ref", "refs/pull/7/head", "main"]);
+    repo.git(["remote", "add", "UpStream", other.to_str().unwrap()]);
+    repo.git(["fetch", "-q", "UpStream"]);
+    let path = repo.add(["UpStream/theirs"]);
+    assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "HEAD", "@{upstream}"]), "theirs\nUpStream/theirs\n");
+    repo.add(["pr/7"]);
+    assert_eq!(repo.git(["for-each-ref", "refs/calve"]), "");
+    // Of one that was killed while it fetched, and of one that is at it: this process.
+    let fetched = |process: u32| format!("refs/calve/pull/7-{process}");
+    let gone =
+        std::process::Command::new("true").spawn().map(|mut child| (child.id(), child.wait().unwrap())).unwrap().0;
+    repo.git(["update-ref", &fetched(gone), "main"]);
+    repo.git(["update-ref", &fetched(std::process::id()), "main"]);
+    repo.calve(["prune"]).succeeds();
+    assert_eq!(repo.git(["for-each-ref", "--format=%(refname)", "refs/calve"]).trim(), fetched(std::process::id()));
+}

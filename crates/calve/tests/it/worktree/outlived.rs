@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use calve_testkit::write_program;
 use rustix::process::Signal;
 
-use super::repo::{Repo, is_clean, write};
+use super::repo::{Repo, git, is_clean, write};
 use crate::process::send;
-use crate::program::Calve;
+use crate::program::{Calve, Running};
 use crate::spot::{eventually, names, nothing_left};
 
 fn entries(repo: &Repo) -> Vec<String> {
@@ -63,10 +63,16 @@ impl SlowGit {
         calve.env("PATH", format!("{}:{path}", self.directory.display()))
     }
 
-    /// Kills `calve worktree add x` while git waits.
-    fn kill(&self, repo: &Repo, arguments: &[&str]) {
+    /// `calve worktree add x`, which has come to where git waits.
+    fn starts(&self, repo: &Repo, arguments: &[&str]) -> Running {
         let running = self.used_by(repo.calve(["add", "-q", "x"]).args(arguments)).start();
         eventually("git waits", || self.directory.join("waits").exists());
+        running
+    }
+
+    /// Kills it there.
+    fn kill(&self, repo: &Repo, arguments: &[&str]) {
+        let running = self.starts(repo, arguments);
         send(running.id(), Signal::KILL);
         assert!(running.wait().was_killed());
         assert!(!repo.spot.join("proj.x").exists());
@@ -121,4 +127,42 @@ fn a_branch_that_is_still_being_made_is_waited_for() {
     prune.wait().ended(0);
     assert!(git.is_done(), "the branch was looked for before it was made");
     nothing_of_it_is_left(&repo);
+}
+
+#[test]
+fn a_branch_that_moves_meanwhile_is_not_checked_out_half() {
+    let repo = Repo::anywhere();
+    repo.git(["branch", "x"]);
+    let slow = SlowGit::new(&repo, "read-tree");
+    let running = slow.starts(&repo, &[]);
+    repo.git(["update-ref", "refs/heads/x", repo.git(["commit-tree", "-m", "two", "-p", "x", "x^{tree}"]).trim()]);
+    slow.go();
+    let ran = running.wait();
+    ran.ended(1);
+    ran.says(&["moved"]).hints();
+    assert_eq!(entries(&repo), [""; 0]);
+    assert!(!repo.spot.join("proj.x").exists());
+    nothing_left(&repo.spot);
+    assert_eq!(repo.git(["rev-list", "--count", "x"]), "2\n", "the branch is not this run's");
+}
+
+#[test]
+fn a_branch_of_a_remote_that_moves_meanwhile_is_followed_from_where_it_was() {
+    let repo = Repo::anywhere();
+    let other = repo.spot.join("other");
+    repo.git(["clone", "-q", ".", other.to_str().unwrap()]);
+    git(&other, ["branch", "x"]);
+    repo.git(["remote", "add", "origin", other.to_str().unwrap()]);
+    repo.git(["fetch", "-q", "origin"]);
+    let slow = SlowGit::new(&repo, "read-tree");
+    let running = slow.starts(&repo, &[]);
+    repo.write("src/main.ts", "two\n");
+    repo.commit("two");
+    repo.git(["update-ref", "refs/remotes/origin/x", "main"]);
+    slow.go();
+    running.wait().ended(0);
+    let path = repo.spot.join("proj.x");
+    is_clean(&path);
+    assert_eq!(git(&path, ["rev-list", "--count", "HEAD", "--", "."]), "1\n");
+    assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "@{upstream}"]).trim(), "origin/x");
 }

@@ -11,9 +11,8 @@ use crate::process::send;
 use crate::program::Running;
 use crate::spot::{eventually, eventually_nothing_left, leftovers, nothing_left};
 
-#[test]
-fn sixteen_at_a_time_all_succeed() {
-    let Some(repo) = Repo::on(FileSystem::Xfs) else { return };
+fn sixteen_at_a_time(file_system: FileSystem) {
+    let Some(repo) = Repo::on(file_system) else { return };
     let started: Vec<Running> =
         (0..16).map(|number| repo.calve(["add", "-q", &format!("b{number}")]).start()).collect();
     for (number, running) in started.into_iter().enumerate() {
@@ -26,6 +25,16 @@ fn sixteen_at_a_time_all_succeed() {
     repo.git(["worktree", "prune"]);
     assert_eq!(repo.worktrees().len(), 17);
     nothing_left(&repo.spot);
+}
+
+#[test]
+fn sixteen_at_a_time_all_succeed() {
+    sixteen_at_a_time(FileSystem::Xfs);
+}
+
+#[test]
+fn sixteen_at_a_time_all_succeed_on_btrfs() {
+    sixteen_at_a_time(FileSystem::Btrfs);
 }
 
 #[test]

@@ -95,3 +95,40 @@ fn what_is_gone_is_forgotten_unless_it_is_locked() {
     assert_eq!(repo.worktrees(), [repo.path.clone(), stick]);
     repo.add(["gone"]);
 }
+
+#[test]
+fn a_relative_path_is_relative_to_where_one_is() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    let given = repo.calve(["add", "y", "--from", "../../proj.x", "--path", "../../y"]).within(repo.join("src"));
+    assert_eq!(given.succeeds().stdout.trim(), repo.spot.join("y").to_str().unwrap());
+    repo.calve(["remove", "../../proj.x"]).within(repo.join("src")).succeeds();
+    assert!(!path.exists());
+    repo.calve(["remove", "../y"]).within(repo.join("src")).fails(1).says(&["there is no worktree"]).hints();
+}
+
+#[test]
+fn commits_that_only_a_submodule_has_are_not_lost() {
+    let repo = Repo::anywhere();
+    let inner = repo.spot.join("inner");
+    repo.git(["clone", "-q", ".", inner.to_str().unwrap()]);
+    let allowed = ["-c", "protocol.file.allow=always"];
+    repo.git(allowed.into_iter().chain(["submodule", "add", "-q", inner.to_str().unwrap(), "lib/sub"]));
+    repo.commit("submodule");
+    let path = repo.add(["x"]);
+    let sub = path.join("lib/sub");
+    git(&path, allowed.into_iter().chain(["submodule", "update", "-q", "--init"]));
+    git(&sub, ["switch", "-q", "-c", "work"]);
+    git(&sub, ["commit", "-q", "--allow-empty", "-m", "only here"]);
+    // A changed submodule is a change, also where the project does not want to see it.
+    git(&path, ["config", "submodule.lib/sub.ignore", "all"]);
+    repo.calve(["remove", "x"]).fails(1).says(&["not committed", "lib/sub"]).hints();
+    git(&path, ["commit", "-q", "-a", "-m", "newer submodule"]);
+    git(&path, ["-c", "submodule.lib/sub.ignore=none", "add", "-f", "lib/sub"]);
+    git(&path, ["commit", "-q", "--allow-empty", "-m", "newer submodule"]);
+    repo.calve(["remove", "x"]).fails(1).says(&["`lib/sub`", "none of its remotes has"]).hints();
+    git(&sub, ["push", "-q", "origin", "work"]);
+    repo.calve(["remove", "x"]).succeeds();
+    assert!(!path.exists());
+    eventually_nothing_left(&repo.spot);
+}

@@ -1,0 +1,108 @@
+//! Repositories that lack something: objects, an index, an owner whom git trusts.
+
+use std::path::PathBuf;
+
+use calve_testkit::require_root;
+
+use super::repo::{Repo, git, is_as_git_makes_it, is_clean, with_environment, write};
+use crate::program::{Ran, calve};
+use crate::spot::nothing_left;
+
+/// A clone without contents of a repository whose branches have different ones.
+fn clone(repo: &Repo, arguments: &[&str]) -> PathBuf {
+    repo.write(".gitattributes", "* text=auto\n");
+    repo.write("docs/.gitattributes", "*.md text\n");
+    for number in 0..20 {
+        repo.write(&format!("src/{number}"), &format!("{number}\n"));
+        repo.write(&format!("docs/{number}"), &format!("docs {number}\n"));
+    }
+    repo.commit("two");
+    repo.git(["switch", "-q", "-c", "other"]);
+    for number in 0..20 {
+        repo.write(&format!("src/{number}"), &format!("other {number}\n"));
+        repo.write(&format!("docs/{number}"), &format!("other docs {number}\n"));
+    }
+    repo.commit("three");
+    repo.git(["switch", "-q", "main"]);
+    repo.git(["config", "uploadpack.allowFilter", "true"]);
+    repo.git(["config", "uploadpack.allowAnySHA1InWant", "true"]);
+    let url = format!("file://{}", repo.path.display());
+    git(&repo.spot, ["clone", "-q", "--filter=blob:none"].iter().chain(arguments).chain(&[url.as_str(), "part"]));
+    repo.spot.join("part")
+}
+
+/// `calve worktree add` there, and how many times git fetched meanwhile.
+#[track_caller]
+fn add(repo: &Repo, at: &PathBuf, branch: &str) -> (Ran, usize) {
+    let log = repo.spot.join("trace");
+    let calve = with_environment(calve(["worktree", "add", branch])).within(at).env("GIT_TRACE2_EVENT", &log);
+    let ran = calve.succeeds();
+    let text = fs_err::read_to_string(&log).unwrap();
+    fs_err::remove_file(&log).unwrap();
+    let fetches = text.lines().filter(|line| line.contains("\"cmd_name\"") && line.contains("\"name\":\"fetch\""));
+    (ran, fetches.count())
+}
+
+#[test]
+fn what_a_partial_clone_lacks_is_fetched_at_once() {
+    let repo = Repo::anywhere();
+    let part = clone(&repo, &[]);
+    let (_, fetches) = add(&repo, &part, "same");
+    assert_eq!(fetches, 0);
+    let (ran, fetches) = add(&repo, &part, "other");
+    assert_eq!(fetches, 1, "{}", ran.stderr);
+    is_clean(&repo.spot.join("part.other"));
+    assert_eq!(fs_err::read_to_string(repo.spot.join("part.other/docs/7")).unwrap(), "other docs 7\n");
+    let local = Repo { path: part, ..repo };
+    is_as_git_makes_it(&local, &local.spot.join("part.other"));
+}
+
+#[test]
+fn what_a_sparse_partial_clone_does_not_show_is_not_fetched() {
+    let repo = Repo::anywhere();
+    let part = clone(&repo, &["--sparse"]);
+    git(&part, ["sparse-checkout", "set", "src"]);
+    let missing = || git(&part, ["rev-list", "--objects", "--missing=print", "main"]).matches("\n?").count();
+    let before = missing();
+    assert!(before >= 20, "{before}");
+    let (ran, fetches) = add(&repo, &part, "same");
+    assert_eq!((fetches, missing()), (0, before), "{}", ran.stderr);
+    is_clean(&repo.spot.join("part.same"));
+    let (ran, fetches) = add(&repo, &part, "other");
+    assert_eq!((fetches, missing()), (1, before), "{}", ran.stderr);
+    let other = repo.spot.join("part.other");
+    is_clean(&other);
+    assert!(!other.join("docs").exists());
+    assert_eq!(fs_err::read_to_string(other.join("src/7")).unwrap(), "other 7\n");
+}
+
+#[test]
+fn where_nothing_was_checked_out_git_writes_all() {
+    let repo = Repo::anywhere();
+    let bare = repo.spot.join("bare");
+    repo.git(["clone", "-q", "--no-checkout", ".", bare.to_str().unwrap()]);
+    let path = with_environment(calve(["worktree", "add", "x"])).within(&bare).succeeds().stdout;
+    is_clean(path.trim().as_ref());
+    is_as_git_makes_it(&repo, path.trim().as_ref());
+    // A commit of nothing.
+    let empty = repo.spot.join("empty");
+    git(&repo.spot, ["init", "-q", "-b", "main", "empty"]);
+    git(&empty, ["commit", "-q", "--allow-empty", "-m", "nothing"]);
+    write(&empty.join(".git/info/exclude"), "kept\n");
+    write(&empty.join("kept"), "");
+    let path = with_environment(calve(["worktree", "add", "x"])).within(&empty).succeeds().stdout;
+    is_clean(path.trim().as_ref());
+    assert!(repo.spot.join("empty.x/kept").exists());
+}
+
+#[test]
+fn a_repository_of_somebody_else_is_refused_with_gits_remedy() {
+    if !require_root("giving a repository to somebody else") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    rustix::fs::chown(&repo.path, Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
+    rustix::fs::chown(repo.join(".git"), Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
+    repo.calve(["add", "x"]).fails(1).says(&["belongs to somebody else", "safe.directory"]).hints();
+    nothing_left(&repo.spot);
+}
