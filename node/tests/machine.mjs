@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 
 /** Names the skipped test `t`. */
-function skipped(t, reason) {
+export function skipped(t, reason) {
   assert.ok(!process.env.CI, `must not be skipped in CI: ${t.name}: ${reason}`);
   if (process.env.CALVE_SKIP_LOG) fs.appendFileSync(process.env.CALVE_SKIP_LOG, `skipped: ${t.name}: ${reason}\n`);
   t.skip(reason);

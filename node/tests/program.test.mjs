@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { hasProgram } from './machine.mjs';
+import { hasProgram, skipped } from './machine.mjs';
 import { inTime } from './moment.mjs';
 
 let folder;
@@ -73,7 +73,10 @@ test('git and worktree', (t) => {
 test('a database server, from its template to its end', (t) => {
   if (!hasProgram(t, 'psql')) return;
   const sql = (text) => ['psql', '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c', text];
-  succeeds(calve(folder, 'db', 'template', 'create', 'shop', '--engine', 'postgres', '--', ...sql('create table t as select 42 as n')));
+  const created = calve(folder, 'db', 'template', 'create', 'shop', '--engine', 'postgres', '--', ...sql('create table t as select 42 as n'));
+  // There are machines with the client alone.
+  if (/cannot find `(postgres|initdb)`/.test(created.stderr)) return skipped(t, 'the server of PostgreSQL is not installed');
+  succeeds(created);
   assert.equal(succeeds(calve(folder, 'db', 'run', 'shop', '--', ...sql('select n from t'))).trim(), '42');
   const url = succeeds(calve(folder, 'db', 'start', 'shop')).trim();
   assert.match(url, /^postgres/);
