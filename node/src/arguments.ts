@@ -6,7 +6,7 @@ export type PathLike = string | Uint8Array | URL;
 
 /** @internal A wrong argument: says which one. */
 export function wrong(name: string, must: string, value: unknown): TypeError {
-  const shown = value === null ? 'null' : typeof value === 'object' ? `an instance of ${value.constructor?.name ?? 'Object'}` : typeof value;
+  const shown = value === null ? 'null' : typeof value === 'object' ? `an instance of ${value.constructor?.name || 'Object'}` : typeof value;
   return Object.assign(new TypeError(`The argument \`${name}\` must be ${must}; it is ${shown}`), { code: 'ERR_INVALID_ARG_TYPE' });
 }
 
@@ -14,7 +14,7 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** @internal The bytes of a path. */
 export function pathBytes(value: unknown, name: string): Buffer {
-  if (value instanceof URL) value = fileURLToPath(value);
+  if (value instanceof URL) value = urlPath(value, name);
   if (typeof value === 'string') {
     checkText(value, name);
     return Buffer.from(value);
@@ -25,6 +25,15 @@ export function pathBytes(value: unknown, name: string): Buffer {
   if (bytes.length === 0) throw invalid(name, 'is empty');
   if (process.platform === 'win32' && !isUtf8(bytes)) throw invalid(name, 'is not UTF-8, which every path on Windows can be given as');
   return bytes;
+}
+
+function urlPath(url: URL, name: string): string {
+  try {
+    return fileURLToPath(url);
+  } catch (error) {
+    throw Object.assign(new TypeError(`The argument \`${name}\` must be a file: URL of this system: ${(error as Error).message}`),
+      { code: (error as { code?: string }).code, cause: error });
+  }
 }
 
 /** @internal */

@@ -40,17 +40,24 @@ export class CalveError extends Error {
 
   /** @internal */
   constructor(document: Document, cause?: unknown) {
-    super(document.message, cause === undefined ? undefined : { cause });
+    super(document.code === 'ERR_CALVE_REQUIREMENT_REFUSED' ? asHere(document.message) : document.message, cause === undefined ? undefined : { cause });
     this.name = document.code === 'ERR_CALVE_ABORTED' ? 'AbortError' : 'CalveError';
     this.code = document.code;
     if (document.errno != null) this.errno = -document.errno;
     if (document.errno_name != null) this.errnoName = document.errno_name;
     if (document.operation != null) this.syscall = document.operation;
-    if (document.hint != null) this.hint = document.hint;
+    if (document.hint != null) this.hint = asHere(document.hint);
     if (document.refused != null) this.refused = document.refused;
     const path = document.path;
     if (path != null) this.path = typeof path === 'string' ? path : Buffer.from(path.bytes_base64, 'base64');
   }
+}
+
+/** What the program's texts name, by the names that it has in this package. */
+function asHere(text: string): string {
+  const named = text.replace('run `calve probe SRC DST`', 'call `probe(src, dst)`').replace('`calve probe SRC DST`', '`probe(src, dst)`')
+    .replace('`calve probe`', '`probe`').replace('`calve rm`', '`removeTree`');
+  return named.replace(/`--([a-z]+)(?: ([a-z]+))?`/g, (_, option: string, value?: string) => `\`${option}${value === undefined ? '' : `: '${value}'`}\``);
 }
 
 /** @internal An error of the native part carries a document as its message. */

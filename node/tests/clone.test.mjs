@@ -111,7 +111,7 @@ test('wrong arguments are TypeErrors that name them', async () => {
   await typeError(() => cloneTree('a', 'b', { exclude: [1] }), 'options.exclude');
   for (const name of ['replace', 'oneFileSystem', 'sync', 'verify']) await typeError(() => cloneTree('a', 'b', { [name]: 'yes' }), `options.${name}`);
   await typeError(() => cloneFile('a', {}), 'dst');
-  await typeError(() => cloneFile(new URL('http://a/b'), 'dst').catch((error) => { throw new TypeError(`\`src\`: ${error.code}`); }), 'src');
+  await typeError(() => cloneFile(new URL('http://a/b'), 'dst'), 'src');
   await typeError(() => cloneTreeSync(undefined, 'b'), 'src');
   await typeError(() => cloneTreeSync('a', 'b', { onProgress: () => {} }), 'options.onProgress');
   await typeError(() => removeTree('a', { wait: 1 }), 'options.wait');
@@ -127,6 +127,14 @@ test('errors say what, where and what to do', async () => {
   assert.ok(exists.hint.length > 0);
   const directory = await rejects(cloneFile(src, at('dst')), 'ERR_CALVE_IO');
   assert.deepEqual([directory.syscall, directory.errnoName, directory.errno], ['clone the file', 'EISDIR', -os.constants.errno.EISDIR]);
+  assert.match(directory.hint, /needs a file/);
+  fs.mkdirSync(at('there'));
+  fs.writeFileSync(at('there', 'x'), '');
+  // The program's options by the names that they have here.
+  assert.match((await rejects(cloneTree(src, at('there')), 'ERR_CALVE_DESTINATION_EXISTS')).hint, /pass `replace` to swap/);
+  const instant = await rejects(cloneFile(at('src', 'd0', 'f0'), at('dst'), { require: 'instant' }), 'ERR_CALVE_REQUIREMENT_REFUSED');
+  assert.match(instant.message, /`require: 'instant'` cannot be met/);
+  assert.match(instant.hint, /call `probe\(src, dst\)`/);
   assert.equal((await cloneFile(at('src', 'd0', 'f0'), at('file'))).entries.files, 1);
   const refused = await rejects(cloneTree(src, at('dst'), { strategy: 'snapshot' }), 'ERR_CALVE_REQUIREMENT_REFUSED');
   assert.equal(refused.refused[0].strategy, 'snapshot');

@@ -118,7 +118,8 @@ test('nothing is written outside of the root', async () => {
 
 test('missing paths, directories in the way, and existing files', async () => {
   await assert.rejects(writeFiles(at('none'), { a: '' }), code('ERR_CALVE_MISSING'));
-  await assert.rejects(writeFiles(folder, { 'no/a': '' }), (error) => error.errno === -2 && error.path === at('no'));
+  await assert.rejects(writeFiles(folder, { 'no/a': '' }), (error) => error.errno === -2 && error.path === at('no') && /make that directory/.test(error.hint));
+  await assert.rejects(writeFiles(at('no', 'root'), { a: '' }, { mkdir: true }), code('ERR_CALVE_PARENT_MISSING'));
   fs.mkdirSync(at('directory'));
   await assert.rejects(writeFiles(folder, { directory: 'x' }), (error) => error.errnoName === 'EISDIR' && error.path === at('directory'));
   fs.writeFileSync(at('file'), 'old');

@@ -6,6 +6,7 @@ import base64
 import errno as numbers
 import json
 import os
+import re
 import sys
 from typing import Any, Optional
 
@@ -55,6 +56,18 @@ def path_of(value: Any) -> Any:
     return value
 
 
+def as_here(text: str) -> str:
+    """What the program's texts name, by the names that it has in this package."""
+    for there, here in (
+        ("run `calve probe SRC DST`", "call `probe(src, dst)`"),
+        ("`calve probe SRC DST`", "`probe(src, dst)`"),
+        ("`calve probe`", "`probe`"),
+        ("`calve rm`", "`remove_tree`"),
+    ):
+        text = text.replace(there, here)
+    return re.sub("`--([a-z]+)(?: ([a-z]+))?`", lambda found: f'`{found[1]}="{found[2]}"`' if found[2] else f"`{found[1]}`", text)
+
+
 def from_document(document: Any) -> CalveError:
     if isinstance(document, str):
         document = json.loads(document)
@@ -63,10 +76,11 @@ def from_document(document: Any) -> CalveError:
         # The system's number, of which Python makes the errno that it uses there.
         windows, number = number, OSError(0, "", None, number).errno or numbers.EIO
     kind = Cancelled if document["code"] == "ERR_CALVE_ABORTED" else KINDS.get(number, CalveError)
-    error = kind(number, document["message"], path_of(document["path"]))
+    refused = document["code"] == "ERR_CALVE_REQUIREMENT_REFUSED"
+    error = kind(number, as_here(document["message"]) if refused else document["message"], path_of(document["path"]))
     if sys.platform == "win32":
         error.winerror = windows
     error.code = document["code"]
-    error.hint = document["hint"]
+    error.hint = document["hint"] and as_here(document["hint"])
     error.refused = document["refused"] or []
     return error

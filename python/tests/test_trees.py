@@ -105,7 +105,14 @@ def test_errors_are_those_of_the_system(tmp_path):
         raise OSError(errno.EISDIR, "")
     with pytest.raises(calve.CalveError) as caught:
         calve.clone_file(src, tmp_path / "dst")
-    assert caught.value.errno == errno.EISDIR
+    assert caught.value.errno == errno.EISDIR and "needs a file" in caught.value.hint
+    # The program's options by the names that they have here.
+    with pytest.raises(calve.CalveError, match='`require="instant"` cannot be met') as caught:
+        calve.clone_file(src / "d0/f0", tmp_path / "dst", require="instant")
+    assert "call `probe(src, dst)`" in caught.value.hint
+    with pytest.raises(FileExistsError) as caught:
+        calve.clone_file(src / "d0/f0", src / "d0/f1")
+    assert "pass `replace` to swap" in caught.value.hint
     with pytest.raises(calve.CalveError) as caught:
         calve.clone_tree(src, tmp_path / "dst", strategy="snapshot")
     assert caught.value.refused[0]["strategy"] == "snapshot"

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::Directory;
 use super::plan::join;
-use crate::error::Error;
+use crate::error::{ENTER, Error};
 use crate::sys;
 
 /// The directory that a worker has open.
@@ -60,7 +60,7 @@ impl<'a> Directories<'a> {
                 other => other.map_err(|errno| refused(above, name, errno, &so_far()))?,
             });
         }
-        open.ok_or_else(|| Error::io("open directory", self.root_path, Errno::NOENT))
+        open.ok_or_else(|| Error::io(ENTER, self.root_path, Errno::NOENT))
     }
 }
 
@@ -76,7 +76,7 @@ fn refused(above: BorrowedFd<'_>, name: &[u8], errno: Errno, path: &Path) -> Err
     if is_symlink {
         return Error::OutsideRoot { path: path.to_path_buf(), reason: "it is a symlink, which is not followed" };
     }
-    Error::io("open directory", path, errno)
+    Error::io(ENTER, path, errno)
 }
 
 /// The same error, for another file in that directory.
@@ -87,8 +87,6 @@ pub(super) fn again(error: &Error) -> Error {
             let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
             Error::Io { operation, path: path.clone(), source }
         }
-        other => {
-            Error::Io { operation: "open directory", path: ".".into(), source: io::Error::other(other.to_string()) }
-        }
+        other => Error::Io { operation: ENTER, path: ".".into(), source: io::Error::other(other.to_string()) },
     }
 }

@@ -26,7 +26,7 @@ use self::directory::Directories;
 use self::gain::Gain;
 use self::plan::{Plan, Unit, plan};
 pub use self::read::{ReadOptions, read_files};
-use crate::error::Error;
+use crate::error::{ENTER, Error};
 use crate::progress::{Cancel, Progress};
 use crate::sys::{self, Making};
 use crate::tree::pool::thread_count;
@@ -186,6 +186,7 @@ impl Writer {
                 match rustix::fs::mkdirat(CWD, root, Mode::from_raw_mode(0o777)) {
                     Ok(()) => report.directories = 1,
                     Err(Errno::EXIST) => {}
+                    Err(Errno::NOENT) => return Err(Error::ParentMissing(above(root))),
                     Err(errno) => return Err(Error::io("create directory", root, errno)),
                 }
                 open()
@@ -194,7 +195,7 @@ impl Writer {
         };
         let root_fd = opened.map_err(|errno| match errno {
             Errno::NOENT => Error::Missing(root.to_path_buf()),
-            _ => Error::io("open directory", root, errno),
+            _ => Error::io(ENTER, root, errno),
         })?;
         Ok(Self {
             making: sys::making(root_fd.as_fd()),
@@ -267,6 +268,11 @@ impl Writer {
         self.report.elapsed = self.started.elapsed();
         Ok(self.report)
     }
+}
+
+fn above(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).to_path_buf()
 }
 
 /// Writes all of `entries` below `root`. Never outside of it: absolute paths, `..` and symlinks on the way are refused.

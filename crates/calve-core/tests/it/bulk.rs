@@ -127,6 +127,12 @@ fn what_is_no_file_is_named() {
     assert!(write("file/below").contains("file`: Not a directory"), "{}", write("file/below"));
     let missing = write_files(folder.path(), &[entry("no/file", "x")], WriteOptions::default()).unwrap_err();
     assert_eq!(missing.errno(), Some(rustix::io::Errno::NOENT.raw_os_error()));
+    assert!(missing.hint().unwrap().contains("make that directory"), "{:?}", missing.hint());
+    // Of the root only the last directory is made.
+    let root = folder.path().join("no/root");
+    let Err(Error::ParentMissing(above)) = write_files(&root, &[entry("file", "x")], making()) else { panic!() };
+    assert_eq!(above, folder.path().join("no"));
+    assert!(matches!(write_files(&root, &[], WriteOptions::default()), Err(Error::Missing(path)) if path == root));
     let read: Vec<String> =
         read_files(&["directory", "fifo", "none"].map(|name| folder.path().join(name)), &ReadOptions::default())
             .unwrap()

@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::error::SYNC_NAME;
+use crate::error::{ENTER, SYNC_NAME};
 
 /// The command that makes a directory and those above it.
 pub(crate) const MAKE_DIRECTORY: &str = "mkdir -p";
@@ -12,10 +12,15 @@ pub(crate) const MAKE_DIRECTORY: &str = "mkdir -p";
 /// What helps, by what was being done.
 pub(crate) fn hint(source: &io::Error, operation: &str) -> &'static str {
     let deleting = ["remove", "delete", "move to the trash"].iter().any(|verb| operation.starts_with(verb));
-    let reading = ["read", "open", "find", "compare"].iter().any(|verb| operation.starts_with(verb));
+    let reading = ["read", "open", "enter", "find", "compare"].iter().any(|verb| operation.starts_with(verb));
     // Of the small files that are written many at a time.
     let writing = operation.ends_with(" the file");
-    let Some(errno) = Errno::from_io_error(source) else { return UNKNOWN };
+    let errno = match Errno::from_io_error(source) {
+        Some(errno) => errno,
+        // The packages' own, of a file that is to be cloned.
+        None if source.kind() == io::ErrorKind::IsADirectory => Errno::ISDIR,
+        None => return UNKNOWN,
+    };
     match errno {
         Errno::ACCESS if deleting => {
             "you need write permission on the directory that it is in: fix its mode, or run as its owner"
@@ -53,6 +58,7 @@ pub(crate) fn hint(source: &io::Error, operation: &str) -> &'static str {
         Errno::NOTDIR => "a file, or a link to nothing, is where the path needs a directory; check the path",
         Errno::ISDIR => "a directory is where the path needs a file; check the path",
         Errno::LOOP => "a symlink is where the path needs something else, or links lead in a circle; check the path",
+        Errno::NOENT if operation == ENTER => "make that directory first, or ask that missing ones are made",
         Errno::NOENT => "it was there and is gone; stop what is removing it, then try again",
         Errno::EXIST | Errno::NOTEMPTY => "another program is making files there; stop it, then try again",
         Errno::BUSY | Errno::TXTBSY => {
@@ -87,6 +93,10 @@ mod tests {
         assert!(hint("remove directory").contains("write permission"));
         assert!(hint("create a staging directory in").contains("owner and mode"));
         let full = |operation| Error::io(operation, "a", Errno::NOSPC).hint().unwrap();
+        assert!(Error::io(ENTER, "a", Errno::NOENT).hint().unwrap().contains("make that directory"));
+        let directory =
+            Error::Io { operation: "clone the file", path: "a".into(), source: io::ErrorKind::IsADirectory.into() };
+        assert!(directory.hint().unwrap().contains("needs a file"));
         assert!(full("copy").contains("staged") && full("write the file").contains("stay"));
     }
 }
