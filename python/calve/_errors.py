@@ -14,9 +14,9 @@ from typing import Any, Optional
 class CalveError(OSError):
     """Why something could not be done."""
 
-    code: str
+    code: str = "ERR_CALVE_OTHER"
     """What kind of error it is: ``ERR_CALVE_...``."""
-    hint: Optional[str]
+    hint: Optional[str] = None
     """What to do next."""
     refused: list[dict[str, str]]
     """With ``ERR_CALVE_REQUIREMENT_REFUSED``: the strategies, and why each was refused."""

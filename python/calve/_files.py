@@ -88,10 +88,10 @@ def _write_all(session: _native.WriteSession, pairs: Iterator[Any]) -> None:
     contents: list[bytes] = []
     size = 0
     for index, entry in enumerate(pairs):
-        try:
-            path, value = entry
-        except (TypeError, ValueError):
-            raise TypeError(f"entries[{index}] must be a pair of a path and contents") from None
+        # Two characters, or a set of two, would be taken for a pair otherwise.
+        if not isinstance(entry, (tuple, list)) or len(entry) != 2:
+            raise TypeError(f"entries[{index}] must be a pair of a path and contents")
+        path, value = entry
         paths.append(path_bytes(path, f"entries[{index}][0]"))
         contents.append(_contents(value, f"entries[{index}][1]"))
         size += len(contents[-1])
