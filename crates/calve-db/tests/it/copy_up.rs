@@ -8,7 +8,7 @@ use calve_testkit::FileSystem;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{Engine, User, World, eventually, names, users};
+use crate::world::{Engine, User, World, eventually, names, until, users};
 
 /// More than what counts as large, in one table.
 fn fill(engine: Engine) -> &'static str {
@@ -102,8 +102,8 @@ fn copies_are_told_as_they_happen() {
         for engine in Engine::ALL {
             let Some((world, table)) = with_large_table(engine, user) else { return };
             let count = format!("{COUNT}; {}", pause(engine));
-            let script = "\"$@\" >/dev/null & until [ -e go ]; do sleep 0.02; done; kill $!";
-            let run = world.db(["run", "b", "--trace", "--", "sh", "-ec", script, "sh"]).args(engine.client(&count));
+            let script = format!("\"$@\" >/dev/null & {}; kill $!", until("go"));
+            let run = world.db(["run", "b", "--trace", "--", "sh", "-ec", &script, "sh"]).args(engine.client(&count));
             let mut run = run.spawn();
             let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
             // The command goes on until it is permitted to end, so this is told meanwhile.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use calve_testkit::{SplitMix64, require_program, require_root};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Engine, World, data_of, eventually, names, ordinary, users};
+use crate::world::{Engine, World, data_of, eventually, names, ordinary, until, users};
 
 fn kill(pid: u64) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
@@ -191,8 +191,7 @@ fn the_command_that_owns_the_server() {
         let Some(worlds) = worlds(engine) else { return };
         for world in worlds {
             let mut before = Before::new(&world);
-            let mut run =
-                world.db(["run", "t", "--", "sh", "-c", "echo ready; until [ -e over ]; do sleep 0.05; done"]);
+            let mut run = world.db(["run", "t", "--", "sh", "-c", &format!("echo ready; {}", until("over"))]);
             let mut run = run.command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
             let mut line = String::new();
             std::io::BufRead::read_line(&mut std::io::BufReader::new(run.stdout.as_mut().unwrap()), &mut line).unwrap();
@@ -324,7 +323,7 @@ fn a_builder() {
         "--",
         "sh",
         "-c",
-        "echo filling >&2; until [ -e over ]; do sleep 0.05; done",
+        &format!("echo filling >&2; {}", until("over")),
     ]);
     let mut build = build.command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();

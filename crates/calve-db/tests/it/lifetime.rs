@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Engine, Mariadb, Postgres, World, eventually};
+use crate::world::{Engine, Mariadb, Postgres, World, eventually, until};
 
 #[test]
 fn a_server_ends_when_its_time_is_over() {
@@ -167,8 +167,8 @@ fn a_command_is_told_when_its_server_s_owner_is_asked_to_end() {
     let Some(world) = World::new() else { return };
     world.template(Postgres);
     for signal in [Signal::TERM, Signal::HUP] {
-        let script = "trap 'echo told; exit 7' TERM HUP; echo ready; while :; do sleep 0.05; done";
-        let mut run = world.db(["run", "t", "--", "sh", "-c", script]).spawn();
+        let script = format!("trap 'echo told; exit 7' TERM HUP; echo ready; {}", until("over"));
+        let mut run = world.db(["run", "t", "--", "sh", "-c", &script]).spawn();
         let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map(Result::unwrap);
         assert_eq!(lines.next().unwrap(), "ready");
         kill_process(Pid::from_child(&run), signal).unwrap();
@@ -177,8 +177,7 @@ fn a_command_is_told_when_its_server_s_owner_is_asked_to_end() {
         world.nothing_left();
     }
     // The terminal tells the command of a Ctrl-C, which may go on.
-    let mut run =
-        world.db(["run", "t", "--", "sh", "-c", "echo ready; until [ -e over ]; do sleep 0.05; done"]).spawn();
+    let mut run = world.db(["run", "t", "--", "sh", "-c", &format!("echo ready; {}", until("over"))]).spawn();
     let mut line = String::new();
     BufReader::new(run.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     for _ in 0..3 {
@@ -188,5 +187,26 @@ fn a_command_is_told_when_its_server_s_owner_is_asked_to_end() {
     assert!(run.try_wait().unwrap().is_none());
     fs_err::write(world.path().join("over"), "").unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(0));
+    world.nothing_left();
+}
+
+#[test]
+fn commands_are_quiet_when_that_is_asked_for() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    for words in [
+        &["template", "create", "p", "--base", "t"][..],
+        &["start", "p", "--name", "a"],
+        &["reset", "a"],
+        &["run", "p", "--", "true"],
+        &["stop", "a"],
+        &["template", "remove", "p"],
+        &["gc"],
+    ] {
+        let at = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+        let quiet = [&words[..at], &["--quiet"], &words[at..]].concat();
+        let ran = world.db(quiet).succeeds();
+        assert_eq!((ran.stderr(), ran.stdout().lines().count()), (String::new(), usize::from(words[0] == "start")));
+    }
     world.nothing_left();
 }

@@ -368,6 +368,11 @@ pub(crate) fn eventually(mut holds: impl FnMut() -> Result<(), String>) {
     }
 }
 
+/// A script that goes on until there is a file, or somebody has forgotten it.
+pub(crate) fn until(file: &str) -> String {
+    format!("n=0; until [ -e {file} ] || [ $n -ge 6000 ]; do n=$((n + 1)); sleep 0.05; done")
+}
+
 fn has(program: &str) -> bool {
     // PostgreSQL's server is not in PATH on Debian.
     let at_home = |version: u32| Path::new(&format!("/usr/lib/postgresql/{version}/bin/{program}")).exists();

@@ -89,6 +89,9 @@ pub(crate) struct TemplateRemoveArguments {
     /// Which
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]
@@ -105,7 +108,7 @@ pub(crate) struct ServerOptions {
     /// Say on stderr which files an overlay copies as a whole, at the moment it has done so, and who opened them
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) trace: bool,
-    /// Do not say what an overlay will copy, or has
+    /// Print nothing but errors and the result
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -162,6 +165,9 @@ pub(crate) struct ResetArguments {
     /// Print the servers as JSON on stdout (schema calve.db.servers/1)
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// End servers, and remove their files
@@ -173,6 +179,9 @@ pub(crate) struct StopArguments {
     /// All of them
     #[arg(long)]
     pub(crate) all: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// List what there is
@@ -224,6 +233,9 @@ pub(crate) struct GcArguments {
     /// Print what was found as JSON on stdout (schema calve.db.gc/1)
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// How long a server may stay; `None` is for good.

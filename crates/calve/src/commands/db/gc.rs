@@ -8,7 +8,7 @@ use crate::{db_receipt, output};
 pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
     let swept = calve_db::sweep(&unswept_home()?)?;
     calve_db::delete_trash(&swept)?;
-    for name in &swept.servers {
+    for name in swept.servers.iter().filter(|_| !arguments.quiet) {
         output::say(&format!("took away what was left of `{name}`"));
     }
     if arguments.json { output::json(&db_receipt::swept(&swept)) } else { Ok(()) }

@@ -39,13 +39,20 @@ pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
     }
 }
 
-/// Where everything is, with what was left there by a crash taken away.
+/// Where everything is, with what was left there by a crash taken away. Says what nobody has been told of copies.
 pub(super) fn home() -> Result<Home, Failure> {
+    home_of(false)
+}
+
+/// The same, which leaves that to another command where `quiet` is asked for.
+fn home_of(quiet: bool) -> Result<Home, Failure> {
     let home = unswept_home()?;
     for directory in calve_db::sweep(&home)?.trash {
         reap::start(&directory);
     }
-    copies::unreported(&home)?;
+    if !quiet {
+        copies::unreported(&home)?;
+    }
     Ok(home)
 }
 

@@ -1,20 +1,29 @@
 //! `calve db reset`.
 
-use super::{copies, home};
+use calve_db::Starting;
+
+use super::{copies, home_of};
 use crate::cli::db::ResetArguments;
 use crate::db_receipt;
 use crate::failure::Failure;
 use crate::output::{self, duration};
 
 pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
-    let home = home()?;
+    let home = home_of(arguments.quiet)?;
     let mut records = Vec::new();
     for name in &arguments.names {
-        let reset = calve_db::reset(&home, name, &mut copies::announce)?;
+        let mut announce = |starting: &Starting| {
+            if !arguments.quiet {
+                copies::announce(starting);
+            }
+        };
+        let reset = calve_db::reset(&home, name, &mut announce)?;
         let record = reset.record;
-        let took = duration(std::time::Duration::from_secs_f64(record.ready_ms / 1000.0));
-        output::say(&format!("reset `{name}` by {} in {took}", record.strategy));
-        copies::tell(&reset.copied);
+        if !arguments.quiet {
+            let took = duration(std::time::Duration::from_secs_f64(record.ready_ms / 1000.0));
+            output::say(&format!("reset `{name}` by {} in {took}", record.strategy));
+            copies::tell(&reset.copied);
+        }
         records.push(record);
     }
     if arguments.json { output::json(&db_receipt::servers(&records)) } else { Ok(()) }

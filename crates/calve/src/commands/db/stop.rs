@@ -2,13 +2,13 @@
 
 use calve_db::Error;
 
-use super::{copies, home};
+use super::{copies, home_of};
 use crate::cli::db::StopArguments;
 use crate::failure::Failure;
 use crate::output::{self, duration};
 
 pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
-    let home = home()?;
+    let home = home_of(arguments.quiet)?;
     let names = if arguments.all {
         calve_db::list(&home)?.into_iter().map(|record| record.name).collect()
     } else {
@@ -17,6 +17,7 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
     let mut worst = 0;
     for name in &names {
         match calve_db::stop(&home, name) {
+            Ok(_) if arguments.quiet => {}
             Ok(stopped) => {
                 output::say(&format!("stopped `{name}` in {}", duration(stopped.took)));
                 copies::tell(&stopped.copied);

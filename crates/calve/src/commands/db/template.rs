@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use calve_core::Cancel;
 use calve_db::{Address, Caller, CommandEnd, CreateOptions, Said};
 
-use super::{home, supervisor};
+use super::{home, home_of, supervisor};
 use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
 use crate::failure::Failure;
 use crate::output::{self, count, size};
@@ -35,7 +35,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     };
     let mut run = |address: &Address| command(arguments, address);
     let mut caller = Caller { say: &mut say, run: &mut run, cancel };
-    let built = calve_db::create_template(&home()?, &options, &supervisor()?, &mut caller)?;
+    let built = calve_db::create_template(&home_of(arguments.quiet)?, &options, &supervisor()?, &mut caller)?;
     let template = &built.template;
     if !arguments.quiet {
         let what = if built.reused { "is there, made of the same" } else { "is made" };
@@ -68,10 +68,12 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
 }
 
 pub(crate) fn remove(arguments: &TemplateRemoveArguments) -> Result<(), Failure> {
-    let home = home()?;
+    let home = home_of(arguments.quiet)?;
     for name in &arguments.names {
         calve_db::remove_template(&home, name)?;
-        output::say(&format!("removed the template `{name}`"));
+        if !arguments.quiet {
+            output::say(&format!("removed the template `{name}`"));
+        }
     }
     Ok(())
 }
