@@ -18,6 +18,7 @@ mod place;
 mod programs;
 mod readiness;
 mod registry;
+mod requests;
 mod server;
 mod sockets;
 mod spec;

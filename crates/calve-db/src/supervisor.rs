@@ -3,9 +3,9 @@
 //! It has one thread of its own, so that the server, which the kernel ends with the thread that started it, ends with this
 //! process and not before.
 
-use std::io::{BufReader, Read as _};
+use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::launch::{self, Launched, Wanted, launch};
 use crate::registry::{self, Begun, Record, unix_now};
+use crate::requests::Requests;
 use crate::sockets::Port;
 use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, receive, send};
 use crate::sweep;
@@ -94,7 +95,7 @@ struct Supervisor<'a> {
     isolated: bool,
     launched: Launched,
     record: Record,
-    control: UnixListener,
+    requests: Requests,
     owner: Owner,
     watched: Option<Watched>,
     deadline: Option<Instant>,
@@ -124,8 +125,7 @@ impl<'a> Supervisor<'a> {
         let port = spec.tcp.map(Port::take).transpose()?;
         let password = port.as_ref().map(|_| crate::name::random(24)).transpose()?;
         sweep::make_sockets(&spec.directory, spec.account)?;
-        let control =
-            UnixListener::bind(&spec.control).map_err(|error| Error::io("listen on", &spec.control, error))?;
+        let requests = Requests::listen(&spec.control)?;
         let address = engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref());
         let tell = |starting| tell(talk, starting);
         let wanted = Wanted {
@@ -175,7 +175,7 @@ impl<'a> Supervisor<'a> {
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let owner = spec.owner;
         let mut supervisor =
-            Self { spec, engine, address, isolated, launched, record, control, owner, watched, deadline, _port: port };
+            Self { spec, engine, address, isolated, launched, record, requests, owner, watched, deadline, _port: port };
         supervisor.write_record()?;
         let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
         let ready = Ready { record: supervisor.record.clone(), neutralised, copied: Vec::new() };
@@ -199,14 +199,12 @@ impl<'a> Supervisor<'a> {
 
     /// Until something ends the server.
     fn serve(&mut self, talk: &mut UnixStream, mut reader: BufReader<UnixStream>, cancel: &Cancel) -> End {
-        let _ = self.control.set_nonblocking(true);
         let mut talks = true;
         loop {
             if let Some(why) = self.over(cancel) {
                 return End::Unasked(why);
             }
-            let (asked, told) = self.wait(talks.then_some(&*talk));
-            if told {
+            if self.wait(talks.then_some(&*talk)) {
                 match receive::<Request>(&mut reader) {
                     Ok(Some(request)) => {
                         let Ok(from) = talk.try_clone() else { return End::Unasked("of an error") };
@@ -218,12 +216,10 @@ impl<'a> Supervisor<'a> {
                     _ => talks = false,
                 }
             }
-            if asked
-                && let Ok((stream, _)) = self.control.accept()
-                && let Some((request, stream)) = hear(stream)
-                && let Some(end) = self.handle(request, stream, talk, cancel)
-            {
-                return end;
+            while let Some((request, from)) = self.requests.next() {
+                if let Some(end) = self.handle(request, from, talk, cancel) {
+                    return end;
+                }
             }
         }
     }
@@ -242,9 +238,10 @@ impl<'a> Supervisor<'a> {
         self.launched.server.ended().map(|_| "the server ended by itself")
     }
 
-    /// Waits for a request (first), the starter (second), or anything else.
-    fn wait(&self, talk: Option<&UnixStream>) -> (bool, bool) {
-        let mut fds = vec![PollFd::new(&self.control, PollFlags::IN)];
+    /// Waits until something happens. Whether it is the starter that says something.
+    fn wait(&self, talk: Option<&UnixStream>) -> bool {
+        let mut fds: Vec<_> =
+            self.requests.descriptors().map(|from| PollFd::from_borrowed_fd(from, PollFlags::IN)).collect();
         fds.extend(self.launched.server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
         fds.extend(
             self.watched.as_ref().and_then(Watched::end).map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)),
@@ -254,9 +251,9 @@ impl<'a> Supervisor<'a> {
         let left = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
         let limit = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         match rustix::event::poll(&mut fds, Some(&limit)) {
-            Ok(_) => (!fds[0].revents().is_empty(), fds.get(others).is_some_and(|talk| !talk.revents().is_empty())),
+            Ok(_) => fds.get(others).is_some_and(|talk| !talk.revents().is_empty()),
             // A signal: looked at by the caller.
-            Err(_) => (false, false),
+            Err(_) => false,
         }
     }
 
@@ -414,18 +411,6 @@ impl<'a> Supervisor<'a> {
 /// Nobody may be there to be told.
 fn tell(mut to: &UnixStream, starting: Starting) {
     let _ = send(&mut to, &Answer::Starting(starting));
-}
-
-/// Reads a request of this user's, or of root's.
-fn hear(stream: UnixStream) -> Option<(Request, UnixStream)> {
-    let peer = sys::peer_uid(&stream).ok()?;
-    if peer != 0 && peer != rustix::process::geteuid().as_raw() {
-        return None;
-    }
-    stream.set_nonblocking(false).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
-    let mut reader = BufReader::new(stream.try_clone().ok()?.take(256));
-    Some((receive(&mut reader).ok()??, stream))
 }
 
 fn milliseconds(duration: Duration) -> f64 {

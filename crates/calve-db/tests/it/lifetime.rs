@@ -1,6 +1,7 @@
 //! When servers end.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -208,5 +209,26 @@ fn commands_are_quiet_when_that_is_asked_for() {
         let ran = world.db(quiet).succeeds();
         assert_eq!((ran.stderr(), ran.stdout().lines().count()), (String::new(), usize::from(words[0] == "start")));
     }
+    world.nothing_left();
+}
+
+/// Neither one who says nothing nor one who is slow.
+#[test]
+fn nobody_keeps_a_supervisor_waiting() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    world.start("a");
+    let record = fs_err::read(world.home().join("db/servers/a/server.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let control = record["control"].as_str().unwrap();
+    let _silent = UnixStream::connect(control).unwrap();
+    let mut slow = UnixStream::connect(control).unwrap();
+    slow.write_all(b"\"Sto").unwrap();
+    world.db(["reset", "a"]).succeeds();
+    std::thread::sleep(Duration::from_millis(1500));
+    slow.write_all(b"p\"\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(slow).read_line(&mut answer).unwrap();
+    assert!(answer.contains("Stopped"), "{answer}");
     world.nothing_left();
 }

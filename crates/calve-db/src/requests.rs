@@ -1,0 +1,98 @@
+//! What is asked of a supervisor by others than the process that started its server.
+
+use std::io::{ErrorKind, Read as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::spec::Request;
+use crate::sys;
+
+/// More than any request has.
+const LONGEST: usize = 256;
+/// Of those who have said nothing yet.
+const MOST_CALLERS: usize = 64;
+
+/// Where requests come in. Nobody is waited for: who is slow, or says nothing, keeps no server from ending.
+pub(crate) struct Requests {
+    socket: UnixListener,
+    callers: Vec<Caller>,
+}
+
+struct Caller {
+    stream: UnixStream,
+    said: Vec<u8>,
+}
+
+impl Requests {
+    pub(crate) fn listen(path: &Path) -> Result<Self> {
+        let failed = |error| Error::io("listen on", path, error);
+        let socket = UnixListener::bind(path).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        Ok(Self { socket, callers: Vec::new() })
+    }
+
+    /// Readable when there may be a request.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(self.socket.as_fd()).chain(self.callers.iter().map(|caller| caller.stream.as_fd()))
+    }
+
+    /// The next request, of this user's or of root's, and where the answer goes.
+    pub(crate) fn next(&mut self) -> Option<(Request, UnixStream)> {
+        while let Ok((stream, _)) = self.socket.accept() {
+            self.callers.extend(Caller::of(stream));
+        }
+        let superfluous = self.callers.len().saturating_sub(MOST_CALLERS);
+        self.callers.drain(..superfluous);
+        let mut at = 0;
+        while let Some(caller) = self.callers.get_mut(at) {
+            match caller.hear() {
+                Heard::NotYet => at += 1,
+                Heard::Nothing => drop(self.callers.remove(at)),
+                Heard::Request(request) => {
+                    let stream = self.callers.remove(at).stream;
+                    if stream.set_nonblocking(false).is_ok() {
+                        return Some((request, stream));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+enum Heard {
+    NotYet,
+    /// And there will be none.
+    Nothing,
+    Request(Request),
+}
+
+impl Caller {
+    fn of(stream: UnixStream) -> Option<Self> {
+        let peer = sys::peer_uid(&stream).ok()?;
+        if peer != 0 && peer != rustix::process::geteuid().as_raw() {
+            return None;
+        }
+        stream.set_nonblocking(true).ok()?;
+        Some(Self { stream, said: Vec::new() })
+    }
+
+    fn hear(&mut self) -> Heard {
+        let mut more = [0; LONGEST];
+        match self.stream.read(&mut more) {
+            Ok(0) => return Heard::Nothing,
+            Ok(length) => self.said.extend_from_slice(&more[..length]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Heard::NotYet;
+            }
+            Err(_) => return Heard::Nothing,
+        }
+        match self.said.iter().position(|byte| *byte == b'\n') {
+            Some(end) => serde_json::from_slice(&self.said[..end]).map_or(Heard::Nothing, Heard::Request),
+            None if self.said.len() > LONGEST => Heard::Nothing,
+            None => Heard::NotYet,
+        }
+    }
+}
