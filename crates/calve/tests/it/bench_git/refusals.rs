@@ -1,5 +1,7 @@
 //! What is refused before anything is measured.
 
+use std::io::Write as _;
+
 use calve_testkit::{FileSystem, Volume, fingerprint};
 
 use super::{TINY, bench_git, git, repository};
@@ -132,7 +134,7 @@ fn a_disk_that_fills_up_meanwhile_is_told() {
     let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 40 << 20) else { return };
     let spot = Spot::at(volume);
     let arguments = ["bench", "git", "--into", ".", "--synthetic=blobs", "--commits=1", "--files=2", "--file-size=1M"];
-    let running = calve(arguments).args(["--tests=T1", "--iterations=100000", "--back=0"]).within(&spot).start();
+    let mut running = calve(arguments).args(["--tests=T1", "--iterations=100000", "--back=0"]).within(&spot).start();
     crate::spot::eventually("it clones", || {
         let place = crate::spot::leftovers(&spot).pop();
         place.is_some_and(|place| {
@@ -141,14 +143,19 @@ fn a_disk_that_fills_up_meanwhile_is_told() {
             })
         })
     });
-    let filler = spot.join("filler");
-    let _ = std::fs::OpenOptions::new().create(true).append(true).open(&filler).map(|file| {
-        let bytes = vec![0; 1 << 16];
-        while std::io::Write::write(&mut &file, &bytes).is_ok_and(|written| written > 0) {}
+    let mut filler = fs_err::OpenOptions::new().create(true).append(true).open(spot.join("filler")).unwrap();
+    let bytes = vec![0; 1 << 16];
+    // And filled it stays: between two clones there is the room of one.
+    crate::spot::eventually("it ends", || {
+        while filler.write(&bytes).is_ok_and(|written| written > 0) {}
+        running.has_ended()
     });
     let ran = running.wait();
     ran.ended(1);
-    ran.says(&["error: ", "no space is left"]).hints();
+    // A client's git has failed, or what the bench itself has written.
+    let said = ["no space is left", "No space left on device"];
+    assert!(said.iter().any(|words| ran.stderr.contains(words)), "{}", ran.stderr);
+    ran.says(&["error: "]).hints();
     spot.holds(&["filler"]);
 }
 

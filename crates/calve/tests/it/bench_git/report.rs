@@ -163,15 +163,22 @@ fn a_slow_link_is_as_slow_as_it_was_said_to_be() {
         (number(&clone["median"]), number(&clone["bytes_received"]), report["link"].clone())
     };
     let (loopback, _, none) = on(&[]);
-    let (shaped, received, link) = on(&["--net=8mbit,100ms"]);
-    assert_eq!((none, link), (Value::Null, serde_json::json!({"bits_per_second": 8_000_000, "round_trip_ms": 100.0})));
-    // One connection, and three requests on it, each of which takes a round trip. A megabit is 125,000 bytes.
-    let expected = received / 1_000_000.0 + 4.0 * 0.1;
-    assert!(shaped > expected, "{shaped} s, and the link alone takes {expected} s");
-    assert!(
-        shaped < 1.3 * expected + loopback + 0.5,
-        "{shaped} s, {loopback} s without a link, which takes {expected} s"
-    );
+    assert_eq!(none, Value::Null);
+    // A link is never faster than it was said to be. It may be slower, as everything is on a machine that has other things to do; but
+    // then not each time.
+    let mut tries = Vec::new();
+    while tries.len() < 10 {
+        let (shaped, received, link) = on(&["--net=8mbit,100ms"]);
+        assert_eq!(link, serde_json::json!({"bits_per_second": 8_000_000, "round_trip_ms": 100.0}));
+        // One connection, and three requests on it, each of which takes a round trip. A megabit is 125,000 bytes.
+        let expected = received / 1_000_000.0 + 4.0 * 0.1;
+        assert!(shaped > expected, "{shaped} s, and the link alone takes {expected} s");
+        if shaped < 1.3 * expected + loopback + 0.5 {
+            return;
+        }
+        tries.push((shaped, expected));
+    }
+    panic!("(took, the link alone takes) {tries:?} s, and {loopback} s without a link");
 }
 
 #[test]

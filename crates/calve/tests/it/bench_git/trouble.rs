@@ -69,8 +69,9 @@ fn an_interruption_leaves_no_process_no_port_and_no_file() {
         assert_eq!(ran.stdout, "");
         spot.holds(&[]);
         assert_eq!(processes(&spot), [""; 0]);
+        // Another test may have been given the number since, for a while.
         for port in ports {
-            assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "port {port} is still open");
+            eventually("the port is closed", || TcpStream::connect(("127.0.0.1", port)).is_err());
         }
     }
 }
@@ -100,7 +101,8 @@ fn strangers_are_not_served() {
     let port = *ports(running.id()).first().unwrap();
     let ask = |request: &str| {
         let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        socket.write_all(request.as_bytes()).unwrap();
+        // It need not be heard to its end.
+        let _ = socket.write_all(request.as_bytes());
         let mut answer = String::new();
         let _ = socket.read_to_string(&mut answer);
         answer

@@ -1,7 +1,5 @@
 //! What can go wrong: nothing is left behind, nothing is passed over in silence, and every error says what to do next.
 
-use std::time::{Duration, Instant};
-
 use calve_testkit::{FileSystem, HostFault, Volume, git};
 use rustix::process::Signal;
 use serde_json::json;
@@ -219,16 +217,15 @@ fn a_full_disk_leaves_room_again() {
 fn an_interrupted_clone_ends_its_children_and_leaves_nothing() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let hosted = Hosted::with(HostFault::Stalls);
-        let running = hosted.calve(&["clone", "--for", "dev", &hosted.url(), "new"]).start();
+        let mut running = hosted.calve(&["clone", "--for", "dev", &hosted.url(), "new"]).start();
         eventually("git waits for an answer", || {
             hosted.host.requests().iter().any(|request| request.starts_with("POST"))
         });
         let processes = processes_in(&hosted.spot);
         assert!(processes.len() >= 3, "calve, git and its transport: {processes:?}");
-        let started = Instant::now();
         send(running.id(), signal);
+        eventually("it ends, though the server does not", || running.has_ended());
         running.wait().ended(130);
-        assert!(started.elapsed() < Duration::from_secs(10));
         eventually("no process is left", || processes_in(&hosted.spot).is_empty());
         hosted.spot.holds(&[]);
     }
