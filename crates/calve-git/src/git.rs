@@ -10,13 +10,12 @@ use std::process::{Command, Output, Stdio};
 use crate::error::{Error, Result};
 
 /// What git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
-/// send a command for another repository into that one.
+/// send a command for another repository into that one. The settings that a user gives by the environment (`GIT_CONFIG_COUNT`, what
+/// `git -c` becomes) are not about one repository: git keeps them, too, when it goes into a submodule.
 pub(crate) const OF_ONE_REPOSITORY: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_PARAMETERS",
     "GIT_DIR",
     "GIT_GRAFT_FILE",
     "GIT_IMPLICIT_WORK_TREE",
