@@ -31,10 +31,12 @@ const LEAVING: &str = ".calve-";
 
 /// The right to change the list of worktrees. Held for moments, and by git where that changes a reference: whoever cleans up after a
 /// killed run waits for the git that it has started.
-struct Turn(File);
+///
+/// git does not wait for the lock of a configuration file, but fails; so whoever makes or deletes a branch has his turn as well.
+pub(super) struct Turn(File);
 
 impl Turn {
-    fn take(common: &Path) -> Result<Turn> {
+    pub(super) fn take(common: &Path) -> Result<Turn> {
         // The directory itself: a lock file would have to stay for ever.
         let directory = File::from(fs_err::File::open(common)?);
         flock(&directory, FlockOperation::LockExclusive).map_err(std::io::Error::from)?;
@@ -179,7 +181,9 @@ impl Drop for Entry {
             return;
         }
         if let Some((branch, oid)) = self.made_branch.take() {
+            let turn = Turn::take(&self.common);
             let _ = delete_branch(&self.common, &branch, &oid);
+            drop(turn);
         }
         let _ = remove(&self.directory);
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use calve_core::{RemoveOptions, Shown, Trashed};
 
-use super::register::{self, entries_by_worktree};
+use super::register::{self, Turn, entries_by_worktree};
 use super::repository::{Repository, Worktree, joined};
 use super::submodules;
 use crate::error::{Error, Result};
@@ -98,6 +98,7 @@ fn take_away(
 
 /// In the repository itself: the directory that it was started from may just have been removed.
 fn delete_branch(repository: &Repository, branch: &str, how: &str) -> Result<bool> {
+    let _turn = Turn::take(&repository.common)?;
     let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
     Ok(git.output(&["branch", "--quiet", how, "--", branch])?.status.success())
 }

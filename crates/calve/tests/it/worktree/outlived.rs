@@ -166,3 +166,27 @@ fn a_branch_of_a_remote_that_moves_meanwhile_is_followed_from_where_it_was() {
     assert_eq!(git(&path, ["rev-list", "--count", "HEAD", "--", "."]), "1\n");
     assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "@{upstream}"]).trim(), "origin/x");
 }
+
+/// Whether a process waits for a lock that flock(2) gives (proc_locks(5)).
+fn waits_for_a_lock(id: u32) -> bool {
+    let locks = fs_err::read_to_string("/proc/locks").unwrap();
+    let id = id.to_string();
+    locks.lines().any(|line| line.contains("-> FLOCK") && line.split_whitespace().any(|word| word == id))
+}
+
+#[test]
+fn a_branch_that_is_being_deleted_is_waited_for() {
+    let repo = Repo::anywhere();
+    repo.add(["y"]);
+    // git does not wait for the lock of its configuration: both at once, and one of them would fail.
+    let slow = SlowGit::new(&repo, "branch");
+    let removing = slow.used_by(repo.calve(["remove", "-q", "-D", "y"])).start();
+    eventually("git waits", || slow.directory.join("waits").exists());
+    let adding = repo.calve(["add", "-q", "x"]).start();
+    eventually("it waits for its turn", || waits_for_a_lock(adding.id()));
+    slow.go();
+    removing.wait().ended(0);
+    adding.wait().ended(0);
+    assert_eq!(repo.git(["branch", "--list", "y"]), "");
+    is_clean(&repo.spot.join("proj.x"));
+}
