@@ -189,7 +189,8 @@ pub(crate) fn end_children(engine: &dyn Engine, place: &Path, isolated: bool) {
 }
 
 fn remove_segment(engine: &dyn Engine, place: &Path) {
-    if let Some(segment) = engine.segment(&place.join("data")) {
+    let data = place.join("data");
+    if let Some(segment) = engine.segment(&data).or_else(|| engine.segment_of_killed(&data)) {
         sys::remove_segment(segment);
     }
 }

@@ -66,8 +66,12 @@ pub(crate) trait Engine: Sync {
     /// Takes away what belongs to one run of a server.
     fn scrub(&self, data: &Path) -> Result<()>;
 
-    /// The System V segment that a killed server has left, as its data directory tells.
+    /// The System V segment that a server has attached to, as its data directory tells.
     fn segment(&self, data: &Path) -> Option<Segment>;
+
+    /// The System V segment of a server that was killed before its data directory told of it. That of one that lives is about to be
+    /// attached to, and must stay.
+    fn segment_of_killed(&self, data: &Path) -> Option<Segment>;
 
     /// How programs reach it.
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address;

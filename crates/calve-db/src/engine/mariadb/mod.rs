@@ -164,6 +164,10 @@ impl Engine for Mariadb {
         None
     }
 
+    fn segment_of_killed(&self, _: &Path) -> Option<Segment> {
+        None
+    }
+
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
         let socket = directory.join("mysql.sock");
         let path = socket.to_string_lossy().into_owned();

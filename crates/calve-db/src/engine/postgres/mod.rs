@@ -59,6 +59,14 @@ const INIT: &[&str] = &["--auth=trust", "--encoding=UTF8", "--no-sync"];
 /// The names of characters in all languages, sorted by number: the same on every machine.
 const LOCALE: &str = if cfg!(target_vendor = "apple") { "--locale=C" } else { "--locale=C.UTF-8" };
 
+/// What a server writes of itself into its data directory.
+const NOTE: &str = "postmaster.pid";
+
+/// Line 1: the process. Below zero: a server for one session, such as those of initdb.
+fn creator(note: &str) -> Option<u32> {
+    note.lines().next()?.trim_start_matches('-').parse().ok()
+}
+
 impl Engine for Postgres {
     fn name(&self) -> &'static str {
         "postgres"
@@ -184,21 +192,19 @@ impl Engine for Postgres {
     }
 
     fn segment(&self, data: &Path) -> Option<Segment> {
-        let text = fs_err::read_to_string(data.join("postmaster.pid")).ok()?;
-        let mut lines = text.lines();
-        // Below zero: a server for one session, such as those of initdb.
-        let creator = lines.next()?.trim_start_matches('-').parse().ok()?;
+        let text = fs_err::read_to_string(data.join(NOTE)).ok()?;
         // Line 7: the key and the number of the segment (miscadmin.h, LOCK_FILE_LINE_SHMEM_KEY).
-        if let Some(line) = lines.nth(5) {
-            let id = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
-            return Some(Segment { id, creator });
-        }
-        // That is written after it was made, with the first key that is free from the directory's inode number on
-        // (sysv_shmem.c, PGSharedMemoryCreate).
+        let id = text.lines().nth(6)?.split_ascii_whitespace().nth(1)?.parse().ok()?;
+        Some(Segment { id, creator: creator(&text)? })
+    }
+
+    fn segment_of_killed(&self, data: &Path) -> Option<Segment> {
+        let text = fs_err::read_to_string(data.join(NOTE)).ok()?;
+        // It is made with the first key that is free from the directory's inode number on (sysv_shmem.c, PGSharedMemoryCreate).
         let inode = fs_err::metadata(data).ok()?.ino();
         let first = (inode & u64::from(u32::MAX)) as u32;
         let keys: Vec<i32> = (0..16).map(|more| first.wrapping_add(more).cast_signed()).collect();
-        sys::find_segment(creator, &keys)
+        sys::find_segment(creator(&text)?, &keys)
     }
 
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
