@@ -11,6 +11,8 @@ pub(crate) mod git;
 #[cfg(unix)]
 pub(crate) mod hook;
 #[cfg(unix)]
+pub(crate) mod report;
+#[cfg(unix)]
 pub(crate) mod shell_init;
 #[cfg(unix)]
 pub(crate) mod worktree;
@@ -26,6 +28,8 @@ use clap_complete::engine::ArgValueCandidates;
 
 #[cfg(unix)]
 pub(crate) use self::bench_git::{BenchGitArguments, Switch};
+#[cfg(unix)]
+use self::report::ReportArguments;
 use crate::named::Named;
 
 /// Instant, isolated, writable working copies, by the fastest method the machine really offers
@@ -407,14 +411,8 @@ pub(crate) struct BenchRunArguments {
     /// Empty the caches before each run (root only)
     #[arg(long)]
     pub(crate) cold: bool,
-    /// Print nothing but the result and errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// Print the report as JSON on stdout (schema calve.bench/1)
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) export: ExportArguments,
+    pub(crate) report: ReportArguments,
 }
 
 /// Share what two copies of a tree hold alike by every means there is, and compare
@@ -498,14 +496,8 @@ pub(crate) struct BenchWriteArguments {
     /// How often each way is run
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
-    /// Print nothing but the result and errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// Print the report as JSON on stdout (schema calve.bench/1)
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) export: ExportArguments,
+    pub(crate) report: ReportArguments,
 }
 
 /// What the bench asks of the engine
@@ -520,20 +512,6 @@ pub(crate) struct WriteArguments {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) directories: u64,
     pub(crate) result: PathBuf,
-}
-
-#[cfg(unix)]
-#[derive(Debug, Args)]
-pub(crate) struct ExportArguments {
-    /// Write the report as JSON, a superset of hyperfine's
-    #[arg(long, value_name = "FILE")]
-    pub(crate) export_json: Option<PathBuf>,
-    /// Write the report as Markdown
-    #[arg(long, value_name = "FILE")]
-    pub(crate) export_markdown: Option<PathBuf>,
-    /// Write the report as one HTML file with plots
-    #[arg(long, value_name = "FILE")]
-    pub(crate) export_html: Option<PathBuf>,
 }
 
 /// "64K" as 65,536.

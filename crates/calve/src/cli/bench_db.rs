@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::ExportArguments;
+use super::report::ReportArguments;
 
 /// Measure what a database server on a clone of a template costs, by every strategy that works there
 ///
@@ -38,12 +38,6 @@ pub(crate) struct BenchDbArguments {
     /// How often each strategy is run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
-    /// Print nothing but the result and errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// Print the report as JSON on stdout (schema calve.bench/1)
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) export: ExportArguments,
+    pub(crate) report: ReportArguments,
 }

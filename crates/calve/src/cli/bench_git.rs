@@ -7,7 +7,8 @@ use std::time::Duration;
 use calve_git::SyntheticShape;
 use clap::{ArgGroup, Args, ValueEnum};
 
-use super::{ExportArguments, size};
+use super::report::ReportArguments;
+use super::size;
 use crate::bench::git::cases::Selection;
 use crate::bench::git::link::Link;
 use crate::named::Named;
@@ -25,6 +26,7 @@ use crate::named::Named;
 /// The repositories are only read. Everything is made in one hidden directory in the place given by --into, which is removed at
 /// the end, also after an error or Ctrl-C. Automatic gc is off on both sides, and nothing of your git configuration is used.
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |json| json.help("Print the report as JSON on stdout (schema calve.bench.git/1)")))]
 #[command(group = ArgGroup::new("what").required(true).multiple(true).args(["repo", "synthetic", "server"]))]
 #[command(after_help = "\
 Examples:
@@ -94,14 +96,8 @@ pub(crate) struct BenchGitArguments {
     /// Where everything is made, for as long as it takes [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) into: Option<PathBuf>,
-    /// Print nothing but the result and errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// Print the report as JSON on stdout (schema calve.bench.git/1)
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) export: ExportArguments,
+    pub(crate) report: ReportArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use calve_core::Cancel;
 
-use super::bench::Exports;
+use super::bench_report::{Forms, Outlet};
 use super::db::{home, supervisor};
 use crate::bench::db::{Report, Wish, html, run as measure};
 use crate::cli::bench_db::BenchDbArguments;
 use crate::failure::{FAILED, Failure};
-use crate::output;
 
 pub(crate) fn run(arguments: &BenchDbArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let as_json: fn(&Report) -> String = |report| format!("{:#}\n", report.json());
-    let exports = Exports::of(&arguments.export, [as_json, Report::markdown, html::document])?;
+    let forms = Forms { json: Report::json, markdown: Report::markdown, html: html::document };
+    let outlet = Outlet::of(&arguments.report, forms)?;
     let home = home()?;
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
@@ -29,20 +28,10 @@ pub(crate) fn run(arguments: &BenchDbArguments, cancel: &Cancel) -> Result<(), F
         runs: arguments.runs,
         clients: arguments.clients,
         duration: Duration::from_secs(arguments.duration),
-        say: &|line| {
-            if !arguments.quiet {
-                output::say(line);
-            }
-        },
+        say: &|line| outlet.say(line),
         cancel,
     })?;
-    // The files first: what was measured for minutes must not be lost with a closed pipe.
-    let written = exports.write(&report);
-    match arguments.json {
-        true => output::json(&report.json())?,
-        false => output::result(&report.markdown())?,
-    }
-    written?;
+    outlet.give(&report)?;
     match report.broken() {
         Some(strategy) => {
             let text = format!("the servers by {strategy} failed");

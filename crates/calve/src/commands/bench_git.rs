@@ -3,24 +3,21 @@
 use calve_core::Cancel;
 use calve_git::Synthetic;
 
-use super::bench::Exports;
+use super::bench_report::{Forms, Outlet};
 use crate::bench::git::clients::NO_SPACE;
 use crate::bench::git::plan::Pace;
-use crate::bench::git::report::Report;
 use crate::bench::git::source::{Address, Source};
 use crate::bench::git::{self, Measured, Wish, html, json, markdown};
 use crate::bench::runs::Rounds;
 use crate::cli::{BenchGitArguments, Switch};
 use crate::failure::{FAILED, Failure};
-use crate::output;
 
 pub(crate) fn run(arguments: &BenchGitArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let as_json: fn(&Report) -> String = |report| format!("{:#}\n", json::document(report));
-    let exports = Exports::of(&arguments.export, [as_json, markdown::document, html::document])?;
+    let forms = Forms { json: json::document, markdown: markdown::document, html: html::document };
+    let outlet = Outlet::of(&arguments.report, forms)?;
     let cases = arguments.tests.as_ref().map_or_else(git::all_cases, |selection| selection.0.clone());
     git::check_selection(&cases, arguments.server.is_some())?;
     let into = arguments.into.clone().unwrap_or_else(git::usual_place);
-    let quiet = arguments.quiet;
     let report = git::run(&Wish {
         measured: measured(arguments)?,
         cases,
@@ -42,21 +39,10 @@ pub(crate) fn run(arguments: &BenchGitArguments, cancel: &Cancel) -> Result<(), 
         protocol: arguments.protocol,
         link: arguments.net,
         against_daemon: arguments.against_daemon,
-        say: &|line| {
-            if !quiet {
-                output::say(line);
-            }
-        },
+        say: &|line| outlet.say(line),
         cancel,
     })?;
-    // The files first: what was measured for minutes must not be lost with a closed pipe.
-    let written = exports.write(&report);
-    if arguments.json {
-        output::json(&json::document(&report))?;
-    } else {
-        output::result(&markdown::document(&report))?;
-    }
-    written?;
+    outlet.give(&report)?;
     match report.broken.first() {
         None => Ok(()),
         Some((_, case, broken)) => {

@@ -6,6 +6,8 @@ pub(crate) mod bench;
 pub(crate) mod bench_db;
 #[cfg(unix)]
 pub(crate) mod bench_git;
+#[cfg(unix)]
+mod bench_report;
 pub(crate) mod completions;
 pub(crate) mod cp;
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::hyperfine::{self, Run};
 use crate::bench::machine::utc;
 use crate::bench::report::{Disk, Report};
 use crate::bench::space::Cache;
@@ -40,22 +41,15 @@ pub(crate) fn document(report: &Report) -> Value {
 
 fn result(report: &Report, row: &Row, summary: &Summary) -> Value {
     let each = |value: fn(&Sample) -> Value| row.samples.iter().map(value).collect::<Vec<_>>();
-    let mean = |value: fn(&Sample) -> f64| row.samples.iter().map(value).sum::<f64>() / row.samples.len() as f64;
+    let runs = row.samples.iter().map(|sample| Run {
+        seconds: sample.seconds,
+        user_seconds: sample.user_seconds,
+        system_seconds: sample.system_seconds,
+        peak_memory_bytes: sample.peak_memory_bytes,
+    });
+    let hyperfine = hyperfine::fields(&row.workload.command, summary, &runs.collect::<Vec<_>>());
     let disk: Vec<f64> = row.samples.iter().map(|sample| sample.disk_bytes as f64).collect();
-    json!({
-        // Hyperfine's.
-        "command": row.workload.command,
-        "mean": summary.mean,
-        "stddev": summary.stddev,
-        "median": summary.median,
-        "user": mean(|sample| sample.user_seconds),
-        "system": mean(|sample| sample.system_seconds),
-        "min": summary.min,
-        "max": summary.max,
-        "times": each(|sample| json!(sample.seconds)),
-        "memory_usage_byte": each(|sample| json!(sample.peak_memory_bytes)),
-        "exit_codes": each(|_| json!(0)),
-        // Calve's.
+    let own = json!({
         "mad": summary.mad,
         "side": match row.workload.side { Side::Peer => "peer", Side::Reference | Side::Calve => "calve" },
         "group": row.workload.group.name,
@@ -73,7 +67,8 @@ fn result(report: &Report, row: &Row, summary: &Summary) -> Value {
         "positions": each(|sample| json!(sample.position)),
         "said": row.said,
         "remarks": row.remarks,
-    })
+    });
+    hyperfine::joined([hyperfine, own])
 }
 
 fn failed(row: &Row) -> Value {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::link::Link;
 use super::report::{Report, Row};
 use super::sample::Sample;
+use crate::bench::export::hyperfine::{self, Run};
 use crate::bench::machine::utc;
 use crate::bench::stats::{Summary, median};
 
@@ -76,28 +77,23 @@ pub(crate) fn document(report: &Report) -> Value {
 fn result(report: &Report, row: &Row) -> Value {
     let seconds = row.seconds();
     let each = |value: &dyn Fn(&Sample) -> Value| row.samples.iter().map(value).collect::<Vec<_>>();
-    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
     let server = row.server_cpu_ms();
     let server_summary = Summary::of(&server);
-    json!({
+    let what = json!({
         "repository": report.repositories[row.repository].name,
         "test": row.case.name,
         "operation": row.step.name(),
         "clone": row.case.clone.name(),
         "fetch": row.case.fetch.map(|fetch| fetch.name()),
-        // Hyperfine's.
-        "command": row.command,
-        "mean": seconds.mean,
-        "stddev": seconds.stddev,
-        "median": seconds.median,
-        "user": mean(row.values(|sample| sample.user_seconds)),
-        "system": mean(row.values(|sample| sample.system_seconds)),
-        "min": seconds.min,
-        "max": seconds.max,
-        "times": each(&|sample| json!(sample.seconds)),
-        "memory_usage_byte": each(&|sample| json!(sample.peak_memory_bytes)),
-        "exit_codes": each(&|_| json!(0)),
-        // Calve's.
+    });
+    let runs = row.samples.iter().map(|sample| Run {
+        seconds: sample.seconds,
+        user_seconds: sample.user_seconds,
+        system_seconds: sample.system_seconds,
+        peak_memory_bytes: sample.peak_memory_bytes,
+    });
+    let hyperfine = hyperfine::fields(&row.command, &seconds, &runs.collect::<Vec<_>>());
+    let own = json!({
         "mad": seconds.mad,
         "server_cpu_ms_median": median(&server),
         "server_cpu_ms_min": server_summary.map(|summary| summary.min),
@@ -113,5 +109,6 @@ fn result(report: &Report, row: &Row) -> Value {
         "rounds": each(&|sample| json!(sample.round)),
         "ordinals": each(&|sample| json!(sample.ordinal)),
         "said": row.samples.iter().map(|sample| sample.said.as_str()).find(|said| !said.is_empty()).unwrap_or(""),
-    })
+    });
+    hyperfine::joined([what, hyperfine, own])
 }

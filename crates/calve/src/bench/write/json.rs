@@ -6,6 +6,7 @@ use super::Row;
 use super::limit::Trial;
 use super::report::{Layout, Report};
 use super::ways::Task;
+use crate::bench::export::hyperfine::{self, Run};
 use crate::bench::machine::utc;
 use crate::bench::stats::Summary;
 use crate::receipt;
@@ -45,21 +46,15 @@ pub(crate) fn document(report: &Report) -> Value {
 
 fn result(layout: &Layout, row: &Row, summary: &Summary) -> Value {
     let Task { files, bytes, directories } = layout.task;
-    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-    json!({
-        // Hyperfine's. The times are the writing alone, as the program took them; processor time is the whole program's.
-        "command": row.way.name,
-        "mean": summary.mean,
-        "stddev": summary.stddev,
-        "median": summary.median,
-        "user": mean(row.of(|outcome| outcome.user_seconds)),
-        "system": mean(row.of(|outcome| outcome.system_seconds)),
-        "min": summary.min,
-        "max": summary.max,
-        "times": row.of(|outcome| outcome.seconds),
-        "memory_usage_byte": row.samples.iter().map(|outcome| outcome.peak_memory_bytes).collect::<Vec<_>>(),
-        "exit_codes": row.samples.iter().map(|_| 0).collect::<Vec<_>>(),
-        // Calve's.
+    // The times are the writing alone, as the program took them; processor time is the whole program's.
+    let runs = row.samples.iter().map(|outcome| Run {
+        seconds: outcome.seconds,
+        user_seconds: outcome.user_seconds,
+        system_seconds: outcome.system_seconds,
+        peak_memory_bytes: outcome.peak_memory_bytes,
+    });
+    let hyperfine = hyperfine::fields(&row.way.name, summary, &runs.collect::<Vec<_>>());
+    let own = json!({
         "mad": summary.mad,
         "side": if row.way.kind.is_ours() { "calve" } else { "peer" },
         "files": files,
@@ -69,7 +64,8 @@ fn result(layout: &Layout, row: &Row, summary: &Summary) -> Value {
         "longest_stall": row.longest_stall(),
         "stalls": row.samples.iter().map(|outcome| outcome.stall_seconds).collect::<Vec<_>>(),
         "peak_descriptors": row.peak_descriptors,
-    })
+    });
+    hyperfine::joined([hyperfine, own])
 }
 
 fn at_once(task: &Task, trials: &[Trial]) -> Value {

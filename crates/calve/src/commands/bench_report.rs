@@ -1,0 +1,94 @@
+//! Where the report of a bench goes: to stdout, and to the files that were asked for.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+use serde_json::Value;
+
+use crate::cli::report::ReportArguments;
+use crate::failure::{FAILED, Failure, USAGE};
+use crate::output;
+
+/// How a report is written.
+pub(super) struct Forms<R> {
+    pub(super) json: fn(&R) -> Value,
+    pub(super) markdown: fn(&R) -> String,
+    pub(super) html: fn(&R) -> String,
+}
+
+/// One of them.
+#[derive(Clone, Copy)]
+enum Form {
+    Json,
+    Markdown,
+    Html,
+}
+
+/// The files to write in the end, known to be writable from the beginning; and what is printed.
+pub(super) struct Outlet<R> {
+    forms: Forms<R>,
+    files: Vec<(PathBuf, Form)>,
+    quiet: bool,
+    json: bool,
+}
+
+impl<R> Outlet<R> {
+    pub(super) fn of(arguments: &ReportArguments, forms: Forms<R>) -> Result<Self, Failure> {
+        let paths = [
+            (&arguments.export_json, Form::Json),
+            (&arguments.export_markdown, Form::Markdown),
+            (&arguments.export_html, Form::Html),
+        ];
+        let files: Vec<_> = paths.into_iter().filter_map(|(path, form)| Some((path.clone()?, form))).collect();
+        for (index, (path, _)) in files.iter().enumerate() {
+            if files[..index].iter().any(|(other, _)| other == path) {
+                let text = format!("`{}` is named for two forms of the report", Shown(path));
+                return Err(Failure::stated(USAGE, text, "name a file of its own for each"));
+            }
+            check_writable(path)?;
+        }
+        Ok(Self { forms, files, quiet: arguments.quiet, json: arguments.json })
+    }
+
+    /// What is going on, for those who want to know.
+    pub(super) fn say(&self, line: &str) {
+        if !self.quiet {
+            output::say(line);
+        }
+    }
+
+    /// The files first: what was measured for minutes must not be lost with a closed pipe.
+    pub(super) fn give(&self, report: &R) -> Result<(), Failure> {
+        let write = |(path, form): &(PathBuf, Form)| {
+            fs_err::write(path, self.rendered(report, *form)).map_err(|error| unwritable(path, &error))
+        };
+        // One that fails does not keep the others from being written.
+        let written = self.files.iter().map(write).fold(Ok(()), Result::and);
+        output::result(&self.rendered(report, if self.json { Form::Json } else { Form::Markdown }))?;
+        written
+    }
+
+    fn rendered(&self, report: &R, form: Form) -> String {
+        match form {
+            Form::Json => format!("{:#}\n", (self.forms.json)(report)),
+            Form::Markdown => (self.forms.markdown)(report),
+            Form::Html => (self.forms.html)(report),
+        }
+    }
+}
+
+/// Before anything is measured. What is there keeps its contents, and what is not there stays so.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    match fs_err::OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(_) => Ok(fs_err::remove_file(path)?),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            fs_err::OpenOptions::new().write(true).open(path).map(drop).map_err(|error| unwritable(path, &error))
+        }
+        Err(error) => Err(unwritable(path, &error)),
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let text = format!("the report cannot be written to `{}`: {error}", Shown(path));
+    Failure::stated(FAILED, text, "name a file in a directory that is there and that you may write to")
+}
