@@ -124,8 +124,12 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
 
 /// Makes the files of `dst` share again with those of the same path in `src`, where they hold the same. Nothing is hashed.
 ///
-/// As [`dedupe`] with `src` to share with; `granularity` and `cache` are of no meaning.
+/// As [`dedupe`] with `src` to share with; `granularity` and `cache` are of no meaning. The two may not be the same
+/// ([`Error::Same`]).
 pub fn reshare(src: &Path, dst: &Path, options: &DedupeOptions) -> Result<DedupeReport, Error> {
+    if Source::open(src)?.identity() == Source::open(dst)?.identity() {
+        return Err(Error::Same { src: src.to_path_buf(), dst: dst.to_path_buf() });
+    }
     let options = DedupeOptions {
         against: vec![src.to_path_buf()],
         granularity: Granularity::Files,

@@ -59,7 +59,11 @@ fn a_worktree_is_reshared_with_the_main_one() {
     Tree::new(volume.path()).file("main/modules/x", &content).file("linked/modules/x", &content);
     let report = document(&["reshare", "--json", "linked/modules"], &volume);
     assert_eq!(report["shared"]["files"], 1, "{report}");
-    calve(["reshare", "main/modules"]).within(volume.path()).fails(2);
+    calve(["reshare", "main/modules"]).within(volume.path()).fails(2).says(&["in no linked git worktree"]).hints();
+    for same in ["main", "./main/", "linked/../main"] {
+        calve(["reshare", same, "--with", "main"]).within(volume.path()).fails(1).says(&["are the same"]).hints();
+    }
+    calve(["reshare", "missing", "--with", "main"]).within(volume.path()).fails(1).says(&["`missing`"]).hints();
 }
 
 #[test]
