@@ -3,9 +3,11 @@
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
+use rustix::io::Errno;
 use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
 
 use crate::error::{Error, Result};
+use crate::sys;
 
 /// A port on 127.0.0.1 that is held for the server, for as long as this is.
 ///
@@ -13,29 +15,40 @@ use crate::error::{Error, Result};
 /// same way. SO_REUSEADDR is set afterwards, so that the server, which sets it too, can listen beside it: a port that is
 /// bound but not listened on may be shared by those who both permit it (socket(7)). So there is no moment at which the port
 /// is free.
+///
+/// Connections that have ended keep a port for a minute (TIME_WAIT), for those without SO_REUSEADDR. A port that is asked for is then
+/// bound with it, which fails when anybody listens there. That another server of Calve's is about to, its name tells.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) number: u16,
     _held: OwnedFd,
+    _name: Option<OwnedFd>,
 }
 
 impl Port {
     /// `wanted`: 0 is any that is free.
     pub(crate) fn take(wanted: u16) -> Result<Self> {
         let failed = |errno| match errno {
-            rustix::io::Errno::ADDRINUSE => Error::PortTaken(wanted),
+            Errno::ADDRINUSE => Error::PortTaken(wanted),
             errno => Error::io("take a port of", "127.0.0.1", errno),
         };
-        let held = crate::sys::stream_socket().map_err(failed)?;
-        let wanted_address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, wanted);
-        let bound = bind(&held, &wanted_address);
+        let name = if wanted == 0 { None } else { sys::hold_name(&name(wanted)).map_err(failed)? };
+        let held = sys::stream_socket().map_err(failed)?;
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, wanted);
+        let bound = bind(&held, &address);
         sockopt::set_socket_reuseaddr(&held, true).map_err(failed)?;
         match bound {
-            // Connections that have ended keep it for a minute (TIME_WAIT). Only who listens, or wants it alone, still does then.
-            Err(rustix::io::Errno::ADDRINUSE) if wanted != 0 => bind(&held, &wanted_address).map_err(failed)?,
+            Err(Errno::ADDRINUSE) if wanted != 0 => bind(&held, &address).map_err(failed)?,
             bound => bound.map_err(failed)?,
         }
         let address: SocketAddrV4 = getsockname(&held).map_err(failed)?.try_into().map_err(failed)?;
-        Ok(Self { number: address.port(), _held: held })
+        let number = address.port();
+        // The kernel has given a port that nobody has: should somebody have its name, it is of no use to him.
+        let name = name.or_else(|| sys::hold_name(&self::name(number)).ok().flatten());
+        Ok(Self { number, _held: held, _name: name })
     }
+}
+
+fn name(port: u16) -> String {
+    format!("calve-port-{port}")
 }

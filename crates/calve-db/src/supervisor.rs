@@ -99,7 +99,7 @@ struct Supervisor<'a> {
     owner: Owner,
     watched: Option<Watched>,
     deadline: Option<Instant>,
-    _port: Option<Port>,
+    port: Option<Port>,
 }
 
 /// Why a supervisor stops to serve.
@@ -175,7 +175,7 @@ impl<'a> Supervisor<'a> {
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let owner = spec.owner;
         let mut supervisor =
-            Self { spec, engine, address, isolated, launched, record, requests, owner, watched, deadline, _port: port };
+            Self { spec, engine, address, isolated, launched, record, requests, owner, watched, deadline, port };
         supervisor.write_record()?;
         let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
         let ready = Ready { record: supervisor.record.clone(), neutralised, copied: Vec::new() };
@@ -386,8 +386,9 @@ impl<'a> Supervisor<'a> {
                 if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
                     let _ = overlay.unmount();
                 }
-                // Whoever waits for the answer may want to remove the template.
+                // Whoever waits for the answer may want to remove the template, or the port.
                 self.launched.template = None;
+                self.port = None;
                 sweep::remove_sockets(&self.spec.directory, &self.spec.control);
                 sweep::move_to_trash(&self.spec.place);
                 match end {

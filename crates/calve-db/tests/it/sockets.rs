@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::sync::Mutex;
 
 use crate::world::{Engine, Mariadb, Postgres, World, eventually};
 
@@ -76,12 +77,20 @@ fn there_is_no_port_unless_it_is_asked_for() {
     }
 }
 
+/// How far below those ports the last one is that a test took.
+static NEXT: Mutex<u16> = Mutex::new(0);
+
 /// A port that nobody gets who takes any that is free.
 fn port() -> (TcpListener, u16) {
     let range = fs_err::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
     let first: u16 = range.split_ascii_whitespace().next().unwrap().parse().unwrap();
-    let mut below = (1025..first).rev().filter_map(|port| Some((TcpListener::bind(("127.0.0.1", port)).ok()?, port)));
-    below.next().unwrap()
+    let mut next = NEXT.lock().unwrap();
+    loop {
+        *next += 1;
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", first - *next)) {
+            return (listener, first - *next);
+        }
+    }
 }
 
 #[test]
@@ -113,6 +122,24 @@ fn start_on(world: &World, port: u16) -> serde_json::Value {
         Ok(())
     });
     server
+}
+
+#[test]
+fn two_starts_on_one_port() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let (other, port) = port();
+    drop(other);
+    world.db(["stop", start_on(&world, port)["name"].as_str().unwrap()]).succeeds();
+    for _ in 0..3 {
+        let starts = [0, 1].map(|_| world.db(["start", "t", "-q", &format!("--tcp={port}")]).spawn());
+        let ended = starts.map(|start| start.wait_with_output().unwrap());
+        let refused: Vec<_> = ended.iter().filter(|output| !output.status.success()).collect();
+        assert_eq!(refused.len(), 1, "{ended:?}");
+        let stderr = String::from_utf8_lossy(&refused[0].stderr);
+        assert!(stderr.contains(&format!("port {port} of 127.0.0.1 is taken")), "{stderr}");
+        world.db(["stop", "--all"]).succeeds();
+    }
 }
 
 /// The kernel keeps what is left of its connections for a minute.

@@ -1,7 +1,11 @@
 //! What the program needs of the system it runs on: names of error numbers, signals, the reaper's process, paths as bytes.
 
 #[cfg(unix)]
+mod command;
+#[cfg(unix)]
 mod unix;
+#[cfg(unix)]
+pub(crate) use command::run_command;
 #[cfg(unix)]
 pub(crate) use unix::*;
 

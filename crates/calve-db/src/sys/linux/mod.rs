@@ -38,3 +38,11 @@ pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
+
+/// Has a name that nobody else of this network namespace, in which ports are too, can have meanwhile (unix(7), "abstract").
+pub(crate) fn hold_name(name: &str) -> rustix::io::Result<Option<std::os::fd::OwnedFd>> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    Ok(Some(socket))
+}

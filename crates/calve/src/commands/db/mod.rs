@@ -1,6 +1,5 @@
 //! `calve db`.
 
-mod command;
 mod copies;
 mod gc;
 mod list;

@@ -6,7 +6,7 @@ use calve_core::Cancel;
 use calve_db::{Error, Ownership};
 
 use super::copies::{self, Following};
-use super::{command, start};
+use super::start;
 use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{output, sys};
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
         owned.stop()?;
         return Err(Error::Interrupted.into());
     }
-    let status = command::run(Command::new(program).args(words).envs(address.environment()));
+    let status = sys::run_command(Command::new(program).args(words).envs(address.environment()));
     let end = match status {
         Ok(status) => sys::command_end(status),
         Err(error) => {

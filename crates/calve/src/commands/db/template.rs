@@ -50,7 +50,7 @@ fn command(arguments: &TemplateCreateArguments, address: &Address) -> std::io::R
     let [program, words @ ..] = arguments.command.as_slice() else { return Ok(None) };
     let mut command = Command::new(program);
     command.args(words).envs(address.environment()).stdin(Stdio::null()).stdout(sys::stderr_for_command()?);
-    let end = sys::command_end(super::command::run(&mut command)?);
+    let end = sys::command_end(sys::run_command(&mut command)?);
     Ok(end.map(|(code, how)| CommandEnd { code, how }))
 }
 

@@ -1,4 +1,4 @@
-//! The command that a server is for.
+//! Running a command of the user's, for as long as it likes.
 
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
@@ -17,7 +17,7 @@ use crate::interrupt;
 const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
 
 /// Runs it to its end. Who asks this process to end asks the command; a Ctrl-C is the command's own, which may go on, as `psql` does.
-pub(super) fn run(command: &mut Command) -> std::io::Result<ExitStatus> {
+pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> {
     interrupt::is_for_a_command();
     let asked = Arc::new(AtomicUsize::new(0));
     let (mut woken, wake) = UnixStream::pair()?;
