@@ -14,7 +14,7 @@ use super::index::Index;
 use super::patterns::Patterns;
 use super::place;
 use super::plan::Plan;
-use super::repository::{Repository, path_of};
+use super::repository::{Repository, joined, path_of};
 use super::rules::{self, Rules};
 use super::status::{GitPath, Status};
 use super::target::{self, Asked, Target};
@@ -105,20 +105,22 @@ pub(super) fn survey(
 ) -> Result<Survey> {
     let Request { repository, donor, .. } = request;
     let at_donor = Git::at(donor);
-    let donor_index = PathBuf::from(at_donor.line(&["rev-parse", "--git-path", "index"])?);
-    let donor_index = Index::read(&donor.join(donor_index), repository.hash_bytes())?;
+    let look = || {
+        let index = index()?;
+        let donor_index = PathBuf::from(at_donor.line(&["rev-parse", "--git-path", "index"])?);
+        let donor_index = Index::read(&donor.join(donor_index), repository.hash_bytes())?;
+        let conversions = match git {
+            Some(git) => conversions(repository, git, &index, &donor_index)?,
+            None => vec![super::conversion::Conversion::None; index.entries.len()],
+        };
+        Ok::<_, Error>((index, donor_index, conversions))
+    };
     let (status, found) = std::thread::scope(|scope| {
         let status = scope.spawn(|| Status::of(&at_donor));
-        let found = index().and_then(|index| {
-            let conversions = match git {
-                Some(git) => conversions(repository, git, &index, &donor_index)?,
-                None => vec![super::conversion::Conversion::None; index.entries.len()],
-            };
-            Ok((index, conversions))
-        });
-        (status.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), found)
+        let found = look();
+        (joined(status), found)
     });
-    let (status, (index, conversions)) = (status?, found?);
+    let (status, (index, donor_index, conversions)) = (status?, found?);
     let mut tracked = Tracked::compare(repository, index, &donor_index, &status, &conversions);
     let mut warnings = Vec::new();
     if tracked.has_submodules {
