@@ -224,9 +224,6 @@ impl Error {
 /// The one step that comes after publishing.
 pub(crate) const SYNC_NAME: &str = "sync the directory of";
 
-/// Going into a directory that a caller wants files in.
-pub(crate) const ENTER: &str = "enter the directory";
-
 /// `/`, `.`, `..` and what ends in one of them: not an entry of a directory, so that nothing can take its place.
 fn ends_in_no_name(path: &Path) -> bool {
     let bytes = path.as_os_str().as_encoded_bytes();

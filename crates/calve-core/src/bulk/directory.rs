@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::Directory;
 use super::plan::join;
-use crate::error::{ENTER, Error};
-use crate::sys;
+use crate::error::Error;
+use crate::sys::{self, ENTER};
 
 /// The directory that a worker has open.
 pub(super) struct Directories<'a> {

@@ -26,9 +26,9 @@ use self::directory::Directories;
 use self::gain::Gain;
 use self::plan::{Plan, Unit, plan};
 pub use self::read::{ReadOptions, read_files};
-use crate::error::{ENTER, Error};
+use crate::error::Error;
 use crate::progress::{Cancel, Progress};
-use crate::sys::{self, Making};
+use crate::sys::{self, ENTER, Making};
 use crate::tree::pool::thread_count;
 
 /// One file to be written.

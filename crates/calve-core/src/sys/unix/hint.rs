@@ -4,10 +4,13 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::error::{ENTER, SYNC_NAME};
+use crate::error::SYNC_NAME;
 
 /// The command that makes a directory and those above it.
 pub(crate) const MAKE_DIRECTORY: &str = "mkdir -p";
+
+/// Going into a directory that a caller wants files in.
+pub(crate) const ENTER: &str = "enter the directory";
 
 /// What helps, by what was being done.
 pub(crate) fn hint(source: &io::Error, operation: &str) -> &'static str {
