@@ -37,9 +37,14 @@ export interface WriteOptions extends WriteOptionsSync {
   signal?: AbortSignal;
 }
 
-/** So many entries, or bytes, cross at a time. */
+/** So many entries, or bytes of memory, cross at a time. */
 const BATCH_ENTRIES = 1024;
 const BATCH_BYTES = 8 << 20;
+/**
+ * So many of those that all exist beforehand, once the first few batches have shown how many threads are worth it: files of one
+ * directory that are far apart get into one batch, and their directory is opened once.
+ */
+const BATCH_ENTRIES_AT_HAND = 8 * BATCH_ENTRIES;
 /** Contents from this size on cross without being copied. What an iterable gives is written before it is asked for more then. */
 const ALONE_BYTES = 64 << 10;
 /** The same, of entries that all exist beforehand. An iterable may use one buffer again and again. */
@@ -51,6 +56,7 @@ class Batch {
   private contents: Buffer = Buffer.allocUnsafeSlow(256 << 10);
   private paths: Buffer = Buffer.allocUnsafeSlow(64 << 10);
   private lengths = new Uint32Array(2 * BATCH_ENTRIES);
+  private most = BATCH_ENTRIES;
   private alone: Uint8Array[] = [];
   private used = 0;
   private pathsUsed = 0;
@@ -68,7 +74,7 @@ class Batch {
   }
 
   get isFull(): boolean {
-    return this.count === BATCH_ENTRIES || this.used + this.aloneBytes >= BATCH_BYTES || this.mustBeWritten;
+    return this.count === this.most || this.used + this.aloneBytes >= BATCH_BYTES || this.mustBeWritten;
   }
 
   /** It refers to bytes that may change when the iterable is asked for more. */
@@ -78,12 +84,19 @@ class Batch {
 
   add(entry: Entry, index: number): void {
     if (!Array.isArray(entry) || entry.length !== 2) throw wrong(`entries[${index}]`, 'an array of a path and contents', entry);
+    if (this.count === 0) this.beginAt(index);
     const [path, contents] = entry as [unknown, unknown];
     const pathLength = this.addPath(path, index);
     this.lengths[2 * this.count] = pathLength;
     this.lengths[2 * this.count + 1] = this.addContents(contents, index);
     this.pathsUsed += pathLength;
     this.count += 1;
+  }
+
+  private beginAt(index: number): void {
+    if (!this.atHand || index < BATCH_ENTRIES_AT_HAND || this.most === BATCH_ENTRIES_AT_HAND) return;
+    this.most = BATCH_ENTRIES_AT_HAND;
+    this.lengths = new Uint32Array(2 * this.most);
   }
 
   private addPath(path: unknown, index: number): number {
@@ -100,23 +113,24 @@ class Batch {
 
   private addContents(contents: unknown, index: number): number {
     if (typeof contents === 'string') {
-      if (contents.length >= ALONE_BYTES) return this.addAlone(Buffer.from(contents));
+      if (contents.length >= ALONE_BYTES) return this.addAlone(Buffer.from(contents), true);
       this.contents = roomy(this.contents, this.used, 3 * contents.length);
       const length = this.contents.write(contents, this.used);
       this.used += length;
       return length;
     }
     if (!(contents instanceof Uint8Array)) throw wrong(`entries[${index}][1]`, 'a string or a Uint8Array', contents);
-    if (contents.length >= this.aloneFrom) return this.addAlone(contents);
+    // What exists beforehand takes no more memory for being in a batch.
+    if (contents.length >= this.aloneFrom) return this.addAlone(contents, !this.atHand);
     this.contents = roomy(this.contents, this.used, contents.length);
     this.contents.set(contents, this.used);
     this.used += contents.length;
     return contents.length;
   }
 
-  private addAlone(contents: Uint8Array): number {
+  private addAlone(contents: Uint8Array, counts: boolean): number {
     this.alone.push(contents);
-    this.aloneBytes += contents.length;
+    if (counts) this.aloneBytes += contents.length;
     return ALONE;
   }
 
