@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Once};
 
 use calve_testkit::{Unprivileged, copy_program};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// The program of this build.
@@ -29,6 +31,7 @@ pub(crate) fn probe() -> Calve {
 }
 
 pub(crate) fn calve<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Calve {
+    signals_as_usual();
     let mut command = Command::new(PROGRAM);
     // Cargo's own libraries, of which the program needs none: the loader would look for each in every directory.
     command.args(args).env_remove("LD_LIBRARY_PATH");
@@ -37,6 +40,22 @@ pub(crate) fn calve<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Calve
     // Nor what somebody has configured for git.
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     Calve { command }
+}
+
+/// Who starts the tests in the background, or by nohup, has signals ignored, which the program would inherit and leave so. What a
+/// process handles itself, its children find as usual.
+fn signals_as_usual() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
+        let field = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = field.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0);
+        for signal in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM] {
+            if ignored & (1 << (signal.as_raw() - 1)) != 0 {
+                signal_hook::flag::register(signal.as_raw(), Arc::default()).unwrap();
+            }
+        }
+    });
 }
 
 impl Calve {
