@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use calve_testkit::{FileSystem, require_root};
+use calve_testkit::{FileSystem, require_root, write_program};
 use fs_err as fs;
-use rustix::fs::Mode;
 
 use crate::world::{Engine, Postgres, User, World, names, ordinary};
 
@@ -32,8 +31,7 @@ fn unknown_names() {
 fn script(directory: &Path, name: &str, text: &str) {
     fs::create_dir_all(directory).unwrap();
     let path = directory.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    rustix::fs::chmod(&path, Mode::from_raw_mode(0o755)).unwrap();
+    write_program(&path, format!("#!/bin/sh\n{text}\n"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_testkit::{SplitMix64, require_program, require_root};
+use calve_testkit::{SplitMix64, require_program, require_root, write_program};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{Engine, World, data_of, eventually, names, ordinary, until, users};
@@ -275,8 +275,7 @@ fn a_server_that_is_killed_while_it_starts_leaves_no_memory() {
         when = when.display(),
         real = real.join("postgres").display(),
     );
-    fs_err::write(bin.join("postgres"), script).unwrap();
-    fs_err::set_permissions(bin.join("postgres"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(bin.join("postgres"), script);
     let from = world.path().join("from");
     data_of(Engine::Postgres, &from);
     world.give(&from);

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use calve_testkit::write_program;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{Engine, Mariadb, Postgres, World, eventually, until};
@@ -145,8 +146,7 @@ fn a_start_that_is_interrupted_leaves_nothing() {
     // A server that never answers.
     let program = world.path().join("server");
     let script = "case $1 in --version) echo 'postgres (PostgreSQL) 15.1';; *) exec sleep 1000;; esac";
-    fs_err::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-    rustix::fs::chmod(&program, 0o755.into()).unwrap();
+    write_program(&program, format!("#!/bin/sh\n{script}\n"));
     let path = world.home().join("db/templates/t/template.json");
     let mut template: serde_json::Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
     template["program"] = program.to_string_lossy().into_owned().into();

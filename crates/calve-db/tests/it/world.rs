@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use calve_testkit::{FileSystem, Unprivileged, Volume, calve_binary, is_root, require_program};
+use calve_testkit::{FileSystem, Unprivileged, Volume, calve_binary, copy_program, is_root, require_program};
 use fs_err as fs;
 use serde_json::Value;
 
@@ -97,9 +97,7 @@ impl World {
         // Servers of root's run as another user, who must get through.
         rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
         let program = folder.path().join("calve");
-        // By another process: a copy that this one writes is busy for as long as a child of another test has inherited it.
-        let copied = Command::new("cp").arg("--").arg(calve_binary()).arg(&program).status().unwrap();
-        assert!(copied.success());
+        copy_program(calve_binary(), &program);
         let world = Self { folder, user, program, runner: Vec::new(), holder: None, _volume: volume };
         fs::create_dir(world.home()).unwrap();
         world.give(&world.home());
