@@ -1,6 +1,6 @@
 .PHONY: demo test bench dist check-dist packages check-packages build lint
 
-demo: ## clone a real project here and on the file systems that this machine can mount
+demo: ## clone a real project here and on the file systems that this machine can mount; a table, and an HTML report
 	@scripts/demo
 
 test: ## everything that CI runs

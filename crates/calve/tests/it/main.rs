@@ -13,6 +13,7 @@ mod documents;
 mod faults;
 mod git;
 mod hooks;
+mod install_deps;
 mod kill;
 mod limits;
 mod manual;

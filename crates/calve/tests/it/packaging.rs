@@ -202,6 +202,7 @@ fn the_scripts_are_sound() {
         "scripts/check-packages",
         "scripts/use-packages",
         "scripts/install-deps",
+        "scripts/demo",
     ] {
         succeeds(Command::new("shellcheck").args(["-x", script]).current_dir(repository()));
     }
