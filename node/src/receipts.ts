@@ -72,8 +72,6 @@ export interface ProbeReceipt {
   dst: Place;
   /** What `cloneTree` would use; `null` where nothing can be made. */
   chosen: string | null;
-  /** Files up to this size are copied under `reflink`, because that is cheaper. */
-  copy_up_to_bytes: number;
   /** In order of preference. */
   strategies: { strategy: string; available: boolean; reason: string | null; remedy: string | null }[];
 }

@@ -24,7 +24,6 @@
 mod choice;
 mod error;
 mod hidden;
-mod measurement;
 mod options;
 mod progress;
 mod report;
@@ -45,10 +44,6 @@ mod finish;
 #[cfg(unix)]
 mod guard;
 #[cfg(unix)]
-mod identify;
-#[cfg(unix)]
-mod measure;
-#[cfg(unix)]
 mod probe;
 #[cfg(unix)]
 mod remove;
@@ -66,9 +61,6 @@ mod tree;
 mod windows;
 
 pub use error::{Error, Required, Shown};
-pub use measurement::{
-    FileCost, MEASURE_WRITES_AT_MOST_BYTES, MeasureOptions, Measurement, PlaceIdentity, SmallCopies, ThreadCost,
-};
 pub use options::{
     Background, Choice, CloneOptions, Durability, Existing, Inlined, Mounts, RemoveOptions, Requirement, Selected,
     Selection, Strategy, Unreadable, Verify, Wait,
@@ -80,7 +72,7 @@ pub use report::{
 };
 
 #[cfg(windows)]
-pub use windows::{check_removable, clone_tree, identify, measure, plan, probe, reap, remove_tree, start_reaper};
+pub use windows::{check_removable, clone_tree, plan, probe, reap, remove_tree, start_reaper};
 #[cfg(unix)]
 pub use {
     build::{Workshop, build_tree},
@@ -89,8 +81,6 @@ pub use {
         WriteReport, Writer, read_files, write_files,
     },
     clone::{clone_tree, plan},
-    identify::identify,
-    measure::measure,
     probe::probe,
     remove::{check_removable, reap, remove_tree, sweep},
     space::{

@@ -226,11 +226,8 @@ pub struct CloneOptions {
     pub verify: Verify,
     /// How the report counts contents that the file system copied into its metadata.
     pub inlined: Inlined,
-    /// Worker threads for per-file strategies; by default what was measured to be fastest.
+    /// Worker threads for per-file strategies; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,
-    /// Up to which size `reflink` copies files whose contents are in memory, because that is faster; by default what is built in
-    /// for the file system. [`crate::measure`] finds out for a place.
-    pub copy_up_to_bytes: Option<u64>,
     /// Places that [`Existing::Replace`] must not move away (the user's home directory, say).
     pub protect: Vec<PathBuf>,
     /// Counters that another thread may read while the clone is made.

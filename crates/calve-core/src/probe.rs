@@ -2,8 +2,6 @@
 
 mod sample;
 
-pub(crate) use sample::reason as reflink_refusal;
-
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -31,8 +29,6 @@ pub(crate) struct Facts {
     pub(crate) clonefile: Result<(), Reason>,
     pub(crate) reflink: Result<(), Reason>,
     pub(crate) hardlink: Result<(), Reason>,
-    /// Files up to this size are cheaper to copy than to reflink.
-    pub(crate) copy_is_cheaper_up_to_bytes: u64,
     /// The destination keeps small contents inside its metadata, where they cannot be shared.
     pub(crate) may_inline: bool,
     /// The destination's server copies by itself.
@@ -49,7 +45,6 @@ impl Facts {
             clonefile: untried(),
             reflink: untried(),
             hardlink: untried(),
-            copy_is_cheaper_up_to_bytes: 0,
             may_inline: false,
             copies_on_server: false,
         }
@@ -78,7 +73,6 @@ impl Facts {
         let magic = sys::magic(dst_parent).unwrap_or(0);
         facts.may_inline = magic == sys::BTRFS_MAGIC;
         facts.copies_on_server = sys::copies_on_the_server(magic);
-        facts.copy_is_cheaper_up_to_bytes = sys::copy_is_cheaper_up_to(magic);
         facts
     }
 
@@ -205,12 +199,11 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         dst: place_report(dst, place.parent(), device_of(place.parent())),
         offers: offers.into(),
         chosen,
-        copy_up_to_bytes: facts.copy_is_cheaper_up_to_bytes,
     })
 }
 
 /// The place that is meant by `dst`: in it where it is a directory, otherwise beside it. Says which.
-pub(crate) fn place_of(dst: &Path) -> Result<(Place, bool), Error> {
+fn place_of(dst: &Path) -> Result<(Place, bool), Error> {
     let inside = dst.join(".calve-probe");
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);

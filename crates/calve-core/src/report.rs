@@ -188,8 +188,6 @@ pub struct ProbeReport {
     pub offers: Vec<Offer>,
     /// What [`crate::clone_tree`] would use; `None` where nothing can be made at `dst`.
     pub chosen: Option<Strategy>,
-    /// Files up to this size are copied under `reflink`, because that is cheaper.
-    pub copy_up_to_bytes: u64,
 }
 
 /// What [`crate::reap`] did.

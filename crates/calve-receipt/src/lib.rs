@@ -108,7 +108,6 @@ pub fn probe(report: &ProbeReport) -> Value {
         "src": place(&report.src),
         "dst": place(&report.dst),
         "chosen": report.chosen.map(Strategy::name),
-        "copy_up_to_bytes": report.copy_up_to_bytes,
         "strategies": report.offers.iter().map(|offer| json!({
             "strategy": offer.strategy.name(),
             "available": offer.refused.is_none(),

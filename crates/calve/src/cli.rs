@@ -169,7 +169,7 @@ pub(crate) struct CpArguments {
     /// Leave other file systems below SRC out: their mount points become empty directories
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
-    /// Number of worker threads, 1 to 64 [default: what `calve probe --measure` found to be best, else as many as processors, at most 8]
+    /// Number of worker threads, 1 to 64 [default: one for each processor, at most 8]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Write everything to the disk before the clone gets its name
@@ -229,14 +229,6 @@ pub(crate) struct ProbeArguments {
     /// Print the answer as JSON on stdout (schema calve.probe/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Measure what files cost in the place to clone to, and keep the numbers for `calve cp`
-    ///
-    /// Takes up to 5 seconds and writes up to 200 MB, in a hidden directory that is removed at the end. The numbers
-    /// decide up to which size `calve cp` copies small files instead of sharing them, and how many threads it uses. They
-    /// are kept in $CALVE_HOME (by default ~/.local/share/calve) for 90 days, for this machine, kernel and mount.
-    /// Measure when the machine is otherwise idle.
-    #[arg(long)]
-    pub(crate) measure: bool,
 }
 
 /// Show what trees take up, what of it is shared, and what deleting them frees

@@ -15,9 +15,9 @@ mod destination;
 mod failure;
 #[cfg(unix)]
 mod git_receipt;
+#[cfg(unix)]
 mod home;
 mod interrupt;
-mod measured;
 mod named;
 mod output;
 mod progress_bar;
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Cp(arguments) => commands::cp::run(&arguments, &cancel),
         Command::Rm(arguments) => commands::rm::run(&arguments, &cancel),
-        Command::Probe(arguments) => commands::probe::run(&arguments, &cancel),
+        Command::Probe(arguments) => commands::probe::run(&arguments),
         #[cfg(unix)]
         Command::Du(arguments) => commands::du::run(&arguments, &cancel),
         #[cfg(unix)]

@@ -2,29 +2,15 @@
 
 use std::path::Path;
 
-use calve_core::{CloneReport, Plan, ProbeReport, Refusal, Shown};
+use calve_core::{CloneReport, Plan, Refusal, Shown};
 use calve_receipt::named;
-use serde_json::Value;
 
-use crate::commands::probe::Measurements;
-use crate::measured;
 use crate::output::{count, duration, entries as entry_count, size};
 use crate::sys;
 
-pub(crate) use calve_receipt::{clone, clones, path, plan, plans, removals, remove, would_remove};
+pub(crate) use calve_receipt::{clone, clones, path, plan, plans, probe, removals, remove, would_remove};
 #[cfg(unix)]
 pub(crate) use calve_receipt::{milliseconds, warnings};
-
-/// `calve.probe/1`, with what has been measured of the place.
-pub(crate) fn probe(report: &ProbeReport, measured: &Measurements) -> Value {
-    let mut document = calve_receipt::probe(report);
-    if let Some(copy_up_to_bytes) = measured.copy_up_to_bytes() {
-        document["copy_up_to_bytes"] = copy_up_to_bytes.into();
-    }
-    document["measured"] = measured.known().map(measured::document).into();
-    document["measured_ignored"] = measured.ignored().into();
-    document
-}
 
 /// The receipt in one line, and what needs attention in a few more.
 pub(crate) fn sentence(report: &CloneReport) -> String {

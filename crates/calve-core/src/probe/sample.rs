@@ -83,7 +83,7 @@ fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> 
 }
 
 /// What the refusal of a reflink to a file in `root` means.
-pub(crate) fn reason(errno: Errno, root: BorrowedFd<'_>) -> Reason {
+fn reason(errno: Errno, root: BorrowedFd<'_>) -> Reason {
     let name = sys::file_system_name(root);
     match errno {
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS if sys::CLONE_DIRECTORY_REFUSED.is_none() => {

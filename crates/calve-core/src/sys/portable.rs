@@ -118,11 +118,6 @@ pub(crate) fn allocation_group_shift(_directory: BorrowedFd<'_>) -> Option<u32> 
     None
 }
 
-/// Nothing is shared file by file, so copying is never dearer.
-pub(crate) fn copy_is_cheaper_up_to(_magic: u64) -> u64 {
-    0
-}
-
 /// Where several threads make files has not been measured.
 pub(crate) fn making(_directory: BorrowedFd<'_>) -> super::Making {
     super::Making::SideBySide
@@ -202,38 +197,12 @@ pub(crate) fn is_inside_by_another_mount(_inner: BorrowedFd<'_>, _outer: Borrowe
     false
 }
 
-/// Nothing is shared file by file here, so this is never the cheaper way.
-pub(crate) fn read_cached(_file: BorrowedFd<'_>, _buffer: &mut [u8]) -> Option<usize> {
-    None
-}
-
 /// There are no subvolumes.
 pub(crate) fn create_subvolume(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Err(Errno::NOSYS)
-}
-
-pub(crate) fn detached_overlay(
-    _lower: BorrowedFd<'_>,
-    _upper: BorrowedFd<'_>,
-    _work: BorrowedFd<'_>,
-    _volatile: bool,
-) -> Result<OwnedFd> {
-    Err(Errno::NOSYS)
-}
-
-/// A word that names the file system an open directory is on, as far as portable calls tell.
-pub(crate) fn volume_identity(directory: BorrowedFd<'_>) -> String {
-    let id = rustix::fs::fstatvfs(directory).map_or(0, |fs| fs.f_fsid);
-    let device = rustix::fs::fstat(directory).map_or(0, |stat| stat.st_dev);
-    format!("{id:x}-{device:x}")
 }
 
 /// What the file system was mounted with is not looked at.
 pub(crate) fn mount_options(_directory: BorrowedFd<'_>) -> String {
     String::new()
 }
-
-/// Only reflinks care whether pages are dirty, and there are none here.
-pub(crate) fn start_write_back(_file: BorrowedFd<'_>) {}
-
-pub(crate) fn finish_write_back(_file: BorrowedFd<'_>) {}

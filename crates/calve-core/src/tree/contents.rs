@@ -26,9 +26,9 @@ pub(crate) struct Moved {
 /// How contents are to be moved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Contents {
-    /// Share extents. Files up to a size are read and written instead, where that is cheaper. `tell_inlined`: contents
-    /// that the file system keeps inside its metadata, where they cannot be shared, are told from those that are.
-    Reflink { copy_up_to_bytes: u64, tell_inlined: bool },
+    /// Share extents, whatever the file's size. `tell_inlined` counts contents apart that the file system keeps inside its
+    /// metadata, where they cannot be shared.
+    Reflink { tell_inlined: bool },
     /// Read and write.
     Copy,
     /// Ask the file system to copy, which for a network file system means its server.
@@ -120,29 +120,6 @@ impl<'a> Mover<'a> {
             // A failure shows again, with a name, when the file concerned is cloned.
             let _ = sys::sync_file_system(src);
         }
-    }
-
-    /// Copies a small file whose contents are in memory. `None` when they are not, or it has holes: a reflink then costs less
-    /// than reading the disk.
-    pub(crate) fn copy_if_cached(
-        &mut self,
-        src: BorrowedFd<'_>,
-        dst: BorrowedFd<'_>,
-        stat: &Stat,
-    ) -> Result<Option<Moved>, Fault> {
-        let size = size(stat);
-        if has_holes(stat) || size > BUFFER_BYTES as u64 {
-            return Ok(None);
-        }
-        if self.buffer.is_empty() {
-            self.buffer.resize(BUFFER_BYTES, 0);
-        }
-        let wanted = usize::try_from(size).unwrap_or(BUFFER_BYTES);
-        if sys::read_cached(src, &mut self.buffer[..wanted]) != Some(wanted) {
-            return Ok(None);
-        }
-        write_all(dst, &self.buffer[..wanted])?;
-        Ok(Some(Moved { written: size, ..Moved::default() }))
     }
 
     /// Reads `src` and writes `dst`, holes left out.

@@ -229,14 +229,7 @@ impl Worker<'_> {
     ) -> Result<Moved, Error> {
         let path = || at.node.path_of(name);
         let on_server = match self.fill.files {
-            Files::Clone(Contents::Reflink { copy_up_to_bytes, tell_inlined }) if size(stat) > 0 => {
-                if size(stat) <= copy_up_to_bytes {
-                    let copied =
-                        self.mover.copy_if_cached(src, dst, stat).map_err(|fault| self.fault(&path(), fault))?;
-                    if let Some(moved) = copied {
-                        return Ok(moved);
-                    }
-                }
+            Files::Clone(Contents::Reflink { tell_inlined }) if size(stat) > 0 => {
                 match self.mover.reflink(src, dst, stat, tell_inlined).map_err(|fault| self.fault(&path(), fault))? {
                     Reflinked::Done(moved) => return Ok(moved),
                     Reflinked::Refused(errno) if self.fill.strict => {

@@ -134,13 +134,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         // Written as `vol` does: two halves of the volume's serial number.
         device: (volume.serial >> 16, volume.serial & 0xffff),
     };
-    Ok(ProbeReport {
-        src: report(src, &facts.src),
-        dst: report(dst, &facts.dst),
-        offers: offers.into(),
-        chosen,
-        copy_up_to_bytes: 0,
-    })
+    Ok(ProbeReport { src: report(src, &facts.src), dst: report(dst, &facts.dst), offers: offers.into(), chosen })
 }
 
 /// Whether the bytes of `source` fit, found out before writing them. The tree is walked only when the answer is not plain.

@@ -30,19 +30,3 @@ mod pool;
 pub use clone::{clone_tree, plan};
 pub use facts::probe;
 pub use remove::{check_removable, reap, remove_tree, start_reaper};
-
-use std::io;
-use std::path::Path;
-
-use crate::error::Error;
-use crate::measurement::{MeasureOptions, Measurement, PlaceIdentity};
-
-/// Places are not told apart for measuring here.
-pub fn identify(dst: &Path) -> Result<PlaceIdentity, Error> {
-    Err(Error::io("identify the file system of", dst, io::Error::from(io::ErrorKind::Unsupported)))
-}
-
-/// Nothing is measured here: see docs/windows.md.
-pub fn measure(dst: &Path, _options: &MeasureOptions) -> Result<Measurement, Error> {
-    Err(Error::io("measure", dst, io::Error::from(io::ErrorKind::Unsupported)))
-}

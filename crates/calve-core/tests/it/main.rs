@@ -13,7 +13,6 @@ mod changing;
 mod conformance;
 mod hostile;
 mod independence;
-mod measure;
 mod overlay;
 mod regression;
 mod remove;

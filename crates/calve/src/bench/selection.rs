@@ -12,7 +12,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// A name is a command without its places (`cp -a`, `calve cp --require cow`), or else a program, for all commands of it.
+    /// A name is a command without its places (`cp -a`, `calve cp --strategy copy`), or else a program, for all commands of it.
     pub(super) fn of(names: &[String], known: &[String]) -> Result<Self, Failure> {
         let mut labels: Vec<String> = Vec::new();
         for command in known {
@@ -88,7 +88,7 @@ mod tests {
     fn a_command_is_named_without_its_places_and_a_program_means_all_of_its_commands() {
         assert_eq!(taken(&[]), known_commands());
         assert_eq!(taken(&["calve cp", "cpz"]), ["cpz SRC DST", "calve cp SRC DST"]);
-        assert_eq!(taken(&[" calve  cp --require cow "]), ["calve cp --require cow SRC DST"]);
+        assert_eq!(taken(&[" calve  cp --strategy copy "]), ["calve cp --strategy copy SRC DST"]);
         let of_rsync = taken(&["rsync"]);
         assert!(of_rsync.len() == 2 && of_rsync.iter().all(|command| command.starts_with("rsync ")), "{of_rsync:?}");
         assert!(taken(&["calve"]).len() >= 6);

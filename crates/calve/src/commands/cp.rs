@@ -13,7 +13,7 @@ use super::{protected, reap};
 use crate::cli::CpArguments;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress_bar::Watch;
-use crate::{destination, measured, output, receipt};
+use crate::{destination, output, receipt};
 
 pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failure> {
     let targets = destination::targets(&arguments.paths, arguments.no_target_directory)?;
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failur
     let mut receipts = Vec::new();
     let mut worst = 0;
     for (src, dst) in &targets {
-        match one(src, dst, arguments, &as_measured(dst, &options)) {
+        match one(src, dst, arguments, &options) {
             Ok(receipt) => receipts.push(receipt),
             Err(failure) if several && failure.code() != INTERRUPTED => {
                 // As cp does: the others are still cloned.
@@ -71,16 +71,6 @@ fn delete_trash(report: &CloneReport) {
     if report.trash_waits {
         reap::start(parent);
     }
-}
-
-/// With the numbers that were measured for the place of `dst`, unless the user has given others.
-fn as_measured(dst: &Path, options: &CloneOptions) -> CloneOptions {
-    let mut options = options.clone();
-    if let Some(measurement) = measured::for_place(dst) {
-        options.copy_up_to_bytes = measurement.copy_up_to_bytes;
-        options.threads = options.threads.or(measurement.best_threads);
-    }
-    options
 }
 
 fn options(arguments: &CpArguments, cancel: &Cancel) -> CloneOptions {

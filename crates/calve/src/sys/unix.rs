@@ -1,18 +1,14 @@
 //! Linux, macOS and other Unix systems.
 
 use std::ffi::{OsStr, c_int};
-use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use calve_core::{Background, Cancel, Error, ReapReport};
-use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{CWD, Mode, OFlags};
-use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// The signals that ask to stop.
@@ -72,34 +68,6 @@ pub(crate) fn stderr_for_command() -> io::Result<Stdio> {
     Ok(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
 }
 
-/// Opens a file that only this user can have written. `NotFound` when there is none.
-pub(crate) fn open_own_file(path: &Path) -> io::Result<File> {
-    let refuse = |why: &str| Err(io::Error::other(format!("`{}` {why}", calve_core::Shown(path))));
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::LOOP) => return refuse("is a symlink"),
-        Err(Errno::NOENT | Errno::NOTDIR) => return Err(io::ErrorKind::NotFound.into()),
-        Err(errno) => return refuse(&format!("cannot be opened: {}", io::Error::from(errno))),
-    };
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return refuse("is not a regular file");
-    }
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        return refuse("belongs to another user");
-    }
-    if found.mode() & 0o022 != 0 {
-        return refuse("can be changed by others");
-    }
-    Ok(file)
-}
-
-/// Makes a directory for this user alone, and what is above it.
-pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
 /// A path as another program printed it.
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
@@ -108,9 +76,4 @@ pub(crate) fn path(bytes: &[u8]) -> PathBuf {
 /// A path as other programs read it.
 pub(crate) fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
-}
-
-/// Creates a file for this user alone.
-pub(crate) fn create_private_file(path: &Path) -> io::Result<fs_err::File> {
-    fs_err::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }

@@ -1,7 +1,6 @@
 //! Windows.
 
 use std::ffi::c_int;
-use std::io;
 use std::path::Path;
 
 use calve_core::{Background, Cancel, Error, ReapReport, Strategy};
@@ -21,19 +20,4 @@ pub(crate) fn start_reaper(program: &Path, parent: &Path) {
 /// The reaper itself.
 pub(crate) fn reap(parent: &Path) -> Result<ReapReport, Error> {
     calve_core::reap(parent, Background::Yes, &Cancel::default())
-}
-
-/// Opens a file of this user's. Who may write there is up to the folder's access control list, which is the user's own.
-pub(crate) fn open_own_file(path: &Path) -> io::Result<fs_err::File> {
-    fs_err::File::open(path)
-}
-
-/// Makes a directory, and what is above it, with the access control list of the user's folder.
-pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
-    fs_err::create_dir_all(path)
-}
-
-/// Creates a file, with the access control list of its folder.
-pub(crate) fn create_private_file(path: &Path) -> io::Result<fs_err::File> {
-    fs_err::OpenOptions::new().write(true).create_new(true).open(path)
 }

@@ -17,7 +17,6 @@ mod install_deps;
 mod kill;
 mod limits;
 mod manual;
-mod measure;
 mod messages;
 mod packaging;
 mod probe;

@@ -35,7 +35,7 @@ pub(crate) fn calve<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Calve
     let mut command = Command::new(PROGRAM);
     // Cargo's own libraries, of which the program needs none: the loader would look for each in every directory.
     command.args(args).env_remove("LD_LIBRARY_PATH");
-    // What somebody has measured on this machine is not to decide what a test sees.
+    // What this user has kept is not to decide what a test sees.
     command.env("CALVE_HOME", "/nonexistent/calve");
     // Nor what somebody has configured for git.
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");

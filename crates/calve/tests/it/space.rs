@@ -44,6 +44,20 @@ fn the_three_commands_print_their_documents() {
 }
 
 #[test]
+fn state_is_kept_in_the_data_directory_of_the_user() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let content = SplitMix64::new(1).bytes(100_000);
+    Tree::new(volume.path()).file("a/x", &content).file("b/x", &content);
+    let dedupe = || calve(["dedupe", "-q", "a", "b"]).within(volume.path()).env("CALVE_HOME", "");
+    let data = volume.path().join("data");
+    dedupe().env("XDG_DATA_HOME", &data).succeeds();
+    assert!(data.join("calve/hashes").is_dir());
+    dedupe().env("XDG_DATA_HOME", "relative").env("HOME", volume.path().join("home")).succeeds();
+    assert!(volume.path().join("home/.local/share/calve/hashes").is_dir());
+    assert!(!volume.path().join("relative").exists());
+}
+
+#[test]
 fn a_worktree_is_reshared_with_the_main_one() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let git = |args: &[&str]| {

@@ -7,7 +7,6 @@ mod identity;
 mod mode;
 mod mounts;
 mod overlay;
-mod volume;
 mod xattr;
 mod xfs;
 
@@ -28,8 +27,7 @@ pub(crate) use extents::{
 pub(crate) use identity::{boot_identity, machine_identity};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mount_options, mounts_below};
-pub(crate) use overlay::{detach_mount, detached_overlay, mount_overlay};
-pub(crate) use volume::{finish_write_back, start_write_back, volume_identity};
+pub(crate) use overlay::{detach_mount, mount_overlay};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
 use xfs::XFS_MAGIC;
 pub(crate) use xfs::{allocation_group_shift, xfs_inodes};
@@ -248,17 +246,6 @@ pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
     (1..=SECTOR).contains(&size) && extents(file, 0, &mut first).is_ok() && inline
 }
 
-/// Below which size reading and writing a file is cheaper than sharing its extents, by the file system's magic number.
-///
-/// Measured on node_modules trees (docs/strategies.md says how): on XFS a reflink takes a transaction on the source and
-/// one on the copy, and a page of data is copied faster.
-pub(crate) fn copy_is_cheaper_up_to(magic: u64) -> u64 {
-    match magic {
-        XFS_MAGIC => 16 * 1024,
-        _ => 0,
-    }
-}
-
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
 
 /// What several threads that make files below `directory` do to each other there, as it was measured (docs/small-files.md).
@@ -321,14 +308,6 @@ pub(crate) fn rename_exchange(from: BorrowedFd<'_>, name: &CStr, parent: Borrowe
 /// Makes a FIFO, or a device node with the number that `like` has.
 pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mode: Mode, like: &Stat) -> Result<()> {
     rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
-}
-
-/// Reads the start of a file if it is in memory (preadv2(2) with RWF_NOWAIT, Linux 4.14). `None` when the disk would be needed, and
-/// where the file system cannot tell.
-pub(crate) fn read_cached(file: BorrowedFd<'_>, buffer: &mut [u8]) -> Option<usize> {
-    use rustix::io::ReadWriteFlags;
-    let mut parts = [std::io::IoSliceMut::new(buffer)];
-    rustix::io::preadv2(file, &mut parts, 0, ReadWriteFlags::NOWAIT).ok()
 }
 
 /// The magic number of the file system of an open file (statfs(2)).

@@ -1,6 +1,6 @@
 //! Mounting OverlayFS through the file-descriptor-based mount interface (fsopen(2), Linux 5.2).
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -20,18 +20,6 @@ pub(crate) fn mount_overlay(
     target: BorrowedFd<'_>,
     volatile: bool,
 ) -> Result<()> {
-    let mount = detached_overlay(lower, upper, work, volatile)?;
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(mount.as_fd(), c"", target, c"", flags)
-}
-
-/// The same, seen nowhere: the mount goes when its descriptor is closed.
-pub(crate) fn detached_overlay(
-    lower: BorrowedFd<'_>,
-    upper: BorrowedFd<'_>,
-    work: BorrowedFd<'_>,
-    volatile: bool,
-) -> Result<OwnedFd> {
     let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let context = context.as_fd();
     layer(context, c"lowerdir+", c"lowerdir", lower)?;
@@ -45,7 +33,9 @@ pub(crate) fn detached_overlay(
         fsconfig_set_flag(context, c"userxattr")?;
     }
     fsconfig_create(context)?;
-    fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+    let mount = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount.as_fd(), c"", target, c"", flags)
 }
 
 /// Linux 6.13 takes layers as descriptors; before, by a path without characters that the option parser would interpret.

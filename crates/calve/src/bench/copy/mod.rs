@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use calve_core::{Cancel, CloneOptions, Error, Measurement, ProbeReport, Shown, Strategy, clone_tree, probe};
+use calve_core::{Cancel, CloneOptions, Error, ProbeReport, Shown, Strategy, clone_tree, probe};
 use clap_complete::engine::CompletionCandidate;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ use super::space::{Cache, Room};
 use super::workload::Absent;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::output::{entries, size};
-use crate::{measured, receipt};
+use crate::receipt;
 
 /// What `--only` may name, for a shell: the programs. The names of single commands have spaces, which shells would take for their own.
 pub(crate) fn programs() -> Vec<CompletionCandidate> {
@@ -88,12 +88,7 @@ fn measured(
     let ground = Ground::prepare(wish, tree, &before, selection, place)?;
     let sources = &ground.sources;
     let calve = std::env::current_exe()?;
-    // `calve cp` goes by what was measured there, where somebody did.
-    let measured = measured::for_place(place.path());
-    let copy_up_to_bytes =
-        measured.as_ref().and_then(|known| known.copy_up_to_bytes).unwrap_or(ground.probe.copy_up_to_bytes);
-    let (mut workloads, mut absent) =
-        workloads::choose(sources, &ground.probe, copy_up_to_bytes, &calve, &programs::find);
+    let (mut workloads, mut absent) = workloads::choose(sources, &ground.probe, &calve, &programs::find);
     workloads.retain(|workload| selection.takes(&workload.command));
     absent.retain(|absent| selection.takes(&absent.command));
     if workloads.is_empty() {
@@ -125,7 +120,6 @@ fn measured(
     report.memory_floor_bytes = own_peak_memory_bytes().unwrap_or(0);
     report.subject = subject(tree, &before, &ground);
     report.facts = facts(tree, &before, &ground, place);
-    report.facts.push(small_files(copy_up_to_bytes, measured.as_ref()));
     report.facts.extend(selection.fact());
     let memory = report.machine.memory_bytes;
     if wish.cache == Cache::Warm && memory > 0 && before.bytes > memory / 2 {
@@ -285,24 +279,4 @@ fn facts(tree: &Path, census: &Census, ground: &Ground, place: &Place) -> Vec<Fa
             json!({ "src": receipt::path(&sources.tree), "src_for_hard_links": receipt::path(&sources.to_link) }),
         ),
     ]
-}
-
-/// What `calve cp` does with small files and threads, and why.
-fn small_files(copy_up_to_bytes: u64, measured: Option<&Measurement>) -> Fact {
-    let source = if measured.is_some() { "as `calve probe --measure` found there" } else { "as built in" };
-    let threads = measured.and_then(|known| known.best_threads);
-    let text = match (copy_up_to_bytes, threads) {
-        (0, None) => format!("all files are shared where that is possible, {source}"),
-        (0, Some(threads)) => format!("all files are shared where that is possible, by {threads} threads, {source}"),
-        (bytes, None) => format!("files up to {} are copied under reflink, {source}", size(bytes)),
-        (bytes, Some(threads)) => {
-            format!("files up to {} are copied under reflink, by {threads} threads, {source}", size(bytes))
-        }
-    };
-    let value = json!({
-        "copy_up_to_bytes": copy_up_to_bytes,
-        "threads": threads,
-        "measured": measured.is_some(),
-    });
-    Fact::new("small_files", "`calve cp`", text, value)
 }

@@ -76,8 +76,9 @@ pub(crate) fn programs() -> Vec<&'static str> {
 /// Every command that there is on some place of this system, as it is typed.
 pub(in crate::bench) fn known_commands() -> Vec<String> {
     let strategies = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
-    let ours = ["calve cp SRC DST".to_owned(), "calve cp --require cow SRC DST".to_owned()];
-    let ours = ours.into_iter().chain(strategies.map(|strategy| format!("calve cp --strategy {strategy} SRC DST")));
+    let ours = ["calve cp SRC DST".to_owned()]
+        .into_iter()
+        .chain(strategies.map(|strategy| format!("calve cp --strategy {strategy} SRC DST")));
     PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).collect()
 }
 
@@ -95,7 +96,6 @@ fn program_of(command: &'static str) -> &'static str {
 pub(crate) fn choose(
     sources: &Sources,
     probe: &ProbeReport,
-    copy_up_to_bytes: u64,
     calve: &Path,
     find: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> (Vec<Workload>, Vec<Absent>) {
@@ -119,7 +119,7 @@ pub(crate) fn choose(
             }
         }
     }
-    for (command, strategy) in calves(probe, copy_up_to_bytes) {
+    for (command, strategy) in calves(probe) {
         let links = strategy == Some(Strategy::Hardlink);
         let side = if strategy.is_none() { Side::Reference } else { Side::Calve };
         // The hard links of others are compared with Calve's.
@@ -134,13 +134,8 @@ pub(crate) fn choose(
 
 /// Calve's commands, each with the strategy that it depends on: its own choice on none. A strategy that is its own choice is not
 /// run a second time.
-fn calves(probe: &ProbeReport, copy_up_to_bytes: u64) -> Vec<(String, Option<Strategy>)> {
+fn calves(probe: &ProbeReport) -> Vec<(String, Option<Strategy>)> {
     let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
-    let shares = probe.chosen.filter(|chosen| *chosen != Strategy::Copy).unwrap_or(Strategy::Reflink);
-    // With files of all sizes shared it is another command than plain `calve cp` only where that copies the small ones.
-    if shares != Strategy::Reflink || probe.chosen != Some(shares) || copy_up_to_bytes > 0 {
-        commands.push(("calve cp --require cow SRC DST".to_owned(), Some(shares)));
-    }
     // An overlay is for callers of the library only.
     let others = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
     for strategy in others.filter(|strategy| Some(*strategy) != probe.chosen) {

@@ -14,7 +14,7 @@ use crate::commands::reap;
 use crate::failure::Failure;
 use crate::output::{self, count, duration};
 use crate::progress_bar::Watch;
-use crate::{consent, measured, receipt};
+use crate::{consent, receipt};
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     let options = options(arguments, cancel)?;
@@ -78,11 +78,7 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     options.ignored = if arguments.no_ignored { Ignored::Leave } else { Ignored::Carry };
     options.changes = if arguments.dirty { Changes::Carry } else { Changes::Leave };
     options.trust = if arguments.trust { Trust::Yes } else { Trust::No };
-    if let Some(measurement) = measured::for_place(&options.start) {
-        options.clone.copy_up_to_bytes = measurement.copy_up_to_bytes;
-        options.clone.threads = measurement.best_threads;
-    }
-    options.clone.threads = arguments.threads.or(options.clone.threads);
+    options.clone.threads = arguments.threads;
     options.clone.inlined = if arguments.json { Inlined::Counted } else { Inlined::WithShared };
     options.clone.progress = Arc::new(Progress::default());
     options.clone.cancel = cancel.clone();

@@ -40,16 +40,16 @@ fn unknown_names_and_names_of_what_cannot_run_are_errors() {
     ran.says(&[
         "names no command: `cq`",
         "`cp`, `cp -r`, `cp -a`",
-        "`calve cp --require cow`",
+        "`calve cp --strategy reflink`",
         "`xcp -r --no-progress`",
     ])
     .hints();
     of("").fails(2).says(&["names no command"]).hints();
     of("cpz").fails(1).says(&["`cpz SRC DST`: `cpz` is not installed", "cargo install cpz"]).hints();
-    of("calve cp --require cow").fails(1).says(&["ext4 cannot share extents"]).hints();
+    of("calve cp --strategy reflink").fails(1).says(&["ext4 cannot share extents"]).hints();
     spot.holds(&["tree"]);
     // The others are run all the same.
-    let report = of("calve cp --require cow,calve cp").args(["--runs", "1", "--json"]).succeeds().json();
+    let report = of("calve cp --strategy reflink,calve cp").args(["--runs", "1", "--json"]).succeeds().json();
     assert_eq!(commands(&report["results"]), ["calve cp SRC DST"]);
-    of_command(&report["not_run"], "calve cp --require cow SRC DST");
+    of_command(&report["not_run"], "calve cp --strategy reflink SRC DST");
 }

@@ -42,7 +42,6 @@ fn it_measures_everything_and_leaves_nothing() {
         "rsync -a SRC/ DST",
         "rsync -a --link-dest=SRC SRC/ DST",
         "calve cp SRC DST",
-        "calve cp --require cow SRC DST",
         "calve cp --strategy copy SRC DST",
         "calve cp --strategy hardlink SRC DST",
     ];
@@ -149,9 +148,7 @@ fn what_is_not_possible_is_listed_with_the_reason() {
     let programs = Programs::none().real("cp");
     let report = bench_of(spot.join("tree"), &spot).args(["--json", "--runs", "1"]);
     let report = report.env("PATH", programs.path()).succeeds().json();
-    for command in
-        ["cp -a --reflink=always SRC DST", "calve cp --require cow SRC DST", "calve cp --strategy reflink SRC DST"]
-    {
+    for command in ["cp -a --reflink=always SRC DST", "calve cp --strategy reflink SRC DST"] {
         let reason = of_command(&report["not_run"], command)["reason"].as_str().unwrap();
         assert!(reason.contains("ext4 cannot share extents"), "{command}: {reason}");
     }
