@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::io::Errno;
+
 use super::cache::Known;
 use super::catalog::{Item, Opener};
 use super::content::Content;
@@ -10,9 +12,9 @@ use super::dedupe::{Apply, DedupeReport, LeftAlone};
 use super::find::{Finder, Method};
 use super::parallel::for_each;
 use super::pieces::{Groups, Piece, pieces};
-use super::share::{INLINE, Shared, common_bytes, extents_of, place, placed_bytes, refusal, share};
+use super::share::{INLINE, ONE_IS_NOCOW, Shared, common_bytes, extents_of, place, placed_bytes, refusal, share};
 use super::walk::reason;
-use crate::sys::Extent;
+use crate::sys::{self, Extent};
 
 /// What became of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -134,6 +136,14 @@ impl Sharing {
     }
 }
 
+/// The result of sharing a file with the source of its set.
+enum Member {
+    /// Shared, or left alone and counted.
+    Done,
+    /// Refused, because only one of the two has copy-on-write turned off.
+    DiffersInNocow,
+}
+
 /// That a file holds what `source` holds, and where it lies.
 struct Note {
     index: u32,
@@ -178,7 +188,6 @@ impl<'a> Worker<'a> {
     /// Shares within a piece: `group` are its files, the source first.
     fn piece(&mut self, piece: &Piece, mut group: Vec<u32>) {
         let finder = self.finder;
-        let item = |index: u32| &finder.catalog.items[index as usize];
         let new = group.len() - usize::from(!piece.is_first);
         finder.options.progress.add(new as u64, 0);
         let first = self.known(group[0]);
@@ -191,7 +200,6 @@ impl<'a> Worker<'a> {
             return;
         }
         let against = finder.options.against.len();
-        let may_change = |index: u32| usize::from(item(index).root) >= against;
         // The first that can be opened; where the places are known, one that lies where the most lie.
         if against == 0 {
             let places = |index: u32| {
@@ -204,7 +212,34 @@ impl<'a> Worker<'a> {
                 group.swap(0, best);
             }
         }
-        let mut order = group.into_iter();
+        // btrfs shares a file only with one that is alike in NOCOW: the others of a set are shared with each other.
+        let mut rest = group;
+        let mut is_first = piece.is_first;
+        while let Some(refused) = self.share_with_first(piece, rest, is_first) {
+            is_first = false;
+            let has_source = |against: &[u32]| against.iter().any(|&index| !self.may_change(index));
+            if refused.len() < 2 || !self.finder.options.against.is_empty() && !has_source(&refused) {
+                for index in refused {
+                    if self.may_change(index) {
+                        self.leave(index, ONE_IS_NOCOW);
+                    }
+                }
+                return;
+            }
+            rest = refused;
+        }
+    }
+
+    /// Whether a file's extents may move: those of trees to share with may not.
+    fn may_change(&self, index: u32) -> bool {
+        usize::from(self.finder.catalog.items[index as usize].root) >= self.finder.options.against.len()
+    }
+
+    /// Shares the first of `files` that can be opened with the others. Returns the files that differ from it in NOCOW, if any,
+    /// those that they may be shared with first.
+    fn share_with_first(&mut self, piece: &Piece, files: Vec<u32>, is_first: bool) -> Option<Vec<u32>> {
+        let finder = self.finder;
+        let mut order = files.into_iter();
         let mut opened = None;
         for index in order.by_ref() {
             match self.open_source(index) {
@@ -217,21 +252,23 @@ impl<'a> Worker<'a> {
                 Err(_) => {}
             }
         }
-        let Some((source, file, extents)) = opened else { return };
+        let (source, file, extents) = opened?;
         if place(&extents) == INLINE {
             for index in std::iter::once(source).chain(order) {
                 self.note(index, source, INLINE);
             }
-            return;
+            return None;
         }
-        self.groups += u64::from(piece.is_first);
+        self.groups += u64::from(is_first);
         let source_place = place(&extents);
         self.note(source, source, source_place);
+        let (mut unchangeable, mut refused) = (Vec::new(), Vec::new());
         for index in order {
             if finder.stopped() {
-                return;
+                return None;
             }
-            if !may_change(index) {
+            if !self.may_change(index) {
+                unchangeable.push(index);
                 continue;
             }
             let known = self.known(index);
@@ -239,8 +276,11 @@ impl<'a> Worker<'a> {
                 self.fates.push((index, Fate::Already));
                 continue;
             }
-            self.member(source, &file, &extents, index);
+            if let Member::DiffersInNocow = self.member(source, &file, &extents, index) {
+                refused.push(index);
+            }
         }
+        (!refused.is_empty()).then(|| [unchangeable, refused].concat())
     }
 
     fn open_source(&mut self, index: u32) -> Result<(u32, OwnedFd, Vec<Extent>), &'static str> {
@@ -252,16 +292,21 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn member(&mut self, source: u32, file: &OwnedFd, extents: &[Extent], index: u32) {
+    fn member(&mut self, source: u32, file: &OwnedFd, extents: &[Extent], index: u32) -> Member {
         let finder = self.finder;
         let item = &finder.catalog.items[index as usize];
         let opened = match self.opener.open(item) {
             Ok(Some(opened)) => opened,
-            Ok(None) => return self.left.push((index, "it changed meanwhile")),
-            Err(errno) => return self.left.push((index, reason(errno))),
+            Ok(None) => return self.leave(index, "it changed meanwhile"),
+            Err(errno) => return self.leave(index, reason(errno)),
         };
+        let differs_in_nocow = || sys::differ_in_nocow(file.as_fd(), opened.as_fd());
         if finder.options.apply == Apply::DryRun {
-            return self.would_share(item, extents, &opened, index);
+            if differs_in_nocow() {
+                return Member::DiffersInNocow;
+            }
+            self.would_share(item, extents, &opened, index);
+            return Member::Done;
         }
         let volume = &finder.volumes[usize::from(item.device)];
         let most = volume.most_bytes_per_dedupe.unwrap_or(1 << 20);
@@ -277,8 +322,15 @@ impl<'a> Worker<'a> {
                 self.note(index, source, place);
             }
             Ok(Shared::Differs) => self.differing.push(index),
-            Err(errno) => self.left.push((index, refusal(errno, file.as_fd(), opened.as_fd()))),
+            Err(Errno::INVAL) if differs_in_nocow() => return Member::DiffersInNocow,
+            Err(errno) => return self.leave(index, refusal(errno, file.as_fd(), opened.as_fd())),
         }
+        Member::Done
+    }
+
+    fn leave(&mut self, index: u32, reason: &'static str) -> Member {
+        self.left.push((index, reason));
+        Member::Done
     }
 
     fn would_share(&mut self, item: &Item, extents: &[Extent], file: &OwnedFd, index: u32) {

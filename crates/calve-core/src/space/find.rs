@@ -273,14 +273,17 @@ impl<'a> Finder<'a> {
     /// Puts together what holds the same.
     fn groups(&self, classes: &[std::ops::Range<usize>], leaders: &HashMap<u32, u32>) -> Groups {
         let mut groups = Groups::default();
-        let mut class_members: Vec<(Content, u32, u32)> = Vec::new();
+        let against = self.options.against.len();
+        let mut class_members: Vec<(Content, u32, bool, u32)> = Vec::new();
         for class in classes {
             class_members.clear();
             for index in class.clone() {
                 let leader = leaders.get(&(index as u32)).map_or(index, |leader| *leader as usize);
                 // What was not hashed has only the files of its own path.
                 let alone = if self.known[leader].is_known() { u32::MAX } else { leader as u32 };
-                class_members.push((self.known[leader].content, alone, index as u32));
+                // Those to share with come first, whatever their paths are.
+                let may_change = usize::from(self.catalog.items[index].root) >= against;
+                class_members.push((self.known[leader].content, alone, may_change, index as u32));
             }
             class_members.sort_unstable();
             for group in class_members.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {

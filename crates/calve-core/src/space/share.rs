@@ -113,13 +113,16 @@ pub(super) fn share(
     Ok(Shared::Now(now, place(&after)))
 }
 
+/// btrfs shares extents only between files that are alike in this.
+pub(super) const ONE_IS_NOCOW: &str = "one has copy-on-write turned off";
+
 /// Why the kernel would not share a file's extents.
 pub(super) fn refusal(errno: Errno, src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> &'static str {
     match errno {
         Errno::PERM if sys::is_unchangeable(dst) => "immutable or append-only",
         Errno::PERM | Errno::ACCESS => "another owner's, and not writable",
         Errno::TXTBSY => "in use as swap",
-        Errno::INVAL if sys::differ_in_nocow(src, dst) => "one has copy-on-write turned off",
+        Errno::INVAL if sys::differ_in_nocow(src, dst) => ONE_IS_NOCOW,
         Errno::INVAL => "refused by the file system",
         Errno::NOSPC | Errno::DQUOT => "no space left for the file system's own notes",
         Errno::ROFS => "the file system is read-only",

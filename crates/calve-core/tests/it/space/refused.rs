@@ -87,6 +87,64 @@ fn files_that_differ_in_copy_on_write_are_left_alone() {
 }
 
 #[test]
+fn a_file_without_copy_on_write_does_not_keep_the_others_of_its_set_apart() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let content = SplitMix64::new(1).bytes(100_000);
+    let root = volume.path().join("t");
+    // Two without, three with copy-on-write, whichever comes first; and one without that has nobody.
+    Tree::new(&root).file("1", "").file("3", "").file("alone", "");
+    run("chattr", |command| command.arg("+C").args(["1", "3", "alone"].map(|name| root.join(name))));
+    for name in ["1", "2", "3", "4", "5"] {
+        fs::write(root.join(name), &content).unwrap();
+    }
+    let other = SplitMix64::new(2).bytes(100_000);
+    fs::write(root.join("alone"), &other).unwrap();
+    fs::write(root.join("partner"), &other).unwrap();
+    volume.settle();
+    let before = fingerprint(&root);
+    let mut dry = plain();
+    dry.apply = calve_core::Apply::DryRun;
+    for options in [dry, plain()] {
+        let report = calve_core::dedupe(&[&root], &options).unwrap();
+        assert_eq!((report.shared_files, report.groups), (3, 2), "{report:?}");
+        left_alone(&report, "copy-on-write turned off");
+    }
+    before.assert_unchanged(&root);
+    assert_eq!(share(&[&root]).shared_files, 0, "nothing is left to share");
+}
+
+#[test]
+fn with_trees_to_share_with_each_file_is_shared_with_one_of_its_kind() {
+    let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
+    let content = SplitMix64::new(1).bytes(100_000);
+    let [kept, mine] = ["kept", "mine"].map(|name| volume.path().join(name));
+    Tree::new(&kept).file("1", "").file("2", "");
+    Tree::new(&mine).file("1", "").file("2", "").file("3", "");
+    run("chattr", |command| command.arg("+C").args([kept.join("2"), mine.join("1"), mine.join("3")]));
+    for file in [kept.join("1"), kept.join("2"), mine.join("1"), mine.join("2"), mine.join("3")] {
+        fs::write(file, &content).unwrap();
+    }
+    volume.settle();
+    let mut options = plain();
+    options.against = vec![kept.clone()];
+    let report = calve_core::dedupe(&[&mine], &options).unwrap();
+    assert_eq!((report.shared_files, report.left_alone.len()), (3, 0), "{report:?}");
+    // Without one of their kind they are not shared with each other either.
+    fs::remove_file(kept.join("2")).unwrap();
+    for name in ["1", "3"] {
+        let file = mine.join(name);
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "").unwrap();
+        run("chattr", |command| command.arg("+C").arg(&file));
+        fs::write(&file, &content).unwrap();
+    }
+    volume.settle();
+    let report = calve_core::dedupe(&[&mine], &options).unwrap();
+    assert_eq!(report.shared_files, 0, "{report:?}");
+    assert_eq!(report.left_alone.iter().map(|left| left.files).sum::<u64>(), 2, "{report:?}");
+}
+
+#[test]
 fn an_xfs_without_reflinks_is_refused_and_its_figures_are_exact() {
     let Some(volume) = Volume::builder(FileSystem::Xfs).without_reflinks().mount() else { return };
     let content = SplitMix64::new(1).bytes(1 << 20);
