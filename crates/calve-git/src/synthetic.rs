@@ -8,6 +8,8 @@ use std::io::{BufWriter, Read as _, Write};
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 
+use calve_core::Cancel;
+
 use crate::error::{Error, Result};
 use crate::git::Git;
 
@@ -74,8 +76,8 @@ impl Synthetic {
     /// Makes it: a bare repository at `dst`, which must not exist, or be an empty directory. Everything is in one pack.
     ///
     /// # Errors
-    /// When git cannot be started or fails. What was made until then stays.
-    pub fn write(&self, dst: &Path) -> Result<()> {
+    /// When git cannot be started or fails, and when `cancel` is thrown. What was made until then stays.
+    pub fn write(&self, dst: &Path, cancel: &Cancel) -> Result<()> {
         fs_err::create_dir_all(dst)?;
         // Named, for who has told git to look for no bare repository by itself (`safe.bareRepository`).
         let git = Git::at(dst).with("GIT_DIR", ".");
@@ -88,10 +90,14 @@ impl Synthetic {
         let start = |source| Error::Start { program: "git", directory: dst.to_path_buf(), source };
         let mut child = command.spawn().map_err(start)?;
         let stdin = child.stdin.take();
-        let written = stdin.map_or(Ok(()), |stdin| self.stream(BufWriter::with_capacity(1 << 16, stdin)));
+        let written = stdin.map_or(Ok(()), |stdin| self.stream(BufWriter::with_capacity(1 << 16, stdin), cancel));
         let mut said = String::new();
         let heard = child.stderr.take().map_or(Ok(0), |mut stderr| stderr.read_to_string(&mut said));
         let status = child.wait()?;
+        // Ctrl-C ends git as well.
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
         if !status.success() {
             let arguments = arguments.iter().map(Into::into).collect();
             let (directory, code) = (dst.to_path_buf(), status.code());
@@ -102,13 +108,16 @@ impl Synthetic {
     }
 
     /// What `git fast-import` reads.
-    fn stream(&self, mut out: BufWriter<ChildStdin>) -> std::io::Result<()> {
+    fn stream(&self, mut out: BufWriter<ChildStdin>, cancel: &Cancel) -> std::io::Result<()> {
         let plan = self.plan();
         let mut mark = 0;
         let mut changes: Vec<Vec<(u32, u64)>> = vec![Vec::new(); plan.commits];
         for (file, commits) in (0_u32..).zip(&plan.versions) {
             let mut content = Content::new(self, file);
             let mut put = |commit: usize, bytes: &[u8]| {
+                if cancel.is_cancelled() {
+                    return Err(std::io::ErrorKind::Interrupted.into());
+                }
                 mark += 1;
                 changes[commit].push((file, mark));
                 write!(out, "blob\nmark :{mark}\ndata {}\n", bytes.len())?;

@@ -3,6 +3,7 @@
 use calve_core::{DedupeReport, DiskUsage, Shown, Skipped, Usage};
 use serde_json::{Value, json};
 
+use crate::failure::{FAILED, Failure};
 use crate::output::{count, duration, entries, size};
 use crate::receipt::{milliseconds, path, warnings};
 
@@ -99,6 +100,11 @@ fn between(min: u64, max: u64) -> String {
 
 pub(crate) fn unreadable(number: u64, first: &Skipped) -> String {
     format!("warning: {} could not be looked at (first: `{}`: {})", entries(number), Shown(&first.path), first.reason)
+}
+
+/// Fails, as du(1) does, when some entries could not be read: the result is there, and is not about all of them.
+pub(crate) fn complete(unreadable: u64) -> Result<(), Failure> {
+    if unreadable == 0 { Ok(()) } else { Err(Failure::Reported(FAILED)) }
 }
 
 /// `calve.dedupe/1` and `calve.reshare/1`.

@@ -121,10 +121,10 @@ fn developer(measured: &Measured) -> Option<Sentence> {
 fn large_contents(measured: &Measured) -> Option<Sentence> {
     let (full, blobless) = (measured.cost(Test::T1)?, measured.cost(Test::T4)?);
     let share = 100.0 * blobless.client_ms() / full.client_ms();
-    let advice = if share < 50.0 {
-        "which is where `--for blobs` pays"
-    } else {
-        "so that `--for blobs` saves less than half of the wait here"
+    let advice = match share {
+        ..50.0 => "so `--for blobs` pays here",
+        50.0..100.0 => "so `--for blobs` saves less than half of the wait here",
+        _ => "so `--for blobs` does not pay here: a full clone is at least as fast",
     };
     let text = format!(
         "a blobless clone took {share:.0} % of the time of a full one, {advice} ({}; {})",
@@ -274,6 +274,20 @@ mod tests {
         for (a, b, fetches) in [((300.0, 255.0), (2000.0, 205.0), 35.0), ((0.0, 3.0), (10.0, 1.0), 6.0)] {
             let sum = |(once, each): (f64, f64), n: f64| once + n * each;
             assert!(sum(a, fetches) > sum(b, fetches) && sum(a, fetches - 1.0) <= sum(b, fetches - 1.0));
+        }
+    }
+
+    #[test]
+    fn blobless_clones_are_advised_where_they_save_something() {
+        for (milliseconds, expected) in
+            [(400.0, "pays here"), (700.0, "saves less than half"), (2000.0, "does not pay here")]
+        {
+            let mut measured = published::numbers().repositories.swap_remove(0);
+            let full = measured.cost(Test::T1).unwrap().client_ms();
+            let (_, blobless) = measured.costs.iter_mut().find(|(test, _)| *test == Test::T4).unwrap();
+            (blobless.wall_ms, blobless.reset_ms) = (full * milliseconds / 1000.0, None);
+            let text = large_contents(&measured).unwrap().text;
+            assert!(text.contains(expected), "{milliseconds}: {text}");
         }
     }
 

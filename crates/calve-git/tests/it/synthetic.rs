@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use calve_core::Cancel;
 use calve_git::{Git, Synthetic, SyntheticShape};
 
 fn small(shape: SyntheticShape) -> Synthetic {
@@ -24,7 +25,7 @@ fn all_shapes_have_the_commits_and_files_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     for shape in SyntheticShape::ALL {
         let dst = folder.path().join(shape.name());
-        small(shape).write(&dst).unwrap();
+        small(shape).write(&dst, &Cancel::default()).unwrap();
         assert_eq!(line(&dst, &["rev-list", "--count", "main"]), "30");
         assert_eq!(line(&dst, &["symbolic-ref", "HEAD"]), "refs/heads/main");
         let files = git(&dst).run(&["ls-tree", "-r", "--name-only", "main"]).unwrap();
@@ -43,7 +44,7 @@ fn the_same_options_give_the_same_commits() {
     let folder = tempfile::tempdir().unwrap();
     let made = |name: &str, wanted: &Synthetic| {
         let dst = folder.path().join(name);
-        wanted.write(&dst).unwrap();
+        wanted.write(&dst, &Cancel::default()).unwrap();
         line(&dst, &["rev-parse", "main"])
     };
     let mut wanted = small(SyntheticShape::Small);
@@ -57,7 +58,7 @@ fn the_same_options_give_the_same_commits() {
 fn the_newest_version_of_a_file_is_whole_and_older_ones_are_deltas() {
     let folder = tempfile::tempdir().unwrap();
     let dst = folder.path().join("repository");
-    small(SyntheticShape::Small).write(&dst).unwrap();
+    small(SyntheticShape::Small).write(&dst, &Cancel::default()).unwrap();
     let path = line(&dst, &["log", "-1", "--format=", "--name-only", "main"]);
     let path = path.lines().next().unwrap();
     let base = |revision: &str| {
@@ -79,5 +80,5 @@ fn a_directory_that_holds_something_is_an_error_of_git() {
     let folder = tempfile::tempdir().unwrap();
     let dst = folder.path().join("file");
     fs_err::write(&dst, "").unwrap();
-    assert!(small(SyntheticShape::Small).write(&dst).is_err());
+    assert!(small(SyntheticShape::Small).write(&dst, &Cancel::default()).is_err());
 }

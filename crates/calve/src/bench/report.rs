@@ -170,9 +170,10 @@ impl Report {
         sentences
     }
 
+    /// Names the times by which commands are compared and sorted, so that the sentence cannot contradict them.
     fn conclusion(&self, reference: &Row, ours: &Summary) -> String {
         let Group { name, .. } = reference.workload.group;
-        let ours_shown = format!("`{}` ({})", reference.workload.command, shown(ours.median));
+        let ours_shown = format!("`{}` ({})", reference.workload.command, shown(self.steady(reference)));
         let peers: Vec<_> = self
             .measured()
             .filter(|(row, _)| row.workload.side == Side::Peer && row.workload.group == reference.workload.group)
@@ -183,7 +184,7 @@ impl Report {
             .map(|(row, theirs)| {
                 let times = self.steady(reference) / self.steady(row);
                 let doubt = if theirs.max >= ours.min { ", within the spread" } else { "" };
-                let (command, took) = (&row.workload.command, shown(theirs.median));
+                let (command, took) = (&row.workload.command, shown(self.steady(row)));
                 format!("`{command}` ({took}; Calve takes {times:.2} times as long{doubt})")
             })
             .collect();
@@ -193,7 +194,7 @@ impl Report {
         if faster.is_empty() {
             let (row, theirs) = &peers[0];
             let part = self.steady(reference) / self.steady(row);
-            let (command, took) = (&row.workload.command, shown(theirs.median));
+            let (command, took) = (&row.workload.command, shown(self.steady(row)));
             let doubt = if ours.max >= theirs.min { ", within the spread" } else { "" };
             return format!(
                 "{name}: no peer was faster than {ours_shown}; the next is `{command}` ({took}; Calve takes {part:.2} of its \
@@ -316,4 +317,70 @@ fn steady_seconds(row: &Row, factors: &BTreeMap<u32, f64>) -> Option<f64> {
 /// Seconds for people.
 pub(crate) fn shown(seconds: f64) -> String {
     duration(std::time::Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use calve_core::Cancel;
+
+    use super::super::space::Room;
+    use super::super::workload::{Leftovers, Sample, Workload};
+    use super::*;
+    use crate::bench::runs::Rounds;
+
+    const GROUP: Group = Group { name: "Copies", mark: "", note: "" };
+
+    fn row(command: &str, side: Side, seconds: &[f64]) -> Row {
+        let sample = |(number, &seconds): (usize, &f64)| Sample {
+            round: number as u32 + 1,
+            position: number,
+            seconds,
+            user_seconds: 0.0,
+            system_seconds: 0.0,
+            peak_memory_bytes: 0,
+            disk_bytes: 0,
+            flush_seconds: 0.0,
+            others: None,
+        };
+        Row {
+            workload: Workload {
+                command: command.into(),
+                side,
+                group: &GROUP,
+                argv: Box::new(|_| Vec::new()),
+                prepare: None,
+                kept: &[],
+                leftovers: Leftovers::Keep,
+            },
+            samples: seconds.iter().enumerate().map(sample).collect(),
+            failed: None,
+            said: String::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// The median of the peer is the lower one, its steady time the higher.
+    #[test]
+    fn the_sentence_names_the_times_that_it_compares() {
+        let cancel = Cancel::default();
+        let plan = Plan {
+            rounds: Rounds::Exactly(3),
+            warmup: 0,
+            cache: Cache::Warm,
+            needs: Room { bytes: 0, inodes: 0 },
+            memory_bytes: 0,
+            inspect: &|_| Vec::new(),
+            say: &|_| {},
+            cancel: &cancel,
+        };
+        let rows = vec![
+            row("calve cp", Side::Reference, &[0.030, 0.0664, 0.070]),
+            row("cp -a", Side::Peer, &[0.062, 0.0627, 0.063]),
+        ];
+        let runs = Runs { rows, rounds: 3, deletions: Vec::new() };
+        let report = Report::new("copy", SystemTime::now(), Machine::here(), &plan, runs, Vec::new(), Vec::new());
+        let [sentence] = &report.conclusions()[..] else { panic!("one group, one sentence") };
+        assert!(sentence.contains("no peer was faster than `calve cp` (44.6 ms)"), "{sentence}");
+        assert!(sentence.contains("the next is `cp -a` (62.3 ms; Calve takes 0.72 of its time"), "{sentence}");
+    }
 }

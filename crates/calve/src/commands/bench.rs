@@ -1,6 +1,6 @@
 //! `calve bench`.
 
-use calve_core::Cancel;
+use calve_core::{Cancel, Error};
 
 use super::bench_report::{Forms, Outlet};
 use crate::bench::report::Report;
@@ -12,14 +12,16 @@ use crate::cli::{BenchCommand, BenchCopyArguments, BenchDedupeArguments, BenchWr
 use crate::failure::{FAILED, Failure, REFUSED};
 
 pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure> {
-    match command {
+    let result = match command {
         BenchCommand::Copy(arguments) => copy(arguments, cancel),
         BenchCommand::Db(arguments) => super::bench_db::run(arguments, cancel),
         BenchCommand::Dedupe(arguments) => dedupe(arguments, cancel),
         BenchCommand::Git(arguments) => super::bench_git::run(arguments, cancel),
         BenchCommand::Worktree(arguments) => worktree(arguments, cancel),
         BenchCommand::Write(arguments) => write(arguments, cancel),
-    }
+    };
+    // The terminal sends Ctrl-C to the programs of a bench too: their failures are then no findings.
+    result.map_err(|failure| if cancel.is_cancelled() { Error::Interrupted.into() } else { failure })
 }
 
 fn worktree(arguments: &BenchWorktreeArguments, cancel: &Cancel) -> Result<(), Failure> {

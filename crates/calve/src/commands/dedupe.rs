@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &Cancel) -> Result<(), Fa
     if !arguments.quiet {
         space_receipt::sharing_sentences(&report, arguments.dry_run).iter().for_each(|line| output::say(line));
     }
-    Ok(())
+    space_receipt::complete(report.unreadable)
 }
 
 /// Where hashes are kept; without a home they are not.

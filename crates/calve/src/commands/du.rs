@@ -5,7 +5,7 @@ use std::sync::Arc;
 use calve_core::{Cancel, DiskUsageOptions, Mounts, Progress, disk_usage};
 
 use crate::cli::DuArguments;
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::progress_bar::Watch;
 use crate::{output, space_receipt};
 
@@ -27,12 +27,8 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &Cancel) -> Result<(), Failur
     for warning in &usage.warnings {
         output::say(&format!("warning: {}", warning.message));
     }
-    match usage.skipped.first() {
-        // As du does: what could be seen is shown, and that it was not all is a failure.
-        Some(first) => {
-            output::say(&space_receipt::unreadable(usage.unreadable, first));
-            Err(Failure::Reported(FAILED))
-        }
-        None => Ok(()),
+    if let Some(first) = usage.skipped.first() {
+        output::say(&space_receipt::unreadable(usage.unreadable, first));
     }
+    space_receipt::complete(usage.unreadable)
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), F
     if !arguments.quiet {
         space_receipt::sharing_sentences(&report, arguments.dry_run).iter().for_each(|line| output::say(line));
     }
-    Ok(())
+    space_receipt::complete(report.unreadable)
 }
 
 /// The same path in the main worktree, for a path in a linked one. There `.git` is a file that names the worktree's own directory,

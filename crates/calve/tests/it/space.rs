@@ -92,6 +92,23 @@ fn what_cannot_be_read_is_named_and_the_rest_is_counted() {
 }
 
 #[test]
+fn sharing_fails_when_some_entries_could_not_be_read() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let content = SplitMix64::new(1).bytes(100_000);
+    let [src, root] = ["src", "tree"].map(|name| volume.path().join(name));
+    Tree::new(&src).file("a", &content);
+    Tree::new(&root).file("a", &content).file("b", &content).dir("closed").file("closed/c", "y").mode("closed", 0o000);
+    let with = src.to_str().unwrap();
+    for arguments in [&["dedupe", "--no-cache", "--json"][..], &["reshare", "--with", with, "--json"]] {
+        let output = Unprivileged::command(PROGRAM).args(arguments).arg(&root).output().unwrap();
+        let (said, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}{told}");
+        assert!(said.contains("\"unreadable\": 1"), "{said}");
+        assert!(told.contains("closed") && told.contains("permission denied"), "{told}");
+    }
+}
+
+#[test]
 fn elsewhere_it_is_refused() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     calve(["dedupe", "."]).within(volume.path()).fails(1);
@@ -160,7 +177,9 @@ fn files_of_others_and_what_is_closed_is_left_alone_and_said_to_be() {
         );
         let before = fingerprint(volume.path());
         let command = calve(["dedupe", "--json", "--no-cache", "t"]).within(volume.path());
-        let report = command.by_somebody_else(&reachable).succeeds().json();
+        let ran = command.by_somebody_else(&reachable).run();
+        ran.ended(1);
+        let report = ran.json();
         before.assert_unchanged(volume.path());
         assert_eq!(report["shared"]["files"], 1, "{report:#}");
         let reasons = report["left_alone"].to_string();
@@ -196,6 +215,7 @@ fn permission_denied_in_the_middle_changes_nothing_but_what_is_said() {
                 match outcome.status.code() {
                     // The loader's own calls.
                     Some(127) => assert!(outcome.stderr.contains("shared libraries"), "{what}"),
+                    Some(1) if outcome.stdout.contains("\"unreadable\": 1") => told += 1,
                     Some(1) => assert!(outcome.stderr.contains("error: "), "{what}"),
                     Some(0) => told += u32::from(outcome.stdout.contains("\"reason\"")),
                     _ => panic!("{what}"),

@@ -103,6 +103,11 @@ impl<'a> Clients<'a> {
         Self { environment, is_users, scratch, next: AtomicU64::new(0), seconds: Mutex::new(0.0), cancel }
     }
 
+    /// What ends the bench early.
+    pub(super) fn cancel(&self) -> &Cancel {
+        self.cancel
+    }
+
     /// A git program to add arguments to, in `directory`; its requests carry the number of the operation.
     pub(super) fn git(&self, directory: &Path, operation: Option<Operation>) -> Command {
         let mut command = if self.is_users {

@@ -90,7 +90,7 @@ impl Repository {
 
 fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Failure> {
     let text = match source {
-        Source::Synthetic(wanted) => return wanted.write(template).map_err(made_up),
+        Source::Synthetic(wanted) => return wanted.write(template, users.cancel()).map_err(made_up),
         Source::Path(path) => fs_err::canonicalize(path)?.into_os_string(),
         Source::Url(address) => address.for_git().into(),
     };

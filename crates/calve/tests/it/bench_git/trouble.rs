@@ -76,6 +76,40 @@ fn an_interruption_leaves_no_process_no_port_and_no_file() {
     }
 }
 
+/// The `git fast-import` that works in a directory.
+fn importing(directory: &Path) -> Option<u32> {
+    let directory = fs_err::canonicalize(directory).unwrap();
+    let all = fs_err::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find(|id| {
+        let line = fs_err::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let at = fs_err::read_link(format!("/proc/{id}/cwd")).unwrap_or_default();
+        String::from_utf8_lossy(&line).starts_with("git\0")
+            && at.starts_with(&directory)
+            && String::from_utf8_lossy(&line).contains("fast-import")
+    })
+}
+
+#[test]
+fn an_interruption_while_the_repository_is_made_is_one() {
+    // Ctrl-C reaches git as well, `kill` only the bench.
+    for (signal, reaches_git) in [(Signal::INT, true), (Signal::TERM, false)] {
+        let spot = Spot::anywhere();
+        let arguments = ["bench", "git", "--into", ".", "--synthetic=middle", "--commits=400000", "--tests=T2"];
+        let running = calve(arguments).within(&spot).start();
+        let importing = || importing(&spot);
+        eventually("git makes the repository", || importing().is_some());
+        let git = importing().unwrap();
+        send(running.id(), signal);
+        if reaches_git {
+            send(git, signal);
+        }
+        let ran = running.wait();
+        ran.ended(130);
+        assert!(ran.stderr.ends_with("error: interrupted\n"), "{}", ran.stderr);
+        spot.holds(&[]);
+    }
+}
+
 #[test]
 fn a_killed_bench_leaves_no_process_and_its_files_are_named() {
     let spot = Spot::anywhere();
