@@ -1,6 +1,7 @@
 //! The JSON shapes of Calve's reports, versioned: what the program prints, and what the packages for Node and Python hand over.
 
 mod error;
+pub mod human;
 mod sys;
 
 use std::path::Path;

@@ -24,7 +24,7 @@ use calve_core::{Requirement, Strategy};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 #[cfg(unix)]
-use clap_complete::engine::ArgValueCandidates;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 #[cfg(unix)]
 pub(crate) use self::bench_git::{BenchGitArguments, Switch};
@@ -381,7 +381,7 @@ pub(crate) struct BenchCopyArguments {
     /// Run these commands only, separated by commas, such as `calve cp,cpz,cp -a`; or the program, for all of its commands
     ///
     /// A command is named as in the table, without SRC and DST. An unknown name is answered with a list of all.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', add = ArgValueCandidates::new(crate::bench::copy::programs))]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', add = ArgValueCandidates::new(bench_programs))]
     pub(crate) only: Vec<String>,
     #[command(flatten)]
     pub(crate) run: BenchRunArguments,
@@ -526,6 +526,12 @@ fn threads(number: &str) -> Result<NonZeroUsize, String> {
 
 /// The library uses no more, so that more would be a promise not kept.
 const MOST_THREADS: usize = 64;
+
+/// Completes `--only` with programs: names of single commands have spaces, which shells would take for their own.
+#[cfg(unix)]
+fn bench_programs() -> Vec<CompletionCandidate> {
+    calve_bench::copy::programs().into_iter().map(CompletionCandidate::new).collect()
+}
 
 fn strategy(name: &str) -> Result<Strategy, String> {
     match name.parse::<Strategy>()? {

@@ -37,13 +37,6 @@ pub(crate) enum Failure {
     #[allow(dead_code, reason = "not every system has a command that needs it")]
     Stated {
         text: String,
-        hint: &'static str,
-        code: u8,
-    },
-    /// The same with a hint that is made for the case.
-    #[allow(dead_code, reason = "not every system has a command that needs it")]
-    StatedWith {
-        text: String,
         hint: String,
         code: u8,
     },
@@ -74,6 +67,27 @@ impl From<calve_db::Error> for Failure {
     }
 }
 
+#[cfg(unix)]
+impl From<calve_bench::BenchError> for Failure {
+    fn from(error: calve_bench::BenchError) -> Self {
+        use calve_bench::{BenchError, FailureKind};
+        match error {
+            BenchError::Core(error) => error.into(),
+            BenchError::Git(error) => error.into(),
+            BenchError::Db(error) => error.into(),
+            BenchError::Io(error) => error.into(),
+            BenchError::Stated { kind, text, hint } => {
+                let code = match kind {
+                    FailureKind::Failed => FAILED,
+                    FailureKind::Usage => USAGE,
+                    FailureKind::Refused => REFUSED,
+                };
+                Self::stated(code, text, hint)
+            }
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
@@ -82,13 +96,8 @@ impl From<io::Error> for Failure {
 
 impl Failure {
     #[allow(dead_code, reason = "not every system has a command that needs it")]
-    pub(crate) fn stated(code: u8, text: impl Into<String>, hint: &'static str) -> Self {
-        Self::Stated { text: text.into(), hint, code }
-    }
-
-    #[allow(dead_code, reason = "not every system has a command that needs it")]
-    pub(crate) fn stated_with(code: u8, text: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::StatedWith { text: text.into(), hint: hint.into(), code }
+    pub(crate) fn stated(code: u8, text: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Stated { text: text.into(), hint: hint.into(), code }
     }
 
     pub(crate) fn code(&self) -> u8 {
@@ -114,7 +123,7 @@ impl Failure {
             },
             Self::Usage(_) => USAGE,
             Self::Io(_) | Self::Output(_) => FAILED,
-            Self::Reported(code) | Self::Stated { code, .. } | Self::StatedWith { code, .. } => *code,
+            Self::Reported(code) | Self::Stated { code, .. } => *code,
         }
     }
 
@@ -140,7 +149,6 @@ impl Failure {
             }
             Self::Interrupted(hint) => output::error(&Error::Interrupted.to_string(), Some(hint)),
             Self::Stated { text, hint, .. } => output::error(text, Some(hint)),
-            Self::StatedWith { text, hint, .. } => output::error(text, Some(hint)),
             Self::Reported(_) => {}
         }
         ExitCode::from(self.code())

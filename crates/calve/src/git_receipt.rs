@@ -6,8 +6,8 @@ use calve_core::Shown;
 use calve_git::remote::{CloneReceipt, Features, FetchReceipt, Notice, Property, Recipe, Tip, Traffic, Verdict};
 use serde_json::{Value, json};
 
-use crate::output::{count, size};
 use crate::receipt;
+use calve_receipt::human::{count, size};
 
 /// `calve.git-clone/1`.
 pub(crate) fn clone(receipt: &CloneReceipt, dst: &Path) -> Value {

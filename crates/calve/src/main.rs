@@ -1,8 +1,5 @@
 //! The `calve` program.
 
-// It measures programs of Unix, by what Unix tells of processes.
-#[cfg(unix)]
-mod bench;
 #[cfg(unix)]
 mod branch_names;
 mod cli;
@@ -36,7 +33,7 @@ use crate::failure::Failure;
 fn main() -> ExitCode {
     // Under another name, for `calve bench git`.
     #[cfg(unix)]
-    if let Some(code) = bench::git::pack_objects::when_asked() {
+    if let Some(code) = calve_bench::git::pack_objects::when_asked() {
         return code;
     }
     if let Some(answered) = commands::completions::answer() {

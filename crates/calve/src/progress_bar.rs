@@ -9,7 +9,7 @@ use std::time::Duration;
 use calve_core::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::{entries, size};
+use calve_receipt::human::{entries, size};
 
 /// Shows a counter until dropped.
 pub(crate) struct Watch {

@@ -5,8 +5,8 @@ use std::path::Path;
 use calve_core::{CloneReport, Plan, Refusal, Shown};
 use calve_receipt::named;
 
-use crate::output::{count, duration, entries as entry_count, size};
 use crate::sys;
+use calve_receipt::human::{count, duration, entries as entry_count, size};
 
 pub(crate) use calve_receipt::{clone, clones, path, plan, plans, probe, removals, remove, would_remove};
 #[cfg(unix)]

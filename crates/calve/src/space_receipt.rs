@@ -4,8 +4,8 @@ use calve_core::{DedupeReport, DiskUsage, Shown, Skipped, Usage};
 use serde_json::{Value, json};
 
 use crate::failure::{FAILED, Failure};
-use crate::output::{count, duration, entries, size};
 use crate::receipt::{milliseconds, path, warnings};
+use calve_receipt::human::{count, duration, entries, size};
 
 /// `calve.du/1`.
 pub(crate) fn usage(report: &DiskUsage) -> Value {

@@ -9,9 +9,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use super::report::ReportArguments;
 use super::size;
-use crate::bench::git::cases::Selection;
-use crate::bench::git::link::Link;
 use crate::named::Named;
+use calve_bench::git::{Link, Selection};
 
 /// Measure what each way to clone a repository costs client and server
 ///

@@ -2,14 +2,14 @@
 
 use calve_core::{Cancel, Error};
 
-use super::bench_report::{Forms, Outlet};
-use crate::bench::report::Report;
-use crate::bench::runs::Rounds;
-use crate::bench::space::{self, Cache};
-use crate::bench::{copy, dedupe, export, worktree, write};
+use super::bench_report::Outlet;
 use crate::cli::worktree::BenchWorktreeArguments;
 use crate::cli::{BenchCommand, BenchCopyArguments, BenchDedupeArguments, BenchWriteArguments};
-use crate::failure::{FAILED, Failure, REFUSED};
+use crate::failure::{Failure, REFUSED};
+use crate::output;
+use calve_bench::runs::Rounds;
+use calve_bench::space::{self, Cache};
+use calve_bench::{copy, dedupe, worktree, write};
 
 pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure> {
     let result = match command {
@@ -26,23 +26,23 @@ pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure
 
 fn worktree(arguments: &BenchWorktreeArguments, cancel: &Cancel) -> Result<(), Failure> {
     let turns = &arguments.run;
-    let outlet = Outlet::of(&turns.report, FORMS)?;
-    let report = worktree::run(&worktree::Wish {
+    let outlet = Outlet::of(&turns.report)?;
+    let report = worktree::run(&worktree::Setup {
         repository: &arguments.repository,
         into: &turns.into,
         rounds: turns.runs.map_or(Rounds::Fitting, Rounds::Exactly),
         warmup: turns.warmup,
         cache: if turns.cold { cold()? } else { Cache::Warm },
         say: &|line| outlet.say(line),
+        warn: &output::say,
         cancel,
     })?;
-    finish(&report, &outlet)
+    outlet.finish(&report)
 }
 
 fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let forms = Forms { json: write::json::document, markdown: write::Report::markdown, html: write::html::document };
-    let outlet = Outlet::of(&arguments.report, forms)?;
-    let report = write::run(&write::Wish {
+    let outlet = Outlet::of(&arguments.report)?;
+    let report = write::run(&write::Setup {
         into: &arguments.into,
         files: arguments.files,
         bytes: arguments.size,
@@ -51,22 +51,16 @@ fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure
         only: &arguments.only,
         rounds: Rounds::Exactly(arguments.runs),
         say: &|line| outlet.say(line),
+        warn: &output::say,
         cancel,
     })?;
-    outlet.give(&report)?;
-    match report.broken() {
-        Some(way) => {
-            let text = format!("`{way}` failed");
-            Err(Failure::stated(FAILED, text, "the report says why; see `calve bench write --help`"))
-        }
-        None => Ok(()),
-    }
+    outlet.finish(&report)
 }
 
 fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> {
     let turns = &arguments.run;
-    let outlet = Outlet::of(&turns.report, FORMS)?;
-    let report = copy::run(&copy::Wish {
+    let outlet = Outlet::of(&turns.report)?;
+    let report = copy::run(&copy::Setup {
         tree: &arguments.tree,
         into: &turns.into,
         rounds: turns.runs.map_or(Rounds::Fitting, Rounds::Exactly),
@@ -74,15 +68,16 @@ fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> 
         only: &arguments.only,
         cache: if turns.cold { cold()? } else { Cache::Warm },
         say: &|line| outlet.say(line),
+        warn: &output::say,
         cancel,
     })?;
-    finish(&report, &outlet)
+    outlet.finish(&report)
 }
 
 fn dedupe(arguments: &BenchDedupeArguments, cancel: &Cancel) -> Result<(), Failure> {
     let turns = &arguments.run;
-    let outlet = Outlet::of(&turns.report, FORMS)?;
-    let report = dedupe::run(&dedupe::Wish {
+    let outlet = Outlet::of(&turns.report)?;
+    let report = dedupe::run(&dedupe::Setup {
         tree: &arguments.tree,
         other: arguments.and.as_deref(),
         only: &arguments.only,
@@ -92,29 +87,10 @@ fn dedupe(arguments: &BenchDedupeArguments, cancel: &Cancel) -> Result<(), Failu
         warmup: turns.warmup,
         cache: if turns.cold { cold()? } else { Cache::Warm },
         say: &|line| outlet.say(line),
+        warn: &output::say,
         cancel,
     })?;
-    finish(&report, &outlet)
-}
-
-const FORMS: Forms<Report> =
-    Forms { json: export::json::document, markdown: export::markdown::document, html: export::html::document };
-
-/// Prints the report, writes it where it was asked for, and says whether all of Calve's own commands worked.
-fn finish(report: &Report, outlet: &Outlet<Report>) -> Result<(), Failure> {
-    outlet.give(report)?;
-    let broken = report.failed().find(|row| row.workload.command.starts_with("calve "));
-    match broken {
-        Some(row) => {
-            let text = format!("`{}` failed", row.workload.command);
-            Err(Failure::stated(
-                FAILED,
-                text,
-                "the report has its exit code and what it said; run it by hand to see more",
-            ))
-        }
-        None => Ok(()),
-    }
+    outlet.finish(&report)
 }
 
 /// Needs a switch of the kernel's that root alone may use.

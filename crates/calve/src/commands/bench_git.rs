@@ -3,22 +3,19 @@
 use calve_core::Cancel;
 use calve_git::Synthetic;
 
-use super::bench_report::{Forms, Outlet};
-use crate::bench::git::clients::NO_SPACE;
-use crate::bench::git::plan::Pace;
-use crate::bench::git::source::{Address, Source};
-use crate::bench::git::{self, Measured, Wish, html, json, markdown};
-use crate::bench::runs::Rounds;
+use super::bench_report::Outlet;
 use crate::cli::{BenchGitArguments, Switch};
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
+use crate::output;
+use calve_bench::git::{self, Address, Measured, Pace, Setup, Source};
+use calve_bench::runs::Rounds;
 
 pub(crate) fn run(arguments: &BenchGitArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let forms = Forms { json: json::document, markdown: markdown::document, html: html::document };
-    let outlet = Outlet::of(&arguments.report, forms)?;
+    let outlet = Outlet::of(&arguments.report)?;
     let cases = arguments.tests.as_ref().map_or_else(git::all_cases, |selection| selection.0.clone());
     git::check_selection(&cases, arguments.server.is_some())?;
     let into = arguments.into.clone().unwrap_or_else(git::usual_place);
-    let report = git::run(&Wish {
+    let report = git::run(&Setup {
         measured: measured(arguments)?,
         cases,
         branch: arguments.branch.as_deref(),
@@ -40,21 +37,10 @@ pub(crate) fn run(arguments: &BenchGitArguments, cancel: &Cancel) -> Result<(), 
         link: arguments.net,
         against_daemon: arguments.against_daemon,
         say: &|line| outlet.say(line),
+        warn: &output::say,
         cancel,
     })?;
-    outlet.give(&report)?;
-    match report.broken.first() {
-        None => Ok(()),
-        Some((_, case, broken)) => {
-            let text = format!("{}: `{}` failed: {}", case.name, broken.command, broken.reason);
-            let hint = if broken.reason.starts_with(NO_SPACE) {
-                "free some there, or name another place with `--into`"
-            } else {
-                "what git said is the reason; the other tests are in the report"
-            };
-            Err(Failure::stated(FAILED, text, hint))
-        }
-    }
+    outlet.finish(&report)
 }
 
 fn measured(arguments: &BenchGitArguments) -> Result<Measured, Failure> {

@@ -2,21 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use calve_bench::Document;
 use calve_core::Shown;
-use serde_json::Value;
 
 use crate::cli::report::ReportArguments;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::output;
 
-/// How a report is written.
-pub(super) struct Forms<R> {
-    pub(super) json: fn(&R) -> Value,
-    pub(super) markdown: fn(&R) -> String,
-    pub(super) html: fn(&R) -> String,
-}
-
-/// One of them.
+/// The form of an exported report.
 #[derive(Clone, Copy)]
 enum Form {
     Json,
@@ -25,15 +18,14 @@ enum Form {
 }
 
 /// The files to write in the end, known to be writable from the beginning; and what is printed.
-pub(super) struct Outlet<R> {
-    forms: Forms<R>,
+pub(super) struct Outlet {
     files: Vec<(PathBuf, Form)>,
     quiet: bool,
     json: bool,
 }
 
-impl<R> Outlet<R> {
-    pub(super) fn of(arguments: &ReportArguments, forms: Forms<R>) -> Result<Self, Failure> {
+impl Outlet {
+    pub(super) fn of(arguments: &ReportArguments) -> Result<Self, Failure> {
         let paths = [
             (&arguments.export_json, Form::Json),
             (&arguments.export_markdown, Form::Markdown),
@@ -47,7 +39,7 @@ impl<R> Outlet<R> {
             }
             check_writable(path)?;
         }
-        Ok(Self { forms, files, quiet: arguments.quiet, json: arguments.json })
+        Ok(Self { files, quiet: arguments.quiet, json: arguments.json })
     }
 
     /// What is going on, for those who want to know.
@@ -57,22 +49,28 @@ impl<R> Outlet<R> {
         }
     }
 
+    /// Prints and exports the report, and fails when one of the commands in it did.
+    pub(super) fn finish(&self, report: &impl Document) -> Result<(), Failure> {
+        self.give(report)?;
+        Ok(report.verdict()?)
+    }
+
     /// The files first: what was measured for minutes must not be lost with a closed pipe.
-    pub(super) fn give(&self, report: &R) -> Result<(), Failure> {
+    fn give(&self, report: &impl Document) -> Result<(), Failure> {
         let write = |(path, form): &(PathBuf, Form)| {
-            fs_err::write(path, self.rendered(report, *form)).map_err(|error| unwritable(path, &error))
+            fs_err::write(path, Self::rendered(report, *form)).map_err(|error| unwritable(path, &error))
         };
         // One that fails does not keep the others from being written.
         let written = self.files.iter().map(write).fold(Ok(()), Result::and);
-        output::result(&self.rendered(report, if self.json { Form::Json } else { Form::Markdown }))?;
+        output::result(&Self::rendered(report, if self.json { Form::Json } else { Form::Markdown }))?;
         written
     }
 
-    fn rendered(&self, report: &R, form: Form) -> String {
+    fn rendered(report: &impl Document, form: Form) -> String {
         match form {
-            Form::Json => format!("{:#}\n", (self.forms.json)(report)),
-            Form::Markdown => (self.forms.markdown)(report),
-            Form::Html => (self.forms.html)(report),
+            Form::Json => format!("{:#}\n", report.json()),
+            Form::Markdown => report.markdown(),
+            Form::Html => report.html(),
         }
     }
 }

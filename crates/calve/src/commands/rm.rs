@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::{protected, reap};
 use crate::cli::RmArguments;
 use crate::failure::{Failure, INTERRUPTED};
-use crate::output::{duration, entries};
 use crate::progress_bar::Watch;
 use crate::{output, receipt};
+use calve_receipt::human::{duration, entries};
 
 pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = RemoveOptions::default();

@@ -1,5 +1,6 @@
 //! What overlays copy as a whole, in words: before, while, and after.
 
+use calve_receipt::human;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -9,7 +10,8 @@ use calve_core::Shown;
 use calve_db::{Cause, Copied, Home, Starting, Trace};
 
 use crate::failure::Failure;
-use crate::output::{self, duration};
+use crate::output;
+use calve_receipt::human::duration;
 
 /// The largest are named.
 const NAMED: usize = 5;
@@ -26,11 +28,11 @@ pub(super) fn announce(starting: &Starting) {
     let bytes = files.iter().map(|file| file.bytes).sum();
     output::say(&format!(
         "an overlay without reflinks copies a file as a whole when the server first opens it. Large files: {}, {}",
-        output::count(files.len() as u64),
-        output::size(bytes)
+        human::count(files.len() as u64),
+        human::size(bytes)
     ));
     for file in files.iter().take(NAMED) {
-        output::say(&format!("  {}  {}", Shown(&file.path), output::size(file.bytes)));
+        output::say(&format!("  {}  {}", Shown(&file.path), human::size(file.bytes)));
     }
 }
 
@@ -52,7 +54,7 @@ fn name(copied: &[Copied]) {
 fn sum(copied: &[Copied]) -> String {
     let bytes = copied.iter().map(|file| file.bytes).sum();
     let files = if copied.len() == 1 { "file" } else { "files" };
-    format!("{} {files}, {}", output::count(copied.len() as u64), output::size(bytes))
+    format!("{} {files}, {}", human::count(copied.len() as u64), human::size(bytes))
 }
 
 /// Of servers that ended when nobody was there to be told.
@@ -69,7 +71,7 @@ pub(super) fn unreported(home: &Home) -> Result<(), Failure> {
 pub(super) fn line(copied: &Copied) -> String {
     let after = milliseconds(copied.after_ms);
     let took = copied.took_ms.map(|took| format!(" in {}", milliseconds(took))).unwrap_or_default();
-    let (path, size) = (Shown(&copied.path), output::size(copied.bytes));
+    let (path, size) = (Shown(&copied.path), human::size(copied.bytes));
     format!("after {after}  {path}  {size}{took}{}", copied.cause.as_ref().map(who).unwrap_or_default())
 }
 

@@ -6,7 +6,8 @@ use super::{copies, home_of};
 use crate::cli::db::ResetArguments;
 use crate::db_receipt;
 use crate::failure::Failure;
-use crate::output::{self, duration};
+use crate::output;
+use calve_receipt::human::duration;
 
 pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
     let home = home_of(arguments.quiet)?;

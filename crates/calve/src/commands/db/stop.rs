@@ -5,7 +5,8 @@ use calve_db::Error;
 use super::{copies, home_of};
 use crate::cli::db::StopArguments;
 use crate::failure::Failure;
-use crate::output::{self, duration};
+use crate::output;
+use calve_receipt::human::duration;
 
 pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
     let home = home_of(arguments.quiet)?;

@@ -9,8 +9,9 @@ use calve_db::{Address, Caller, CommandEnd, CreateOptions, Said};
 use super::{home, home_of, supervisor};
 use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
 use crate::failure::Failure;
-use crate::output::{self, count, size};
+use crate::output;
 use crate::{db_receipt, sys};
+use calve_receipt::human::{count, size};
 
 pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = CreateOptions::default();

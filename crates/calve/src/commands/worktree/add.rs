@@ -1,5 +1,6 @@
 //! `calve worktree add`.
 
+use calve_receipt::human;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,9 +13,10 @@ use serde_json::{Value, json};
 use crate::cli::worktree::AddArguments;
 use crate::commands::reap;
 use crate::failure::Failure;
-use crate::output::{self, count, duration};
+use crate::output;
 use crate::progress_bar::Watch;
 use crate::{consent, receipt};
+use calve_receipt::human::{count, duration};
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     let options = options(arguments, cancel)?;
@@ -91,7 +93,7 @@ fn say(added: &Added) {
         Some(branch) => format!("on `{}`", Shown(branch)),
         None => format!("at {}", &added.head[..added.head.len().min(12)]),
     };
-    let entries = added.clone.entries.map(|entries| format!(", {}", output::entries(entries.total())));
+    let entries = added.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
     output::say(&format!(
         "added `{}` {branch} by {}{}: {} tracked files cloned, {} written by git, in {}",
         Shown(&added.path),

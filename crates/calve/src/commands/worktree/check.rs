@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::{output, receipt};
+use calve_receipt::human;
 
 pub(crate) fn run(arguments: &CheckArguments, cancel: &Cancel) -> Result<(), Failure> {
     let (tree, others) = trees(arguments)?;
@@ -65,8 +66,8 @@ fn line(finding: &Finding, fixed: bool) -> String {
 
 fn summary(tree: &Path, report: &AuditReport) -> String {
     let count = |action| report.findings.iter().filter(|finding| finding.action == action).count();
-    let (tree, took) = (Shown(tree), output::duration(report.elapsed));
-    let looked = format!("{} looked at in {took}", output::entries(report.entries));
+    let (tree, took) = (Shown(tree), human::duration(report.elapsed));
+    let looked = format!("{} looked at in {took}", human::entries(report.entries));
     if report.findings.is_empty() {
         return format!("nothing in `{tree}` points into another worktree ({looked})");
     }

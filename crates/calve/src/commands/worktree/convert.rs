@@ -9,9 +9,10 @@ use serde_json::json;
 use crate::cli::worktree::ConvertArguments;
 use crate::commands::{protected, reap};
 use crate::failure::Failure;
-use crate::output::{self, duration};
+use crate::output;
 use crate::progress_bar::Watch;
 use crate::receipt;
+use calve_receipt::human::duration;
 
 pub(crate) fn run(arguments: &ConvertArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = CloneOptions::default();

@@ -9,8 +9,9 @@ use serde_json::json;
 use crate::cli::worktree::RemoveWorktreeArguments;
 use crate::commands::{protected, reap};
 use crate::failure::Failure;
-use crate::output::{self, duration};
+use crate::output;
 use crate::{consent, receipt};
+use calve_receipt::human::duration;
 
 /// Runs the project's hook in a worktree that is still whole.
 fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), Failure> {

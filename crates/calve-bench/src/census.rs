@@ -1,0 +1,298 @@
+//! What is in a tree: counted, read once, told from its state at another time, and compared with a copy of it.
+
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use calve_core::{Cancel, Error, Shown};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use serde_json::{Value, json};
+
+use crate::error::{BenchError, FailureKind};
+use crate::space::Room;
+use calve_receipt::human::{count, size};
+
+/// A tree at one time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    pub(crate) files: u64,
+    /// With the root.
+    pub(crate) directories: u64,
+    pub(crate) symlinks: u64,
+    pub(crate) others: u64,
+    /// The sum of the files' sizes.
+    pub(crate) bytes: u64,
+    /// The same in blocks.
+    block_bytes: u64,
+    /// Of all paths, types, sizes and modification times.
+    fingerprint: u64,
+}
+
+impl Census {
+    pub(crate) fn entries(&self) -> u64 {
+        self.files + self.directories + self.symlinks + self.others
+    }
+
+    /// What a copy of it needs at the most: its contents without holes, and two kilobytes for each entry's inode and name.
+    pub(crate) fn room(&self) -> Room {
+        let bytes = self.block_bytes + self.entries() * 2048;
+        // Block groups and logs: a file system is never filled to its last byte.
+        Room { bytes: bytes + bytes / 20 + (16 << 20), inodes: self.entries() }
+    }
+
+    pub(crate) fn in_words(&self) -> String {
+        let named = |number, one, more| format!("{} {}", count(number), if number == 1 { one } else { more });
+        let files = named(self.files, "file", "files");
+        let directories = named(self.directories, "directory", "directories");
+        let symlinks = named(self.symlinks, "symlink", "symlinks");
+        format!("{files}, {directories}, {symlinks}, {}", size(self.bytes))
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "files": self.files,
+            "directories": self.directories,
+            "symlinks": self.symlinks,
+            "others": self.others,
+            "bytes": self.bytes,
+        })
+    }
+}
+
+/// Whether contents are read as well, which brings them into memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Read,
+    Leave,
+}
+
+pub(crate) fn take(root: &Path, contents: Contents, cancel: &Cancel) -> Result<Census, BenchError> {
+    let mut census = Census::default();
+    let mut buffer = vec![0; 256 * 1024];
+    walk(root, cancel, &mut |path, metadata| {
+        let kind = metadata.file_type();
+        let (number, size) = if kind.is_file() {
+            if contents == Contents::Read {
+                read(path, &mut buffer)?;
+            }
+            (&mut census.files, metadata.len())
+        } else if kind.is_dir() {
+            (&mut census.directories, 0)
+        } else if kind.is_symlink() {
+            (&mut census.symlinks, metadata.len())
+        } else {
+            (&mut census.others, 0)
+        };
+        *number += 1;
+        if kind.is_file() {
+            census.bytes += size;
+            census.block_bytes += size.next_multiple_of(4096);
+        }
+        let mut hasher = DefaultHasher::new();
+        let relative = path.strip_prefix(root).unwrap_or(path);
+        (relative.as_os_str(), metadata.mode(), size, metadata.mtime(), metadata.mtime_nsec()).hash(&mut hasher);
+        // A sum, because directories are not listed in the same order every time.
+        census.fingerprint = census.fingerprint.wrapping_add(hasher.finish());
+        Ok(())
+    })?;
+    Ok(census)
+}
+
+/// In what ways the entries of a copy differ from those of its source; in contents only when they are to be read.
+pub(crate) fn not_kept(
+    source: &Path,
+    copy: &Path,
+    contents: Contents,
+    cancel: &Cancel,
+) -> Result<BTreeMap<&'static str, u64>, BenchError> {
+    let mut lost = BTreeMap::new();
+    walk(source, cancel, &mut |path, entry| {
+        let twin_path = copy.join(path.strip_prefix(source).unwrap_or(path));
+        let Ok(twin) = fs_err::symlink_metadata(&twin_path) else {
+            *lost.entry("missing").or_default() += 1;
+            return Ok(());
+        };
+        let both_files = entry.is_file() && twin.is_file();
+        let differs = [
+            ("type", entry.file_type() != twin.file_type()),
+            ("size", !entry.is_dir() && entry.len() != twin.len()),
+            ("mode", entry.mode() & 0o7777 != twin.mode() & 0o7777),
+            ("time", (entry.mtime(), entry.mtime_nsec()) != (twin.mtime(), twin.mtime_nsec())),
+            ("owner", (entry.uid(), entry.gid()) != (twin.uid(), twin.gid())),
+            ("contents", contents == Contents::Read && both_files && !same_contents(path, &twin_path)?),
+        ];
+        for (what, _) in differs.iter().filter(|(_, differs)| *differs) {
+            *lost.entry(*what).or_default() += 1;
+        }
+        Ok(())
+    })?;
+    Ok(lost)
+}
+
+/// Every entry, the root first. What vanishes meanwhile is left out.
+fn walk(
+    root: &Path,
+    cancel: &Cancel,
+    visit: &mut dyn FnMut(&Path, &Metadata) -> io::Result<()>,
+) -> Result<(), BenchError> {
+    walk_or_fail(root, cancel, visit).map_err(|error| {
+        if cancel.is_cancelled() {
+            return Error::Interrupted.into();
+        }
+        let hint = "the whole tree must be readable: fix the mode, or run as its owner";
+        BenchError::stated(FailureKind::Failed, error.to_string(), hint)
+    })
+}
+
+fn walk_or_fail(
+    root: &Path,
+    cancel: &Cancel,
+    visit: &mut dyn FnMut(&Path, &Metadata) -> io::Result<()>,
+) -> io::Result<()> {
+    visit(root, &fs_err::symlink_metadata(root)?)?;
+    let mut waiting: Vec<PathBuf> = vec![root.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        if cancel.is_cancelled() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let Some(entries) = unless_gone(fs_err::read_dir(&directory))? else { continue };
+        for entry in entries {
+            let entry = entry?;
+            let Some(metadata) = unless_gone(entry.metadata())? else { continue };
+            let path = entry.path();
+            unless_gone(visit(&path, &metadata))?;
+            if metadata.is_dir() {
+                waiting.push(path);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn same_contents(one: &Path, other: &Path) -> io::Result<bool> {
+    let (mut one, mut other) = (fs_err::File::open(one)?, fs_err::File::open(other)?);
+    let (mut part, mut twin) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    loop {
+        let wanted = read_fully(&mut one, &mut part)?;
+        if read_fully(&mut other, &mut twin)? != wanted || part[..wanted] != twin[..wanted] {
+            return Ok(false);
+        }
+        if wanted == 0 {
+            return Ok(true);
+        }
+    }
+}
+
+fn read_fully(file: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match file.read(&mut buffer[read..])? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    Ok(read)
+}
+
+fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
+    let failed = |errno: Errno| {
+        let reason = io::Error::from(errno);
+        io::Error::new(reason.kind(), format!("read `{}`: {reason}", Shown(path)))
+    };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match open_without_access_time(path, flags) {
+        // Only its owner may leave the access time alone.
+        Err(Errno::PERM) => rustix::fs::openat(CWD, path, flags, Mode::empty()),
+        opened => opened,
+    };
+    let file = file.map_err(failed)?;
+    while rustix::io::read(&file, &mut *buffer).map_err(failed)? > 0 {}
+    Ok(())
+}
+
+fn open_without_access_time(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    let flags = flags | OFlags::NOATIME;
+    rustix::fs::openat(CWD, path, flags, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn tree() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("tree");
+        fs_err::create_dir_all(root.join("sub")).unwrap();
+        fs_err::write(root.join("a"), vec![1; 5000]).unwrap();
+        fs_err::write(root.join("sub/b"), "1").unwrap();
+        symlink("a", root.join("link")).unwrap();
+        (folder, root)
+    }
+
+    fn census(root: &Path) -> Census {
+        take(root, Contents::Read, &Cancel::default()).unwrap()
+    }
+
+    #[test]
+    fn everything_is_counted_once() {
+        let (_folder, root) = tree();
+        let census = census(&root);
+        let counts = (census.files, census.directories, census.symlinks, census.others, census.bytes);
+        assert_eq!(counts, (2, 2, 1, 0, 5001));
+        // Two blocks and one, five entries, a twentieth, and 16 MiB.
+        let expected = 3 * 4096 + 5 * 2048;
+        assert_eq!(census.room(), Room { bytes: expected + expected / 20 + (16 << 20), inodes: 5 });
+    }
+
+    #[test]
+    fn a_change_of_any_kind_changes_the_fingerprint() {
+        let (_folder, root) = tree();
+        let before = census(&root);
+        assert_eq!(before, census(&root));
+        let time = std::fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+        fs_err::OpenOptions::new().write(true).open(root.join("sub/b")).unwrap().file().set_times(time).unwrap();
+        let older = census(&root);
+        assert_ne!(before, older);
+        std::fs::set_permissions(root.join("sub/b"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        let closed = census(&root);
+        assert_ne!(older, closed);
+        // A further name of a file changes nothing that belongs to the tree.
+        fs_err::hard_link(root.join("a"), root.parent().unwrap().join("outside")).unwrap();
+        assert_eq!(closed, census(&root));
+    }
+
+    #[test]
+    fn what_a_copy_lacks_is_counted() {
+        let (folder, root) = tree();
+        let copy = folder.path().join("copy");
+        fs_err::create_dir(&copy).unwrap();
+        fs_err::write(copy.join("a"), vec![1; 4999]).unwrap();
+        fs_err::write(copy.join("link"), "not a link").unwrap();
+        let old = std::fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+        for path in [root.join("a"), root.clone()] {
+            std::fs::OpenOptions::new().read(true).open(path).unwrap().set_times(old).unwrap();
+        }
+        let lost = not_kept(&root, &copy, Contents::Read, &Cancel::default()).unwrap();
+        assert_eq!((lost["missing"], lost["type"]), (2, 1));
+        // The root and the file; the link may have been made at the same tick of the clock.
+        assert!((2..=3).contains(&lost["time"]), "{lost:?}");
+        assert_eq!(lost["size"], 2);
+        assert!(!lost.contains_key("owner"));
+        assert!(not_kept(&root, &root, Contents::Read, &Cancel::default()).unwrap().is_empty());
+    }
+}

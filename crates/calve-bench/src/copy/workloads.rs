@@ -1,0 +1,193 @@
+//! The ways to copy a tree: those of others and of Calve, as far as this place has them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use calve_core::{ProbeReport, Refusal, Strategy};
+
+use crate::workload::{Absent, Group, Leftovers, Side, Workload};
+
+/// A write to one of the trees never shows in the other.
+pub(crate) const INDEPENDENT: Group = Group { name: "independent copies", mark: "", note: "" };
+
+pub(crate) const LINKED: Group = Group {
+    name: "hard links",
+    mark: "\u{a0}†",
+    note: "† hard links: both trees have the same files, and a write to one shows in the other. They are compared with each \
+           other only.",
+};
+
+/// Where the commands read.
+pub(crate) struct Sources {
+    pub(crate) tree: PathBuf,
+    /// A copy of the tree for commands that give its files further names: those would change what other commands find.
+    pub(crate) to_link: PathBuf,
+}
+
+struct Peer {
+    /// As typed, with `SRC` and `DST` for the places.
+    command: &'static str,
+    /// What the place must offer.
+    needs: Option<Strategy>,
+    /// How to get it.
+    remedy: &'static str,
+}
+
+/// GNU cp shares extents by itself since coreutils 9.0, so that the copying of bytes has to be asked for.
+const CP_NEVER: &str = "cp -a --reflink=never SRC DST";
+
+const PACKAGE: &str = "install it with the system's package manager";
+
+#[cfg(not(target_os = "macos"))]
+const PEERS: &[Peer] = &[
+    Peer { command: "cp -r SRC DST", needs: None, remedy: PACKAGE },
+    Peer { command: "cp -a SRC DST", needs: None, remedy: PACKAGE },
+    Peer { command: "cp -a --reflink=always SRC DST", needs: Some(Strategy::Reflink), remedy: PACKAGE },
+    Peer { command: CP_NEVER, needs: Some(Strategy::Reflink), remedy: PACKAGE },
+    Peer { command: "cp -al SRC DST", needs: Some(Strategy::Hardlink), remedy: PACKAGE },
+    Peer { command: "rsync -a SRC/ DST", needs: None, remedy: PACKAGE },
+    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Some(Strategy::Hardlink), remedy: PACKAGE },
+    Peer { command: "cpz SRC DST", needs: None, remedy: "cargo install cpz" },
+    Peer { command: "xcp -r --no-progress SRC DST", needs: None, remedy: "cargo install xcp" },
+    Peer {
+        command: "btrfs subvolume snapshot SRC DST",
+        needs: Some(Strategy::Snapshot),
+        remedy: "install btrfs-progs",
+    },
+];
+
+#[cfg(target_os = "macos")]
+const PEERS: &[Peer] = &[
+    Peer { command: "cp -R SRC DST", needs: None, remedy: PACKAGE },
+    Peer { command: "cp -cR SRC DST", needs: Some(Strategy::Clonefile), remedy: PACKAGE },
+    Peer { command: "rsync -a SRC/ DST", needs: None, remedy: PACKAGE },
+    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Some(Strategy::Hardlink), remedy: PACKAGE },
+    Peer { command: "cpz SRC DST", needs: None, remedy: "cargo install cpz" },
+    Peer { command: "xcp -r --no-progress SRC DST", needs: None, remedy: "cargo install xcp" },
+];
+
+/// The programs that are looked for.
+pub(crate) fn programs() -> Vec<&'static str> {
+    let mut names: Vec<&str> = PEERS.iter().map(|peer| program_of(peer.command)).collect();
+    names.dedup();
+    names
+}
+
+/// Every command that there is on some place of this system, as it is typed.
+pub(crate) fn known_commands() -> Vec<String> {
+    let strategies = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
+    let ours = ["calve cp SRC DST".to_owned()]
+        .into_iter()
+        .chain(strategies.map(|strategy| format!("calve cp --strategy {strategy} SRC DST")));
+    PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).collect()
+}
+
+/// Those that give the source's files further names.
+pub(super) fn linking() -> impl Iterator<Item = String> {
+    let peers = PEERS.iter().filter(|peer| peer.needs == Some(Strategy::Hardlink)).map(|peer| peer.command.to_owned());
+    peers.chain([format!("calve cp --strategy {} SRC DST", Strategy::Hardlink)])
+}
+
+fn program_of(command: &'static str) -> &'static str {
+    command.split(' ').next().unwrap_or(command)
+}
+
+/// Everything that can be run, and everything that cannot, with the reason.
+pub(crate) fn choose(
+    sources: &Sources,
+    probe: &ProbeReport,
+    calve: &Path,
+    find: &dyn Fn(&str) -> Option<PathBuf>,
+) -> (Vec<Workload>, Vec<Absent>) {
+    let (mut workloads, mut absent) = (Vec::new(), Vec::new());
+    for peer in PEERS {
+        let program = program_of(peer.command);
+        let obstacle = peer.needs.and_then(|strategy| refusal(probe, strategy));
+        match (obstacle, find(program)) {
+            (Some(refusal), _) => {
+                let mut absent_peer = Absent::refused(peer.command, refusal);
+                if peer.command == CP_NEVER {
+                    absent_peer.reason = "nothing can be shared here, so that this is `cp -a`".into();
+                    absent_peer.remedy = None;
+                }
+                absent.push(absent_peer);
+            }
+            (None, None) => absent.push(Absent::missing(peer.command, program, peer.remedy)),
+            (None, Some(path)) => {
+                let links = peer.needs == Some(Strategy::Hardlink);
+                workloads.push(workload(peer.command.to_owned(), Side::Peer, links, path, sources));
+            }
+        }
+    }
+    for (command, strategy) in calves(probe) {
+        let links = strategy == Some(Strategy::Hardlink);
+        let side = if strategy.is_none() { Side::Reference } else { Side::Calve };
+        // The hard links of others are compared with Calve's.
+        let side = if links { Side::Reference } else { side };
+        match strategy.and_then(|strategy| refusal(probe, strategy)) {
+            Some(refusal) => absent.push(Absent::refused(command, refusal)),
+            None => workloads.push(workload(command, side, links, calve.to_path_buf(), sources)),
+        }
+    }
+    (workloads, absent)
+}
+
+/// Calve's commands, each with the strategy that it depends on: its own choice on none. A strategy that is its own choice is not
+/// run a second time.
+fn calves(probe: &ProbeReport) -> Vec<(String, Option<Strategy>)> {
+    let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
+    // An overlay is for callers of the library only.
+    let others = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
+    for strategy in others.filter(|strategy| Some(*strategy) != probe.chosen) {
+        commands.push((format!("calve cp --strategy {strategy} SRC DST"), Some(strategy)));
+    }
+    commands
+}
+
+fn refusal(probe: &ProbeReport, strategy: Strategy) -> Option<&Refusal> {
+    probe.offers.iter().find(|offer| offer.strategy == strategy)?.refused.as_ref()
+}
+
+fn workload(command: String, side: Side, links: bool, program: PathBuf, sources: &Sources) -> Workload {
+    let source = if links { sources.to_link.clone() } else { sources.tree.clone() };
+    let words: Vec<String> = command.split(' ').skip(1).map(str::to_owned).collect();
+    let argv = move |dst: &Path| {
+        let arguments = words.iter().map(|word| with_places(word, &source, dst));
+        std::iter::once(program.clone().into_os_string()).chain(arguments).collect()
+    };
+    Workload {
+        command,
+        side,
+        group: if links { &LINKED } else { &INDEPENDENT },
+        argv: Box::new(argv),
+        prepare: None,
+        kept: &[],
+        // A file with further names is treated differently, so these must go before the next ones are made.
+        leftovers: if links { Leftovers::DeleteAtOnce } else { Leftovers::Keep },
+    }
+}
+
+/// `SRC`, `SRC/`, `--link-dest=SRC` and `DST` with the real places in them.
+fn with_places(word: &str, source: &Path, dst: &Path) -> OsString {
+    for (name, path) in [("SRC", source), ("DST", dst)] {
+        if let Some((before, after)) = word.split_once(name) {
+            let mut whole = OsString::from(before);
+            whole.push(path);
+            whole.push(after);
+            return whole;
+        }
+    }
+    word.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_get_their_places() {
+        let shown = |word| with_places(word, Path::new("/s"), Path::new("/d")).into_string().unwrap();
+        let words = ["SRC", "SRC/", "--link-dest=SRC", "DST", "-a", "--reflink=always"];
+        assert_eq!(words.map(shown), ["/s", "/s/", "--link-dest=/s", "/d", "-a", "--reflink=always"]);
+    }
+}

@@ -1,0 +1,147 @@
+//! T1 to T10: which clone, and which fetch afterwards.
+
+use std::str::FromStr;
+
+/// How a repository is cloned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CloneKind {
+    Full,
+    Shallow,
+    Treeless,
+    Blobless,
+}
+
+impl CloneKind {
+    pub(crate) fn option(self) -> Option<&'static str> {
+        match self {
+            Self::Full => None,
+            Self::Shallow => Some("--depth=1"),
+            Self::Treeless => Some("--filter=tree:0"),
+            Self::Blobless => Some("--filter=blob:none"),
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Shallow => "shallow",
+            Self::Treeless => "treeless",
+            Self::Blobless => "blobless",
+        }
+    }
+
+    pub(crate) fn is_filtered(self) -> bool {
+        matches!(self, Self::Treeless | Self::Blobless)
+    }
+}
+
+/// How it is brought up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FetchKind {
+    Full,
+    Shallow,
+}
+
+impl FetchKind {
+    pub(crate) fn option(self) -> Option<&'static str> {
+        match self {
+            Self::Full => None,
+            Self::Shallow => Some("--depth=1"),
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Shallow => "shallow",
+        }
+    }
+}
+
+/// One of the tests.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) clone: CloneKind,
+    pub(crate) fetch: Option<FetchKind>,
+    /// From git's own server instead of the host.
+    pub(crate) from_daemon: bool,
+}
+
+const fn case(name: &'static str, clone: CloneKind, fetch: Option<FetchKind>) -> Case {
+    Case { name, clone, fetch, from_daemon: false }
+}
+
+/// In the order of their numbers.
+pub(crate) static CASES: [Case; 10] = [
+    case("T1", CloneKind::Full, None),
+    case("T2", CloneKind::Shallow, None),
+    case("T3", CloneKind::Treeless, None),
+    case("T4", CloneKind::Blobless, None),
+    case("T5", CloneKind::Full, Some(FetchKind::Full)),
+    case("T6", CloneKind::Full, Some(FetchKind::Shallow)),
+    case("T7", CloneKind::Shallow, Some(FetchKind::Full)),
+    case("T8", CloneKind::Shallow, Some(FetchKind::Shallow)),
+    case("T9", CloneKind::Treeless, Some(FetchKind::Full)),
+    case("T10", CloneKind::Blobless, Some(FetchKind::Full)),
+];
+
+/// What the host's clones are compared with.
+pub(crate) static DAEMON: Case = Case { name: "daemon", clone: CloneKind::Full, fetch: None, from_daemon: true };
+
+impl Case {
+    /// "full clone", "treeless clone, full fetch"
+    pub(crate) fn in_words(&self) -> String {
+        let from = if self.from_daemon { " from git daemon" } else { "" };
+        let fetch = self.fetch.map_or_else(String::new, |fetch| format!(", {} fetch", fetch.name()));
+        format!("{} clone{from}{fetch}", self.clone.name())
+    }
+
+    pub(crate) fn clone_command(&self) -> String {
+        self.clone.option().map_or_else(|| "git clone".to_owned(), |option| format!("git clone {option}"))
+    }
+}
+
+/// Which of them are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection(pub Vec<&'static Case>);
+
+impl FromStr for Selection {
+    type Err = String;
+
+    /// "T1,T5-T10"
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |name: &str| {
+            let found = CASES.iter().position(|case| case.name.eq_ignore_ascii_case(name.trim()));
+            found.ok_or_else(|| format!("there is no test `{}`: they are T1 to T10, as in `T1,T5-T10`", name.trim()))
+        };
+        let mut wanted = [false; CASES.len()];
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last {
+                return Err(format!("`{}` has the greater test first", part.trim()));
+            }
+            wanted[first..=last].fill(true);
+        }
+        Ok(Self(CASES.iter().zip(wanted).filter(|(_, wanted)| *wanted).map(|(case, _)| case).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_selected_by_number_and_range() {
+        let names = |text: &str| {
+            let Selection(cases) = text.parse().unwrap();
+            cases.iter().map(|case| case.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("T1,T5-T7"), ["T1", "T5", "T6", "T7"]);
+        assert_eq!(names("t10, T2,T2-T3"), ["T2", "T3", "T10"]);
+        for wrong in ["", "T11", "T0", "T3-T1", "1", "T1;T2", "T1-"] {
+            assert!(wrong.parse::<Selection>().is_err(), "{wrong}");
+        }
+    }
+}

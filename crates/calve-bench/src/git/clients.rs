@@ -1,0 +1,188 @@
+//! The git programs of the clients: how they are started, and what each took.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{PipeReader, PipeWriter, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use calve_core::{Cancel, Error, Shown};
+
+use super::host::OPERATION_HEADER;
+use super::host::ledger::Operation;
+use crate::error::{BenchError, FailureKind};
+use crate::process::{self, Ended};
+
+/// What git may take over from the user's environment. Everything else could change what is measured.
+const KEPT: &[&str] = &["PATH", "TMPDIR", "LD_LIBRARY_PATH", "GIT_EXEC_PATH"];
+
+/// The environment of all of the bench's own git programs, on both sides, with `home` for their configuration.
+pub(super) fn environment(home: &Path) -> Vec<(OsString, OsString)> {
+    let kept = KEPT.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+    let own = [
+        ("HOME", home.as_os_str()),
+        ("XDG_CONFIG_HOME", home.as_os_str()),
+        ("GIT_CONFIG_NOSYSTEM", OsStr::new("1")),
+        ("GIT_TERMINAL_PROMPT", OsStr::new("0")),
+        ("LC_ALL", OsStr::new("C")),
+    ];
+    kept.chain(own.map(|(name, value)| (name.into(), value.to_owned()))).collect()
+}
+
+/// One git program that has ended.
+pub(super) struct Ran {
+    pub(super) ended: Ended,
+    pub(super) stdout: Vec<u8>,
+    /// All of its standard error.
+    pub(super) said: String,
+}
+
+impl Ran {
+    pub(super) fn is_success(&self) -> bool {
+        self.ended.status.success()
+    }
+}
+
+/// How a reason begins that is the place's and not git's.
+pub(crate) const NO_SPACE: &str = "no space is left";
+
+/// Its last words, on one line, without control characters.
+pub(super) fn brief(said: &str) -> String {
+    const LONGEST: usize = 400;
+    let plain: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain: Vec<char> = plain.chars().filter(|c| !c.is_control()).collect();
+    plain[plain.len().saturating_sub(LONGEST)..].iter().collect()
+}
+
+/// Reads what a program says, so that it never has to wait.
+struct Listener {
+    writer: PipeWriter,
+    reader: JoinHandle<Vec<u8>>,
+}
+
+impl Listener {
+    fn of((mut reader, writer): (PipeReader, PipeWriter)) -> Self {
+        let reader = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What was read until then is what was said.
+            let _ = reader.read_to_end(&mut bytes);
+            bytes
+        });
+        Self { writer, reader }
+    }
+}
+
+fn heard(reader: JoinHandle<Vec<u8>>) -> Vec<u8> {
+    reader.join().unwrap_or_default()
+}
+
+/// Starts git for the clients, and adds up what that took.
+pub(super) struct Clients<'a> {
+    environment: Vec<(OsString, OsString)>,
+    /// Of the user, for servers that only the user can reach.
+    is_users: bool,
+    /// For what programs read.
+    scratch: PathBuf,
+    next: AtomicU64,
+    seconds: Mutex<f64>,
+    cancel: &'a Cancel,
+}
+
+impl<'a> Clients<'a> {
+    pub(super) fn of_the_bench(home: &Path, scratch: PathBuf, cancel: &'a Cancel) -> Self {
+        Self::new(environment(home), false, scratch, cancel)
+    }
+
+    pub(super) fn of_the_user(scratch: PathBuf, cancel: &'a Cancel) -> Self {
+        Self::new(Vec::new(), true, scratch, cancel)
+    }
+
+    fn new(environment: Vec<(OsString, OsString)>, is_users: bool, scratch: PathBuf, cancel: &'a Cancel) -> Self {
+        Self { environment, is_users, scratch, next: AtomicU64::new(0), seconds: Mutex::new(0.0), cancel }
+    }
+
+    /// What ends the bench early.
+    pub(super) fn cancel(&self) -> &Cancel {
+        self.cancel
+    }
+
+    /// A git program to add arguments to, in `directory`; its requests carry the number of the operation.
+    pub(super) fn git(&self, directory: &Path, operation: Option<Operation>) -> Command {
+        let mut command = if self.is_users {
+            // Whatever the user has there: keys, credentials, proxies; but nothing that runs beside what is measured.
+            let mut command = calve_git::Git::at(directory).command();
+            command.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]);
+            command
+        } else {
+            let mut command = Command::new("git");
+            command.current_dir(directory).env_clear();
+            command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+            command
+        };
+        if let Some(operation) = operation {
+            command.args(["-c", &format!("http.extraHeader={OPERATION_HEADER}: {operation}")]);
+        }
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end. An error is of the bench, or that it was interrupted; git's own failures are in the result.
+    pub(super) fn run(&self, command: &mut Command) -> Result<Ran, BenchError> {
+        // Through pipes: on a disk that is full a file would lose the very message that says so.
+        let (out, err) = (Listener::of(std::io::pipe()?), Listener::of(std::io::pipe()?));
+        command.stdout(out.writer).stderr(err.writer);
+        let ended = process::measure_command(command, self.cancel);
+        // The ends that the command still has, or nobody would ever hear that all is said.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let (stdout, said) = (heard(out.reader), heard(err.reader));
+        let ended = ended.map_err(|error| not_started(&error))?;
+        *self.seconds.lock().unwrap_or_else(PoisonError::into_inner) += ended.user_seconds + ended.system_seconds;
+        if self.cancel.is_cancelled() {
+            return Err(Error::Interrupted.into());
+        }
+        Ok(Ran { ended, stdout, said: String::from_utf8_lossy(&said).into_owned() })
+    }
+
+    /// What git prints; a failure of git's is one of the bench.
+    pub(super) fn output(&self, command: &mut Command, what: &str) -> Result<Vec<u8>, BenchError> {
+        let ran = self.run(command)?;
+        if ran.is_success() {
+            return Ok(ran.stdout);
+        }
+        Err(BenchError::stated(
+            FailureKind::Failed,
+            format!("{what}: {}", self.reason(&ran)),
+            "what git says is the reason",
+        ))
+    }
+
+    /// Why it failed, on one line. That there was no space git does not always say.
+    pub(super) fn reason(&self, ran: &Ran) -> String {
+        const HARDLY_ANY: u64 = 1 << 20;
+        let full = rustix::fs::statvfs(&self.scratch).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);
+        let said = brief(&ran.said);
+        let full = if full { format!("{NO_SPACE} below `{}`: ", Shown(&self.scratch)) } else { String::new() };
+        let ended = ran.ended.in_words();
+        if said.is_empty() { format!("{full}{ended}") } else { format!("{full}{ended}: {said}") }
+    }
+
+    /// A path for something to hand to a program on its standard input.
+    pub(super) fn file(&self) -> PathBuf {
+        self.scratch.join(format!("{}.in", self.next.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// User and system seconds of all that were run.
+    pub(super) fn seconds(&self) -> f64 {
+        *self.seconds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn not_started(error: &std::io::Error) -> BenchError {
+    BenchError::stated(
+        FailureKind::Failed,
+        format!("git cannot be started: {error}"),
+        "install git 2.30 or later, and have it on the PATH",
+    )
+}

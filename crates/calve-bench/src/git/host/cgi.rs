@@ -1,0 +1,217 @@
+//! One request answered by `git http-backend`, and what that cost.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use wait4::Wait4;
+
+use super::ledger::Charge;
+use super::request::{Body, Extent, Head};
+use super::stream::Outgoing;
+use crate::git::pack_objects;
+
+/// What the host runs, and where.
+pub(super) struct Backend {
+    /// `git-http-backend` itself, as web servers are told to run it.
+    pub(super) program: PathBuf,
+    /// The repositories are in here.
+    pub(super) root: PathBuf,
+    /// The whole environment, but for what the request adds.
+    pub(super) environment: Vec<(OsString, OsString)>,
+    /// Where `pack_objects` reports to.
+    pub(super) reports: PathBuf,
+}
+
+/// A child that is killed with all that it started, unless it was waited for.
+struct Running(Option<Child>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            let _ = child.wait();
+        }
+    }
+}
+
+/// As much as a pipe holds: it can be written without anybody reading.
+const PIPE: usize = 64 << 10;
+
+impl Backend {
+    /// Answers, but for the end of the answer, which is due when the charge has been noted. `started` is told the process group, so that it
+    /// can be ended from elsewhere.
+    pub(super) fn answer(
+        &self,
+        head: &Head,
+        body: &mut Body<'_>,
+        out: &mut Outgoing,
+        number: u64,
+        started: &dyn Fn(Pid),
+    ) -> (Charge, io::Result<()>) {
+        let report = self.reports.join(number.to_string());
+        let mut charge = Charge { requests: 1, ..Charge::default() };
+        let mut command = self.command(head, body, &report);
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return (charge, Err(error)),
+        };
+        started(Pid::from_child(&child));
+        let mut running = Running(Some(child));
+        let piped = relay(&mut running, body, out, &mut charge);
+        let Some(child) = running.0.as_mut() else { return (charge, piped) };
+        if piped.is_err() {
+            // Nobody reads any more what it still has to say.
+            let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+        }
+        let used = child.wait4();
+        running.0 = None;
+        match used {
+            Ok(used) => {
+                charge.cpu = used.rusage.utime + used.rusage.stime;
+                charge.peak_memory_bytes = used.rusage.maxrss;
+            }
+            Err(error) => return (charge, piped.and(Err(error))),
+        }
+        if let Some(told) = pack_objects::Told::take(&report) {
+            charge.pack_objects = told.pack_objects;
+            charge.own = told.own.min(charge.cpu);
+            charge.cpu = charge.cpu.saturating_sub(told.own);
+        }
+        (charge, piped)
+    }
+
+    /// RFC 3875, as far as `git http-backend` reads it.
+    fn command(&self, head: &Head, body: &Body<'_>, report: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+            .env("GIT_PROJECT_ROOT", &self.root)
+            .env("GIT_HTTP_EXPORT_ALL", "1")
+            .env("REQUEST_METHOD", &head.method)
+            .env("PATH_INFO", &head.path)
+            .env("QUERY_STRING", &head.query)
+            .env("SERVER_PROTOCOL", "HTTP/1.1")
+            .env("REMOTE_ADDR", "127.0.0.1")
+            // Pushes want somebody who was let in.
+            .env("REMOTE_USER", "calve")
+            .env(pack_objects::REPORT, report);
+        for (header, variable) in [
+            ("content-type", "CONTENT_TYPE"),
+            ("content-encoding", "HTTP_CONTENT_ENCODING"),
+            ("git-protocol", "HTTP_GIT_PROTOCOL"),
+        ] {
+            if let Some(value) = head.header(header) {
+                command.env(variable, value);
+            }
+        }
+        if let Some(value) = head.header("git-protocol") {
+            command.env("GIT_PROTOCOL", value);
+        }
+        if let Extent::Length(length) = body.extent {
+            command.env("CONTENT_LENGTH", length.to_string());
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        command
+    }
+}
+
+/// The body to the child, and the child's answer to the client.
+fn relay(running: &mut Running, body: &mut Body<'_>, out: &mut Outgoing, charge: &mut Charge) -> io::Result<()> {
+    let Some(child) = running.0.as_mut() else { return Ok(()) };
+    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Ok(()) };
+    let mut first = Vec::new();
+    body.take(PIPE as u64).read_to_end(&mut first)?;
+    if first.len() < PIPE {
+        // What it does not want to read it says in its answer.
+        let _ = stdin.write_all(&first);
+        drop(stdin);
+        return respond(stdout, out, charge);
+    }
+    thread::scope(|scope| {
+        let feeder = scope.spawn(move || feed(stdin, &first, body));
+        let answered = respond(stdout, out, charge);
+        let fed = feeder.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        answered.and(fed)
+    })
+}
+
+fn feed(mut stdin: ChildStdin, first: &[u8], body: &mut Body<'_>) -> io::Result<()> {
+    let written = stdin.write_all(first).and_then(|()| io::copy(body, &mut stdin).map(|_| ()));
+    match written {
+        // It has said why in its answer. The rest must be read, or the client would not hear it.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => io::copy(body, &mut io::sink()).map(|_| ()),
+        written => written,
+    }
+}
+
+/// Everything in chunks, so that the connection can go on, and without the last one.
+fn respond(mut stdout: ChildStdout, out: &mut Outgoing, charge: &mut Charge) -> io::Result<()> {
+    let mut buffer = vec![0; 128 << 10];
+    let mut filled = 0;
+    let (mut head, mut from) = loop {
+        let length = stdout.read(&mut buffer[filled..])?;
+        filled += length;
+        if let Some(end) = end_of_head(&buffer[..filled]) {
+            break (response_head(&buffer[..end]), end);
+        }
+        if length == 0 || filled == buffer.len() {
+            return Err(io::Error::other("git http-backend did not answer"));
+        }
+    };
+    loop {
+        let bytes = &buffer[from..filled];
+        let size = format!("{:x}\r\n", bytes.len());
+        let mut parts: Vec<&[u8]> = vec![&head];
+        if !bytes.is_empty() {
+            parts.extend([size.as_bytes(), bytes, b"\r\n"]);
+        }
+        charge.bytes_out += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        out.send(&parts)?;
+        head.clear();
+        (from, filled) = (0, read_uninterrupted(&mut stdout, &mut buffer)?);
+        if filled == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn read_uninterrupted(from: &mut ChildStdout, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match from.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let find = |end: &[u8]| bytes.windows(end.len()).position(|window| window == end).map(|at| at + end.len());
+    find(b"\r\n\r\n")
+}
+
+/// From what a CGI program says first to the head of an answer.
+fn response_head(cgi: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(cgi);
+    let fields = || text.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()));
+    let status = fields().find(|(name, _)| name.eq_ignore_ascii_case("status")).map_or("200 OK", |(_, status)| status);
+    let mut head = format!("HTTP/1.1 {status}\r\n");
+    for (name, value) in fields() {
+        if !["status", "content-length"].iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+    }
+    head.push_str("Transfer-Encoding: chunked\r\n\r\n");
+    head.into_bytes()
+}
+
+/// What ends an answer.
+pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// The longest that a client may keep a connection without saying anything.
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);

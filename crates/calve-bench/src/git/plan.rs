@@ -1,0 +1,183 @@
+//! The runs: in each round every test of every repository once, in another order each time, each with the server as it was at first.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use calve_core::{Cancel, Error};
+
+use super::cases::Case;
+use super::client::{Client, Stop};
+use super::ground::Ground;
+use super::pusher::Pusher;
+use super::repository::Repository;
+use super::sample::{Broken, Sample, Step};
+use crate::error::BenchError;
+use crate::machine::{Clocks, own_user_seconds};
+use crate::place::delete;
+use crate::runs::{Rounds, shuffled};
+use crate::stats::median;
+use calve_receipt::human::duration;
+
+/// How it goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// How many clients work at once.
+    pub clients: u32,
+    /// How many rounds, with each test once in each.
+    pub rounds: Rounds,
+    /// How long the clients of a test go on in a round. `None`: each clones once.
+    pub duration: Option<Duration>,
+    /// After each clone.
+    pub fetches: u32,
+    /// How often the user pushes, beside the pushes that fetches wait for.
+    pub push_every: Duration,
+}
+
+/// What one test of one repository came to.
+pub(super) struct Outcome<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) case: &'static Case,
+    pub(super) samples: Vec<Sample>,
+    pub(super) broken: Option<Broken>,
+    /// Of each block of runs that was long enough to tell, how many processors others kept busy.
+    pub(super) others: Vec<f64>,
+}
+
+/// All rounds. The number of these, and what the tests came to, in the order of the repositories and tests.
+pub(super) fn run<'a>(
+    ground: &Ground<'_>,
+    repositories: &'a [Repository],
+    cases: &[&'static Case],
+    pace: &Pace,
+    say: &dyn Fn(&str),
+) -> Result<(u32, Vec<Outcome<'a>>), BenchError> {
+    let outcome =
+        |repository, case| Outcome { repository, case, samples: Vec::new(), broken: None, others: Vec::new() };
+    let pairs = repositories.iter().flat_map(|repository| cases.iter().map(move |case| (repository, *case)));
+    let mut outcomes: Vec<Outcome<'a>> = pairs.map(|(repository, case)| outcome(repository, case)).collect();
+    let began = Instant::now();
+    let mut rounds = 0;
+    while pace.rounds.another(rounds, began.elapsed()) && outcomes.iter().any(|outcome| outcome.broken.is_none()) {
+        rounds += 1;
+        for index in shuffled(outcomes.len(), u64::from(rounds)) {
+            let outcome = &mut outcomes[index];
+            if outcome.broken.is_none() {
+                let before = outcome.samples.len();
+                block(ground, outcome, rounds, pace)?;
+                say(&progress(outcome, before, rounds, repositories.len() > 1));
+            }
+        }
+    }
+    Ok((rounds, outcomes))
+}
+
+fn progress(outcome: &Outcome<'_>, before: usize, round: u32, several: bool) -> String {
+    let of = if several { format!("{} ", outcome.repository.name) } else { String::new() };
+    let head = format!("round {round}  {of}{} ({})", outcome.case.name, outcome.case.in_words());
+    if let Some(broken) = &outcome.broken {
+        return format!("{head}: {} failed: {}", broken.command, broken.reason);
+    }
+    let steps = [Step::Clone, Step::Checkout, Step::Blame, Step::Fetch, Step::Reset].into_iter().filter_map(|step| {
+        let times: Vec<f64> = outcome.samples[before..]
+            .iter()
+            .filter(|sample| sample.step == step)
+            .map(|sample| sample.seconds)
+            .collect();
+        Some(format!("{} {}", step.name(), duration(Duration::from_secs_f64(median(&times)?))))
+    });
+    format!("{head}: {}", steps.collect::<Vec<_>>().join(", "))
+}
+
+/// The clients of one test at work, while one user pushes.
+fn block(ground: &Ground<'_>, outcome: &mut Outcome<'_>, round: u32, pace: &Pace) -> Result<(), BenchError> {
+    let (repository, case) = (outcome.repository, outcome.case);
+    let (served, name) = ground.new_served();
+    let pushing = ground.new_path("pusher");
+    copy(ground, &repository.template, &served)?;
+    copy(ground, &repository.template, &pushing)?;
+    let operation = ground.next_operation();
+    let seed = u64::from(round) << 32;
+    let url = ground.url(&name, false);
+    let (clients, branch) = (&ground.clients, &repository.branch);
+    let pusher = Pusher::new(clients, pushing.clone(), branch, url, operation, pace.push_every, seed)?;
+    // So that every clone sees the server with something pushed since it was packed.
+    pusher.push()?;
+    let (clocks, user, began) = (Clocks::now(), own_user_seconds(), Instant::now());
+    let samples = Mutex::new(Vec::new());
+    let client = Client {
+        ground,
+        repository,
+        case,
+        url: ground.url(&name, case.from_daemon),
+        pusher: &pusher,
+        round,
+        fetches: pace.fetches,
+        note: &|sample| samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample),
+    };
+    let worked = work(&client, pace, ground.cancel);
+    let others = clocks
+        .zip(user)
+        .and_then(|(clocks, user)| clocks.others_since(began.elapsed().as_secs_f64(), own_user_seconds()? - user));
+    outcome.others.extend(others);
+    ground.take_pushes(operation);
+    outcome.samples.append(&mut samples.into_inner().unwrap_or_else(PoisonError::into_inner));
+    match worked {
+        Ok(()) => {}
+        Err(Stop::Broken(broken)) => outcome.broken = Some(broken),
+        Err(Stop::Failure(failure)) => return Err(failure),
+    }
+    delete(&served, ground.cancel)?;
+    delete(&pushing, ground.cancel)
+}
+
+/// Until all clients have done what they were to do, or one could not.
+fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), Stop> {
+    // git's own server is asked by one client at a time, since its requests do not say whose they are.
+    let clients = if client.case.from_daemon { 1 } else { pace.clients };
+    let end = pace.duration.map(|duration| Instant::now() + duration);
+    let stopping = AtomicBool::new(false);
+    let one = || loop {
+        let done = client.iteration();
+        if done.is_err() {
+            stopping.store(true, Ordering::Relaxed);
+            return done;
+        }
+        if cancel.is_cancelled() {
+            return Err(Stop::Failure(Error::Interrupted.into()));
+        }
+        if stopping.load(Ordering::Relaxed) || end.is_none_or(|end| Instant::now() >= end) {
+            return Ok(());
+        }
+    };
+    thread::scope(|scope| {
+        let pushing = scope.spawn(|| client.pusher.work());
+        let working: Vec<_> = (0..clients).map(|_| scope.spawn(one)).collect();
+        let mut all: Result<(), Stop> = Ok(());
+        for client in working {
+            let done =
+                client.join().unwrap_or_else(|_| Err(Stop::Failure(std::io::Error::other("a client panicked").into())));
+            // What went wrong in the bench comes before what went wrong in git because of it.
+            all = match (all, done) {
+                (Err(Stop::Failure(first)), _) => Err(Stop::Failure(first)),
+                (_, Err(failed @ Stop::Failure(_))) => Err(failed),
+                (all, done) => all.and(done),
+            };
+        }
+        client.pusher.stop();
+        let pushed = pushing.join().unwrap_or_else(|_| Err(std::io::Error::other("the pusher panicked").into()));
+        match (pushed, all) {
+            (Err(failure), _) | (_, Err(Stop::Failure(failure))) => Err(Stop::Failure(failure)),
+            (Ok(()), all) => all,
+        }
+    })
+}
+
+/// A bare clone that shares the template's packs as hard links: git never writes to a pack.
+fn copy(ground: &Ground<'_>, template: &Path, to: &Path) -> Result<(), BenchError> {
+    let mut command = ground.clients.git(template, None);
+    command.args(["clone", "--quiet", "--bare", "--local", "--template=", "--"]).arg(template).arg(to);
+    ground.clients.output(&mut command, "copying the repository for the server").map(drop)
+}

@@ -1,0 +1,158 @@
+//! Where a repository comes from: a path or a URL, and which of these are refused.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use calve_core::Shown;
+use calve_git::remote::{Kind, RepositoryUrl};
+use calve_git::{Git, Synthetic};
+
+use crate::error::{BenchError, FailureKind};
+
+/// A repository to measure, before it is copied.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A directory of this machine.
+    Path(PathBuf),
+    /// A server.
+    Url(Address),
+    /// One made up for the bench.
+    Synthetic(Synthetic),
+}
+
+/// A URL that git may be given.
+#[derive(Clone)]
+pub struct Address {
+    given: String,
+    /// Without credentials.
+    url: RepositoryUrl,
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.url.fmt(f)
+    }
+}
+
+impl Address {
+    /// As the user gave it, for git alone.
+    pub(super) fn for_git(&self) -> &str {
+        &self.given
+    }
+
+    /// What git said, without credentials.
+    pub(super) fn censored(&self, said: &str) -> String {
+        let login = self.given.split_once("://").and_then(|(_, rest)| rest.split('/').next()?.rsplit_once('@'));
+        // git leaves the password out of what it says, and not always the user.
+        let parts = login
+            .into_iter()
+            .flat_map(|(login, _)| [login, login.split_once(':').map_or("", |(_, password)| password)]);
+        let text = said.replace(&self.given, &self.url.to_string());
+        parts.filter(|part| !part.is_empty()).fold(text, |text, part| text.replace(part, "…"))
+    }
+
+    pub(crate) fn shown(&self) -> String {
+        self.url.to_string()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        named(&self.url)
+    }
+
+    /// Refuses what is no URL: for a path git copies files and knows no filter and no depth.
+    pub fn of(text: &str) -> Result<Self, BenchError> {
+        let url = parse(text)?;
+        if url.kind() == Kind::Local {
+            let text = format!("`{url}` is a path, and git takes no notice of `--filter` and `--depth` there");
+            let hint = "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`";
+            return Err(BenchError::stated(FailureKind::Usage, text, hint));
+        }
+        Ok(Self { given: text.to_owned(), url })
+    }
+}
+
+fn parse(text: &str) -> Result<RepositoryUrl, BenchError> {
+    RepositoryUrl::parse(OsStr::new(text))
+        .map_err(|error| BenchError::stated(FailureKind::Usage, error.to_string(), error.hint()))
+}
+
+fn named(url: &RepositoryUrl) -> String {
+    url.directory_name().map_or_else(|| "repository".into(), |name| name.to_string_lossy().into_owned())
+}
+
+impl Source {
+    /// A path that is there, or a URL.
+    pub fn of(text: &str) -> Result<Self, BenchError> {
+        let url = parse(text)?;
+        let is_path = url.kind() == Kind::Local;
+        Ok(if is_path {
+            Self::Path(url.as_os_str().into())
+        } else {
+            Self::Url(Address { given: text.to_owned(), url })
+        })
+    }
+
+    /// For people, and without credentials.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Path(path) => path.to_string_lossy().into_owned(),
+            Self::Url(address) => address.shown(),
+            Self::Synthetic(of) => {
+                format!(
+                    "synthetic {}, {} commits, {} files of {} bytes",
+                    of.shape.name(),
+                    of.commits,
+                    of.files,
+                    of.file_bytes
+                )
+            }
+        }
+    }
+
+    /// The last part of it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Synthetic(of) => format!("synthetic-{}", of.shape.name()),
+            Self::Path(path) => parse(&path.to_string_lossy()).map_or_else(|_| "repository".into(), |url| named(&url)),
+            Self::Url(address) => address.name(),
+        }
+    }
+
+    /// Refuses what cannot be measured, before anything is copied.
+    pub(crate) fn check(&self) -> Result<(), BenchError> {
+        let Self::Path(path) = self else { return Ok(()) };
+        let git = Git::at(path);
+        if !path.is_dir() || !git.output(&["rev-parse", "--git-dir"]).is_ok_and(|it| it.status.success()) {
+            let text = format!("`{}` is not a git repository, or not one that you may read", Shown(path));
+            return Err(BenchError::stated(
+                FailureKind::Failed,
+                text,
+                "name the directory of a repository, or a URL, with `--repo`",
+            ));
+        }
+        if is_partial(&git) {
+            let text =
+                format!("`{}` is a partial clone: it lacks objects, which git would fetch one by one", Shown(path));
+            return Err(BenchError::stated(
+                FailureKind::Failed,
+                text,
+                "name the repository that it was cloned from, or a full clone",
+            ));
+        }
+        if git.line(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true") {
+            let text = format!("`{}` is a shallow clone: its history is cut off", Shown(path));
+            return Err(BenchError::stated(
+                FailureKind::Failed,
+                text,
+                "run `git fetch --unshallow` in it, or name a full clone",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The configuration of a clone with a filter, whatever the version of git that made it.
+fn is_partial(git: &Git) -> bool {
+    let pattern = r"^(remote\..*\.(promisor|partialclonefilter)|extensions\.partialclone)$";
+    git.output(&["config", "--get-regexp", pattern]).is_ok_and(|found| !found.stdout.is_empty())
+}

@@ -1,0 +1,227 @@
+//! The hidden directory that everything is made in, and that is removed whatever happens.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Stdio, id};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use calve_core::{Cancel, Error, RemoveOptions, Shown, Wait, remove_tree};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::space::{self, Room};
+use crate::error::{BenchError, FailureKind};
+
+/// Dropping it removes it, and so do all ends of the bench but `kill -9`.
+pub(crate) struct Place<'a> {
+    path: PathBuf,
+    directory: OwnedFd,
+    next: u32,
+    runs: Vec<PathBuf>,
+    removed: bool,
+    /// Hears what could not be removed, and what earlier benches left.
+    say: &'a dyn Fn(&str),
+}
+
+/// How its name begins.
+const PREFIX: &str = ".calve-bench-";
+const STDERR: &str = "stderr";
+
+impl<'a> Place<'a> {
+    /// A new one in the directory `into`.
+    pub(crate) fn make(into: &Path, say: &'a dyn Fn(&str)) -> Result<Self, BenchError> {
+        let into = real_path(into)?;
+        if !into.is_dir() {
+            let text = format!("`{}` is not a directory", Shown(&into));
+            return Err(BenchError::stated(
+                FailureKind::Usage,
+                text,
+                "name a directory on the file system that is to be measured",
+            ));
+        }
+        tell_of_earlier_ones(&into, say);
+        let path = reserve(&into)?;
+        let directory = open(&path).map_err(|errno| {
+            // Nothing is in it yet, and nobody would remove it.
+            let _ = rustix::fs::rmdir(&path);
+            unusable(&path, errno)
+        })?;
+        // Where there are no such locks the next bench has nothing to say of it, that is all.
+        hold(&directory);
+        let place = Self { path, directory, next: 0, runs: Vec::new(), removed: false, say };
+        // The place may be in a work tree of git.
+        fs_err::write(place.path.join(".gitignore"), "*\n").map_err(|error| {
+            BenchError::stated(FailureKind::Failed, error.to_string(), "free some space there, or name another place")
+        })?;
+        Ok(place)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path in it that is not there yet. What a run makes of it is deleted by [`Self::delete_runs`].
+    pub(crate) fn next_run(&mut self) -> PathBuf {
+        self.next += 1;
+        let path = self.path.join(format!("run-{}", self.next));
+        self.runs.push(path.clone());
+        path
+    }
+
+    pub(crate) fn has_runs(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    pub(crate) fn delete_runs(&mut self, cancel: &Cancel) -> Result<(), BenchError> {
+        for path in std::mem::take(&mut self.runs) {
+            delete(&path, cancel)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what the latest run made.
+    pub(crate) fn delete_last_run(&mut self, cancel: &Cancel) -> Result<(), BenchError> {
+        self.runs.pop().map_or(Ok(()), |path| delete(&path, cancel))
+    }
+
+    /// Deletes what the latest run made under `name`, if anything.
+    pub(crate) fn delete_of_last_run(&self, name: &str, cancel: &Cancel) -> Result<(), BenchError> {
+        self.runs.last().map_or(Ok(()), |run| delete(&run.join(name), cancel))
+    }
+
+    /// Where programs write what they have to say. It is empty now.
+    pub(crate) fn stderr(&self) -> Result<Stdio, BenchError> {
+        Ok(Stdio::from(File::from(fs_err::File::create(self.path.join(STDERR))?)))
+    }
+
+    /// What the latest program had to say, on one line.
+    pub(crate) fn said(&self) -> String {
+        const LONGEST: usize = 400;
+        let bytes = fs_err::read(self.path.join(STDERR)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LONGEST)]).into_owned();
+        let here = format!("{}/", self.path.display());
+        let plain = text.replace(&here, "").split_whitespace().collect::<Vec<_>>().join(" ");
+        plain.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
+    }
+
+    /// What `df` shows as used on the file system, in bytes.
+    pub(crate) fn used_bytes(&self) -> Result<u64, BenchError> {
+        space::used_bytes(&self.directory).map_err(|errno| self.failed("measure the space of", errno))
+    }
+
+    /// What may still be written.
+    pub(crate) fn free(&self) -> Result<Room, BenchError> {
+        space::free(&self.directory).map_err(|errno| self.failed("measure the space of", errno))
+    }
+
+    /// Everything onto the disk, so that no run pays for what another one wrote.
+    pub(crate) fn flush(&self) -> Result<(), BenchError> {
+        space::flush(&self.directory).map_err(|errno| self.failed("write to the disk what is in", errno))
+    }
+
+    /// After a deletion: file systems give the space back in the background. Waits until the number stands still.
+    pub(crate) fn settle(&self) -> Result<(), BenchError> {
+        let give_up = Instant::now() + Duration::from_secs(20);
+        let mut before = None;
+        while Instant::now() < give_up {
+            self.flush()?;
+            let now = self.used_bytes()?;
+            if before == Some(now) {
+                break;
+            }
+            before = Some(now);
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+
+    fn failed(&self, operation: &'static str, errno: Errno) -> BenchError {
+        Error::Io { operation, path: self.path.clone(), source: errno.into() }.into()
+    }
+
+    /// Removes everything, and tells when it could not.
+    pub(crate) fn remove(mut self) -> Result<(), BenchError> {
+        self.removed = true;
+        // A switch of its own: what interrupted the bench must not interrupt this.
+        delete(&self.path, &Cancel::default())
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.removed
+            && let Err(failure) = delete(&self.path, &Cancel::default())
+        {
+            (self.say)(&format!("error: {failure}"));
+        }
+    }
+}
+
+/// A path free of links. What is not there is told as elsewhere.
+pub(crate) fn real_path(path: &Path) -> Result<PathBuf, BenchError> {
+    fs_err::canonicalize(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()).into(),
+        _ => BenchError::stated(FailureKind::Failed, error.to_string(), "name a directory that you can reach"),
+    })
+}
+
+fn reserve(into: &Path) -> Result<PathBuf, BenchError> {
+    let mut number = 0_u32;
+    loop {
+        let path = into.join(format!("{PREFIX}{}-{number}", id()));
+        match rustix::fs::mkdir(&path, Mode::RWXU) {
+            Ok(()) => return Ok(path),
+            Err(Errno::EXIST) => number += 1,
+            Err(errno) => return Err(unusable(into, errno)),
+        }
+    }
+}
+
+fn unusable(path: &Path, errno: Errno) -> BenchError {
+    let hint = match errno {
+        Errno::ROFS => "that file system is mounted read-only: name a place with `--into` that can be written to",
+        Errno::NOSPC | Errno::DQUOT => "free some space there, or name another place with `--into`",
+        _ => "name a place with `--into` that you may write to",
+    };
+    let text = format!("make a directory in `{}`: {}", Shown(path), std::io::Error::from(errno));
+    BenchError::stated(FailureKind::Failed, text, hint)
+}
+
+/// One that nobody holds was left by a bench that was killed. Its files belong to the user, who may want to know before they go.
+fn tell_of_earlier_ones(into: &Path, say: &dyn Fn(&str)) {
+    for entry in std::iter::once(fs_err::read_dir(into)).flatten().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && open(&path).is_ok_and(|it| hold(&it))
+        {
+            let shown = Shown(&path);
+            say(&format!("note: a bench that was killed left `{shown}`; delete it with: calve rm '{shown}'"));
+        }
+    }
+}
+
+fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, path, flags, Mode::empty())
+}
+
+/// Whether nobody else holds it. Ends with the process, however that ends.
+fn hold(directory: &OwnedFd) -> bool {
+    rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// A path that is not there is fine.
+pub(super) fn delete(path: &Path, cancel: &Cancel) -> Result<(), BenchError> {
+    let mut options = RemoveOptions::default();
+    options.wait = Wait::Yes;
+    options.cancel = cancel.clone();
+    match remove_tree(path, &options) {
+        Ok(_) | Err(Error::Missing(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,62 @@
+//! The programs of others that a bench runs, and their versions.
+
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use calve_core::{Cancel, Error};
+use rustix::fs::OFlags;
+
+use super::process;
+use crate::error::BenchError;
+
+/// On the PATH, or where administrators' programs are, which the PATH of a user often lacks.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    places.map(|place| place.join(name)).find(|candidate| {
+        fs_err::metadata(candidate).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// The first line that each program says of its version, Calve first. What does not say so, or not soon, is "unknown".
+pub(crate) fn versions(
+    calve: &Path,
+    names: Vec<&'static str>,
+    cancel: &Cancel,
+) -> Result<Vec<(String, String)>, BenchError> {
+    let programs = names.into_iter().filter_map(|name| Some((name, find(name)?)));
+    let mut versions = Vec::new();
+    for (name, path) in std::iter::once(("calve", calve.to_path_buf())).chain(programs) {
+        let version = version(&path, cancel);
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted.into());
+        }
+        versions.push((name.to_owned(), version.unwrap_or_else(|| "unknown".into())));
+    }
+    Ok(versions)
+}
+
+/// A program that waits for something else than to be asked is not waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A version is a line, whatever else is printed.
+const LONGEST: u64 = 4096;
+
+fn version(program: &Path, cancel: &Cancel) -> Option<String> {
+    // A pipe holds more than the part that is read, and whoever writes more than that is ended when its patience is over.
+    let (mut reader, writer) = std::io::pipe().ok()?;
+    // What is there when it has ended counts. A child that has left its group may keep the other end open for long.
+    rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK).ok()?;
+    let argv = [program.as_os_str().to_owned(), "--version".into()];
+    let ended = process::ask(&argv, Stdio::from(writer), PATIENCE, cancel).ok()?;
+    if !ended.status.success() {
+        return None;
+    }
+    let mut printed = vec![0; usize::try_from(LONGEST).ok()?];
+    let length = reader.read(&mut printed).ok()?;
+    let text = String::from_utf8_lossy(&printed[..length]).into_owned();
+    let line: String = text.lines().next()?.trim().chars().filter(|c| !c.is_control()).collect();
+    (!line.is_empty()).then_some(line)
+}

@@ -1,0 +1,119 @@
+//! `--only`: some of the commands, by name.
+
+use serde_json::json;
+
+use super::report::Fact;
+use crate::error::{BenchError, FailureKind};
+
+/// Which commands are wanted.
+pub(super) struct Selection {
+    /// Without the places. `None`: all.
+    names: Option<Vec<String>>,
+}
+
+impl Selection {
+    /// A name is a command without its places (`cp -a`, `calve cp --strategy copy`), or else a program, for all commands of it.
+    pub(super) fn of(names: &[String], known: &[String]) -> Result<Self, BenchError> {
+        let mut labels: Vec<String> = Vec::new();
+        for command in known {
+            let label = label(command);
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+        let known = labels;
+        let mut wanted = Vec::new();
+        for name in names {
+            let words = name.split_whitespace().collect::<Vec<_>>().join(" ");
+            let of_program = || known.iter().filter(|label| program(label) == words).collect();
+            let found: Vec<&String> = match known.iter().find(|label| **label == words) {
+                Some(exactly) => vec![exactly],
+                None => of_program(),
+            };
+            if found.is_empty() {
+                let text = format!("`--only` names no command: `{}`", name.escape_debug());
+                return Err(BenchError::stated(FailureKind::Usage, text, format!("the names are {}", list(&known))));
+            }
+            wanted.extend(found.into_iter().cloned());
+        }
+        Ok(Self { names: (!names.is_empty()).then_some(wanted) })
+    }
+
+    /// So that nobody takes a part for the whole.
+    pub(super) fn fact(&self) -> Option<Fact> {
+        let names = self.names.as_ref()?;
+        let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        Some(Fact::new("commands_chosen", "Commands", format!("only those asked for: {list}"), json!(names)))
+    }
+
+    pub(super) fn takes(&self, command: &str) -> bool {
+        self.names.as_ref().is_none_or(|names| names.contains(&label(command)))
+    }
+}
+
+/// The command without the places, which all have.
+fn label(command: &str) -> String {
+    command.split(' ').filter(|word| !["SRC", "SRC/", "DST", "A", "B"].contains(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn program(label: &str) -> &str {
+    label.split(' ').next().unwrap_or(label)
+}
+
+/// Programs that have several commands, and each command.
+fn list(known: &[String]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for label in known {
+        for name in [program(label), label.as_str()] {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::known_commands;
+
+    fn taken(names: &[&str]) -> Vec<String> {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let selection = Selection::of(&names, &known_commands()).unwrap();
+        known_commands().into_iter().filter(|command| selection.takes(command)).collect()
+    }
+
+    #[test]
+    fn a_command_is_named_without_its_places_and_a_program_means_all_of_its_commands() {
+        assert_eq!(taken(&[]), known_commands());
+        assert_eq!(taken(&["calve cp", "cpz"]), ["cpz SRC DST", "calve cp SRC DST"]);
+        assert_eq!(taken(&[" calve  cp --strategy copy "]), ["calve cp --strategy copy SRC DST"]);
+        let of_rsync = taken(&["rsync"]);
+        assert!(of_rsync.len() == 2 && of_rsync.iter().all(|command| command.starts_with("rsync ")), "{of_rsync:?}");
+        assert!(taken(&["calve"]).len() >= 6);
+    }
+
+    #[test]
+    fn every_known_command_has_a_name_of_its_own() {
+        let labels: Vec<String> = known_commands().iter().map(|command| label(command)).collect();
+        for (index, one) in labels.iter().enumerate() {
+            assert!(!labels[..index].contains(one), "{one}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        for name in ["cq", "", "cp -x", "calve cp --strategy overlay"] {
+            let Err(BenchError::Stated { hint, kind, .. }) =
+                Selection::of(&["cp".into(), name.into()], &known_commands())
+            else {
+                panic!("{name}")
+            };
+            assert_eq!(kind, FailureKind::Usage);
+            for known in ["`cp`", "`rsync -a`", "`calve cp --strategy hardlink`", "`cpz`"] {
+                assert!(hint.contains(known), "{hint}");
+            }
+        }
+    }
+}

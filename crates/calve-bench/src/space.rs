@@ -1,0 +1,55 @@
+//! The file system that the bench writes to: how full it is, and getting everything onto the disk.
+
+use std::os::fd::AsFd;
+
+use rustix::io::Result;
+
+/// What `df` shows as used, in bytes.
+pub(crate) fn used_bytes(directory: impl AsFd) -> Result<u64> {
+    let stat = rustix::fs::fstatvfs(directory)?;
+    Ok(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize)
+}
+
+/// Room on a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) bytes: u64,
+    pub(crate) inodes: u64,
+}
+
+/// What this user may still write.
+pub(crate) fn free(directory: impl AsFd) -> Result<Room> {
+    let stat = rustix::fs::fstatvfs(directory)?;
+    // btrfs has no number of inodes to tell.
+    let inodes = if stat.f_files == 0 { u64::MAX } else { stat.f_favail };
+    Ok(Room { bytes: stat.f_bavail * stat.f_frsize, inodes })
+}
+
+/// Everything of that file system onto the disk.
+pub(crate) fn flush(directory: impl AsFd) -> Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(directory)?;
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = directory;
+        rustix::fs::sync();
+    }
+    Ok(())
+}
+
+/// Whether the caches are emptied before each run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// Everything was read before the first run.
+    Warm,
+    /// Emptied before each run.
+    Cold,
+}
+
+/// The kernel's switch (proc(5)); root may write to it.
+pub const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
+/// Takes everything that is on the disk out of memory: contents, names and inodes, of all programs.
+pub(crate) fn drop_caches() -> std::io::Result<()> {
+    fs_err::write(DROP_CACHES, "3")
+}

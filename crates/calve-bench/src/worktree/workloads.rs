@@ -1,0 +1,90 @@
+//! The ways to get a worktree with everything in it. Each is one shell script, from nothing to the first `git status`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::error::BenchError;
+use crate::workload::{Absent, Group, Leftovers, Side, Workload};
+
+pub(crate) const COMPLETE: Group = Group { name: "complete worktrees", mark: "", note: "" };
+
+/// As shown, and as run: `$1` is the repository, `$2` the new path, `$3` the program.
+struct Way {
+    shown: &'static str,
+    script: &'static str,
+    program: &'static str,
+    remedy: &'static str,
+}
+
+const STATUS: &str = " && git -C \"$2\" status --porcelain >/dev/null";
+
+const WAYS: [Way; 3] = [
+    Way {
+        shown: "git worktree add DST; cp -a --reflink=auto IGNORED DST; git status",
+        script: "git -C \"$1\" worktree add -q --detach \"$2\" && cd \"$1\" && while IFS= read -r path; do \
+                 cp -a --reflink=auto --parents -- \"$path\" \"$2\" || exit 1; done <\"$4\"",
+        program: "cp",
+        remedy: "install it with the system's package manager",
+    },
+    Way {
+        shown: "git worktree add DST; npm ci --offline; git status",
+        script: "git -C \"$1\" worktree add -q --detach \"$2\" && \"$3\" --prefix \"$2\" ci --offline --no-audit --no-fund >/dev/null",
+        program: "npm",
+        remedy: "install Node.js",
+    },
+    Way {
+        shown: "git worktree add DST; wt step copy-ignored; git status",
+        script: "git -C \"$1\" worktree add -q --detach \"$2\" && cd \"$2\" && \"$3\" step copy-ignored >/dev/null",
+        program: "wt",
+        remedy: "cargo install worktrunk",
+    },
+];
+
+pub(crate) fn choose(
+    source: &Path,
+    calve: &Path,
+    find: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Result<(Vec<Workload>, Vec<Absent>), BenchError> {
+    let list = source.with_file_name("ignored");
+    let mut lines = Vec::new();
+    for path in super::ignored(source)? {
+        lines.extend_from_slice(path.as_os_str().as_encoded_bytes());
+        lines.push(b'\n');
+    }
+    fs_err::write(&list, lines)?;
+    let (mut workloads, mut absent) = (Vec::new(), Vec::new());
+    for way in &WAYS {
+        if way.program == "npm" && !source.join("package-lock.json").is_file() {
+            continue;
+        }
+        match find(way.program) {
+            Some(program) => workloads.push(workload(way.shown, Side::Peer, way.script, source, &program, &list)),
+            None => absent.push(Absent::missing(way.shown, way.program, way.remedy)),
+        }
+    }
+    let script = "cd \"$1\" && \"$3\" worktree add -q --no-hooks --detach HEAD --path \"$2\" >/dev/null";
+    let shown = "calve worktree add --path DST; git status";
+    workloads.push(workload(shown, Side::Reference, script, source, calve, &list));
+    Ok((workloads, absent))
+}
+
+fn workload(shown: &str, side: Side, script: &str, source: &Path, program: &Path, list: &Path) -> Workload {
+    let script = OsString::from(format!("{script}{STATUS}"));
+    let (source, program, list) = (source.to_path_buf(), program.to_path_buf(), list.to_path_buf());
+    let argv = move |dst: &Path| {
+        let words = ["sh", "-c"].map(OsString::from).into_iter();
+        let places =
+            [OsString::from("sh"), source.clone().into(), dst.into(), program.clone().into(), list.clone().into()];
+        words.chain([script.clone()]).chain(places).collect()
+    };
+    Workload {
+        command: shown.to_owned(),
+        side,
+        group: &COMPLETE,
+        argv: Box::new(argv),
+        prepare: None,
+        kept: &[],
+        // git would take longer with each worktree that it knows.
+        leftovers: Leftovers::DeleteAtOnce,
+    }
+}

@@ -1,0 +1,112 @@
+//! The Node that is measured, and the npm package `calve` that it finds.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use calve_core::Shown;
+use serde_json::Value;
+
+use crate::error::{BenchError, FailureKind};
+
+/// A program that runs JavaScript.
+pub(super) struct Node {
+    pub(super) program: OsString,
+    /// "Node v22.1.0", "Bun 1.2.0".
+    pub(super) version: String,
+    pub(super) package: Option<Package>,
+}
+
+/// The npm package `calve`.
+pub(super) struct Package {
+    /// The file that `require` takes.
+    pub(super) file: String,
+    pub(super) version: String,
+}
+
+/// Prints what it is and where the package is, looking from each directory given.
+const ASK: &str = "\
+const { createRequire } = require('module');
+const path = require('path');
+const places = [...process.argv.slice(1), path.join(path.dirname(process.execPath), '..', 'lib')];
+let found = null;
+for (const place of places) {
+  try {
+    const from = createRequire(path.join(place, 'from.js'));
+    const file = from.resolve('calve');
+    if (typeof from(file).writeFiles !== 'function') continue;
+    found = { file, version: from('calve/package.json').version };
+    break;
+  } catch {}
+}
+const { node, bun } = process.versions;
+console.log(JSON.stringify({ node, bun, found }));";
+
+const INSTALL: &str = "install Node 18.17 or later, or name its program with `--node`";
+
+impl Node {
+    /// Asks `program`, or the `node` of the PATH.
+    pub(super) fn find(program: Option<&Path>) -> Result<Self, BenchError> {
+        let name = program.map_or_else(|| "node".into(), |path| path.as_os_str().to_owned());
+        let shown = Shown(Path::new(&name)).to_string();
+        let mut command = Command::new(&name);
+        command.arg("-e").arg(ASK).args(places()).stdin(Stdio::null());
+        let output = command.output().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound if program.is_none() => BenchError::stated(
+                FailureKind::Failed,
+                "`node` is not installed, or not in a directory of the PATH",
+                INSTALL,
+            ),
+            _ => BenchError::stated(FailureKind::Usage, format!("`{shown}` cannot be started: {error}"), INSTALL),
+        })?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let answer: Option<Value> = text.lines().last().and_then(|line| serde_json::from_str(line).ok());
+        let Some(answer) = answer.filter(|answer| answer["node"].is_string()) else {
+            return Err(BenchError::stated(
+                FailureKind::Usage,
+                format!("`{shown}` is not Node: it does not run JavaScript"),
+                INSTALL,
+            ));
+        };
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let version = match text(&answer["bun"]) {
+            Some(bun) => format!("Bun {bun}"),
+            None => format!("Node v{}", text(&answer["node"]).unwrap_or_default()),
+        };
+        if is_too_old(answer["node"].as_str().unwrap_or_default()) {
+            return Err(BenchError::stated(
+                FailureKind::Failed,
+                format!("`{shown}` is {version}, which is too old"),
+                INSTALL,
+            ));
+        }
+        let found = &answer["found"];
+        let package = text(&found["file"])
+            .map(|file| Package { file, version: text(&found["version"]).unwrap_or_else(|| "unknown".into()) });
+        Ok(Self { program: name, version, package })
+    }
+}
+
+/// Where packages are looked for: that of the script which started this program, the current directory, and beside this program.
+fn places() -> Vec<PathBuf> {
+    let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_path_buf()));
+    let script = std::env::var_os("CALVE_NPM_PACKAGE").map(PathBuf::from);
+    [script, std::env::current_dir().ok(), own].into_iter().flatten().collect()
+}
+
+/// 18.17 is the first that has all that the script uses.
+fn is_too_old(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) < (Some(18), Some(17))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(is_too_old("9.99.0") && is_too_old("18.9.1") && is_too_old("16.20.2") && is_too_old(""));
+        assert!(!is_too_old("18.17.0") && !is_too_old("20.0.0") && !is_too_old("100.1.0"));
+    }
+}

@@ -1,0 +1,57 @@
+//! Counts, sizes and durations for people.
+
+/// 1234567 as "1,234,567".
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// "1 entry", "2,000 entries".
+pub fn entries(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
+}
+
+/// A size in units of 1,000, as disks are sold and as `du --si` prints.
+pub fn size(bytes: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB", "PB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", units[unit])
+}
+
+/// Milliseconds below a second, else seconds.
+pub fn duration(elapsed: std::time::Duration) -> String {
+    let seconds = elapsed.as_secs_f64();
+    if seconds < 1.0 { format!("{:.1} ms", seconds * 1000.0) } else { format!("{seconds:.2} s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(
+            ["0", "999", "1,000", "1,234,567"],
+            [0, 999, 1000, 1_234_567].map(count).each_ref().map(|s| s.as_str())
+        );
+        assert_eq!(
+            ["0 B", "999 B", "1.0 kB", "1.0 MB", "1.2 GB"],
+            [0, 999, 1000, 999_990, 1_234_000_000].map(size).each_ref().map(|s| s.as_str())
+        );
+    }
+}
