@@ -6,13 +6,14 @@ use std::time::Instant;
 use crate::check::{Checked, check};
 use crate::error::Error;
 use crate::finish::{Made, finish};
-use crate::options::{CloneOptions, Strategy};
+use crate::options::{CloneOptions, Requirement, Strategy};
 use crate::probe::Facts;
 use crate::report::{CloneReport, Plan, Refusal};
 use crate::strategy::{self, Failure, Job, Method, Outcome, Wish};
 use crate::tree::metadata::Created;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
+use crate::tree::stable::watchable;
 use crate::tree::staging::Staging;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
@@ -100,5 +101,8 @@ pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Plan, Erro
     staging.make_directory()?;
     facts.try_in(&source, &staging)?;
     let (method, refused) = strategy::choose(&facts, &Wish::of(options), &[])?;
+    if options.requires(Requirement::Stable) && method.strategy() != Strategy::Snapshot {
+        watchable(&source, options.mounts)?;
+    }
     Ok(Plan { strategy: method.strategy(), refused })
 }

@@ -195,6 +195,10 @@ impl Error {
             Self::NoRoom { .. } => {
                 "free some space, or clone within one file system that can share data (`calve probe` tells)".into()
             }
+            Self::RequirementRefused {
+                requirement: Required::Property(Requirement::Stable), detail: Some(_), ..
+            } => "try again while nothing writes to the source, which must be on ext4, XFS or btrfs; or drop the requirement"
+                .into(),
             Self::RequirementRefused { .. } => {
                 "run `calve probe SRC DST` to see what would make it possible, or drop the requirement".into()
             }

@@ -78,7 +78,8 @@ pub enum Requirement {
     Cow,
     /// No entry changed from the beginning to the end, so that the clone is the source as it was at one moment. A snapshot is;
     /// the per-file strategies look at every entry's change time (ctime) again before the clone gets its name. Times of whole
-    /// seconds (ext3, FAT) hide a change within the first second.
+    /// seconds (ext3, FAT) hide a change within the first second. On Linux the source must be on ext4, XFS or btrfs: elsewhere a store
+    /// through a shared mapping may leave no trace.
     Stable,
 }
 

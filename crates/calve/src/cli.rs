@@ -154,7 +154,7 @@ pub(crate) struct CpArguments {
     /// Fail (exit code 3) unless this holds: instant, cow, stable
     ///
     /// instant: the cost does not grow with the tree. cow: no file data is written by calve. stable: no entry changed
-    /// from the beginning to the end. May be given several times.
+    /// from the beginning to the end; SRC must be on ext4, XFS or btrfs. May be given several times.
     #[arg(long, value_name = "PROPERTY", value_parser = Named(&["instant", "cow", "stable"], str::parse::<Requirement>), hide_possible_values = true)]
     pub(crate) require: Vec<Requirement>,
     /// Use this strategy or none: snapshot, clonefile, reflink, copy, hardlink

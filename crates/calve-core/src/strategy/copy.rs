@@ -9,7 +9,7 @@ use crate::tree::contents::Contents;
 use crate::tree::contents::size;
 use crate::tree::fill::{Files, Fill, Paths, Scope, fill};
 use crate::tree::room;
-use crate::tree::stable::Moment;
+use crate::tree::stable;
 
 pub(super) struct Copy;
 
@@ -45,9 +45,8 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
     let Some(dst_root) = job.below.or(job.staging.root()) else {
         return Err(Failure::Refused(Reason::new("no staged directory")));
     };
-    let untold = |errno| Error::io("tell the time in a staging directory in", job.staging.parent_path(), errno);
     let started = match job.options.requires(Requirement::Stable) {
-        true => Some(Moment::now(job.source, dst_root).map_err(untold)?),
+        true => Some(stable::begin(job.source, dst_root, job.options.mounts)?),
         false => None,
     };
     let scope = match job.source.single() {

@@ -1,20 +1,25 @@
 //! `--require stable`: whether anything in the source changed between the first look at it and the last.
+//!
+//! A change shows in an entry's change time. A store through a shared mapping (mmap(2)) to a page that is dirty already changes no
+//! time: the kernel notices the first store to a clean page only. So everything is written back once, after the moment that
+//! changes are counted from and before anything is read; writing a page back makes it clean.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, Mode, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::contents::open_contents;
 use super::exclude::{Exclude, is_calves_own};
 use super::metadata::same_version;
 use super::node::Node;
 use super::pool::Pool;
-use crate::error::Error;
-use crate::options::Mounts;
+use crate::error::{Error, Required, Shown};
+use crate::options::{Mounts, Requirement};
 use crate::progress::Cancel;
 use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer};
@@ -35,7 +40,7 @@ const TICK: Duration = Duration::from_millis(11);
 
 impl Moment {
     /// Now. `staged` is the staged directory: where it is on the source's device, it tells the time.
-    pub(crate) fn now(source: &Source, staged: BorrowedFd<'_>) -> sys::Result<Self> {
+    fn now(source: &Source, staged: BorrowedFd<'_>) -> sys::Result<Self> {
         if rustix::fs::fstat(staged)?.st_dev != source.stat().st_dev {
             let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
             std::thread::sleep(TICK);
@@ -58,6 +63,67 @@ impl Moment {
     fn of(stat: &Stat) -> Self {
         Self { seconds: stat.st_ctime as i64, nanoseconds: stat.st_ctime_nsec as i64 }
     }
+}
+
+/// Takes the moment from which on every change shows, one through a mapping too. Writes back what is dirty on the source's file
+/// systems, which changes nothing of the source; `staged` is for [`Moment::now`].
+pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> Result<Moment, Error> {
+    let failed = |operation| move |errno| Error::io(operation, source.path(), errno);
+    let file_systems = watchable(source, mounts)?;
+    let moment = Moment::now(source, staged).map_err(failed("tell the time in a staging directory for"))?;
+    for (file_system, path) in &file_systems {
+        match source.single() {
+            Some(_) => sys::sync_file(file_system.as_fd()),
+            None => sys::write_back_stores(file_system.as_fd()),
+        }
+        .map_err(|errno| Error::io("write back the changes of", path, errno))?;
+    }
+    Ok(moment)
+}
+
+/// What [`begin`] has to write back: the file systems that the source is on, or the file that it is. Refuses those on which a
+/// store through a mapping may leave no trace.
+pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
+    let failed = |path: &Path, errno| Error::io("open", path, errno);
+    let mut found = Vec::new();
+    match source.single() {
+        Some((name, FileType::RegularFile)) => {
+            let file = open_contents(source.directory(), name, || false).map_err(|e| failed(source.path(), e))?;
+            found.push((file, source.path().to_path_buf()));
+        }
+        // Nothing else has contents that could be mapped.
+        Some(_) => {}
+        None => {
+            let root = rustix::io::fcntl_dupfd_cloexec(source.directory(), 3);
+            found.push((root.map_err(|errno| failed(source.path(), errno))?, source.path().to_path_buf()));
+            if mounts == Mounts::Cross {
+                found.extend(mounted_below(source)?);
+            }
+        }
+    }
+    for (file_system, path) in &found {
+        if !sys::shows_stores(file_system.as_fd()).map_err(|errno| failed(path, errno))? {
+            return Err(Error::RequirementRefused {
+                requirement: Required::Property(Requirement::Stable),
+                refused: Vec::new(),
+                detail: Some(format!(
+                    "`{}` is on {}, where a program can change a file through a mapping (mmap) without a trace",
+                    Shown(path),
+                    sys::file_system_name(file_system.as_fd()),
+                )),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// What is mounted in the source, as far as it can be opened: what cannot be is not cloned either.
+fn mounted_below(source: &Source) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
+    let points = sys::mounts_below(source.directory())
+        .map_err(|errno| Error::io("look for mounts below", source.path(), errno))?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let open = |point: PathBuf| Some((sys::open_at(CWD, &point, flags, Mode::empty()).ok()?, point));
+    Ok(points.into_iter().filter_map(open).collect())
 }
 
 /// What is looked at once more.

@@ -7,6 +7,7 @@ mod identity;
 mod mode;
 mod mounts;
 mod overlay;
+mod stores;
 mod xattr;
 mod xfs;
 
@@ -28,6 +29,7 @@ pub(crate) use identity::{boot_identity, machine_identity};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mount_options, mounts_below};
 pub(crate) use overlay::{detach_mount, mount_overlay};
+pub(crate) use stores::{shows_stores, write_back_stores};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
 use xfs::XFS_MAGIC;
 pub(crate) use xfs::{allocation_group_shift, xfs_inodes};
