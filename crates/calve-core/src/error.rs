@@ -95,6 +95,9 @@ pub enum Error {
         /// Why it is not.
         reason: String,
     },
+    /// A symlink with a slash at its end, which means the directory behind it: that is never removed through a link.
+    #[error("`{}` is a symlink, and the slash at its end means the directory behind it", Shown(.0))]
+    LinkWithSlash(PathBuf),
     /// `--replace` needs a file system that can exchange two names in one step.
     #[error("cannot replace `{}` in one step: this file system has no atomic exchange", Shown(.0))]
     ReplaceUnsupported(PathBuf),
@@ -203,6 +206,7 @@ impl Error {
                 "run `calve probe SRC DST` to see what would make it possible, or drop the requirement".into()
             }
             Self::Protected { .. } => "name what is inside it instead, or first remove the reason".into(),
+            Self::LinkWithSlash(_) => "leave the slash out to remove the symlink itself".into(),
             Self::ReplaceUnsupported(_) => "remove the old tree first (`calve rm`), then clone".into(),
             Self::VerifyFailed { .. } => {
                 "nothing was published; if programs were writing to the source, try again while it is idle".into()

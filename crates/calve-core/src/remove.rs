@@ -1,6 +1,7 @@
 //! Removing: out of sight at once, deleted later.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -60,17 +61,21 @@ fn open(path: &Path) -> Result<Place, Error> {
         Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
         other => other,
     })?;
-    place.ok_or_else(|| {
+    let place = place.ok_or_else(|| {
         let reason = "its name is `/`, `.` or `..`; name the directory itself".into();
         Error::Protected { path: path.to_path_buf(), reason }
-    })
+    })?;
+    if path.as_os_str().as_bytes().ends_with(b"/") {
+        match place.stat()?.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+            None | Some(FileType::Directory) => {}
+            Some(FileType::Symlink) => return Err(Error::LinkWithSlash(path.to_path_buf())),
+            Some(_) => return Err(Error::io("open directory", path, Errno::NOTDIR)),
+        }
+    }
+    Ok(place)
 }
 
 fn remove_file(place: &Place) -> Result<(), Error> {
-    use std::os::unix::ffi::OsStrExt;
-    if place.path().as_os_str().as_bytes().ends_with(b"/") {
-        return Err(Error::io("open directory", place.path(), Errno::NOTDIR));
-    }
     rustix::fs::unlinkat(place.parent(), place.name(), AtFlags::empty())
         .map_err(|errno| Error::io("remove", place.path(), errno))
 }

@@ -28,7 +28,7 @@ pub fn errno(error: &Error) -> Option<i32> {
 /// A stable word for each kind of error.
 pub fn code(error: &Error) -> &'static str {
     match error {
-        Error::Io { .. } => "ERR_CALVE_IO",
+        Error::Io { .. } | Error::LinkWithSlash(_) => "ERR_CALVE_IO",
         Error::DestinationExists(_) => "ERR_CALVE_DESTINATION_EXISTS",
         Error::Missing(_) => "ERR_CALVE_MISSING",
         Error::ParentMissing(_) => "ERR_CALVE_PARENT_MISSING",
@@ -65,6 +65,7 @@ fn error_path(error: &Error) -> Option<&std::path::Path> {
         | Error::DestinationExists(path)
         | Error::Missing(path)
         | Error::ParentMissing(path)
+        | Error::LinkWithSlash(path)
         | Error::ReplaceUnsupported(path)
         | Error::StagingLost(path) => Some(path),
         Error::Same { dst, .. }

@@ -143,8 +143,41 @@ struct Batch {
 /// A directory whose entries are being deleted; the frame below it on the stack is its parent.
 struct Frame {
     doomed: Arc<Doomed>,
+    /// `None` when it was closed to stay within the limit of descriptors.
     directory: Option<OwnedFd>,
+    /// Which directory that was.
+    identity: Option<(u64, u64)>,
     names: Names,
+}
+
+impl Frame {
+    /// The directory, open: from `child`, which is in it, unless somebody has moved that away; else from the root, which in a tree of
+    /// thousands of levels takes as many steps.
+    fn open_from(&mut self, child: Option<&OwnedFd>, root: BorrowedFd<'_>) -> sys::Result<BorrowedFd<'_>> {
+        if self.directory.is_none() {
+            let parent = child.and_then(|child| parent_of(child.as_fd(), self.identity?));
+            self.directory = match parent {
+                Some(parent) => Some(parent),
+                None => Some(self.doomed.node.open(root, OFlags::RDONLY)?),
+            };
+        }
+        self.directory.as_ref().map(AsFd::as_fd).ok_or(Errno::NOENT)
+    }
+
+    /// Closes the directory, and says whether it was open.
+    fn close(&mut self) -> bool {
+        let Some(directory) = self.directory.take() else { return false };
+        self.identity = rustix::fs::fstat(&directory).ok().map(|stat| identity(&stat));
+        true
+    }
+}
+
+/// The directory that `child` is in, if it is the one expected.
+fn parent_of(child: BorrowedFd<'_>, expected: (u64, u64)) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let parent = sys::open_at(child, c"..", flags, Mode::empty()).ok()?;
+    let found = rustix::fs::fstat(&parent).ok()?;
+    (identity(&found) == expected).then_some(parent)
 }
 
 struct Worker<'p, 'a> {
@@ -158,7 +191,7 @@ struct Worker<'p, 'a> {
 impl Worker<'_, '_> {
     fn run(&mut self, batch: Batch) {
         match batch.names {
-            Some(names) => self.frames.push(Frame { doomed: batch.of, directory: None, names }),
+            Some(names) => self.frames.push(Frame { doomed: batch.of, directory: None, identity: None, names }),
             None => match batch.of.node.open(self.shared.root, OFlags::RDONLY) {
                 Ok(directory) => self.empty(batch.of, directory),
                 Err(errno) => self.note("open directory", &batch.of.node, None, errno),
@@ -194,16 +227,14 @@ impl Worker<'_, '_> {
     }
 
     fn open_child(&mut self, top: &mut Frame, name: &CStr) -> Option<OwnedFd> {
-        if top.directory.is_none() {
-            match top.doomed.node.open(self.shared.root, OFlags::RDONLY) {
-                Ok(directory) => top.directory = Some(directory),
-                Err(errno) => {
-                    self.note("open directory", &top.doomed.node, None, errno);
-                    return None;
-                }
+        let node = Arc::clone(&top.doomed.node);
+        let parent = match top.open_from(None, self.shared.root) {
+            Ok(directory) => directory,
+            Err(errno) => {
+                self.note("open directory", &node, None, errno);
+                return None;
             }
-        }
-        let parent = top.directory.as_ref()?.as_fd();
+        };
         let mut opened = open_for_deletion(parent, name);
         if matches!(opened, Err(Errno::ACCESS)) {
             // Its owner may read this directory and not search it.
@@ -218,19 +249,19 @@ impl Worker<'_, '_> {
             }
             Err(Errno::NOENT) => None,
             Err(Errno::XDEV) => {
-                self.note("leave alone what is mounted at", &top.doomed.node, Some(name), Errno::BUSY);
+                self.note("leave alone what is mounted at", &node, Some(name), Errno::BUSY);
                 None
             }
             // It has become a link or a file since it was listed.
             Err(Errno::NOTDIR | Errno::LOOP) => {
                 match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
                     Ok(()) => self.deleted += 1,
-                    Err(errno) => self.note("remove", &top.doomed.node, Some(name), errno),
+                    Err(errno) => self.note("remove", &node, Some(name), errno),
                 }
                 None
             }
             Err(errno) => {
-                self.note("open directory", &top.doomed.node, Some(name), errno);
+                self.note("open directory", &node, Some(name), errno);
                 None
             }
         }
@@ -285,7 +316,7 @@ impl Worker<'_, '_> {
         }
         self.listing = buffer;
         self.shared.deletion.progress.add(self.deleted - before, 0);
-        self.frames.push(Frame { doomed, directory: Some(directory), names });
+        self.frames.push(Frame { doomed, directory: Some(directory), identity: None, names });
     }
 
     /// All names of a frame are done. The last holder removes the directory.
@@ -296,14 +327,9 @@ impl Worker<'_, '_> {
         if local && frame.doomed.holders.load(Ordering::Acquire) == 1 {
             let below = self.frames.last_mut();
             if let (Some(below), Some((_, name))) = (below, frame.doomed.node.parent()) {
-                let removed = match &below.directory {
-                    Some(directory) => remove_directory(directory.as_fd(), name),
-                    None => below.doomed.node.open(self.shared.root, OFlags::RDONLY).and_then(|directory| {
-                        let removed = remove_directory(directory.as_fd(), name);
-                        below.directory = Some(directory);
-                        removed
-                    }),
-                };
+                let removed = below
+                    .open_from(frame.directory.as_ref(), self.shared.root)
+                    .and_then(|directory| remove_directory(directory, name));
                 self.removed(&frame.doomed, removed);
             }
             return;
@@ -356,7 +382,7 @@ impl Worker<'_, '_> {
             if beyond == 0 {
                 break;
             }
-            beyond -= usize::from(frame.directory.take().is_some());
+            beyond -= usize::from(frame.close());
         }
     }
 

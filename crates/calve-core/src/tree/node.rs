@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{Mode, OFlags, Timestamps};
@@ -44,20 +44,18 @@ impl Node {
         self.place.as_ref().map(|(parent, name)| (parent, name.as_c_str()))
     }
 
-    /// Opens this directory below `root`, one name at a time: no link is followed and no path can be too long.
+    /// Opens this directory below `root`: no link is followed and no path can be too long.
     pub(crate) fn open(&self, root: BorrowedFd<'_>, flags: OFlags) -> sys::Result<OwnedFd> {
-        let common = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let names = self.names();
-        let Some((last, above)) = names.split_last() else {
-            return crate::sys::open_at(root, c".", flags | common, Mode::empty());
-        };
-        let mut current: Option<OwnedFd> = None;
-        for name in above {
-            let at = current.as_ref().map_or(root, |fd| fd.as_fd());
-            current = Some(crate::sys::open_at(at, *name, sys::PATH_ONLY | common, Mode::empty())?);
+        if names.is_empty() {
+            return crate::sys::open_at(root, c".", flags, Mode::empty());
         }
-        let at = current.as_ref().map_or(root, |fd| fd.as_fd());
-        crate::sys::open_at(at, *last, flags | common, Mode::empty())
+        // In a tree of 8,000 levels it takes a few calls instead of 8,000.
+        match names.len() {
+            1 => by_name(root, &names, flags),
+            _ => by_path(root, &names, flags).or_else(|_| by_name(root, &names, flags)),
+        }
     }
 
     /// [`Self::open`] for reading, in the source: leaves the access time alone where that is permitted.
@@ -79,6 +77,42 @@ impl Node {
         names.reverse();
         names
     }
+}
+
+/// Opens what is below `root`, as many names in one call as a path may have. Where that cannot be done, [`by_name`] knows why.
+fn by_path(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<OwnedFd> {
+    /// PATH_MAX of linux/limits.h, with the final NUL.
+    const LONGEST: usize = 4096;
+    let mut path: Vec<u8> = Vec::new();
+    let mut above: Option<OwnedFd> = None;
+    for name in names {
+        let name = name.to_bytes();
+        if path.len() + 1 + name.len() >= LONGEST {
+            let at = above.as_ref().map_or(root, |fd| fd.as_fd());
+            let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+            above = Some(sys::open_beneath(at, Path::new(OsStr::from_bytes(&path)), flags)?);
+            path.clear();
+        }
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+    }
+    let at = above.as_ref().map_or(root, |fd| fd.as_fd());
+    sys::open_beneath(at, Path::new(OsStr::from_bytes(&path)), flags)
+}
+
+/// Opens what is below `root`, one name after the other.
+fn by_name(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<OwnedFd> {
+    let Some((last, above)) = names.split_last() else { return Err(Errno::INVAL) };
+    let mut current: Option<OwnedFd> = None;
+    for name in above {
+        let at = current.as_ref().map_or(root, |fd| fd.as_fd());
+        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        current = Some(crate::sys::open_at(at, *name, flags, Mode::empty())?);
+    }
+    let at = current.as_ref().map_or(root, |fd| fd.as_fd());
+    crate::sys::open_at(at, *last, flags, Mode::empty())
 }
 
 /// A chain of thousands must not be dropped by recursion.

@@ -60,6 +60,7 @@ pub(crate) fn closest(error: &Error) -> Option<i32> {
         Error::DestinationExists(_) => Errno::EXIST,
         Error::Missing(_) | Error::ParentMissing(_) => Errno::NOENT,
         Error::NoRoom { .. } => Errno::NOSPC,
+        Error::LinkWithSlash(_) => Errno::NOTDIR,
         Error::Protected { .. } => Errno::PERM,
         Error::RequirementRefused { .. } | Error::ReplaceUnsupported(_) => Errno::OPNOTSUPP,
         Error::VerifyFailed { .. } => Errno::IO,

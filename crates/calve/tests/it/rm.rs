@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
-    BindMount, FileSystem, Tree, Volume, everything, fingerprint, git_command, node_modules_like, require_program,
-    require_root, wide,
+    BindMount, Fault, FileSystem, Injection, Tree, Volume, calve_binary, everything, fingerprint, git_command,
+    node_modules_like, require_program, require_root, run_injected, wide,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -161,6 +161,22 @@ fn a_missing_path_is_an_error_unless_forced() {
     rm().arg("").within(&spot).fails(2);
 }
 
+/// Each level was opened again from the root, which took minutes for 8,000 of them.
+#[test]
+fn the_calls_of_a_removal_grow_with_the_depth_and_not_with_its_square() {
+    const LEVELS: usize = 600;
+    let spot = Spot::anywhere();
+    calve_testkit::deep(spot.join("tree"), LEVELS as u64);
+    let mut command = Command::new(calve_binary());
+    command.args(["rm", "--wait", "tree"]).current_dir(spot.join(""));
+    let never = Injection { syscalls: "openat,openat2", fault: Fault::Error("EIO"), nth: 65_535 };
+    let Some(outcome) = run_injected(&command, never) else { return };
+    assert!(outcome.status.success(), "{}", outcome.stderr);
+    spot.holds(&[]);
+    let calls = outcome.trace.lines().count();
+    assert!((LEVELS..6 * LEVELS).contains(&calls), "{calls} calls for {LEVELS} levels");
+}
+
 #[test]
 fn links_and_files_are_removed_and_not_followed() {
     let spot = Spot::anywhere();
@@ -178,8 +194,11 @@ fn links_and_files_are_removed_and_not_followed() {
     assert_eq!(names(spot.join("dir")), ["kept"]);
     spot.tree("").symlink("link", "dir").file("file", b"2");
     // As rm says.
-    rm().arg("link/").within(&spot).fails(1);
-    rm().arg("file/").within(&spot).fails(1);
+    for options in [&[][..], &["-n"], &["-r", "-f"], &["--wait"]] {
+        let ran = rm().args(options).arg("link/").within(&spot).fails(1);
+        ran.says(&["`link/` is a symlink, and the slash", "hint: leave the slash out to remove the symlink itself"]);
+        rm().args(options).arg("file/").within(&spot).fails(1);
+    }
     spot.holds(&["dir", "file", "link"]);
     assert_eq!(names(spot.join("dir")), ["kept"]);
 }

@@ -52,6 +52,15 @@ fn removing_a_tree_under_attack_deletes_nothing_outside() {
     attacked(|tree, _| remove_tree(tree, &options).map(|_| ()));
 }
 
+/// With so many threads each has one directory open, and finds the one above again from below.
+#[test]
+fn finding_the_way_back_up_under_attack_leads_nowhere_else() {
+    let mut options = RemoveOptions::default();
+    options.wait = Wait::Yes;
+    options.threads = std::num::NonZeroUsize::new(64);
+    attacked(|tree, _| remove_tree(tree, &options).map(|_| ()));
+}
+
 #[test]
 fn reaping_a_tree_under_attack_deletes_nothing_outside() {
     attacked(|tree, place| {
