@@ -96,3 +96,27 @@ impl Caller {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_requests() {
+        let seeds: Vec<Vec<u8>> =
+            [Request::Stop, Request::Reset].iter().map(|request| serde_json::to_vec(request).unwrap()).collect();
+        let seeds: Vec<Vec<u8>> = seeds.into_iter().map(|seed| [seed, b"\n".to_vec()].concat()).collect();
+        let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
+        calve_testkit::fuzz(&seeds, |input| {
+            use std::io::Write as _;
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let Some(mut caller) = Caller::of(ours) else { panic!("of this user") };
+            theirs.write_all(&input[..input.len().min(4096)]).unwrap();
+            drop(theirs);
+            while matches!(caller.hear(), Heard::NotYet) {
+                assert!(caller.said.len() <= 2 * LONGEST);
+            }
+        });
+    }
+}

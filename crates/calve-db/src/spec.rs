@@ -1,7 +1,7 @@
 //! What is said between the command that starts a server and the process that looks after it. Both are of one version, so
 //! this is no interface: each message is one line of JSON.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -157,6 +157,9 @@ impl Answer {
     }
 }
 
+/// An answer names the files that an overlay copied, of which there may be thousands.
+const LONGEST_MESSAGE: u64 = 16 << 20;
+
 /// Writes one message.
 pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
@@ -176,9 +179,34 @@ pub(crate) fn answer(from: &mut impl BufRead, tell: &mut dyn FnMut(&Starting)) -
 
 /// Reads one message; `None` at the end.
 pub(crate) fn receive<M: for<'a> Deserialize<'a>>(from: &mut impl BufRead) -> io::Result<Option<M>> {
-    let mut line = String::new();
-    if from.read_line(&mut line)? == 0 {
+    let mut line = Vec::new();
+    if from.by_ref().take(LONGEST_MESSAGE).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
     }
-    Ok(Some(serde_json::from_str(&line)?))
+    // What was cut off is no JSON.
+    Ok(Some(serde_json::from_slice(&line)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_answers() {
+        let failed = serde_json::to_vec(&Answer::Failed { message: "a".into(), hint: "b".into(), refused: false });
+        let stopped = serde_json::to_vec(&Answer::Stopped { copied: Vec::new() });
+        let seeds = [[failed.unwrap(), b"\n".to_vec()].concat(), [stopped.unwrap(), b"\n".to_vec()].concat()];
+        let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
+        calve_testkit::fuzz(&seeds, |mut input| {
+            drop(answer(&mut input, &mut |_| ()));
+        });
+    }
+
+    #[test]
+    fn a_message_without_an_end_is_refused() {
+        let endless = io::repeat(b'[');
+        let read = receive::<Answer>(&mut io::BufReader::new(endless));
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
 }

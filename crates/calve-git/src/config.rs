@@ -253,4 +253,15 @@ mod tests {
             }
         }
     }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_configuration() {
+        let all = b"[worktree]\npath = \"../{repo}-wt/{branch}\"\ninclude = ['.env', \"/x\"]\nsecrets = 'leave'\n[hooks]\npost-add = \'\'\'\nnpm ci\n\'\'\'\n";
+        calve_testkit::fuzz(&[all, b"worktree.include = []\nhooks.pre-remove = 'true'", b"[db]\nport = 1"], |input| {
+            if let Ok(text) = std::str::from_utf8(input) {
+                drop(parse(text));
+            }
+        });
+    }
 }

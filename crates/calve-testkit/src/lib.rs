@@ -20,6 +20,7 @@
 mod binary;
 mod cursor;
 mod fuse;
+mod fuzz;
 mod git_host;
 mod inject;
 mod mounts;
@@ -34,6 +35,7 @@ mod volume;
 
 pub use binary::calve_binary;
 pub use fuse::{FuseOptions, FuseVolume};
+pub use fuzz::fuzz;
 pub use git_host::{GitHost, HostFault, git, git_command, git_repository};
 pub use inject::{Fault, Injection, Outcome, each_nth, run_injected};
 pub use mounts::BindMount;

@@ -127,4 +127,24 @@ mod tests {
         assert!(Exclude::new(&["[".into()]).is_err());
         assert!(Exclude::new(&["/".into()]).is_err());
     }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_patterns() {
+        let seeds: [&[u8]; 5] = [
+            b"*.log\n/build/\n!keep",
+            b"a/**/b\nc?[a-z]{x,y}",
+            b"node_modules",
+            b"\\!x\n# comment",
+            b"**/**/**/a*b*c*d*e",
+        ];
+        calve_testkit::fuzz(&seeds, |input| {
+            let text = String::from_utf8_lossy(&input[..input.len().min(2000)]);
+            let patterns: Vec<String> = text.lines().map(Into::into).collect();
+            if let Ok(exclude) = Exclude::new(&patterns) {
+                exclude.matches(Path::new("a/node_modules/b.log"), false);
+                exclude.matches(Path::new("aaaaaaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbcccccccccccccccccccd"), true);
+            }
+        });
+    }
 }

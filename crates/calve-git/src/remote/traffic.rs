@@ -114,7 +114,8 @@ fn received(events: &[u8]) -> Option<u64> {
         if position(line, b"\"total_bytes\"").is_some() {
             let at = position(line, b"\"value\":\"")? + 9;
             let digits = line[at..].split(|byte| *byte == b'"').next()?;
-            sum += std::str::from_utf8(digits).ok()?.parse::<u64>().ok()?;
+            let bytes: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+            sum = u64::checked_add(sum, bytes)?;
         }
     }
     Some(sum)
@@ -148,5 +149,24 @@ mod tests {
         let events = b"{\"key\":\"total_objects\",\"value\":\"5\"}\n{\"key\":\"total_bytes\",\"value\":\"522\"}\n";
         assert_eq!((received(events), received(b"")), (Some(522), Some(0)));
         assert_eq!(received(b"{\"argv\":[\"git\",\"unpack-objects\"]}\n"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_traces() {
+        let curl = b"1 http.c:1 => Send header: GET /a/info/refs?service=git-upload-pack HTTP/1.1\n1 http.c:1 => Send header: Host: x\n";
+        let packets = b"1 packet:  upload-pack< command=fetch\n1 packet:        clone< version 2\n1 packet: clone> command=fetch\n";
+        let events = b"{\"key\":\"total_objects\",\"value\":\"5\"}\n{\"key\":\"total_bytes\",\"value\":\"522\"}\n";
+        calve_testkit::fuzz(&[curl, packets, events], |input| {
+            http_requests(input);
+            protocol_commands(input);
+            received(input);
+        });
+    }
+
+    #[test]
+    fn a_sum_beyond_all_bounds_is_unknown() {
+        let event = format!("{{\"key\":\"total_bytes\",\"value\":\"{}\"}}\n", u64::MAX);
+        assert_eq!(received(event.repeat(2).as_bytes()), None);
     }
 }

@@ -373,4 +373,22 @@ mod tests {
         let clean = "fatal: unable to access 'https://example.org/a@b/': no; see http://x.org/@";
         assert_eq!(scrub(said), clean);
     }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_urls() {
+        let urls: [&[u8]; 6] = [
+            b"https://user:secret@example.org:8443/a/b.git?private_token=x#y",
+            b"git@example.org:a/b.git",
+            b"ssh://[::1]:22/~/a",
+            b"file:///a%20b",
+            b"../a",
+            b"ext::sh -c a",
+        ];
+        calve_testkit::fuzz(&urls, |input| {
+            if let Ok(url) = RepositoryUrl::parse(OsStr::from_bytes(input)) {
+                drop(format!("{url:?}"));
+            }
+        });
+    }
 }

@@ -10,6 +10,8 @@ use rustix::fs::Stat;
 use crate::error::{Error, Result};
 
 const FIXED_BYTES: usize = 40;
+/// PATH_MAX of Linux: nothing longer can be checked out. In version 4 a path costs no more bytes than it differs from the one before.
+const LONGEST_PATH: usize = 4096;
 const ASSUME_UNCHANGED: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 const SKIP_WORKTREE: u16 = 0x4000;
@@ -138,7 +140,7 @@ impl Index {
         if !(2..=4).contains(&version) {
             return None;
         }
-        let mut entries = Vec::with_capacity(count.min(1 << 20));
+        let mut entries = Vec::with_capacity(count.min(body.len() / (FIXED_BYTES + hash_bytes)));
         let mut at = 12;
         for _ in 0..count {
             let before: &[u8] = entries.last().map_or(&[], |last: &Entry| &last.path);
@@ -210,6 +212,9 @@ fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8])
     let rest = body.get(path_at..)?;
     let length = rest.iter().position(|&byte| byte == 0)?;
     path.extend_from_slice(&rest[..length]);
+    if path.len() > LONGEST_PATH {
+        return None;
+    }
     let end = path_at + length;
     // Up to version 3 entries end in one to eight NULs, so that their length is a multiple of eight.
     let next = if version == 4 { end + 1 } else { at + ((end - at) / 8 + 1) * 8 };
@@ -317,5 +322,42 @@ mod tests {
             let cut = Index::parse(whole[..length].to_vec(), 20);
             assert!(cut.is_none_or(|index| index.entries.len() == 40), "{length}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_index() {
+        let (folder, git) = repository();
+        let mut seeds = Vec::new();
+        for version in ["2", "4"] {
+            git.run(&["update-index", "--index-version", version]).unwrap();
+            seeds.push(fs_err::read(folder.path().join(".git/index")).unwrap());
+        }
+        seeds.push(git.run(&["ls-files", "-s", "-z"]).unwrap());
+        let stat = rustix::fs::lstat(folder.path()).unwrap();
+        let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
+        calve_testkit::fuzz(&seeds, |input| {
+            for hash_bytes in [20, 32] {
+                let Some(mut index) = Index::parse(input.to_vec(), hash_bytes) else { continue };
+                for entry in 0..index.entries.len() {
+                    index.set_stat(entry, &stat);
+                }
+                assert!(index.into_bytes().is_none_or(|bytes| bytes.len() == input.len()));
+            }
+            let listed = Index::listed(input);
+            assert_eq!(listed.also_in(&listed).len(), listed.entries.len());
+        });
+    }
+
+    /// Each path could be one byte longer than the one before, so that memory grew with the square of the file's size.
+    #[test]
+    fn an_index_takes_no_more_memory_than_its_size_permits() {
+        let mut bytes = b"DIRC\0\0\0\x04\0\0\x17\x70".to_vec();
+        for _ in 0..6_000 {
+            bytes.extend([0; 62]);
+            bytes.extend(b"\0x\0");
+        }
+        bytes.extend([0; 20]);
+        assert!(Index::parse(bytes, 20).is_none());
     }
 }

@@ -287,4 +287,16 @@ mod tests {
         assert!(from_lines[0].is_main && !from_lines[1].is_main && from_lines[1].is_gone);
         assert_eq!((from_lines[1].head.as_deref(), from_lines[1].locked.as_deref()), (None, Some("why not")));
     }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_what_git_lists() {
+        let list = b"worktree /a b\0HEAD 12\0branch refs/heads/x/y\0\0worktree /c\0detached\0locked why not\0prunable gone\0\0";
+        calve_testkit::fuzz(&[list, b"Core.AutoCRLF\ninput\0remote.Up.One.pushURL\nx\0core.bare\0"], |input| {
+            let listed = parse_list(input, 0);
+            assert!(listed.iter().skip(1).all(|worktree| !worktree.is_main));
+            parse_list(input, b'\n');
+            parse_settings(input);
+        });
+    }
 }

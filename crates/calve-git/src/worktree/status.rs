@@ -96,4 +96,12 @@ mod tests {
         assert_eq!(status.untracked[1], Found { path: b"x".to_vec(), is_directory: false });
         assert_eq!(status.ignored, [Found { path: b"node_modules".to_vec(), is_directory: true }]);
     }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_status() {
+        let said = b"1 .M N... 100644 100644 100644 aa bb a file\0\
+            u UU N... 100644 100644 100644 100644 a b c conflict\0? some dir/\0! node_modules/\0";
+        calve_testkit::fuzz(&[said], |input| drop(parse(input)));
+    }
 }

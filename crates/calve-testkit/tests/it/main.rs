@@ -5,6 +5,7 @@
 
 mod fingerprint;
 mod fuse;
+mod fuzz;
 mod inject;
 mod oracle;
 mod program;

@@ -52,7 +52,13 @@ impl Session {
         if said.first() == Some(&OK) {
             return Ok(None);
         }
-        while !is_end(&self.receive()?) {}
+        loop {
+            let column = self.receive()?;
+            refused(&column)?;
+            if is_end(&column) {
+                break;
+            }
+        }
         let mut first = None;
         loop {
             let row = self.receive()?;
@@ -104,4 +110,27 @@ fn value(row: &[u8]) -> Value {
         short => (1, u32::from(short)),
     };
     Some(String::from_utf8_lossy(row.get(start..start + length as usize)?).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_bench_mariadb() {
+        let rows = b"\x01\0\0\x01\x01\x05\0\0\x02\x03def\0\x05\0\0\x03\xfe\0\0\x02\0\x03\0\0\x04\x02hi\x05\0\0\x05\xfe\0\0\x02\0";
+        let error = b"\x0a\0\0\x01\xff\x15\x04#28000no";
+        calve_testkit::fuzz(&[rows, error, b"\x07\0\0\x01\0\0\0\x02\0\0\0"], |input| {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
+                });
+                drop(Session { stream: ours, sequence: 0 }.run("SELECT 1"));
+            });
+            drop(value(input));
+            drop(refused(input));
+        });
+    }
 }

@@ -7,6 +7,9 @@ use super::{Value, broken};
 
 pub(crate) struct Session(UnixStream);
 
+/// More than any message of a bench has.
+const LONGEST: usize = 16 << 20;
+
 impl Session {
     pub(super) fn open(stream: UnixStream, user: &str, database: &str) -> io::Result<Self> {
         let mut session = Self(stream);
@@ -46,7 +49,8 @@ impl Session {
                 return Err(failed.unwrap_or(error));
             }
             let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-            let mut body = vec![0; length.checked_sub(4).ok_or_else(broken)?];
+            let length = length.checked_sub(4).filter(|length| *length <= LONGEST).ok_or_else(broken)?;
+            let mut body = vec![0; length];
             self.0.read_exact(&mut body)?;
             match head[0] {
                 b'Z' => return failed.map_or(Ok(first), Err),
@@ -70,4 +74,35 @@ fn value(body: &[u8]) -> Value {
     let length = i32::from_be_bytes(body.get(2..6)?.try_into().ok()?);
     let end = 6 + usize::try_from(length).ok()?;
     Some(String::from_utf8_lossy(body.get(6..end)?).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_bench_postgres() {
+        let row = b"R\0\0\0\x08\0\0\0\0D\0\0\0\x0c\0\x01\0\0\0\x02hiC\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+        let error = b"E\0\0\0\x1aSFATAL\0C57P03\0Mstarting\0\0Z\0\0\0\x05I";
+        calve_testkit::fuzz(&[row, error], |input| {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
+                });
+                drop(Session(ours).until_ready());
+            });
+            value(input);
+            message(input);
+        });
+    }
+
+    /// Four bytes made it ask for four gigabytes.
+    #[test]
+    fn a_message_of_gigabytes_is_refused() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (&theirs).write_all(b"D\xff\xff\xff\xff").unwrap();
+        assert_eq!(Session(ours).until_ready().unwrap_err().kind(), broken().kind());
+    }
 }

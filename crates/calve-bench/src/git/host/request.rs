@@ -104,8 +104,13 @@ impl Body<'_> {
         self.extent = Extent::Chunks { left, begun: true };
         if left == 0 {
             // Headers may follow, and an empty line ends them.
-            while !self.line()?.is_empty() {}
-            self.extent = Extent::End;
+            for _ in 0..=MOST_HEADERS {
+                if self.line()?.is_empty() {
+                    self.extent = Extent::End;
+                    return Ok(());
+                }
+            }
+            return Err(io::ErrorKind::InvalidData.into());
         }
         Ok(())
     }
@@ -168,5 +173,42 @@ impl BufRead for Counted {
     fn consume(&mut self, length: usize) {
         self.bytes += length as u64;
         self.inner.consume(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_http() {
+        let get = b"GET /a/info/refs?service=git-upload-pack HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let length = b"POST /a/git-upload-pack HTTP/1.1\r\nContent-Length: 4\r\n\r\n0000GET / HTTP/1.1\r\n\r\n";
+        let chunks = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4;x=y\r\n0000\r\na\r\n0123456789\r\n0\r\nA: b\r\n\r\n";
+        calve_testkit::fuzz(&[get, length, chunks], |input| {
+            let mut from = Counted::new(Incoming::bytes(input));
+            // As many requests as there are on one connection.
+            while let Ok(Some(head)) = Head::read(&mut from) {
+                let Ok(extent) = head.body() else { break };
+                let mut body = Body { from: &mut from, extent };
+                if io::copy(&mut body, &mut io::sink()).is_err() {
+                    break;
+                }
+            }
+            assert!(from.bytes <= input.len() as u64);
+        });
+    }
+
+    /// What follows the last chunk was read for as long as the client went on.
+    #[test]
+    fn what_follows_the_last_chunk_has_an_end() {
+        let endless =
+            [b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n".to_vec(), b"A: b\r\n".repeat(1 << 16)]
+                .concat();
+        let mut from = Counted::new(Incoming::bytes(&endless));
+        let head = Head::read(&mut from).unwrap().unwrap();
+        let mut body = Body { extent: head.body().unwrap(), from: &mut from };
+        assert!(io::copy(&mut body, &mut io::sink()).is_err());
     }
 }

@@ -50,6 +50,13 @@ pub(super) enum Incoming {
 }
 
 impl Incoming {
+    /// What a client has sent that is gone.
+    #[cfg(test)]
+    pub(super) fn bytes(bytes: &[u8]) -> Self {
+        let (_, pieces) = sync_channel(0);
+        Self::Shaped { pieces, now: bytes.to_vec(), read: 0 }
+    }
+
     /// Ends with the socket.
     pub(super) fn of(socket: TcpStream, link: Option<Link>) -> Self {
         let Some(link) = link else { return Self::Plain(socket) };

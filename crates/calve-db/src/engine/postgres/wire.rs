@@ -9,6 +9,9 @@ use std::time::Duration;
 /// What the server says when it is still starting (`cannot_connect_now`).
 const STARTING: &str = "57P03";
 
+/// How much an answer may take, with all its messages: Calve asks for a few names.
+const LONGEST_ANSWER: usize = 1 << 20;
+
 /// A session of the superuser.
 pub(super) struct Session(UnixStream);
 
@@ -62,6 +65,7 @@ impl Session {
     fn until_ready(&mut self) -> io::Result<Result<Vec<String>, Said>> {
         let mut rows = Vec::new();
         let mut failed = None;
+        let mut left = LONGEST_ANSWER;
         loop {
             let mut head = [0; 5];
             match self.0.read_exact(&mut head) {
@@ -69,9 +73,7 @@ impl Session {
                 other => other?,
             }
             let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-            if !(4..1 << 20).contains(&length) {
-                return Err(io::ErrorKind::InvalidData.into());
-            }
+            left = left.checked_sub(length).filter(|_| length >= 4).ok_or(io::ErrorKind::InvalidData)?;
             let mut body = vec![0; length - 4];
             self.0.read_exact(&mut body)?;
             match head[0] {
@@ -127,5 +129,37 @@ mod tests {
         assert_eq!(first_column(b"\0\x01\xff\xff\xff\xff"), None);
         let said = Said::parse(b"SFATAL\0C57P03\0Mthe database system is starting up\0\0");
         assert_eq!((said.code.as_str(), said.message.as_str()), (STARTING, "the database system is starting up"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_postgres() {
+        let login = b"R\0\0\0\x08\0\0\0\0S\0\0\0\x0da\0bcdefg\0Z\0\0\0\x05I";
+        let row = b"T\0\0\0\x06\0\x01D\0\0\0\x0c\0\x01\0\0\0\x02hiC\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+        let error = b"E\0\0\0\x1aSFATAL\0C57P03\0Mstarting\0\0Z\0\0\0\x05I";
+        calve_testkit::fuzz(&[login, row, error], |input| {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
+                });
+                drop(Session(ours).until_ready());
+            });
+            first_column(input);
+            Said::parse(input);
+        });
+    }
+
+    /// A server that never stops to send rows would fill the memory.
+    #[test]
+    fn an_answer_without_an_end_is_refused() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let row = [b"D\0\x01\0\x0a\0\x01\0\0\xff\xff".as_slice(), &[b'x'; 0xffff]].concat();
+                while (&theirs).write_all(&row).is_ok() {}
+            });
+            assert_eq!(Session(ours).until_ready().unwrap_err().kind(), io::ErrorKind::InvalidData);
+        });
     }
 }

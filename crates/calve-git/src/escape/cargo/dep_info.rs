@@ -91,4 +91,11 @@ mod tests {
         assert!(!included("include!(concat!(env!(\"OUT_DIR\"), \"/a.rs\")); fn f() { option_env!(\"OUT_DIR\"); }"));
         assert!(!included("some_macro!();"), "a macro of another crate asked");
     }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_dep_info() {
+        let text = b"/t/a.d: src/lib.rs /h/a\\ b.rs\n\nsrc/lib.rs:\n\n# env-dep:CARGO_MANIFEST_DIR=/a\n# env-dep:X\n";
+        calve_testkit::fuzz(&[text], |input| drop(DepInfo::parse(input)));
+    }
 }
