@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::error::{Error, Result};
+use crate::trust;
 
 /// What git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
 /// send a command for another repository into that one. The settings that a user gives by the environment (`GIT_CONFIG_COUNT`, what
@@ -53,9 +54,24 @@ impl Git {
         &self.directory
     }
 
-    /// A command to add arguments to: messages in English, no questions, no input, no repository but the directory's.
+    /// A command to add arguments to: messages in English, no questions, no input, no repository but the directory's. In the worktree
+    /// of a pull request that is not trusted it runs none of that tree's code.
     pub fn command(&self) -> Command {
-        let mut command = Command::new("git");
+        if !self.is_confined() {
+            return self.prepared(Command::new("git"));
+        }
+        let mut settings = self.prepared(Command::new("/bin/sh"));
+        settings.args(["-c", trust::WITHOUT_RELATIVE_PATH, "git", "config", "-z", "--list"]);
+        self.prepared(trust::confined_git(&mut settings))
+    }
+
+    /// Whether git runs in a worktree that is not trusted, or on one's files elsewhere.
+    fn is_confined(&self) -> bool {
+        let told = self.environment.iter().find(|(name, _)| *name == "GIT_DIR");
+        told.is_some_and(|(_, entry)| trust::has_mark(Path::new(entry))) || trust::is_untrusted(&self.directory)
+    }
+
+    fn prepared(&self, mut command: Command) -> Command {
         command.current_dir(&self.directory).stdin(Stdio::null());
         for name in OF_ONE_REPOSITORY {
             command.env_remove(name);

@@ -11,6 +11,7 @@ mod git;
 pub mod hooks;
 pub mod remote;
 mod synthetic;
+pub mod trust;
 pub mod worktree;
 
 pub use config::{Config, Hooks, Secrets};

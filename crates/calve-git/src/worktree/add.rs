@@ -44,7 +44,7 @@ pub enum Changes {
 /// Whether a pull request's commit is treated like one's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// It gets no secrets, and no hook runs.
+    /// It gets no secrets, no hook runs, and the worktree is marked ([`crate::trust`]).
     #[default]
     No,
     /// It does.
@@ -95,6 +95,8 @@ pub struct Added {
     pub donor: PathBuf,
     /// The number of the pull request.
     pub pull_request: Option<u64>,
+    /// It is a pull request's, or was made from one's worktree, and is not trusted.
+    pub is_untrusted: bool,
     /// What the engine did for the donor's part.
     pub clone: CloneReport,
     /// Tracked files that were cloned.
@@ -133,6 +135,8 @@ pub struct Planned {
     pub head: String,
     /// The worktree that the files would come from.
     pub donor: PathBuf,
+    /// It would not be trusted.
+    pub is_untrusted: bool,
     /// Tracked files that would be cloned, or written by git where it converts them.
     pub tracked_same: u64,
     /// Tracked files that git would write.
@@ -177,11 +181,10 @@ pub fn add_after<E: From<Error>>(
         repository = Repository::open(&options.start)?;
     }
     let request = Request::new(repository, options)?;
-    let is_foreign = request.target.pull_request.is_some() && options.trust == Trust::No;
     let upcoming = Upcoming {
         donor: request.donor.clone(),
-        main: request.repository.worktrees.iter().find(|one| one.is_main && !one.is_bare).map(|one| one.path.clone()),
-        hooks: if is_foreign { Hooks::default() } else { request.config.hooks.clone() },
+        main: request.repository.main().map(Path::to_path_buf),
+        hooks: if request.is_untrusted { Hooks::default() } else { request.config.hooks.clone() },
     };
     before(&upcoming)?;
     Ok(make(options, request, started)?)
@@ -209,9 +212,9 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
         Ok::<_, Error>(built)
     })?;
     entry.show()?;
-    let post_checkout = match (request.target.pull_request, options.trust) {
-        (Some(_), Trust::No) => None,
-        _ => post_checkout(&request.path, &request.target.oid)?,
+    let post_checkout = match request.is_untrusted {
+        true => None,
+        false => post_checkout(&request.path, &request.target.oid)?,
     };
     let mut warnings = built.warnings;
     warnings.extend(report.warnings.into_iter().map(|warning| warning.message));
@@ -223,6 +226,7 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
         head: request.target.oid,
         donor: request.donor,
         pull_request: request.target.pull_request,
+        is_untrusted: request.is_untrusted,
         clone: built.clone,
         tracked_cloned: built.tracked.0,
         tracked_written: built.tracked.1,
@@ -322,6 +326,7 @@ fn build(
         commit: &request.target.oid,
         is_sparse: request.is_sparse,
         promisor: request.repository.promisor(),
+        fetching: &request.repository.git_to_fetch(),
         threads,
     };
     let tracked = tracked.settle(&git, &checkout)?;
@@ -374,6 +379,7 @@ pub fn plan(options: &AddOptions) -> Result<Planned> {
         is_new_branch: request.target.is_new,
         head: request.target.oid,
         donor: request.donor,
+        is_untrusted: request.is_untrusted,
         tracked_same,
         tracked_other,
         carried,

@@ -104,14 +104,15 @@ impl Carry<'_> {
 }
 
 /// `.worktreeinclude` and the configuration's list together; `None` when neither says anything.
-pub(crate) fn included(donor: &Path, listed: &[String]) -> Result<Option<Patterns>> {
-    let path = donor.join(INCLUDE_FILE);
-    let is_file = fs_err::metadata(&path).is_ok_and(|found| found.is_file() && found.len() < 1 << 20);
-    if !is_file && listed.is_empty() {
+pub(crate) fn included(worktree: Option<&Path>, listed: &[String]) -> Result<Option<Patterns>> {
+    let path = worktree.map(|worktree| worktree.join(INCLUDE_FILE));
+    let is_file = |path: &PathBuf| fs_err::metadata(path).is_ok_and(|found| found.is_file() && found.len() < 1 << 20);
+    let path = path.filter(is_file);
+    if path.is_none() && listed.is_empty() {
         return Ok(None);
     }
     let mut lines: Vec<String> = Vec::new();
-    if is_file {
+    if let Some(path) = path {
         let text = fs_err::read(&path)?;
         // A pattern that is no UTF-8 can match no file that this reads.
         Patterns::of_file(&String::from_utf8_lossy(&text))?;

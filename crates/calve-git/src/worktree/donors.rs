@@ -13,6 +13,7 @@ use super::rules;
 use super::status::Status;
 use crate::error::Result;
 use crate::git::Git;
+use crate::trust;
 
 /// Directories, and the lockfiles that say what belongs in them.
 const KINDS: [(&[&str], &[&str]); 4] = [
@@ -74,7 +75,9 @@ pub(crate) fn choose(
             candidates.push(candidate(donor, lockfile, entry, &present)?);
         }
         if !candidates.iter().any(|candidate| candidate.is_current) {
-            for other in worktrees.iter().filter(|other| !other.is_bare && !other.is_gone && other.path != donor) {
+            let others = worktrees.iter().filter(|other| !other.is_bare && !other.is_gone && other.path != donor);
+            // What a pull request has put there would run in the new worktree.
+            for other in others.filter(|other| !trust::is_untrusted(&other.path)) {
                 let likely = likely(&other.path, lockfile);
                 if likely.iter().any(|path| wanted(path)) {
                     candidates.push(candidate(&other.path, lockfile, entry, &likely)?);

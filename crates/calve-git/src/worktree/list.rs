@@ -7,6 +7,7 @@ use super::register::{entries_by_worktree, sweep};
 use super::repository::{Repository, Worktree};
 use crate::error::Result;
 use crate::git::Git;
+use crate::trust;
 
 /// A worktree, and how it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Listed {
     pub behind: Option<u64>,
     /// The branch's upstream, or else the main worktree's branch.
     pub compared_with: Option<String>,
+    /// Whether it is of a pull request that was added without trust: none of its code runs.
+    pub is_untrusted: bool,
     /// Since it was made; none for the main one.
     pub age: Option<Duration>,
 }
@@ -62,6 +65,7 @@ fn look(repository: &Repository, worktree: &Worktree, made: Option<SystemTime>, 
         ahead: None,
         behind: None,
         compared_with: None,
+        is_untrusted: trust::is_untrusted(&worktree.path),
         age: made.and_then(|made| made.elapsed().ok()),
     };
     if worktree.is_bare || worktree.is_gone {

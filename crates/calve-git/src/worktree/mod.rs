@@ -34,3 +34,4 @@ pub use post_checkout::HookRun;
 pub use prune::{Pruned, prune};
 pub use remove::{BranchFate, RemoveWorktreeOptions, Removed, remove};
 pub use repository::Worktree;
+pub(crate) use repository::path_of;

@@ -23,6 +23,7 @@ use super::target::{Target, check_free};
 use super::{place, repository};
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::trust;
 
 const LOCKED: &str = "locked";
 const GITDIR: &str = "gitdir";
@@ -72,6 +73,9 @@ impl Entry {
         let mut entry =
             Entry { directory, common: common.clone(), worktree: path.to_path_buf(), journal: None, made_branch: None };
         fs_err::write(entry.directory.join(LOCKED), "calve: being made\n")?;
+        if request.is_untrusted {
+            trust::mark(&entry.directory)?;
+        }
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
         flock(journal.file(), FlockOperation::NonBlockingLockExclusive).map_err(std::io::Error::from)?;
         journal.write_all(path.as_os_str().as_bytes())?;

@@ -9,6 +9,7 @@ use calve_core::Shown;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::trust;
 
 /// A worktree, as `git worktree list` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -81,9 +82,22 @@ impl Repository {
         Git::at(&self.start)
     }
 
+    /// git for what asks a remote: the programs by which it is reached are not looked for in a tree that is not trusted.
+    pub(crate) fn git_to_fetch(&self) -> Git {
+        match trust::is_untrusted(&self.start) {
+            true => Git::at(&self.common).with("GIT_DIR", &self.common),
+            false => self.git(),
+        }
+    }
+
     /// The last value of a setting; its name in lower case, but for what is between two dots.
     pub(crate) fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
+    }
+
+    /// The main worktree; none when the repository is bare.
+    pub(crate) fn main(&self) -> Option<&Path> {
+        self.worktrees.iter().find(|one| one.is_main && !one.is_bare).map(|one| one.path.as_path())
     }
 
     pub(crate) fn is_set(&self, name: &str) -> bool {

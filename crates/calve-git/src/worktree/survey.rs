@@ -22,6 +22,7 @@ use super::tracked::Tracked;
 use crate::config::{Config, Secrets};
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::trust;
 
 /// What was asked for, in terms of one repository.
 pub(super) struct Request {
@@ -33,6 +34,10 @@ pub(super) struct Request {
     pub(super) path: PathBuf,
     pub(super) config: Config,
     pub(super) leaves_secrets: bool,
+    /// What is checked out, or where the rest comes from, is a pull request's: no code of it runs.
+    pub(super) is_untrusted: bool,
+    /// The worktree whose lists say what is carried.
+    pub(super) listed_in: Option<PathBuf>,
     /// The donor has only a part of what is tracked, and so will the new worktree.
     pub(super) is_sparse: bool,
 }
@@ -55,7 +60,13 @@ impl Request {
             at_donor.check()?;
             is_sparse = at_donor.is_sparse();
         }
-        let config = Config::load(&donor)?;
+        let is_foreign_donor = options.trust == Trust::No && trust::is_untrusted(&donor);
+        let listed_in = match is_foreign_donor {
+            // What it says itself is what the pull request says.
+            true => repository.main().map(Path::to_path_buf),
+            false => Some(donor.clone()),
+        };
+        let config = listed_in.as_deref().map(Config::load).transpose()?.unwrap_or_default();
         let asked = Asked { branch: &options.branch, base: options.base.as_deref(), is_detached: options.is_detached };
         let target = target::resolve(&repository, &asked)?;
         let path = match &options.path {
@@ -70,9 +81,10 @@ impl Request {
                 other => other,
             });
         }
-        let is_foreign = target.pull_request.is_some() && options.trust == Trust::No;
-        let leaves_secrets = is_foreign || config.secrets == Some(Secrets::Leave);
-        Ok(Request { repository, donor, target, path, config, leaves_secrets, is_sparse })
+        let is_foreign = target.pull_request.is_some() || options.base.as_deref().is_some_and(target::is_pull_request);
+        let is_untrusted = is_foreign_donor || options.trust == Trust::No && is_foreign;
+        let leaves_secrets = is_untrusted || config.secrets == Some(Secrets::Leave);
+        Ok(Request { repository, donor, target, path, config, leaves_secrets, is_untrusted, listed_in, is_sparse })
     }
 }
 
@@ -132,10 +144,14 @@ pub(super) fn survey(
         Changes::Leave => HashSet::new(),
     };
     tracked.leave_changed(|path| changed.contains(path));
+    if let Some(git) = git.filter(|_| request.is_untrusted) {
+        let names = tracked.index.entries.iter().flat_map(|entry| [&entry.path[..], b"\0"].concat());
+        warnings.extend(trust::unfiltered(git, &names.collect::<Vec<u8>>())?);
+    }
 
     let rules = Rules { exclude: Patterns::of(&request.config.exclude)?, leaves_secrets: request.leaves_secrets };
     let nested = nested(request);
-    let include = carry::included(donor, &request.config.include)?;
+    let include = carry::included(request.listed_in.as_deref(), &request.config.include)?;
     let files: HashSet<&[u8]> = tracked.index.entries.iter().map(|entry| entry.path.as_slice()).collect();
     let collides = |path: &Path| path.ancestors().any(|above| files.contains(above.as_os_str().as_encoded_bytes()));
     let carry = Carry { donor, rules: &rules, include: include.as_ref(), nested: &nested, collides: &collides };

@@ -129,6 +129,13 @@ fn pull_request(branch: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
+/// Whether a revision begins at the branch of a pull request: `pr/123`, `heads/pr/123~2`.
+pub(crate) fn is_pull_request(revision: &str) -> bool {
+    let revision = revision.strip_prefix("refs/").unwrap_or(revision);
+    let revision = revision.strip_prefix("heads/").unwrap_or(revision);
+    pull_request(revision.split(['~', '^', '@', ':']).next().unwrap_or_default()).is_some()
+}
+
 fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number: u64) -> Result<Target> {
     if asked.base.is_some() {
         return Err(Error::refused(
@@ -154,6 +161,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number
     let kept = format!("{FETCHED}{number}-{}", std::process::id());
     let fetch = |from: &str| {
         let refspec = format!("+refs/{from}/{number}/head:{kept}");
+        let git = repository.git_to_fetch();
         git.run(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec])
     };
     if let Err(first) = fetch("pull")

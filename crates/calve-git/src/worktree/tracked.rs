@@ -42,6 +42,8 @@ pub(crate) struct Checkout<'a> {
     pub(crate) is_sparse: bool,
     /// The remote that has the objects which are missing here.
     pub(crate) promisor: Option<&'a str>,
+    /// The git that fetches them.
+    pub(crate) fetching: &'a Git,
     pub(crate) threads: usize,
 }
 
@@ -130,7 +132,7 @@ impl Tracked {
     /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index. Says how many
     /// were cloned, and how many git wrote.
     pub(crate) fn settle(mut self, git: &Git, at: &Checkout<'_>) -> Result<(u64, u64)> {
-        let Checkout { files, index_path, commit, is_sparse, promisor, threads } = *at;
+        let Checkout { files, index_path, commit, is_sparse, promisor, fetching, threads } = *at;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
         let permissions = permissions(index_path)?;
@@ -176,7 +178,7 @@ impl Tracked {
         }
         if !by_git.is_empty() {
             if let Some(remote) = promisor {
-                partial::fetch_missing(git, remote, commit, by_git.iter().map(|(_, oid)| oid.as_str()).collect())?;
+                partial::fetch_missing(fetching, remote, commit, by_git.iter().map(|(_, oid)| oid.as_str()).collect())?;
             }
             let mut list = Vec::new();
             for (path, _) in &by_git {

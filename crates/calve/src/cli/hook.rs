@@ -41,6 +41,9 @@ pub(crate) struct WorktreeRemoveArguments {
 ///
 /// Shows the `[hooks]` of `.calve.toml` and asks whether they may be run. An approval is for exactly that text in that repository:
 /// a hook that has changed is asked about again.
+///
+/// The worktree of a pull request that was added without --trust has nothing to approve. With --trust here, it is trusted from now
+/// on, and its hooks are approved as those of any other.
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArguments {
     /// A worktree of the repository
@@ -49,6 +52,9 @@ pub(crate) struct ApproveArguments {
     /// Approve without asking
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Trust the pull request that is checked out in PATH, from now on
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) trust: bool,
     /// Take the approval back
     #[arg(long, conflicts_with = "yes")]
     pub(crate) revoke: bool,

@@ -26,7 +26,7 @@ pub(crate) enum WorktreeCommand {
 ///
 /// BRANCH is checked out when it exists, here or on one remote, and otherwise made. Directories of dependencies come from the
 /// worktree whose lockfile is that of BRANCH. For pr/123 the head of a pull request is fetched; it gets no secrets, and no hook
-/// runs, unless --trust is given.
+/// and no program of it runs, then or later, unless --trust is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -89,7 +89,8 @@ pub(crate) struct ListArguments {
 /// Remove a worktree at once
 ///
 /// Its directory is renamed out of sight and deleted in the background; git forgets it. Refused, unless -f is given, when it has
-/// uncommitted changes or untracked files, is locked, or is detached at commits that no branch or tag has.
+/// uncommitted changes or untracked files, is locked, or is detached at commits that no branch or tag has. In the worktree of a pull
+/// request that is not trusted no hook is run.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveWorktreeArguments {
     /// The worktree: its branch, its path, or the last name of its path
@@ -110,6 +111,9 @@ pub(crate) struct RemoveWorktreeArguments {
     /// Run the hooks of .calve.toml without asking (for CI)
     #[arg(short, long)]
     pub(crate) yes: bool,
+    /// Treat a pull request like a branch of your own: run its hooks
+    #[arg(long)]
+    pub(crate) trust: bool,
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,

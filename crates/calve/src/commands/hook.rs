@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use calve_core::Shown;
-use calve_git::Config;
 use calve_git::hooks::{Hook, repository_of};
+use calve_git::{Config, trust};
 use serde_json::Value;
 
 use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, WorktreeRemoveArguments};
@@ -122,6 +122,16 @@ fn answer(path: &Path) -> Result<(), Failure> {
 fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
     let repository = repository_of(&arguments.path)?;
     let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
+    if arguments.trust {
+        if trust::trust(&root)? {
+            output::say(&format!("`{}` is trusted from now on", Shown(&root)));
+        }
+    } else if trust::is_untrusted(&root) && !arguments.revoke {
+        let text = format!("`{}` is of a pull request that is not trusted: its hooks are not run", Shown(&root));
+        let hint =
+            "run it in a worktree of your own; `--trust` trusts this one from now on, if you have read what is in it";
+        return Err(Failure::stated(REFUSED, text, hint));
+    }
     let hooks = Config::load(&root)?.hooks;
     let hooks = [(Hook::PostAdd, hooks.post_add), (Hook::PreRemove, hooks.pre_remove)];
     let hooks: Vec<(Hook, String)> = hooks.into_iter().filter_map(|(hook, text)| Some((hook, text?))).collect();

@@ -12,3 +12,4 @@ mod partial;
 mod remove;
 mod repo;
 mod subvolume;
+mod untrusted;

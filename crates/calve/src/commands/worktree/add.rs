@@ -87,6 +87,9 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     Ok(options)
 }
 
+const UNTRUSTED: &str = "what is in it is a pull request's, and not trusted: it gets no secrets, and no hook of it is run; \
+    `calve hook approve --trust PATH` changes that later";
+
 fn say(added: &Added) {
     let branch = match &added.branch {
         Some(branch) if added.is_new_branch => format!("on the new branch `{}`", Shown(branch)),
@@ -103,6 +106,9 @@ fn say(added: &Added) {
         count(added.tracked_written),
         duration(added.elapsed),
     ));
+    if added.is_untrusted {
+        output::say(UNTRUSTED);
+    }
     say_left(&added.left);
     say_dependencies(&added.dependencies, &added.donor);
     say_audit(&added.audit);
@@ -182,6 +188,9 @@ fn say_plan(planned: &Planned) {
         count(planned.tracked_same),
         count(planned.tracked_other),
     ));
+    if planned.is_untrusted {
+        output::say("it would not be trusted: no secrets, no hooks");
+    }
     for path in &planned.carried {
         let secret = if planned.secrets.contains(path) { " (looks like a secret)" } else { "" };
         output::say(&format!("would carry `{}`{secret}", Shown(path)));
@@ -222,6 +231,7 @@ fn add_receipt(added: &Added) -> Value {
         "head": added.head,
         "from": receipt::path(&added.donor),
         "pull_request": added.pull_request,
+        "untrusted": added.is_untrusted,
         "tracked": { "cloned": added.tracked_cloned, "written_by_git": added.tracked_written },
         "carried": paths(&added.carried),
         "left": left(&added.left),
@@ -242,6 +252,7 @@ fn plan_receipt(planned: &Planned) -> Value {
         "new_branch": planned.is_new_branch,
         "head": planned.head,
         "from": receipt::path(&planned.donor),
+        "untrusted": planned.is_untrusted,
         "tracked": { "same": planned.tracked_same, "other": planned.tracked_other },
         "carried": paths(&planned.carried),
         "secrets": paths(&planned.secrets),

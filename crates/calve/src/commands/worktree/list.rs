@@ -42,6 +42,9 @@ fn columns(listed: &Listed) -> [String; 4] {
     if worktree.locked.is_some() {
         state.push("locked".to_owned());
     }
+    if listed.is_untrusted {
+        state.push("untrusted".to_owned());
+    }
     if listed.is_dirty == Some(true) {
         state.push("dirty".to_owned());
     }
@@ -74,6 +77,7 @@ fn one(listed: &Listed) -> Value {
         "current": listed.is_here,
         "locked": worktree.locked,
         "gone": worktree.is_gone,
+        "untrusted": listed.is_untrusted,
         "dirty": listed.is_dirty,
         "ahead": listed.ahead,
         "behind": listed.behind,

@@ -18,6 +18,12 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), 
     if arguments.no_hooks || worktree.is_gone {
         return Ok(());
     }
+    if !arguments.trust && calve_git::trust::is_untrusted(&worktree.path) {
+        if !arguments.quiet {
+            output::say("no hook was run: the worktree is of a pull request that is not trusted (`--trust` runs it)");
+        }
+        return Ok(());
+    }
     let Some(text) = Config::load(&worktree.path)?.hooks.pre_remove else { return Ok(()) };
     if !arguments.yes {
         consent::require(&repository_of(&worktree.path)?, Hook::PreRemove, &text)?;

@@ -1,0 +1,241 @@
+//! Worktrees of pull requests that the user does not trust: which they are, and a git that runs none of their code.
+//!
+//! The mark is a file in git's own directory of the worktree (`worktrees/ID`), which no commit can write, and which goes with the
+//! worktree. Whatever is not plainly unmarked counts as marked.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::error::Result;
+use crate::git::Git;
+use crate::worktree::path_of;
+
+pub(crate) mod program;
+
+/// The mark's name.
+const MARK: &str = "calve-untrusted";
+
+/// A `.git` file has one line.
+const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
+
+/// Marks the worktree whose entry this is.
+pub(crate) fn mark(entry: &Path) -> Result<()> {
+    let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK))?;
+    file.write_all(b"a pull request's worktree, added without --trust\n")?;
+    Ok(())
+}
+
+/// Whether `path` is in a worktree of a pull request that was added without trust.
+pub fn is_untrusted(path: &Path) -> bool {
+    let real = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    // Of a repository inside a worktree too: what is in it came with the worktree.
+    real.ancestors().any(|above| match pointer(&above.join(".git")) {
+        Ok(entry) => entry.is_some_and(|entry| has_mark(&entry)),
+        Err(_) => true,
+    })
+}
+
+/// Trusts the worktree that `path` is in from now on. Says whether it was not trusted before.
+pub fn trust(path: &Path) -> Result<bool> {
+    let root = PathBuf::from(Git::at(path).line(&["rev-parse", "--show-toplevel"])?);
+    let Some(entry) = pointer(&root.join(".git"))? else { return Ok(false) };
+    match fs_err::remove_file(entry.join(MARK)) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether git's directory `entry`, or one that it is in (a submodule's is), has the mark.
+pub(crate) fn has_mark(entry: &Path) -> bool {
+    entry.ancestors().any(|directory| {
+        !matches!(fs_err::symlink_metadata(directory.join(MARK)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+    })
+}
+
+/// Where a `.git` file points to; `None` when there is none, or it is a repository itself.
+fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
+    use std::io::Read as _;
+    match fs_err::symlink_metadata(file) {
+        Ok(found) if found.is_dir() => return Ok(None),
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        // A directory above that may not be entered: no worktree that git could work in.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    // git, too, follows a symlink here.
+    let found = fs_err::metadata(file)?;
+    if found.is_dir() {
+        return Ok(None);
+    }
+    if !found.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = Vec::new();
+    fs_err::File::open(file)?.take(LARGEST_POINTER_BYTES).read_to_end(&mut text)?;
+    let Some(path) = text.strip_prefix(b"gitdir: ") else { return Err(io::Error::other("it points nowhere")) };
+    let entry = file.parent().unwrap_or(Path::new("/")).join(path_of(path.trim_ascii_end()));
+    Ok(Some(fs_err::canonicalize(&entry).unwrap_or(entry)))
+}
+
+/// Takes the relative directories out of PATH: from inside a worktree they are the worktree's.
+pub(crate) const WITHOUT_RELATIVE_PATH: &str = "set -f; IFS=:; p=; for d in $PATH; do case $d in /*) p=$p${p:+:}$d;; esac; done; \
+    unset IFS; PATH=$p; export PATH; exec git \"$@\"";
+
+/// Fails like git when it cannot be told what git would run.
+const UNKNOWN: &str =
+    "echo 'fatal: the settings of git cannot be read, and this worktree is not trusted' >&2; exit 128";
+
+/// git for an untrusted worktree, with the settings that `settings` prints (`git config -z --list`): it runs no hook, no monitor of
+/// files, and no program that is the tree's.
+pub(crate) fn confined_git(settings: &mut Command) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c");
+    let Some(printed) = settings.output().ok().filter(|output| output.status.success()) else {
+        shell.arg(UNKNOWN);
+        return shell;
+    };
+    shell.args([WITHOUT_RELATIVE_PATH, "git"]);
+    for (name, value) in overrides(&printed.stdout) {
+        let mut setting = OsString::from(name);
+        setting.push("=");
+        setting.push(value);
+        shell.args([OsStr::new("-c"), &setting]);
+    }
+    shell
+}
+
+/// What is set instead of what the user has set.
+fn overrides(settings: &[u8]) -> Vec<(String, String)> {
+    let mut instead: Vec<(String, String)> =
+        [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false"), ("gc.auto", "0"), ("maintenance.auto", "false")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec();
+    for driver in refused_filters(settings) {
+        let name = driver.name;
+        instead.extend(["clean", "smudge", "process"].map(|what| (format!("filter.{name}.{what}"), String::new())));
+        instead.push((format!("filter.{name}.required"), "false".to_owned()));
+    }
+    for (name, _) in pairs(settings).filter(|(_, value)| !program::is_the_users(value)) {
+        let (section, key) = (name.split('.').next().unwrap_or_default(), name.rsplit('.').next().unwrap_or_default());
+        match (section.to_ascii_lowercase().as_str(), key.to_ascii_lowercase().as_str()) {
+            ("core", "sshcommand" | "askpass") => instead.push((name, "false".into())),
+            ("remote", "uploadpack") => instead.push((name, "git-upload-pack".into())),
+            // An empty one takes back those before it.
+            ("credential", "helper") => instead.push((name, String::new())),
+            _ => {}
+        }
+    }
+    instead
+}
+
+/// A filter that would run code of the tree.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RefusedFilter {
+    pub(crate) name: String,
+    pub(crate) command: String,
+}
+
+/// The filters among these settings (`git config -z --list`) that an untrusted worktree goes without.
+pub(crate) fn refused_filters(settings: &[u8]) -> Vec<RefusedFilter> {
+    let mut refused: Vec<RefusedFilter> = Vec::new();
+    for (name, command) in pairs(settings) {
+        let Some((driver, what)) = name.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')) else {
+            continue;
+        };
+        let runs = ["clean", "smudge", "process"].iter().any(|known| what.eq_ignore_ascii_case(known));
+        if runs
+            && !command.is_empty()
+            && !program::is_the_users(&command)
+            && !refused.iter().any(|known| known.name == driver)
+        {
+            refused.push(RefusedFilter { name: driver.to_owned(), command });
+        }
+    }
+    refused
+}
+
+fn pairs(settings: &[u8]) -> impl Iterator<Item = (String, String)> + '_ {
+    settings.split(|&byte| byte == 0).filter(|record| !record.is_empty()).map(|record| {
+        let text = String::from_utf8_lossy(record);
+        let (name, value) = text.split_once('\n').unwrap_or((&text, ""));
+        (name.to_owned(), value.to_owned())
+    })
+}
+
+/// Which of the files in the index of `git` are left as they are stored, because their filter would run code of the tree: a line
+/// for each filter.
+pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<String>> {
+    let refused = refused_filters(&git.run(&["config", "-z", "--list"])?);
+    if refused.is_empty() {
+        return Ok(Vec::new());
+    }
+    let said = git.fed(&["check-attr", "--cached", "-z", "--stdin", "filter"], index)?;
+    let mut fields = said.split(|&byte| byte == 0);
+    let mut counts = vec![0_u64; refused.len()];
+    while let (Some(_), Some(_), Some(value)) = (fields.next(), fields.next(), fields.next()) {
+        if let Some(at) = refused.iter().position(|filter| filter.name.as_bytes() == value) {
+            counts[at] += 1;
+        }
+    }
+    let used = refused.iter().zip(counts).filter(|(_, count)| *count > 0);
+    Ok(used.map(|(filter, count)| warning(filter, count)).collect())
+}
+
+fn warning(filter: &RefusedFilter, count: u64) -> String {
+    let files = if count == 1 { "1 file is".to_owned() } else { format!("{count} files are") };
+    format!(
+        "{files} as stored, because the filter `{}` would run code of the pull request (`{}`); `--trust` runs it",
+        calve_core::Shown(&filter.name),
+        calve_core::Shown(&filter.command)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_not_plainly_unmarked_is_untrusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (entry, tree) = (folder.path().join("repo/.git/worktrees/x"), folder.path().join("x"));
+        fs_err::create_dir_all(&entry).unwrap();
+        fs_err::create_dir_all(tree.join("a/b")).unwrap();
+        assert!(!is_untrusted(&tree));
+        fs_err::write(tree.join(".git"), format!("gitdir: {}\n", entry.display())).unwrap();
+        assert!(!is_untrusted(&tree) && !has_mark(&entry));
+        mark(&entry).unwrap();
+        assert!(is_untrusted(&tree) && is_untrusted(&tree.join("a/b")) && is_untrusted(&tree.join("a/gone/..")));
+        assert!(has_mark(&entry.join("modules/sub")));
+        // Relative, as git writes it when it is told to.
+        fs_err::write(tree.join(".git"), "gitdir: ../repo/.git/worktrees/x\n").unwrap();
+        assert!(is_untrusted(&tree.join("a")));
+        fs_err::os::unix::fs::symlink(tree.join("a"), folder.path().join("by-link")).unwrap();
+        assert!(is_untrusted(&folder.path().join("by-link")));
+        // A mark that is something else is a mark.
+        fs_err::remove_file(entry.join(MARK)).unwrap();
+        assert!(!is_untrusted(&tree));
+        fs_err::create_dir(entry.join(MARK)).unwrap();
+        assert!(is_untrusted(&tree));
+        fs_err::remove_dir(entry.join(MARK)).unwrap();
+        fs_err::write(tree.join(".git"), "nonsense").unwrap();
+        assert!(is_untrusted(&tree));
+    }
+
+    #[test]
+    fn settings_that_name_code_of_the_tree_are_replaced() {
+        let settings = b"filter.lfs.process\ngit-lfs filter-process\0filter.rel.Clean\n./f.sh\0filter.rel.smudge\n./f.sh\0\
+            core.sshcommand\n./ssh\0credential.helper\nstore\0credential.https://x.org.helper\n!./c\0remote.o.uploadpack\n./u\0";
+        let instead = overrides(settings);
+        let value = |name: &str| instead.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        assert_eq!((value("core.hooksPath"), value("core.fsmonitor")), (Some("/dev/null"), Some("false")));
+        assert_eq!((value("filter.rel.clean"), value("filter.rel.required")), (Some(""), Some("false")));
+        assert_eq!((value("filter.lfs.process"), value("credential.helper")), (None, None));
+        assert_eq!((value("core.sshcommand"), value("credential.https://x.org.helper")), (Some("false"), Some("")));
+        assert_eq!(value("remote.o.uploadpack"), Some("git-upload-pack"));
+    }
+}

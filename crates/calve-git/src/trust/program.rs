@@ -1,0 +1,144 @@
+//! Whether a command of git's configuration runs the user's own program, whatever is in the directory it runs in.
+//!
+//! That cannot be told of every command. Let through is what can: a program by an absolute path or from PATH, with plain words, none
+//! of which leads into the tree. Interpreters and the like run what they find around them, unless the next word is a file elsewhere.
+
+use std::path::Path;
+
+use super::is_untrusted;
+
+/// Programs that run code which their arguments or the current directory name.
+const RUNNERS: [&str; 46] = [
+    ".", "ash", "awk", "bash", "bun", "bunx", "bundle", "busybox", "cargo", "command", "csh", "dash", "deno", "env",
+    "eval", "exec", "find", "fish", "gawk", "go", "java", "just", "ksh", "lua", "make", "mawk", "nice", "nohup", "npm",
+    "npx", "perl", "php", "pnpm", "poetry", "rake", "sed", "setsid", "sh", "source", "sudo", "tclsh", "timeout", "uv",
+    "xargs", "yarn", "zsh",
+];
+/// The same with a version at the end (`python3.12`).
+const VERSIONED: [&str; 4] = ["python", "pypy", "ruby", "node"];
+
+/// Whether `command`, run in an untrusted worktree, is a program of the user's that runs no code of the tree.
+pub(crate) fn is_the_users(command: &str) -> bool {
+    // A credential helper that is a command rather than a name.
+    let command = command.strip_prefix('!').unwrap_or(command);
+    let Some(words) = words(command) else { return false };
+    let Some((program, rest)) = words.split_first() else { return false };
+    let is_elsewhere = |word: &str| word.starts_with('/') && !is_untrusted(Path::new(word));
+    if program.contains('/') && !is_elsewhere(program) {
+        return false;
+    }
+    if is_runner(program) && !rest.first().is_some_and(|file| is_elsewhere(file)) {
+        return false;
+    }
+    rest.iter().all(|word| {
+        let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+        !word.contains('/') || is_elsewhere(word) || is_elsewhere(value)
+    })
+}
+
+fn is_runner(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    RUNNERS.contains(&name)
+        || VERSIONED.iter().any(|known| {
+            name.strip_prefix(known).is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
+                || name == "nodejs"
+        })
+}
+
+/// The words of a command in which a shell would find nothing to do but take off quotes; `None` for any other.
+fn words(command: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let (mut word, mut quote, mut is_open) = (String::new(), None, false);
+    for c in command.chars() {
+        match (quote, c) {
+            (_, '$' | '`' | '\\' | '\n' | '\0') => return None,
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), c) => word.push(c),
+            (None, '\'' | '"') => (quote, is_open) = (Some(c), true),
+            (None, ' ' | '\t') => {
+                if is_open {
+                    words.push(std::mem::take(&mut word));
+                }
+                is_open = false;
+            }
+            (None, ';' | '&' | '|' | '<' | '>' | '(' | ')' | '{' | '}' | '*' | '?' | '[' | ']' | '!' | '#' | '~') => {
+                return None;
+            }
+            (None, c) => {
+                word.push(c);
+                is_open = true;
+            }
+        }
+    }
+    if is_open {
+        words.push(word);
+    }
+    // `NAME=value program` sets a variable first.
+    let sets_one = words.first().is_some_and(|first| first.contains('='));
+    (quote.is_none() && !sets_one).then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_the_user_are_told_from_files_of_the_tree() {
+        let folder = tempfile::tempdir().unwrap();
+        let (entry, tree) = (folder.path().join("entry"), folder.path().join("pr"));
+        fs_err::create_dir(&entry).unwrap();
+        fs_err::create_dir(&tree).unwrap();
+        super::super::mark(&entry).unwrap();
+        fs_err::write(tree.join(".git"), format!("gitdir: {}\n", entry.display())).unwrap();
+        let inside = [format!("{}/filter", tree.display()), format!("{}/../pr/filter", tree.display())];
+        assert!(is_the_users(&format!("{}/filter", folder.path().display())));
+        for command in [
+            "git-lfs clean -- %f",
+            "git-lfs filter-process",
+            "\"git-crypt\" smudge",
+            "/usr/bin/git-crypt clean",
+            "nbstripout",
+            "clang-format --style=file",
+            "python3 /opt/filter.py",
+            "'/opt/my filter/run' --in=/etc/x",
+            "store",
+            "ssh -i /etc/key",
+        ] {
+            assert!(is_the_users(command), "{command}");
+        }
+        for command in [
+            "",
+            "./filter.sh",
+            "tools/filter",
+            "../pr/filter",
+            &inside[0],
+            &inside[1],
+            "sh ./teardown.sh",
+            "sh teardown.sh",
+            "sh -c ./x",
+            "/bin/bash x",
+            "python -m nbstripout",
+            "python3.12 f.py",
+            "node f.js",
+            "nodejs f.js",
+            "env ./x",
+            "npm run clean",
+            "npx prettier",
+            "make filter",
+            "cat | ./x",
+            "true; ./x",
+            "$(pwd)/x",
+            "`pwd`/x",
+            "\"$PWD\"/x",
+            "!./helper",
+            "!f() { ./x; }; f",
+            "A=./x git-lfs",
+            "prog --config=./x",
+            "prog x/y",
+            "'unfinished",
+        ] {
+            assert!(!is_the_users(command), "{command}");
+        }
+    }
+}

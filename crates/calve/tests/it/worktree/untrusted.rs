@@ -1,0 +1,281 @@
+//! Worktrees of pull requests: no code of theirs runs unless they are trusted.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_testkit::require_program;
+
+use super::repo::{Repo, git, is_clean, try_git, write};
+use crate::program::Calve;
+use crate::spot::eventually_nothing_left;
+
+/// Everything by which git and Calve could be made to run a file of the tree.
+const PROGRAMS: [&str; 9] = [
+    "teardown.sh",
+    "setup.sh",
+    "filter.sh",
+    "fsmonitor.sh",
+    "ssh.sh",
+    ".githooks/post-checkout",
+    ".githooks/post-index-change",
+    ".githooks/reference-transaction",
+    "bin/git",
+];
+
+const CONFIGURATION: &str = "[hooks]\npost-add = 'sh ./setup.sh'\npre-remove = 'sh ./teardown.sh'\n";
+
+/// A repository whose tracked scripts do nothing, and pull request 7, in which each says that it ran.
+struct Hostile {
+    repo: Repo,
+    /// What has run of the pull request: a name a line.
+    ran: PathBuf,
+}
+
+impl Hostile {
+    fn new() -> Self {
+        let repo = Repo::anywhere();
+        let ran = repo.spot.join("ran");
+        write_programs(&repo.path, "#!/bin/sh\ncase $0 in *filter.sh) cat;; esac\n");
+        repo.write(".calve.toml", CONFIGURATION);
+        repo.write(".gitattributes", "*.dat filter=relative\n");
+        repo.write("one.dat", "text\n");
+        repo.commit("programs");
+        let other = repo.spot.join("other");
+        repo.git(["clone", "-q", ".", other.to_str().unwrap()]);
+        let says = format!("#!/bin/sh\necho \"$0\" >>'{}'\ncase $0 in *filter.sh) cat;; esac\n", ran.display());
+        write_programs(&other, &says);
+        // The real one, so that nobody notices.
+        let instead_of_git =
+            format!("#!/bin/sh\necho \"$0\" >>'{}'\nPATH=/usr/bin:/bin exec git \"$@\"\n", ran.display());
+        write(&other.join("bin/git"), &instead_of_git);
+        write(&other.join("two.dat"), "of the pull request\n");
+        write(
+            &other.join(".calve.toml"),
+            "[worktree]\nsecrets = 'carry'\n[hooks]\npost-add = 'sh ./setup.sh'\npre-remove = 'sh ./teardown.sh'\n",
+        );
+        write(&other.join(".worktreeinclude"), ".env\n");
+        git(&other, ["add", "-A"]);
+        git(&other, ["commit", "-q", "-m", "theirs"]);
+        git(&other, ["update-ref", "refs/pull/7/head", "HEAD"]);
+        repo.git(["remote", "add", "origin", other.to_str().unwrap()]);
+        for (name, value) in [
+            ("core.hooksPath", ".githooks"),
+            ("core.fsmonitor", "./fsmonitor.sh"),
+            ("core.sshCommand", "./ssh.sh"),
+            ("filter.relative.clean", "./filter.sh"),
+            ("filter.relative.smudge", "./filter.sh"),
+            ("filter.relative.required", "true"),
+        ] {
+            repo.git(["config", name, value]);
+        }
+        repo.settle();
+        let hostile = Self { repo, ran };
+        hostile.calve(["add", "-n", "own"]).succeeds();
+        let home = hostile.repo.spot.join("home");
+        crate::program::calve(["hook", "approve", "--yes"])
+            .within(&hostile.repo.path)
+            .env("CALVE_HOME", home)
+            .succeeds();
+        hostile
+    }
+
+    /// `calve worktree …` with approvals, and a PATH on which the tree comes first.
+    fn calve<const N: usize>(&self, arguments: [&str; N]) -> Calve {
+        let path = format!("./bin:bin::{}", std::env::var("PATH").unwrap());
+        self.repo.calve(arguments).env("CALVE_HOME", self.repo.spot.join("home")).env("PATH", path)
+    }
+
+    #[track_caller]
+    fn nothing_ran(&self, when: &str) {
+        let ran = fs_err::read_to_string(&self.ran).unwrap_or_default();
+        assert_eq!(ran, "", "{when}: code of the pull request ran");
+    }
+
+    fn pull_request(&self) -> PathBuf {
+        self.repo.spot.join("proj.pr-7")
+    }
+}
+
+fn write_programs(tree: &Path, text: &str) {
+    for name in PROGRAMS {
+        write(&tree.join(name), text);
+        fs_err::set_permissions(tree.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    write(&tree.join("bin/git"), "#!/bin/sh\nPATH=/usr/bin:/bin exec git \"$@\"\n");
+}
+
+/// Makes git look at the files again.
+fn touch(tree: &Path) {
+    let text = fs_err::read(tree.join("one.dat")).unwrap();
+    fs_err::write(tree.join("one.dat"), text).unwrap();
+}
+
+#[test]
+fn code_of_a_pull_request_does_not_run_while_it_is_added_listed_checked_and_removed() {
+    let hostile = Hostile::new();
+    let inside = hostile.pull_request();
+    let added = hostile.calve(["add", "--json", "pr/7"]).succeeds();
+    hostile.nothing_ran("add");
+    let receipt = added.json();
+    assert_eq!((&receipt["untrusted"], &receipt["post_checkout"]), (&true.into(), &serde_json::Value::Null));
+    let warnings = receipt["warnings"].to_string();
+    assert!(warnings.contains("`relative`") && warnings.contains("./filter.sh"), "{warnings}");
+    assert_eq!(fs_err::read_to_string(inside.join("two.dat")).unwrap(), "of the pull request\n");
+    assert!(!inside.join(".env").exists() && inside.join("node_modules/dep/index.js").exists());
+
+    touch(&inside);
+    let listed = hostile.calve(["list", "--json"]).succeeds().json();
+    assert_eq!(listed["worktrees"][1]["untrusted"], true, "{listed}");
+    assert_eq!(listed["worktrees"][0]["untrusted"], false, "{listed}");
+    hostile.calve(["list"]).within(&inside).succeeds();
+    hostile.calve(["check"]).within(&inside).succeeds();
+    hostile.calve(["check", "--fix"]).within(inside.join("src")).succeeds();
+    hostile.calve(["prune"]).within(&inside).succeeds();
+    hostile.nothing_ran("list, check, prune");
+
+    // From inside, another pull request, and a branch.
+    git(&hostile.repo.spot.join("other"), ["update-ref", "refs/pull/8/head", "HEAD"]);
+    touch(&inside);
+    hostile.calve(["add", "-n", "pr/8"]).within(&inside).succeeds();
+    hostile.calve(["add", "pr/8"]).within(&inside).succeeds();
+    hostile.calve(["add", "of-it"]).within(&inside).succeeds();
+    hostile.nothing_ran("add from inside");
+    hostile.repo.git(["config", "remote.origin.url", "host:repository"]);
+    hostile.calve(["add", "pr/9"]).within(&inside).env("GIT_SSH_COMMAND", "./ssh.sh").fails(1).hints();
+    hostile.calve(["add", "pr/9"]).within(&inside).fails(1).hints();
+    hostile.nothing_ran("fetch from inside");
+
+    for (name, place) in [("pr/7", &hostile.repo.path), ("of-it", &inside), ("pr/8", &hostile.repo.path)] {
+        let place = if place.exists() { place } else { &hostile.repo.path };
+        let removed = hostile.calve(["remove", name]).within(place).succeeds();
+        removed.says(&["no hook was run", "--trust"]);
+        hostile.nothing_ran("remove");
+    }
+    eventually_nothing_left(&hostile.repo.spot);
+}
+
+#[test]
+fn what_is_trusted_runs_what_it_has() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "--trust", "pr/7"]).succeeds();
+    hostile.calve(["list"]).succeeds();
+    let ran = fs_err::read_to_string(&hostile.ran).unwrap();
+    for name in ["setup.sh", "filter.sh", "post-checkout", "fsmonitor.sh", "bin/git"] {
+        assert!(ran.contains(name), "{name} has to run here for the other tests to mean anything: {ran}");
+    }
+    let listed = hostile.calve(["list", "--json"]).succeeds().json();
+    assert_eq!(listed["worktrees"][1]["untrusted"], false);
+    fs_err::remove_file(&hostile.ran).unwrap();
+    hostile.calve(["remove", "pr/7"]).succeeds();
+    assert!(fs_err::read_to_string(&hostile.ran).unwrap().contains("teardown.sh"));
+}
+
+#[test]
+fn what_was_not_trusted_can_be_later_and_once() {
+    let hostile = Hostile::new();
+    let home = hostile.repo.spot.join("home");
+    let approve = |arguments: &[&str]| {
+        crate::program::calve(["hook", "approve"])
+            .args(arguments)
+            .within(hostile.pull_request())
+            .env("CALVE_HOME", &home)
+    };
+    hostile.calve(["add", "pr/7"]).succeeds();
+    // Not by the way.
+    approve(&["--yes"]).fails(3).hints().says(&["not trusted", "--trust"]);
+    approve(&["--trust", "--yes"]).succeeds().says(&["trusted from now on"]);
+    let listed = hostile.calve(["list"]).succeeds();
+    assert!(!listed.stdout.contains("untrusted"), "{}", listed.stdout);
+    hostile.calve(["remove", "-f", "pr/7"]).succeeds();
+    assert!(fs_err::read_to_string(&hostile.ran).unwrap().contains("teardown.sh"));
+
+    hostile.calve(["add", "pr/7"]).succeeds();
+    fs_err::remove_file(&hostile.ran).unwrap();
+    hostile.calve(["remove", "--trust", "pr/7"]).succeeds();
+    assert!(fs_err::read_to_string(&hostile.ran).unwrap().contains("teardown.sh"));
+}
+
+#[test]
+fn it_is_remembered_wherever_the_worktree_goes() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let moved = hostile.repo.spot.join("moved");
+    let quietly = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+    let git = |words: &[&str]| hostile.repo.git(quietly.iter().chain(words));
+    git(&["worktree", "move", hostile.pull_request().to_str().unwrap(), moved.to_str().unwrap()]);
+    git(&["worktree", "lock", moved.to_str().unwrap()]);
+    git(&["worktree", "unlock", moved.to_str().unwrap()]);
+    git(&["worktree", "prune"]);
+    touch(&moved);
+    assert!(hostile.calve(["list"]).succeeds().stdout.contains("untrusted"));
+    hostile.calve(["remove", "moved"]).succeeds();
+    hostile.nothing_ran("remove after a move");
+    // It is the branch that is a pull request's, whoever asks for it and however.
+    for arguments in [&["pr/7"][..], &["--base", "pr/7", "new"], &["--base", "refs/heads/pr/7~0", "newer"]] {
+        let ran = hostile.calve(["add", "--json"]).args(arguments).succeeds();
+        assert_eq!(ran.json()["untrusted"], true, "{arguments:?}");
+    }
+    hostile.nothing_ran("add from the branch");
+}
+
+#[test]
+fn nothing_of_a_pull_request_gets_into_other_worktrees() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let inside = hostile.pull_request();
+    // Its directory of dependencies would fit best.
+    write(&inside.join("node_modules/dep/index.js"), "hostile\n");
+    hostile.repo.write("package-lock.json", "{ }\n");
+    hostile.repo.git(["add", "package-lock.json"]);
+    hostile.repo.git(["commit", "-q", "-m", "another"]);
+    hostile.repo.git(["branch", "before", "HEAD~1"]);
+    hostile.calve(["add", "--no-hooks", "before"]).succeeds();
+    let module = hostile.repo.spot.join("proj.before/node_modules/dep/index.js");
+    assert_eq!(fs_err::read_to_string(module).unwrap(), "module.exports = 1\n");
+    // What is made from it is not trusted either, and is ruled by the lists of the main worktree.
+    let receipt = hostile.calve(["add", "--json", "--from", "pr/7", "main2"]).succeeds().json();
+    assert_eq!(receipt["untrusted"], true);
+    assert!(
+        hostile.repo.spot.join("proj.main2/node_modules").exists(),
+        ".worktreeinclude of the pull request was used"
+    );
+    hostile.nothing_ran("add beside it");
+}
+
+#[test]
+fn programs_of_the_user_go_on_working_for_a_pull_request() {
+    let hostile = Hostile::new();
+    let tool = hostile.repo.spot.join("tool");
+    write(&tool, "#!/bin/sh\ntr a-z A-Z\n");
+    fs_err::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    hostile.repo.git(["config", "filter.relative.smudge", tool.to_str().unwrap()]);
+    hostile.repo.git(["config", "filter.relative.clean", "tr A-Z a-z"]);
+    let ran = hostile.calve(["add", "--json", "pr/7"]).succeeds();
+    assert_eq!(ran.json()["warnings"], serde_json::json!([]));
+    assert_eq!(fs_err::read_to_string(hostile.pull_request().join("two.dat")).unwrap(), "OF THE PULL REQUEST\n");
+    hostile.nothing_ran("add");
+}
+
+#[test]
+fn large_files_of_a_pull_request_come_by_git_lfs() {
+    if !require_program("git-lfs") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    repo.git(["lfs", "install", "--local"]);
+    repo.write(".gitattributes", "*.big filter=lfs diff=lfs merge=lfs -text\n");
+    repo.write("one.big", "large\n");
+    repo.commit("large");
+    repo.git(["update-ref", "refs/pull/7/head", "HEAD"]);
+    repo.git(["remote", "add", "origin", "."]);
+    repo.settle();
+    // The donor has not got it, so that git writes it.
+    fs_err::remove_file(repo.join("one.big")).unwrap();
+    let path = repo.add(["pr/7"]);
+    assert_eq!(fs_err::read_to_string(path.join("one.big")).unwrap(), "large\n");
+    is_clean(&path);
+    assert!(
+        try_git(&path, ["config", "core.hooksPath"]).stdout.is_empty(),
+        "the repository's settings are as they were"
+    );
+}
