@@ -40,12 +40,17 @@ pub fn is_untrusted(path: &Path) -> bool {
 /// Trusts the worktree that `path` is in from now on. Says whether it was not trusted before.
 pub fn trust(path: &Path) -> Result<bool> {
     let root = PathBuf::from(Git::at(path).line(&["rev-parse", "--show-toplevel"])?);
-    let Some(entry) = pointer(&root.join(".git"))? else { return Ok(false) };
+    let Some(entry) = entry_of(&root)? else { return Ok(false) };
     match fs_err::remove_file(entry.join(MARK)) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// git's own directory of the linked worktree that has its root here; `None` when no `.git` file is here.
+pub(crate) fn entry_of(root: &Path) -> Result<Option<PathBuf>> {
+    Ok(pointer(&root.join(".git"))?)
 }
 
 /// Whether git's directory `entry`, or one that it is in (a submodule's is), has the mark.

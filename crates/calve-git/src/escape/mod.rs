@@ -35,7 +35,7 @@ use report::Found;
 use trees::Trees;
 
 pub use report::{Action, AuditOptions, AuditReport, Finding, Fix, Kind};
-pub use worktrees::{Worktrees, checked_out, worktrees_of};
+pub use worktrees::{Worktrees, worktrees_of};
 
 /// One kind of reference.
 trait Detector: Sync {

@@ -36,18 +36,3 @@ pub fn worktrees_of(path: &Path) -> Result<Worktrees> {
     others.retain(|path| real(path) != own);
     Ok(Worktrees { this, others })
 }
-
-/// The worktree that has a branch checked out, if one of the repository's has, and is there.
-pub fn checked_out(path: &Path, branch: &str) -> Result<Option<PathBuf>> {
-    let listed = Git::at(path).run(&["worktree", "list", "--porcelain", "-z"])?;
-    let wanted = [b"branch refs/heads/", branch.as_bytes()].concat();
-    let mut at = None;
-    for line in listed.split(|&byte| byte == 0) {
-        if let Some(path) = line.strip_prefix(b"worktree ") {
-            at = Some(path_of(path));
-        } else if line == wanted {
-            return Ok(at.filter(|path| path.is_dir()));
-        }
-    }
-    Ok(None)
-}

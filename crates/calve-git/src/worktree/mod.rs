@@ -1,6 +1,7 @@
 //! Linked worktrees that are complete: with what git ignores, by the clone engine.
 
 mod add;
+mod agent;
 mod carry;
 mod conversion;
 mod convert;
@@ -26,6 +27,7 @@ mod target;
 mod tracked;
 
 pub use add::{AddOptions, Added, Changes, Ignored, Planned, Trust, Upcoming, add, add_after, plan};
+pub use agent::{ForAgent, finish_for_agent, for_agent, take_back};
 pub use carry::Left;
 pub use convert::{Converted, convert};
 pub use donors::Dependency;

@@ -346,13 +346,19 @@ fn points_to(worktree: &Path, directory: &Path) -> bool {
     pointer.strip_prefix(b"gitdir: ").is_some_and(|path| path_of(path.trim_ascii_end()) == directory)
 }
 
+/// Deletes a branch in turn with others, as long as it is where it was made. Says whether it did.
+pub(super) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<bool> {
+    let _turn = Turn::take(common)?;
+    delete_branch(common, branch, oid)
+}
+
 /// Only as long as it is where it was made: somebody may have begun to use it.
-fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<()> {
+fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
     // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
-    git.output(&["update-ref", "-d", &format!("refs/heads/{branch}"), oid])?;
+    let deleted = git.output(&["update-ref", "-d", &format!("refs/heads/{branch}"), oid])?.status.success();
     git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
-    Ok(())
+    Ok(deleted)
 }
 
 /// Removes an entry. First git stops showing it. Then it gets a name that no git knows: one that a killed run has started, and that

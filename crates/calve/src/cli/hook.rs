@@ -14,8 +14,9 @@ pub(crate) enum HookCommand {
 /// Make a worktree for a coding agent, as its hook asks
 ///
 /// Reads one JSON object from stdin, with `cwd` (a directory in the repository) and `name`, as Claude Code's WorktreeCreate hook
-/// gives it. The branch NAME is checked out in a new worktree, as by `calve worktree add`, or where it is checked out already. Prints
-/// the path of that worktree alone.
+/// gives it. The branch NAME is checked out in a new worktree, as by `calve worktree add`. Prints the path of that worktree alone.
+/// Asked for again, it is the same one. A branch that is checked out elsewhere, such as in the main worktree, is refused. When the
+/// project's post-add fails, the worktree is taken away again.
 #[derive(Debug, Args)]
 pub(crate) struct WorktreeCreateArguments {
     /// Do not run the project's hooks

@@ -64,6 +64,9 @@ pub(crate) struct AddArguments {
     /// Treat a pull request like a branch of your own: carry secrets, run hooks
     #[arg(long)]
     pub(crate) trust: bool,
+    /// Make it for `calve hook worktree-create`: hand it over when it is finished, or take it away again
+    #[arg(long, hide = true)]
+    pub(crate) for_agent: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use calve_core::Shown;
 use calve_git::hooks::{Hook, repository_of};
+use calve_git::worktree::{ForAgent, for_agent};
 use calve_git::{Config, trust};
 use serde_json::Value;
 
@@ -53,11 +54,23 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
     let question = question()?;
     let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?)?;
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
-    // An agent that comes back to its work finds it where it was.
-    if let Some(path) = calve_git::escape::checked_out(&place, &branch)? {
-        return answer(&path);
+    match for_agent(&place, &branch)? {
+        // An agent that comes back to its work finds it where it was.
+        ForAgent::Ready(path) => return answer(&path),
+        ForAgent::Taken(path) => {
+            let (branch, path) = (Shown(&branch), Shown(&path));
+            let text = format!(
+                "the branch `{branch}` is checked out in `{path}`, which is not a worktree that was made for an agent and finished"
+            );
+            let hint = format!(
+                "ask for another name; if `{path}` is left over from an earlier attempt, look at it, then `calve worktree remove {path}`"
+            );
+            return Err(Failure::stated_with(FAILED, text, hint));
+        }
+        ForAgent::Free => {}
     }
     let mut add = calve(&place, "add")?;
+    add.arg("--for-agent");
     if let Some(base) = field(&question, &["base_commit", "base_ref", "source_ref"]) {
         add.arg(format!("--base={base}"));
     }

@@ -204,6 +204,76 @@ fn an_agent_gets_a_worktree_and_gives_it_back() {
     eventually_nothing_left(&project.spot);
 }
 
+/// An agent that asks for a branch, and is refused.
+#[track_caller]
+fn refused(project: &Project, cwd: &Path, name: &str) -> String {
+    let (code, stdout, stderr) = agent(project, &["worktree-create", "--yes"], &create(cwd, name));
+    assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
+    assert!(stderr.contains("hint: "), "{stderr}");
+    stderr
+}
+
+#[test]
+fn an_agent_never_gets_the_users_own_worktrees() {
+    let project = Project::with("");
+    let said = refused(&project, &project.main(), "main");
+    assert!(said.contains(&format!("`{}`", project.main().display())), "{said}");
+    project.calve(["worktree", "add", "mine"]).succeeds();
+    refused(&project, &project.main(), "mine");
+    let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "theirs"));
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("theirs").display())), "{stderr}");
+    refused(&project, &project.worktree("theirs"), "main");
+    // Something else that has come to the place of an agent's worktree is not one.
+    fs_err::rename(project.worktree("theirs"), project.spot.join("elsewhere")).unwrap();
+    assert!(git_command(&project.spot).args(["clone", "-q", "main", "main.theirs"]).status().unwrap().success());
+    refused(&project, &project.main(), "theirs");
+}
+
+fn branches(project: &Project) -> String {
+    let listed = git_command(project.main()).args(["branch", "--format=%(refname:short)"]).output().unwrap();
+    String::from_utf8(listed.stdout).unwrap()
+}
+
+#[test]
+fn an_agent_gets_no_worktree_of_which_the_hook_failed() {
+    let project = Project::with("hooks.post-add = 'echo x >ignored/made; exit 7'\n");
+    let ask = create(&project.main(), "a").replace("{\"session_id\"", "{\"base_commit\":\"HEAD\",\"session_id\"");
+    for _ in 0..2 {
+        let (code, stdout, stderr) = agent(&project, &["worktree-create", "--yes"], &ask);
+        assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
+        assert!(stderr.contains("post-add hook failed") && stderr.contains("taken away again"), "{stderr}");
+        assert!(!project.worktree("a").exists());
+        assert_eq!(branches(&project), "main\n");
+    }
+    // A branch that was there stays.
+    assert!(git_command(project.main()).args(["branch", "b"]).status().unwrap().success());
+    refused(&project, &project.main(), "b");
+    assert_eq!(branches(&project), "b\nmain\n");
+    Tree::new(project.main()).file(".calve.toml", b"hooks.post-add = 'true'\n");
+    let (code, stdout, stderr) = agent(&project, &["worktree-create", "--yes"], &ask);
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("a").display())), "{stderr}");
+    eventually_nothing_left(&project.spot);
+}
+
+#[test]
+fn what_an_agents_hook_left_half_done_is_kept_and_never_handed_over() {
+    // Work that nobody else has, and an end without warning, which the hook brings on the calve that runs it.
+    for left in ["echo x >work; exit 7", "kill -9 $PPID"] {
+        let project = Project::with(&format!("hooks.post-add = '{left}'\n"));
+        let (code, stdout, stderr) = agent(&project, &["worktree-create", "--yes"], &create(&project.main(), "a"));
+        assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
+        assert!(project.worktree("a").exists());
+        for _ in 0..2 {
+            let said = refused(&project, &project.main(), "a");
+            assert!(said.contains("calve worktree remove"), "{said}");
+        }
+        Tree::new(project.main()).file(".calve.toml", b"");
+        project.calve(["worktree", "remove", "-f", "a"]).succeeds();
+        let (code, ..) = agent(&project, &["worktree-create"], &create(&project.main(), "a"));
+        assert_eq!(code, Some(0));
+    }
+}
+
 #[test]
 fn an_agents_name_becomes_a_branch() {
     let project = Project::with("");

@@ -4,14 +4,14 @@ use calve_receipt::human;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Cancel, Inlined, Progress, Shown, Strategy};
+use calve_core::{Cancel, Inlined, Progress, RemoveOptions, Shown, Strategy, Wait};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, Surroundings, repository_of};
 use calve_git::worktree::{self, AddOptions, Added, Changes, Dependency, Ignored, Left, Planned, Trust, Upcoming};
 use serde_json::{Value, json};
 
 use crate::cli::worktree::AddArguments;
-use crate::commands::reap;
+use crate::commands::{protected, reap};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
@@ -55,7 +55,11 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
         surroundings.source = Some(added.donor.clone());
         surroundings.branch = added.branch.clone().map(Into::into);
         surroundings.commit = Some(added.head.clone().into());
-        consent::run(Hook::PostAdd, &text, &surroundings)?;
+        let done = consent::run(Hook::PostAdd, &text, &surroundings);
+        done.map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
+    }
+    if arguments.for_agent {
+        worktree::finish_for_agent(&added)?;
     }
     if arguments.json { output::json(&add_receipt(&added)) } else { output::path(&added.path) }
 }
@@ -67,6 +71,30 @@ fn hook_to_run(upcoming: &Upcoming, arguments: &AddArguments) -> Result<Option<(
         consent::require(&repository_of(&upcoming.donor)?, Hook::PostAdd, &text)?;
     }
     Ok(Some((text, upcoming.main.clone())))
+}
+
+/// An agent gets no worktree of which the hook failed. It goes, unless the hook has left something in it that would be lost.
+fn taken_back(added: &Added, failure: Failure, cancel: &Cancel) -> Failure {
+    let mut options = RemoveOptions::default();
+    options.wait = Wait::No;
+    options.protect = protected();
+    options.cancel = cancel.clone();
+    let hint = match worktree::take_back(added, &options) {
+        Ok(removed) => {
+            if let Some(trashed) = &removed.trashed {
+                reap::start(&trashed.parent);
+            }
+            "the worktree was taken away again; put right what the hook said, and ask once more".to_owned()
+        }
+        Err(why) => format!(
+            "the worktree stays, and no agent gets it: {why}; look at it, then `calve worktree remove -f {}`",
+            Shown(&added.path)
+        ),
+    };
+    match failure {
+        Failure::Stated { text, code, .. } => Failure::stated_with(code, text, hint),
+        other => other,
+    }
 }
 
 fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Failure> {
