@@ -17,7 +17,11 @@ pub const LOCAL: &str = ".calve.local.toml";
 /// A configuration is a page, not a book.
 const LARGEST_BYTES: u64 = 256 * 1024;
 
-/// What the two files say about worktrees. Tables of other commands are left to those.
+/// Every table that the files may have, with its keys. Whoever reads more from them adds it here: what is not listed is a mistake.
+const TABLES: [(&str, &[&str]); 2] =
+    [("worktree", &["path", "include", "exclude", "secrets"]), ("hooks", &["post-add", "pre-remove"])];
+
+/// What the two files say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
@@ -73,7 +77,7 @@ impl Config {
             match key.get_ref().as_ref() {
                 "worktree" => self.add_worktree(&at, value)?,
                 "hooks" => self.add_hooks(&at, value)?,
-                _ => {}
+                other => return Err(at.unknown_table(key.span(), other)),
             }
         }
         Ok(())
@@ -96,7 +100,7 @@ impl Config {
                         _ => return Err(at.error(Some(value.span()), "`secrets` is \"carry\" or \"leave\"")),
                     });
                 }
-                other => return Err(at.unknown(key.span(), "worktree", other, "path, include, exclude, secrets")),
+                other => return Err(at.unknown_key(key.span(), "worktree", other)),
             }
         }
         Ok(())
@@ -107,7 +111,7 @@ impl Config {
             match key.get_ref().as_ref() {
                 "post-add" => self.hooks.post_add = Some(at.string(value, "post-add")?),
                 "pre-remove" => self.hooks.pre_remove = Some(at.string(value, "pre-remove")?),
-                other => return Err(at.unknown(key.span(), "hooks", other, "post-add, pre-remove")),
+                other => return Err(at.unknown_key(key.span(), "hooks", other)),
             }
         }
         Ok(())
@@ -127,6 +131,28 @@ fn check_template(template: &str) -> std::result::Result<(), String> {
         return Err("`path` has a control character in it".into());
     }
     Ok(())
+}
+
+/// The known name that differs from `name` by a slip or two, if one does.
+fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let near = known.iter().map(|known| (distance(&name.to_lowercase().replace('_', "-"), known), *known));
+    near.filter(|(distance, known)| *distance <= 2 && *distance < known.len()).min().map(|(_, known)| known)
+}
+
+/// How many characters have to be added, removed or changed (Wagner and Fischer, 1974).
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    // What is longer than any name is far from all of them.
+    for (at, c) in from.chars().take(64).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (other, known) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(c != *known);
+            diagonal = row[other + 1];
+            row[other + 1] = changed.min(diagonal + 1).min(row[other] + 1);
+        }
+    }
+    row[to.len()]
 }
 
 /// `None` when there is no such file. Anything that is no regular file is refused before it is read.
@@ -169,9 +195,28 @@ impl Text<'_> {
         Error::Config { path, line, column, reason: reason.lines().collect::<Vec<_>>().join(", ") }
     }
 
-    fn unknown(&self, span: Range<usize>, table: &str, key: &str, known: &str) -> Error {
-        let key: String = key.chars().flat_map(char::escape_debug).collect();
-        self.error(Some(span), &format!("`[{table}]` has no `{key}`; it has: {known}"))
+    fn unknown_table(&self, span: Range<usize>, name: &str) -> Error {
+        let shown: String = name.chars().flat_map(char::escape_debug).collect();
+        let owner = TABLES.iter().find(|(_, keys)| keys.contains(&name));
+        let tables = TABLES.map(|(table, _)| table);
+        let instead = match (owner, nearest(name, &tables)) {
+            (Some((table, _)), _) => format!("it belongs below `[{table}]`"),
+            (None, Some(near)) => format!("`[{near}]` is meant, perhaps"),
+            (None, None) => format!("there are: {}", tables.map(|table| format!("[{table}]")).join(", ")),
+        };
+        self.error(Some(span), &format!("there is no `{shown}` at the top of the file; {instead}"))
+    }
+
+    fn unknown_key(&self, span: Range<usize>, table: &str, key: &str) -> Error {
+        let shown: String = key.chars().flat_map(char::escape_debug).collect();
+        let keys = TABLES.iter().find(|(name, _)| *name == table).map_or(&[][..], |(_, keys)| keys);
+        let owner = TABLES.iter().find(|(_, keys)| keys.contains(&key));
+        let instead = match (owner, nearest(key, keys)) {
+            (Some((table, _)), _) => format!("`[{table}]` has"),
+            (None, Some(near)) => format!("`{near}` is meant, perhaps"),
+            (None, None) => format!("it has: {}", keys.join(", ")),
+        };
+        self.error(Some(span), &format!("`[{table}]` has no `{shown}`; {instead}"))
     }
 
     /// Both from 1; columns count characters.
@@ -220,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_is_set_is_taken_over() {
-        let text = "[db]\nport = 1\n[worktree]\npath = \"../{repo}-wt/{branch}\"\ninclude = ['.env', \"/x\"]\nsecrets = 'leave'\n[hooks]\npost-add = '''\nnpm ci\n'''\n";
+        let text = "[worktree]\npath = \"../{repo}-wt/{branch}\"\ninclude = ['.env', \"/x\"]\nsecrets = 'leave'\n[hooks]\npost-add = '''\nnpm ci\n'''\n";
         let mut config = parse(text).unwrap();
         assert_eq!(config.path.as_deref(), Some("../{repo}-wt/{branch}"));
         assert_eq!(config.include, [".env", "/x"]);
@@ -241,7 +286,21 @@ mod tests {
             ("[worktree]\npath = '{branch}{user}'", 2, 8, "nothing else"),
             ("[worktree]\ninclude = ['a', 7]", 2, 17, "text"),
             ("hooks = 7", 1, 9, "table"),
-            ("[hooks]\n\npost_add = 'x'", 3, 1, "post-add"),
+            ("[hooks]\n\npost_add = 'x'", 3, 1, "`post-add` is meant"),
+            ("[hooks]\npost-remove = 'x'", 2, 1, "has no"),
+            ("[hooks]\npost-add = ['x']", 2, 12, "text in quotes"),
+            ("[hooks.post-add]\nrun = 'x'", 1, 1, "text in quotes"),
+            ("secrets = 'leave'\n", 1, 1, "below `[worktree]`"),
+            ("[worktrees]\nsecrets = 'leave'", 1, 2, "`[worktree]` is meant"),
+            ("[hook]\npost-add = 'x'", 1, 2, "`[hooks]` is meant"),
+            ("[worktree]\n[[db]]\nport = 1", 2, 3, "[worktree], [hooks]"),
+            ("[worktree]\npost-add = 'x'", 2, 1, "`[hooks]` has"),
+            ("[worktree]\nsecret = 'leave'", 2, 1, "`secrets` is meant"),
+            ("[worktree]\nSecrets = 'leave'", 2, 1, "`secrets` is meant"),
+            ("[worktree]\nsecrets.env = 'leave'", 2, 1, "text in quotes"),
+            ("[[worktree]]\nsecrets = 'leave'", 1, 1, "table"),
+            ("worktree = { secret = 'x' }", 1, 14, "secrets"),
+            ("\"\" = 1", 1, 1, "[hooks]"),
             ("[worktree]\nsecrets = 'maybe'", 2, 11, "carry"),
         ] {
             match parse(text) {

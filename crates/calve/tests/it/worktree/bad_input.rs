@@ -102,6 +102,20 @@ fn a_mistake_in_the_configuration_is_told_with_its_place() {
     let repo = Repo::anywhere();
     repo.write(".calve.toml", "[worktree]\n\n  path = \"here\"\n");
     refused(&repo, &["x"], &[".calve.toml`, line 3, column 10", "{branch}"]);
+    // What is not where it counts would be carried although nobody wants it to be.
+    for (text, place) in [
+        ("secrets = \"leave\"\n", "line 1, column 1: there is no `secrets`"),
+        ("[worktrees]\nsecrets = \"leave\"\n", "line 1, column 2: there is no `worktrees`"),
+        ("[hook]\nsecrets = \"leave\"\n", "line 1, column 2: there is no `hook`"),
+        ("[hooks]\nsecrets = \"leave\"\n", "line 2, column 1: `[hooks]` has no `secrets`; `[worktree]` has"),
+    ] {
+        for file in [".calve.toml", ".calve.local.toml"] {
+            repo.write(file, text);
+            refused(&repo, &["x"], &[file, place]);
+            refused(&repo, &["-n", "x"], &[file, place]);
+            fs_err::remove_file(repo.join(file)).unwrap();
+        }
+    }
     repo.write(".calve.toml", "[worktree]\ninclude = [\n");
     refused(&repo, &["x"], &["line "]);
     repo.write(".calve.toml", "[worktree]\npath = \".worktrees/{branch}\"\n");
