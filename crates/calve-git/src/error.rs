@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use calve_core::Shown;
 
+use crate::redact;
+
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -32,7 +34,7 @@ pub enum Error {
         directory: PathBuf,
         /// Its exit code; none when a signal ended it.
         code: Option<i32>,
-        /// Its standard error.
+        /// Its standard error, without what may be secret in URLs.
         said: String,
     },
     /// A configuration file that cannot be used.
@@ -95,6 +97,6 @@ impl Error {
 }
 
 fn spoken(arguments: &[OsString]) -> String {
-    let words = arguments.iter().map(|argument| argument.to_string_lossy());
-    std::iter::once("git".into()).chain(words).collect::<Vec<_>>().join(" ")
+    let words = arguments.iter().map(|argument| redact::word(&argument.to_string_lossy()));
+    std::iter::once("git".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::error::{Error, Result};
-use crate::trust;
+use crate::{redact, trust};
 
 /// What git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
 /// send a command for another repository into that one. The settings that a user gives by the environment (`GIT_CONFIG_COUNT`, what
@@ -29,6 +29,9 @@ pub(crate) const OF_ONE_REPOSITORY: &[&str] = &[
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 ];
+
+/// With these, git prints every header that it sends, tokens of `http.extraHeader` among them; and what git prints, Calve passes on.
+const TELLING_HEADERS: [&str; 2] = ["GIT_CURL_VERBOSE", "GIT_TRACE_CURL"];
 
 /// The `git` program, to be run in one directory.
 #[derive(Clone, Debug)]
@@ -74,6 +77,9 @@ impl Git {
     fn prepared(&self, mut command: Command) -> Command {
         command.current_dir(&self.directory).stdin(Stdio::null());
         for name in OF_ONE_REPOSITORY {
+            command.env_remove(name);
+        }
+        for name in TELLING_HEADERS {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
@@ -130,7 +136,7 @@ impl Git {
             arguments,
             directory: self.directory.clone(),
             code: output.status.code(),
-            said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            said: redact::prose(String::from_utf8_lossy(&output.stderr).trim()),
         })
     }
 

@@ -74,7 +74,7 @@ fn recipe(recipe: &Recipe, dst: &Path) -> Value {
         "branch": branch,
         "revision": revision,
         "sparse": recipe.sparse,
-        "bundle_uri": recipe.bundle_uri,
+        "bundle_uri": recipe.bundle_uri.as_ref().map(ToString::to_string),
         "reason": recipe.reason,
         "commands": recipe.spoken(dst),
     })

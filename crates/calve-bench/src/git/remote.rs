@@ -81,12 +81,11 @@ impl Server<'_> {
             command.args(["--branch", branch]);
         }
         command.arg("--").arg(self.address.for_git()).arg(&directory);
-        let ran = self.clients.run(&mut command)?;
+        let mut ran = self.clients.run(&mut command)?;
+        ran.said = self.address.censored(&ran.said);
         let requests = requests(&trace);
-        let broken = |exit_code, reason: String| {
-            let reason = self.address.censored(&reason);
-            Broken { step: Step::Clone, command: case.clone_command(), round, exit_code, reason }
-        };
+        let command = case.clone_command();
+        let broken = |exit_code, reason| Broken { step: Step::Clone, command, round, exit_code, reason };
         let result = match not_honoured(case, &ran, &directory) {
             _ if !ran.is_success() => Err(broken(ran.ended.status.code(), self.clients.reason(&ran))),
             Some(reason) => Err(broken(Some(0), reason)),

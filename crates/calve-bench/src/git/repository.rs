@@ -99,14 +99,15 @@ fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Ben
     // No object is shared with a local repository, and what its configuration may say of alternates stays behind.
     command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
     command.args(["clone", "--quiet", "--bare", "--no-local", "--template=", "--"]).arg(text).arg(template);
-    let ran = users.run(&mut command)?;
+    let mut ran = users.run(&mut command)?;
     if ran.is_success() {
         return Ok(());
     }
-    let reason = match source {
-        Source::Url(address) => address.censored(&users.reason(&ran)),
-        _ => users.reason(&ran),
-    };
+    if let Source::Url(address) = source {
+        // Before it is made shorter: half of a URL is not known for one.
+        ran.said = address.censored(&ran.said);
+    }
+    let reason = users.reason(&ran);
     let text = format!("`{}` cannot be cloned: {reason}", Shown(Path::new(&source.shown())));
     let hint = match source {
         Source::Url(_) => "try `git clone` with that URL yourself: the bench asks for no password",

@@ -40,15 +40,9 @@ impl Address {
         &self.given
     }
 
-    /// What git said, without credentials.
+    /// What git said, without what may be secret.
     pub(super) fn censored(&self, said: &str) -> String {
-        let login = self.given.split_once("://").and_then(|(_, rest)| rest.split('/').next()?.rsplit_once('@'));
-        // git leaves the password out of what it says, and not always the user.
-        let parts = login
-            .into_iter()
-            .flat_map(|(login, _)| [login, login.split_once(':').map_or("", |(_, password)| password)]);
-        let text = said.replace(&self.given, &self.url.to_string());
-        parts.filter(|part| !part.is_empty()).fold(text, |text, part| text.replace(part, "…"))
+        self.url.censored(&said.replace(&self.given, &self.url.to_string()))
     }
 
     pub(crate) fn shown(&self) -> String {

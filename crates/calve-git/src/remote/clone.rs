@@ -15,6 +15,7 @@ use super::trouble::RemoteError;
 use super::url::{Kind, RepositoryUrl};
 use super::verify::{Missing, Verdict, count_missing, verify};
 use crate::git::Git;
+use crate::redact::Url;
 
 /// What is wanted of a clone.
 #[derive(Debug, Clone)]
@@ -30,7 +31,7 @@ pub struct CloneWish {
     /// The directories of the repository to check out; all when there are none.
     pub sparse: Vec<String>,
     /// Where most of a full clone may come from.
-    pub bundle_uri: Option<String>,
+    pub bundle_uri: Option<Url>,
     /// What must hold, or nothing is made.
     pub require: Vec<Property>,
     /// Whether git may ask for a password.
@@ -98,7 +99,7 @@ pub struct CloneReceipt {
 pub fn plan_clone(wish: &CloneWish) -> Result<(Recipe, Features), RemoteError> {
     let features = Features::ask(&Git::at("/"))?;
     let CloneWish { purpose, url, tip, sparse, bundle_uri, .. } = wish;
-    let wanted = Wanted { purpose: *purpose, url, tip, sparse, bundle_uri: bundle_uri.as_deref() };
+    let wanted = Wanted { purpose: *purpose, url, tip, sparse, bundle_uri: bundle_uri.as_ref() };
     Ok((choose(&wanted, &features)?, features))
 }
 
@@ -128,6 +129,7 @@ fn in_workshop(
     let Workshop { directory, tree } = workshop;
     let traces = Traces::new(directory, recipe.url.kind())?;
     let session = Session {
+        url: &wish.url,
         origin: wish.url.origin(),
         credentials: wish.url.credentials(),
         prompts: wish.prompts,
@@ -240,6 +242,11 @@ fn told_beforehand(wish: &CloneWish, recipe: &Recipe) -> Vec<Notice> {
     if wish.url.credentials().is_some() {
         let text = "the credentials in the URL were used and not stored; later fetches need a credential helper (gitcredentials(7))";
         notices.push(Notice::new("credentials_not_stored", text));
+    }
+    if wish.url.has_query() {
+        let text = "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch: if it is \
+            a token, use a credential helper instead (gitcredentials(7))";
+        notices.push(Notice::new("query_stored", text));
     }
     if wish.url.exposes_credentials() {
         notices.push(Notice::new(

@@ -15,6 +15,7 @@ use super::trouble::RemoteError;
 use super::url::RepositoryUrl;
 use crate::advise::published;
 use crate::git::Git;
+use crate::redact;
 
 /// What is wanted of a fetch.
 #[derive(Debug, Clone)]
@@ -91,6 +92,7 @@ pub fn fetch(wish: &FetchWish, listener: Listener<'_>) -> Result<FetchReceipt, R
     let mut receipt = receipt(&state, &steps, reason);
     let traces = Traces::new(&git_directory, state.url.kind())?;
     let session = Session {
+        url: &state.url,
         origin: "",
         credentials: None,
         prompts: wish.prompts,
@@ -113,8 +115,8 @@ pub fn fetch(wish: &FetchWish, listener: Listener<'_>) -> Result<FetchReceipt, R
 
 fn receipt(state: &State, steps: &[Step], reason: String) -> FetchReceipt {
     let spoken = |step: &Step| {
-        let words = step.arguments.iter().map(|word| word.to_string_lossy());
-        std::iter::once("git".into()).chain(words.filter(|word| word != "--progress")).collect::<Vec<_>>().join(" ")
+        let words = step.arguments.iter().map(|word| redact::word(&word.to_string_lossy()));
+        std::iter::once("git".to_owned()).chain(words.filter(|word| word != "--progress")).collect::<Vec<_>>().join(" ")
     };
     FetchReceipt {
         purpose: state.purpose,

@@ -9,6 +9,7 @@ use super::purpose::Purpose;
 use super::trouble::RemoteError;
 use super::url::{Kind, RepositoryUrl};
 use crate::advise::published;
+use crate::redact::{self, Url};
 
 /// What a partial clone leaves on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +84,7 @@ pub struct Recipe {
     /// The directories that are checked out; all when there are none.
     pub sparse: Vec<String>,
     /// Where most of a full clone comes from, as a static file.
-    pub bundle_uri: Option<String>,
+    pub bundle_uri: Option<Url>,
     /// Where from.
     pub url: RepositoryUrl,
     /// Why this is the right one, with the numbers that say so.
@@ -108,7 +109,7 @@ pub(crate) struct Wanted<'w> {
     pub(crate) url: &'w RepositoryUrl,
     pub(crate) tip: &'w Tip,
     pub(crate) sparse: &'w [String],
-    pub(crate) bundle_uri: Option<&'w str>,
+    pub(crate) bundle_uri: Option<&'w Url>,
 }
 
 /// The recipe for a purpose, with the git that is there.
@@ -135,7 +136,7 @@ pub(crate) fn choose(wanted: &Wanted<'_>, features: &Features) -> Result<Recipe,
         depth,
         tip: tip.clone(),
         sparse: sparse.to_vec(),
-        bundle_uri: bundle_uri.map(str::to_owned),
+        bundle_uri: bundle_uri.cloned(),
         url: if by_protocol { url.over_the_protocol() } else { url.clone() },
         reason: published::reason(purpose, sparsely),
     })
@@ -168,8 +169,9 @@ fn check(wanted: &Wanted<'_>, features: &Features) -> Result<(), RemoteError> {
             let why = "`--bundle-uri` is for full clones (`--for dev` without `--sparse`): a bundle holds everything";
             return senseless(why.to_owned());
         }
-        if uri.starts_with('-') || uri.contains(char::is_control) {
-            return senseless(format!("{uri:?} cannot be the place of a bundle"));
+        let text = uri.as_os_str().to_string_lossy();
+        if text.starts_with('-') || text.contains(char::is_control) {
+            return senseless(format!("`{uri}` cannot be the place of a bundle"));
         }
         if !features.bundle_uri {
             let version = features.version.clone();
@@ -197,7 +199,9 @@ impl Recipe {
                     }
                 }
                 if let Some(uri) = &self.bundle_uri {
-                    step = step.with(format!("--bundle-uri={uri}"));
+                    let mut option = OsString::from("--bundle-uri=");
+                    option.push(uri.as_os_str());
+                    step = step.with(option);
                 }
                 step = match (&self.tip, self.start) {
                     (Tip::Branch(name), _) => step.with(format!("--branch={name}")),
@@ -300,7 +304,7 @@ fn line_for_git(path: &str) -> String {
 
 /// For a shell, and for a terminal: what could drive it is escaped.
 fn quoted(word: &str) -> String {
-    let shown = calve_core::Shown(Path::new(word)).to_string();
+    let shown = redact::word(&calve_core::Shown(Path::new(word)).to_string());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
     if !shown.is_empty() && shown.chars().all(plain) { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
 }
@@ -370,6 +374,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
+        let bundle = Url::new("https://example.org/bundle?sig=secret");
         let refused = |purpose, tip: &Tip, sparse: &[String], bundle_uri, new| {
             let wanted = Wanted { purpose, url: &url, tip, sparse, bundle_uri };
             choose(&wanted, &features(new)).unwrap_err().to_string()
@@ -380,8 +385,9 @@ mod tests {
         for path in ["", "/", "../x", "a/../b", "a\nb"] {
             refused(Purpose::Dev, &Tip::Default, &[path.into()], None, true);
         }
-        refused(Purpose::Ci, &Tip::Default, &[], Some("https://example.org/bundle"), true);
-        let old = refused(Purpose::Dev, &Tip::Default, &[], Some("https://example.org/bundle"), false);
+        let secret = refused(Purpose::Ci, &Tip::Default, &[], Some(&bundle), true);
+        assert!(!secret.contains("secret"), "{secret}");
+        let old = refused(Purpose::Dev, &Tip::Default, &[], Some(&bundle), false);
         assert!(old.contains("2.39.5") && old.contains("2.38"), "{old}");
     }
 }

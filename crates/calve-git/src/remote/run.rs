@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use super::recipe::Step;
 use super::traffic::Traces;
 use super::trouble::{RemoteError, Trouble};
-use super::url::{Credentials, scrub};
+use super::url::{Credentials, RepositoryUrl};
 use crate::error::Error;
 use crate::git::Git;
 
@@ -34,6 +34,8 @@ pub enum Prompts {
 
 /// What all commands of one operation have in common.
 pub(crate) struct Session<'s> {
+    /// The repository that is asked.
+    pub(crate) url: &'s RepositoryUrl,
     pub(crate) origin: &'s str,
     pub(crate) credentials: Option<&'s Credentials>,
     pub(crate) prompts: Prompts,
@@ -106,7 +108,7 @@ impl Session<'_> {
     }
 
     fn hear(&self, piece: &str, said: &mut Said) {
-        let clean = scrub(&calve_core::Shown(Path::new(piece)).to_string());
+        let clean = self.url.censored(&calve_core::Shown(Path::new(piece)).to_string());
         (self.listener)(&clean);
         said.add(&clean);
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use calve_core::Shown;
 
 use super::recipe::Property;
-use super::url::{scrub, without_credentials};
 use crate::error::Error;
+use crate::redact::{self, Url};
 
 /// Why a clone or a fetch failed. No message holds credentials.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ pub enum RemoteError {
     /// git must not be given this.
     #[error("`{url}` is no repository to clone: {why}")]
     Url {
-        /// As given, without credentials.
+        /// As given, without what may be secret.
         url: String,
         /// What is wrong with it.
         why: String,
@@ -77,7 +77,7 @@ pub enum RemoteError {
     #[error("interrupted")]
     Interrupted,
     /// A file, a directory or a program could not be used.
-    #[error("{}", scrub(&.0.to_string()))]
+    #[error("{}", redact::prose(&.0.to_string()))]
     Other(Error),
 }
 
@@ -108,7 +108,7 @@ impl From<std::io::Error> for RemoteError {
 
 impl RemoteError {
     pub(crate) fn url(given: &OsStr, why: &str) -> Self {
-        Self::Url { url: without_credentials(given), why: why.into() }
+        Self::Url { url: Url::new(given).to_string(), why: why.into() }
     }
 
     /// What the user can do next, as one sentence without a full stop.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use calve_core::Shown;
 
 use super::trouble::RemoteError;
+use crate::redact::{self, Url};
 
 /// How git reaches a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,12 +25,14 @@ pub enum Kind {
     Local,
 }
 
-/// A repository to clone from. Printing it shows no credentials.
+/// A repository to clone from. Printing it shows no credentials, no query and no fragment.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RepositoryUrl {
     kind: Kind,
     /// As git gets it.
-    text: OsString,
+    text: Url,
+    /// What must not be printed wherever it stands, as far as it is long enough to be told from a word.
+    secrets: Vec<String>,
     /// Where the repository is, of a local path.
     path: Option<PathBuf>,
     /// `https://host:port`, for which the credentials hold.
@@ -53,7 +56,10 @@ impl fmt::Debug for RepositoryUrl {
 
 impl fmt::Display for RepositoryUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Shown(Path::new(&self.text)))
+        match self.kind {
+            Kind::Local | Kind::File => write!(f, "{}", Shown(Path::new(self.text.as_os_str()))),
+            Kind::Http | Kind::Ssh | Kind::Git => self.text.fmt(f),
+        }
     }
 }
 
@@ -126,10 +132,15 @@ impl RepositoryUrl {
             return refuse("its path begins with a dash, which the server would take for an option");
         }
         if kind == Kind::Http {
+            let port = host.rsplit(']').next().and_then(|rest| rest.split_once(':')).map_or("", |(_, port)| port);
+            if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+                return refuse("its port is no number (a `/` in a password is written `%2F`)");
+            }
             let credentials = user.map(|user| Credentials::parse(given, user)).transpose()?;
             let origin = format!("{scheme}://{host}");
             let mut url = Self::of(kind, format!("{origin}{}", escaped(path)).into());
             (url.origin, url.credentials, url.plain) = (origin, credentials, scheme == "http");
+            url.secrets = secrets(user, path);
             return Ok(url);
         }
         // ssh knows no passwords in URLs, so one that is there can only leak.
@@ -150,6 +161,11 @@ impl RepositoryUrl {
         if path.is_empty() || path[0] == b'-' {
             return refuse("its path is empty, or begins with a dash, which the server would take for an option");
         }
+        if matches!(host, b"http" | b"https") && path.starts_with(b"/") {
+            // Taken for a host of that name, with a password in the path.
+            let why = "after `http:` or `https:` come two slashes";
+            return Err(RemoteError::Url { url: format!("{}:/…", String::from_utf8_lossy(host)), why: why.into() });
+        }
         Ok(Self::of(Kind::Ssh, given.to_os_string()))
     }
 
@@ -165,7 +181,8 @@ impl RepositoryUrl {
     }
 
     fn of(kind: Kind, text: OsString) -> Self {
-        Self { kind, text, path: None, origin: String::new(), credentials: None, plain: false }
+        let text = Url::new(text);
+        Self { kind, text, secrets: Vec::new(), path: None, origin: String::new(), credentials: None, plain: false }
     }
 
     /// How git reaches it.
@@ -175,7 +192,19 @@ impl RepositoryUrl {
 
     /// What git gets, without credentials.
     pub fn as_os_str(&self) -> &OsStr {
-        &self.text
+        self.text.as_os_str()
+    }
+
+    /// What git said of this repository, without the secrets of its URL and of any other.
+    pub fn censored(&self, said: &str) -> String {
+        let own = self.text.as_os_str().to_string_lossy();
+        let said = if self.kind == Kind::Http { said.replace(&*own, &self.to_string()) } else { said.to_owned() };
+        self.secrets.iter().fold(redact::prose(&said), |said, secret| said.replace(secret, redact::INSTEAD))
+    }
+
+    /// Whether it has a query, which git needs each time and so keeps.
+    pub(crate) fn has_query(&self) -> bool {
+        self.kind == Kind::Http && self.text.as_os_str().as_bytes().contains(&b'?')
     }
 
     /// The same repository by a URL, so that filters and depths hold for a local path too.
@@ -209,8 +238,10 @@ impl RepositoryUrl {
 
     /// The name of the directory that git would clone into, if there is one in the URL.
     pub fn directory_name(&self) -> Option<OsString> {
-        let bytes = self.text.as_bytes();
+        let bytes = self.text.as_os_str().as_bytes();
         let bytes = bytes.strip_prefix(b"file://").unwrap_or(bytes);
+        let is_secret = |byte: &u8| self.kind == Kind::Http && b"?#".contains(byte);
+        let bytes = &bytes[..bytes.iter().position(is_secret).unwrap_or(bytes.len())];
         let trimmed = trim_end(bytes, b'/');
         let trimmed = trim_end(trimmed.strip_suffix(b"/.git").unwrap_or(trimmed), b'/');
         let start = trimmed.iter().rposition(|byte| b"/:".contains(byte)).map_or(0, |at| at + 1);
@@ -236,26 +267,28 @@ impl Credentials {
     }
 }
 
-/// `given` as it may be printed: with what stands between `://` and `@` left out.
-pub(crate) fn without_credentials(given: &OsStr) -> String {
-    scrub(&Shown(Path::new(given)).to_string())
-}
-
-/// `text` with the credentials of every URL in it left out.
-pub(crate) fn scrub(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        clean.push_str(before);
-        let end = after.find(|c: char| c == '/' || c.is_whitespace() || "'\"`".contains(c)).unwrap_or(after.len());
-        rest = match after[..end].rfind('@') {
-            Some(at) => &after[at + 1..],
-            None => after,
-        };
-    }
-    clean.push_str(rest);
-    clean
+/// The parts of an `https://` URL that may be secret, decoded and as they are. Shorter ones would be found in any text.
+fn secrets(user: Option<&str>, path: &str) -> Vec<String> {
+    const SHORTEST: usize = 6;
+    let behind = path.split_once(['?', '#']).map(|(_, behind)| behind);
+    let pairs = behind.into_iter().flat_map(|behind| behind.split(['&', '#', ';']));
+    let values = pairs.map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
+    // A user's name is no secret, unless it is a token that needs no password.
+    let login = user.map(|user| match user.split_once(':') {
+        Some((token, "" | "x-oauth-basic")) => token,
+        Some((_, password)) => password,
+        None => user,
+    });
+    let mut all: Vec<String> = user.into_iter().chain(behind).chain(values).chain(login).map(str::to_owned).collect();
+    let plain: Vec<String> =
+        all.iter().map(|part| String::from_utf8_lossy(&decoded(part.as_bytes())).into_owned()).collect();
+    let escaped: Vec<String> = all.iter().map(|part| escaped(part)).collect();
+    all.extend(plain.into_iter().chain(escaped));
+    all.retain(|part| part.len() >= SHORTEST);
+    // The longest first: others may be parts of it.
+    all.sort_by_key(|part| std::cmp::Reverse(part.len()));
+    all.dedup();
+    all
 }
 
 /// What people write into URLs though it has no place there, as browsers escape it.
@@ -369,9 +402,26 @@ mod tests {
         assert_eq!(parse("ssh://git:secret@example.org/a").unwrap().to_string(), "ssh://git@example.org/a");
         let error = parse("gopher://me:secret@example.org/a").unwrap_err().to_string();
         assert!(!error.contains("secret") && error.contains("gopher://example.org/a"), "{error}");
-        let said = "fatal: unable to access 'https://me:secret@example.org/a@b/': no; see http://x.org/@";
-        let clean = "fatal: unable to access 'https://example.org/a@b/': no; see http://x.org/@";
-        assert_eq!(scrub(said), clean);
+        for (given, name) in [
+            ("https://example.org/a.git?private_token=secret1", "a"),
+            ("https://example.org/a.git#secret1", "a"),
+            ("https://me:secret1@example.org/a?x=1", "a"),
+        ] {
+            let url = parse(given).unwrap();
+            assert_eq!(url.directory_name().unwrap(), name);
+            assert!(!format!("{url} {url:?}").contains("secret"), "{url}");
+            let said = url.censored("unable to access 'https://example.org/a.git?private_token=secret1/info': secret1");
+            assert!(!said.contains("secret") && said.contains("unable to access"), "{said}");
+        }
+        for bad in [
+            "https://me:sec/ret@example.org/a",
+            "https:/me:secret@example.org/a",
+            "http:/x:secret@y",
+            "https://h?secret",
+        ] {
+            let error = parse(bad).unwrap_err().to_string();
+            assert!(!error.contains("sec"), "{error}");
+        }
     }
 
     #[cfg(target_os = "linux")]

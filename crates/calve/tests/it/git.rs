@@ -3,6 +3,7 @@
 mod advise;
 mod clone;
 mod fetch;
+mod secrets;
 mod transports;
 mod trouble;
 

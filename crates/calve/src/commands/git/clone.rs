@@ -27,8 +27,9 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
     drop(line);
     let receipt = receipt.map_err(failure)?;
     for notice in &receipt.notices {
-        let is_warning = ["filter_ignored", "depth_ignored", "credentials_unencrypted", "no_head", "source_shallow"]
-            .contains(&notice.code);
+        let is_warning =
+            ["filter_ignored", "depth_ignored", "credentials_unencrypted", "query_stored", "no_head", "source_shallow"]
+                .contains(&notice.code);
         if is_warning || !arguments.quiet {
             output::say(&format!("{}: {}", if is_warning { "warning" } else { "note" }, notice.message));
         }
@@ -57,7 +58,7 @@ fn wish(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneWish, Rem
         (None, None) => Tip::Default,
     };
     wish.sparse.clone_from(&arguments.sparse);
-    wish.bundle_uri.clone_from(&arguments.bundle_uri);
+    wish.bundle_uri = arguments.bundle_uri.clone().map(calve_git::Url::new);
     wish.require.clone_from(&arguments.require);
     wish.prompts = prompts();
     wish.cancel = cancel.clone();

@@ -1,0 +1,157 @@
+//! URLs without what may be secret in them: whoever prints one prints it by this.
+//!
+//! Left out are what stands before the `@` (user and password), after the `?` (`private_token=…`) and after the `#`.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::Path;
+
+use calve_core::Shown;
+
+/// What stands in place of a query, a fragment or a password.
+pub(crate) const INSTEAD: &str = "REDACTED";
+
+/// A URL that git gets whole, and everybody else without its secrets.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url(OsString);
+
+impl Url {
+    /// As it was given.
+    pub fn new(text: impl Into<OsString>) -> Self {
+        Self(text.into())
+    }
+
+    /// The whole of it, for git alone.
+    pub fn as_os_str(&self) -> &OsStr {
+        &self.0
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&word(&Shown(Path::new(&self.0)).to_string()))
+    }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Url({self})")
+    }
+}
+
+/// One argument, which may be a URL or end with one: that goes on to its end, whatever is in it.
+pub(crate) fn word(text: &str) -> String {
+    clean(text, |_| false)
+}
+
+/// What a program has said, in which a URL ends at a space or a quote.
+pub(crate) fn prose(text: &str) -> String {
+    clean(text, |c| c.is_whitespace() || "'\"`<>".contains(c))
+}
+
+fn clean(text: &str, ends: impl Fn(char) -> bool) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        clean.push_str(before);
+        let (url, behind) = after.split_at(after.find(&ends).unwrap_or(after.len()));
+        let scheme = before[scheme_start(&before[..at])..at].to_ascii_lowercase();
+        if scheme == "file" {
+            // A path, in which nothing stands for anything else.
+            rest = after;
+            continue;
+        }
+        // Another URL inside, as in `url.https://x/.insteadOf=https://y/`.
+        let own = url.find("://").map_or(url.len(), |next| scheme_start(&url[..next]));
+        let (shown, is_cut) = without_user(&url[..own]);
+        if scheme.contains("ssh") {
+            // Who logs in is part of the place, and has no password here.
+            clean.push_str(user(&url[..own]).unwrap_or_default());
+        }
+        let secret = shown.find(['?', '#']);
+        clean.push_str(&shown[..secret.unwrap_or(shown.len())]);
+        if let Some(secret) = secret {
+            clean.push_str(&shown[secret..=secret]);
+            clean.push_str(INSTEAD);
+            // What comes after a `?` belongs to it, other URLs too.
+            rest = behind;
+        } else {
+            clean.push_str(if is_cut { INSTEAD } else { "" });
+            rest = &after[own..];
+        }
+    }
+    clean.push_str(rest);
+    clean
+}
+
+/// Where the scheme begins with which a text ends.
+fn scheme_start(text: &str) -> usize {
+    text.rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).map_or(0, |at| at + 1)
+}
+
+/// `git@`, when no password is with it.
+fn user(url: &str) -> Option<&str> {
+    let end = url[..url.find('/').unwrap_or(url.len())].rfind('@')?;
+    let name = &url[..end];
+    (!name.contains([':', '@', '?', '#'])).then(|| &url[..=end])
+}
+
+/// What comes after `://`, without user and password; and whether a password had begun that is left out, too.
+fn without_user(url: &str) -> (&str, bool) {
+    let host_end = url.find('/').unwrap_or(url.len());
+    if let Some(at) = url[..host_end].rfind('@') {
+        return (&url[at + 1..], false);
+    }
+    // A colon and no port: a password with a slash in it, or one that is cut off.
+    let host = &url[..host_end];
+    let inside = host.rfind(']').map_or(0, |at| at + 1);
+    let host = &host[..host.find(['?', '#']).unwrap_or(host.len()).max(inside)];
+    let Some(colon) = host[inside..].find(':').map(|at| inside + at) else { return (url, false) };
+    if host[colon + 1..].bytes().all(|byte| byte.is_ascii_digit()) {
+        return (url, false);
+    }
+    match url.rfind('@') {
+        Some(at) => (&url[at + 1..], false),
+        None => (&url[..=colon], true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_secret_in_a_url_is_not_shown() {
+        for (given, shown) in [
+            ("https://example.org:8443/a@b.git", "https://example.org:8443/a@b.git"),
+            ("https://me:secret@example.org/a", "https://example.org/a"),
+            ("https://secret@example.org/a", "https://example.org/a"),
+            ("https://me:sec/ret@example.org/a", "https://example.org/a"),
+            ("https://me:sec?ret@example.org/a", "https://example.org/a"),
+            ("https://me:sec", "https://me:REDACTED"),
+            ("https://[::1]:80/a", "https://[::1]:80/a"),
+            ("https://example.org/a?private_token=secret", "https://example.org/a?REDACTED"),
+            ("https://example.org/a?x=sec'ret y&z=http://secret/", "https://example.org/a?REDACTED"),
+            ("https://example.org?secret", "https://example.org?REDACTED"),
+            ("https://example.org/a#secret", "https://example.org/a#REDACTED"),
+            ("--bundle-uri=https://x/b?sig=secret", "--bundle-uri=https://x/b?REDACTED"),
+            ("url.https://secret@x/.insteadOf=https://secret@y/", "url.https://x/.insteadOf=https://y/"),
+            ("file:///a?b#c", "file:///a?b#c"),
+            ("ssh://git@example.org:22/a", "ssh://git@example.org:22/a"),
+            ("ssh://git:secret@example.org/a", "ssh://example.org/a"),
+            ("git@example.org:a", "git@example.org:a"),
+        ] {
+            assert_eq!(Url::new(given).to_string(), shown, "{given}");
+            assert!(!format!("{:?}", Url::new(given)).contains("secret"), "{given}");
+        }
+    }
+
+    #[test]
+    fn in_prose_a_url_ends_where_its_quotes_do() {
+        let said = "fatal: unable to access 'https://me:secret@example.org/a@b/?t=secret': no; see <http://x.org/@#secret> and http://y/?secret too";
+        let shown = "fatal: unable to access 'https://example.org/a@b/?REDACTED': no; see <http://x.org/@#REDACTED> and http://y/?REDACTED too";
+        assert_eq!(prose(said), shown);
+        assert_eq!(prose("nothing :// here ://"), "nothing :// here ://");
+    }
+}
