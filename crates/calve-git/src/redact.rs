@@ -87,7 +87,8 @@ fn clean(text: &str, ends: impl Fn(char) -> bool) -> String {
 
 /// Where the scheme begins with which a text ends.
 fn scheme_start(text: &str) -> usize {
-    text.rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).map_or(0, |at| at + 1)
+    let before = text.char_indices().rev().find(|(_, c)| !c.is_ascii_alphanumeric() && !"+-.".contains(*c));
+    before.map_or(0, |(at, c)| at + c.len_utf8())
 }
 
 /// `git@`, when no password is with it.
@@ -153,5 +154,12 @@ mod tests {
         let shown = "fatal: unable to access 'https://example.org/a@b/?REDACTED': no; see <http://x.org/@#REDACTED> and http://y/?REDACTED too";
         assert_eq!(prose(said), shown);
         assert_eq!(prose("nothing :// here ://"), "nothing :// here ://");
+        assert_eq!(prose("ähttp://ü:ä@ö/ü?ßecret «é://é:é»"), "ähttp://ö/ü?REDACTED «é://é:REDACTED");
+        // However it is cut, no character is cut in two.
+        let odd = "é://é@[é:é]é:é/é?é#é é+é://é:é@é";
+        for (at, _) in odd.char_indices() {
+            prose(&odd[at..]);
+            word(&odd[..at]);
+        }
     }
 }

@@ -10,12 +10,14 @@ use crate::program::Calve;
 use crate::spot::eventually_nothing_left;
 
 /// Everything by which git and Calve could be made to run a file of the tree.
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 11] = [
     "teardown.sh",
     "setup.sh",
     "filter.sh",
     "fsmonitor.sh",
     "ssh.sh",
+    "diff.sh",
+    "askpass.sh",
     ".githooks/post-checkout",
     ".githooks/post-index-change",
     ".githooks/reference-transaction",
@@ -37,7 +39,7 @@ impl Hostile {
         let ran = repo.spot.join("ran");
         write_programs(&repo.path, "#!/bin/sh\ncase $0 in *filter.sh) cat;; esac\n");
         repo.write(".calve.toml", CONFIGURATION);
-        repo.write(".gitattributes", "*.dat filter=relative\n");
+        repo.write(".gitattributes", "*.dat filter=relative diff=relative merge=relative\n");
         repo.write("one.dat", "text\n");
         repo.commit("programs");
         let other = repo.spot.join("other");
@@ -62,6 +64,13 @@ impl Hostile {
             ("core.hooksPath", ".githooks"),
             ("core.fsmonitor", "./fsmonitor.sh"),
             ("core.sshCommand", "./ssh.sh"),
+            ("core.askPass", "./askpass.sh"),
+            ("credential.helper", "!./askpass.sh"),
+            ("core.pager", "./diff.sh"),
+            ("diff.external", "./diff.sh"),
+            ("diff.relative.command", "./diff.sh"),
+            ("diff.relative.textconv", "./diff.sh"),
+            ("merge.relative.driver", "./diff.sh"),
             ("filter.relative.clean", "./filter.sh"),
             ("filter.relative.smudge", "./filter.sh"),
             ("filter.relative.required", "true"),
