@@ -65,7 +65,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
             let hint = format!(
                 "ask for another name; if `{path}` is left over from an earlier attempt, look at it, then `calve worktree remove {path}`"
             );
-            return Err(Failure::stated_with(FAILED, text, hint));
+            return Err(Failure::stated(FAILED, text, hint));
         }
         ForAgent::Free => {}
     }

@@ -92,7 +92,7 @@ fn taken_back(added: &Added, failure: Failure, cancel: &Cancel) -> Failure {
         ),
     };
     match failure {
-        Failure::Stated { text, code, .. } => Failure::stated_with(code, text, hint),
+        Failure::Stated { text, code, .. } => Failure::stated(code, text, hint),
         other => other,
     }
 }
