@@ -74,7 +74,7 @@ pub(crate) fn finish(
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
-    let Published { trashed, left } = staging.publish(options.existing, &options.protect)?;
+    let Published { trashed, left, .. } = staging.publish(options.existing, &options.protect)?;
     if let Some(error) = left {
         let message = format!("what was replaced is still there under a hidden name: {error}");
         notes.warn("old_not_removed", None, message);
@@ -114,7 +114,7 @@ fn missing(source: &Source, staging: &Staging<'_>, told: &Told) -> Option<Error>
     })
 }
 
-fn refusal(requirement: Requirement, detail: String) -> Error {
+pub(crate) fn refusal(requirement: Requirement, detail: String) -> Error {
     Error::RequirementRefused {
         requirement: Required::Property(requirement),
         refused: Vec::new(),
@@ -131,7 +131,7 @@ pub(crate) fn require_quiet(
     options: &CloneOptions,
 ) -> Result<(), Error> {
     let (mounts, threads, cancel) = (options.mounts, thread_count(options.threads), &options.cancel);
-    match changed(&Quiet { source, since, exclude, mounts, threads, cancel })? {
+    match changed(&Quiet { source, since, exclude, mounts, threads, cancel, renamed: None })? {
         None => Ok(()),
         Some(path) => {
             let path = if path.as_os_str().is_empty() { source.path().to_path_buf() } else { source.path().join(path) };

@@ -82,12 +82,12 @@ pub use {
     },
     clone::{clone_tree, plan},
     probe::probe,
-    remove::{check_removable, reap, remove_tree, sweep},
+    remove::{check_removable, reap, remove_opened, remove_tree, sweep},
     space::{
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
-    stage::{StageReport, Staged, is_subvolume, stage},
+    stage::{StageReport, Staged, is_subvolume, stage, supersede},
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     tree::scan::{Descend, EntryKind, Folder, ScanOptions, Scanned, Visitor, scan_tree},
 };

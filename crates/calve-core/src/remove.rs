@@ -1,6 +1,6 @@
 //! Removing: out of sight at once, deleted later.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use crate::error::Error;
 use crate::guard;
 use crate::options::{Background, RemoveOptions, Wait};
 use crate::report::{ReapReport, RemoveReport, Warning};
-use crate::tree::delete::{Deletion, delete};
+use crate::tree::delete::{Deletion, delete, delete_directory};
 use crate::tree::lock::Purpose;
-use crate::tree::place::Place;
+use crate::tree::place::{Place, identity};
 use crate::tree::pool::thread_count;
 use crate::tree::sweep::delete_protected;
-use crate::tree::trash::{self, GITIGNORE};
+use crate::tree::trash::{self, GITIGNORE, REPLACED};
 use crate::{Cancel, Progress, tree};
 
 /// Removes whatever is at `path`.
@@ -30,6 +30,20 @@ use crate::{Cancel, Progress, tree};
 /// [`Error::Protected`] for the root, a mount point, a tree with mounts below, an ancestor of the current directory and whatever
 /// [`RemoveOptions::protect`] names.
 pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport, Error> {
+    remove(path, None, options)
+}
+
+/// Removes the directory that is open as `directory`, as [`remove_tree`] does, if it is what is at `path`. Whatever else is there by
+/// now stays.
+///
+/// # Errors
+/// Those of [`remove_tree`]; [`Error::Protected`] also when something else is at `path`.
+pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
+    let stat = rustix::fs::fstat(directory).map_err(|errno| Error::io("stat", path, errno))?;
+    remove(path, Some(identity(&stat)), options)
+}
+
+fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
     let started = Instant::now();
     let place = open(path)?;
     guard::check(&place, &options.protect)?;
@@ -40,9 +54,12 @@ pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport,
         warnings: Vec::new(),
         elapsed: started.elapsed(),
     };
-    let kind = place.stat()?.map(|stat| FileType::from_raw_mode(stat.st_mode));
-    if kind == Some(FileType::Directory) {
-        remove_directory(&place, options, &mut report)?;
+    let stat = place.stat()?;
+    if expected.is_some_and(|expected| stat.is_none_or(|stat| identity(&stat) != expected)) {
+        return Err(Error::Protected { path: path.to_path_buf(), reason: REPLACED.into() });
+    }
+    if stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
+        remove_directory(&place, expected, options, &mut report)?;
     } else {
         remove_file(&place)?;
         report.deleted = 1;
@@ -80,7 +97,12 @@ fn remove_file(place: &Place) -> Result<(), Error> {
         .map_err(|errno| Error::io("remove", place.path(), errno))
 }
 
-fn remove_directory(place: &Place, options: &RemoveOptions, report: &mut RemoveReport) -> Result<(), Error> {
+fn remove_directory(
+    place: &Place,
+    expected: Option<(u64, u64)>,
+    options: &RemoveOptions,
+    report: &mut RemoveReport,
+) -> Result<(), Error> {
     let deletion = Deletion {
         threads: thread_count(options.threads),
         progress: &options.progress,
@@ -88,7 +110,7 @@ fn remove_directory(place: &Place, options: &RemoveOptions, report: &mut RemoveR
         last: None,
     };
     refuse_what_cannot_be_deleted(place)?;
-    match trash::move_in(place.parent(), place.name(), place.parent_path()) {
+    match trash::move_in(place.parent(), place.name(), place.parent_path(), expected) {
         Ok((trashed, lock)) if options.wait == Wait::No => {
             lock.leave();
             report.trashed = Some(trashed);
@@ -112,7 +134,10 @@ fn remove_directory(place: &Place, options: &RemoveOptions, report: &mut RemoveR
                 message: "the parent directory does not permit a rename, so the tree was deleted in the foreground"
                     .into(),
             });
-            report.deleted = delete(place.parent(), place.name(), place.path(), &deletion)?;
+            report.deleted = match expected {
+                Some(expected) => delete_directory(place.parent(), place.name(), place.path(), expected, &deletion)?,
+                None => delete(place.parent(), place.name(), place.path(), &deletion)?,
+            };
         }
         Err(error) => return Err(error),
     }

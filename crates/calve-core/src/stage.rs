@@ -1,6 +1,8 @@
 //! A tree that a caller puts together under a hidden name, from several clones and with programs of its own, before it is
 //! published.
 
+mod supersede;
+
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -26,8 +28,12 @@ use crate::tree::notes::Notes;
 use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
 use crate::tree::scrub::scrub;
+use crate::tree::stable::Moment;
 use crate::tree::staging::{Published, Staging};
 use crate::{guard, sys};
+
+pub(crate) use supersede::kept_name;
+pub use supersede::supersede;
 
 /// What [`stage`] did beside what its caller did.
 #[derive(Debug, Default)]
@@ -35,6 +41,8 @@ use crate::{guard, sys};
 pub struct StageReport {
     /// What [`Existing::Replace`] moved away.
     pub trashed: Option<Trashed>,
+    /// What [`supersede`] could neither replace nor put back: something was written in it and in what took its place.
+    pub kept: Option<PathBuf>,
     /// Whether there is trash beside the destination: work for [`crate::reap`].
     pub trash_waits: bool,
     /// What else should be known.
@@ -54,24 +62,32 @@ pub fn stage<T, E: From<Error>>(
     options: &CloneOptions,
     make: impl FnOnce(&mut Staged<'_>) -> Result<T, E>,
 ) -> Result<(T, StageReport), E> {
+    let notes = Notes::default();
+    let (place, trash_waits) = start(dst, &notes, options)?;
+    let mut staged = Staged::reserve(&place, options)?;
+    let made = make(&mut staged)?;
+    let published = staged.publish(&notes)?;
+    Ok((made, sealed(published, trash_waits, &notes)))
+}
+
+/// Says also whether there is trash.
+fn start(dst: &Path, notes: &Notes, options: &CloneOptions) -> Result<(Place, bool), Error> {
     let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
     match (place.stat()?, options.existing) {
         (None, _) => {}
-        (Some(_), Existing::Refuse) => return Err(Error::DestinationExists(dst.to_path_buf()).into()),
+        (Some(_), Existing::Refuse) => return Err(Error::DestinationExists(dst.to_path_buf())),
         (Some(_), Existing::Replace) => guard::check(&place, &options.protect)?,
     }
-    let notes = Notes::default();
-    let trash_waits = sweep_leftovers(&place, &notes, options)?;
-    let staging = Staging::reserve(&place)?;
-    let mut staged = Staged { place: &place, staging, options, metadata: Metadata::Plain };
-    let made = make(&mut staged)?;
-    let published = staged.publish(&notes)?;
+    let trash_waits = sweep_leftovers(&place, notes, options)?;
+    Ok((place, trash_waits))
+}
+
+fn sealed(published: Published, trash_waits: bool, notes: &Notes) -> StageReport {
     if let Some(error) = &published.left {
         notes.warn("old_not_removed", None, format!("what was replaced is still there under a hidden name: {error}"));
     }
-    let warnings = notes.tell().warnings;
-    let trash_waits = trash_waits || published.trashed.is_some();
-    Ok((made, StageReport { trashed: published.trashed, trash_waits, warnings }))
+    let Published { trashed, kept, .. } = published;
+    StageReport { trash_waits: trash_waits || trashed.is_some(), trashed, kept, warnings: notes.tell().warnings }
 }
 
 /// Where the root's own metadata comes from.
@@ -89,6 +105,8 @@ pub struct Staged<'p> {
     staging: Staging<'p>,
     options: &'p CloneOptions,
     metadata: Metadata,
+    /// Since when what the root was cloned from may not change, and what of it does not matter.
+    watched: Option<(Moment, Exclude)>,
 }
 
 /// One clone into the staged tree.
@@ -105,6 +123,11 @@ struct Part<'a> {
 type Ran = (Strategy, Vec<Refusal>, Outcome);
 
 impl<'p> Staged<'p> {
+    fn reserve(place: &'p Place, options: &'p CloneOptions) -> Result<Self, Error> {
+        let staging = Staging::reserve(place)?;
+        Ok(Staged { place, staging, options, metadata: Metadata::Plain, watched: None })
+    }
+
     /// Where it is for now, for programs to work in.
     pub fn path(&self) -> PathBuf {
         self.place.parent_path().join(OsStr::from_bytes(self.staging.name().to_bytes()))
@@ -162,6 +185,7 @@ impl<'p> Staged<'p> {
             require_quiet(&source, &exclude, since, options)?;
         }
         let report = report(&source, self.place.path(), (strategy, refused, &outcome), &notes, started);
+        self.watched = outcome.started.map(|since| (since, exclude));
         self.metadata = match outcome.whole {
             Some(whole) => Metadata::Whole(Box::new(whole)),
             None => Metadata::Like(Box::new(source)),
@@ -263,8 +287,8 @@ impl<'p> Staged<'p> {
         }
     }
 
-    /// Gives the root its metadata, and the tree its name.
-    fn publish(self, notes: &Notes) -> Result<Published, Error> {
+    /// Gives the root its metadata.
+    fn seal(&self, notes: &Notes) -> Result<(), Error> {
         let path = self.place.path();
         let failed = |errno| Error::io("set the mode of the staged tree of", path, errno);
         let root = self.root()?;
@@ -282,6 +306,13 @@ impl<'p> Staged<'p> {
         if self.options.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
+        Ok(())
+    }
+
+    /// Gives the root its metadata, and the tree its name.
+    fn publish(self, notes: &Notes) -> Result<Published, Error> {
+        self.seal(notes)?;
+        let path = self.place.path();
         let published = self.staging.publish(self.options.existing, &self.options.protect)?;
         if self.options.durability == Durability::Synced {
             let synced = sys::sync_file(self.place.parent());

@@ -42,9 +42,7 @@ impl Moment {
     /// Now. `staged` is the staged directory: where it is on the source's device, it tells the time.
     fn now(source: &Source, staged: BorrowedFd<'_>) -> sys::Result<Self> {
         if rustix::fs::fstat(staged)?.st_dev != source.stat().st_dev {
-            let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-            std::thread::sleep(TICK);
-            return Ok(Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec });
+            return Ok(Self::of_clock());
         }
         // Any change of the inode will do, even one that changes nothing.
         let tick = || {
@@ -57,6 +55,13 @@ impl Moment {
             std::thread::sleep(Duration::from_micros(500));
         }
         Ok(moment)
+    }
+
+    /// Now, by this machine's clock. File systems' ticks have passed it when this returns.
+    pub(crate) fn of_clock() -> Self {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        std::thread::sleep(TICK);
+        Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
     }
 
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
@@ -134,6 +139,8 @@ pub(crate) struct Quiet<'a> {
     pub(crate) mounts: Mounts,
     pub(crate) threads: usize,
     pub(crate) cancel: &'a Cancel,
+    /// The source was renamed since, which changes its root's change time: what the root was like before.
+    pub(crate) renamed: Option<&'a Stat>,
 }
 
 /// An entry (relative to the source) that has changed since the moment, if there is one.
@@ -149,7 +156,11 @@ pub(crate) fn changed(quiet: &Quiet<'_>) -> Result<Option<PathBuf>, Error> {
         };
     }
     let root = rustix::fs::fstat(source.directory()).map_err(failed)?;
-    if differs(&root) {
+    let is_other = match quiet.renamed {
+        Some(before) => !is_same_but_for_name(before, &root),
+        None => differs(&root),
+    };
+    if is_other {
         return Ok(Some(PathBuf::new()));
     }
     let pool = Pool::new(quiet.threads, quiet.cancel.clone());
@@ -169,6 +180,11 @@ pub(crate) fn changed(quiet: &Quiet<'_>) -> Result<Option<PathBuf>, Error> {
         found
     })?;
     Ok(found.into_iter().flatten().min())
+}
+
+fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
+    let told = |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec, stat.st_size, stat.st_mode, stat.st_uid, stat.st_gid);
+    told(before) == told(now)
 }
 
 /// One directory: the first entry that has changed. Those below are given to the pool.

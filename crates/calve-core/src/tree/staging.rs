@@ -22,6 +22,7 @@ use crate::guard;
 use crate::options::Existing;
 use crate::progress::{Cancel, Progress};
 use crate::report::Trashed;
+use crate::stage::kept_name;
 use crate::sys;
 
 /// What a staged directory takes over from the directory that it is in.
@@ -126,7 +127,17 @@ impl<'p> Staging<'p> {
 
     /// Gives the staged tree its name. With [`Existing::Replace`] what was there is exchanged for it in the same step, and goes
     /// to the trash.
-    pub(crate) fn publish(mut self, existing: Existing, protect: &[PathBuf]) -> Result<Published, Error> {
+    pub(crate) fn publish(self, existing: Existing, protect: &[PathBuf]) -> Result<Published, Error> {
+        self.publish_overseen(existing, protect, None)
+    }
+
+    /// The same; `oversight` decides what becomes of the two trees after an exchange.
+    pub(crate) fn publish_overseen(
+        mut self,
+        existing: Existing,
+        protect: &[PathBuf],
+        oversight: Option<Oversight<'_>>,
+    ) -> Result<Published, Error> {
         let parent = self.place.parent();
         let lost = || Error::StagingLost(self.place.parent_path().to_path_buf());
         let Some(lock) = self.lock.take() else { return Err(lost()) };
@@ -142,8 +153,51 @@ impl<'p> Staging<'p> {
         if !names(parent, &name, root.as_fd()) {
             return Err(lost());
         }
-        let replaced = self.rename(lock, from, from_name, existing, protect)?;
-        Ok(self.settle(guard, replaced))
+        // What is still to be decided about is not noted as what may be swept.
+        let notes_old = oversight.is_none();
+        let replaced = self.rename(lock, from, from_name, existing, (protect, notes_old))?;
+        match oversight {
+            Some(oversight) if replaced => self.decide(guard, &name, oversight),
+            _ => Ok(self.settle(guard, replaced)),
+        }
+    }
+
+    /// After an exchange, with the old tree under the hidden name.
+    fn decide(
+        &self,
+        mut guard: Unpublished<'_, '_>,
+        name: &CStr,
+        oversight: Oversight<'_>,
+    ) -> Result<Published, Error> {
+        let (parent, dst) = (self.place.parent(), self.place.name());
+        let failed = |errno| Error::io("exchange back", self.place.path(), errno);
+        let verdict = (oversight.judge)(name);
+        if verdict == Verdict::Settle {
+            return Ok(self.settle(guard, true));
+        }
+        let is_undone = verdict == Verdict::Undo && sys::rename_exchange(parent, name, parent, dst).is_ok();
+        if is_undone && (oversight.may_drop)() {
+            // The new tree is the one under the hidden name again; it goes with the guard.
+            return Ok(Published { is_undone, ..Published::default() });
+        }
+        let Some(lock) = guard.lock.take() else { return Ok(Published::default()) };
+        for number in 0..1000 {
+            let kept = kept_name(self.place.path(), number);
+            let kept_as = kept.file_name().and_then(|name| CString::new(name.as_bytes()).ok()).unwrap_or_default();
+            match sys::rename_no_replace(parent, name, parent, &kept_as) {
+                Ok(()) => {
+                    lock.remove(parent);
+                    return Ok(Published { is_undone, kept: Some(kept), ..Published::default() });
+                }
+                Err(Errno::EXIST) => {}
+                Err(errno) => {
+                    lock.leave();
+                    return Err(failed(errno));
+                }
+            }
+        }
+        lock.leave();
+        Err(failed(Errno::EXIST))
     }
 
     /// Says whether something was exchanged.
@@ -153,7 +207,7 @@ impl<'p> Staging<'p> {
         from: BorrowedFd<'_>,
         name: &CStr,
         existing: Existing,
-        protect: &[PathBuf],
+        (protect, notes_old): (&[PathBuf], bool),
     ) -> Result<bool, Error> {
         let (parent, dst) = (self.place.parent(), self.place.name());
         let failed = |errno| Error::io("rename the finished clone to", self.place.path(), errno);
@@ -172,7 +226,8 @@ impl<'p> Staging<'p> {
             // It may have come since the clone began. What is exchanged will be under the hidden name.
             match self.place.stat()? {
                 None => continue,
-                Some(stat) => lock.record(identity(&stat)).map_err(failed)?,
+                Some(stat) if notes_old => lock.record(identity(&stat)).map_err(failed)?,
+                Some(_) => {}
             }
             guard::check(self.place, protect)?;
             match sys::rename_exchange(from, name, parent, dst) {
@@ -236,12 +291,12 @@ impl<'p> Staging<'p> {
         match gone {
             Ok(trashed) => {
                 lock.remove(parent);
-                Published { trashed, left: None }
+                Published { trashed, ..Published::default() }
             }
             // It stays under the hidden name, and is swept by the next run.
             Err(error) => {
                 lock.leave();
-                Published { trashed: None, left: Some(error) }
+                Published { left: Some(error), ..Published::default() }
             }
         }
     }
@@ -256,7 +311,7 @@ impl Staging<'_> {
             Err(Errno::ISDIR | Errno::PERM | Errno::ACCESS) => {}
             Err(errno) => return Err(Error::io("remove what was replaced at", self.place.path(), errno)),
         }
-        let (trashed, trash) = trash::move_in(parent, lock.name(), self.place.parent_path())?;
+        let (trashed, trash) = trash::move_in(parent, lock.name(), self.place.parent_path(), None)?;
         trash.leave();
         Ok(Some(trashed))
     }
@@ -268,6 +323,29 @@ pub(crate) struct Published {
     pub(crate) trashed: Option<Trashed>,
     /// Why it is still there, under the hidden name.
     pub(crate) left: Option<Error>,
+    /// The two were exchanged back.
+    pub(crate) is_undone: bool,
+    /// Where the other of the two is, if it was neither put back nor removed.
+    pub(crate) kept: Option<PathBuf>,
+}
+
+/// What is asked when a tree has taken the place of another.
+pub(crate) struct Oversight<'a> {
+    /// What is to become of the two. It is told the hidden name that the old one has.
+    pub(crate) judge: &'a mut dyn FnMut(&CStr) -> Verdict,
+    /// Whether the new one may go, when the two were exchanged back.
+    pub(crate) may_drop: &'a dyn Fn() -> bool,
+}
+
+/// What becomes of two trees that were exchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The old one goes to the trash.
+    Settle,
+    /// They are exchanged back.
+    Undo,
+    /// Both stay: the old one under a name that people see.
+    Keep,
 }
 
 /// Whether `name` in `parent` is still the directory that is open as `root`.

@@ -10,20 +10,34 @@ use rustix::io::Errno;
 
 use super::lock::{Lock, Purpose};
 use super::place::identity;
-use crate::error::Error;
+use crate::error::{Error, Shown};
 use crate::report::Trashed;
 use crate::sys;
 
 /// Hides the trash from `git status`; deleted last.
 pub(crate) const GITIGNORE: &CStr = c".gitignore";
 
+/// Why a directory that was looked at before is not removed.
+pub(crate) const REPLACED: &str = "something else has taken its place";
+
 /// Renames the directory `name` in `parent` to a trash name beside it. Fails where the parent cannot be written to. The lock on the
 /// trash is the caller's: to delete under it, or to leave it to the reaper.
-pub(crate) fn move_in(parent: BorrowedFd<'_>, name: &CStr, parent_path: &Path) -> Result<(Trashed, Lock), Error> {
+///
+/// No call renames a name only if it stands for a certain directory. So what has come under the trash name is looked at, and goes
+/// back if it is not the one `expected`; the lock protects nothing else, so that no reaper deletes it in between.
+pub(crate) fn move_in(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    parent_path: &Path,
+    expected: Option<(u64, u64)>,
+) -> Result<(Trashed, Lock), Error> {
     let path = || parent_path.join(OsStr::from_bytes(name.to_bytes()));
     let failed = |errno| Error::io("move to the trash", path(), errno);
-    let moved = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-    let moved = identity(&moved);
+    let named = |name| rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
+    let moved = match expected {
+        Some(expected) => expected,
+        None => named(name).map_err(failed)?,
+    };
     let lock = Lock::reserve(parent, Purpose::Trash).map_err(failed)?;
     match lock.record(moved).and_then(|()| rename(parent, name, lock.name())) {
         Ok(()) => {}
@@ -31,6 +45,20 @@ pub(crate) fn move_in(parent: BorrowedFd<'_>, name: &CStr, parent_path: &Path) -
             lock.remove(parent);
             return Err(failed(errno));
         }
+    }
+    if named(lock.name()).map_err(failed)? != moved && expected.is_some() {
+        let reason = match sys::rename_no_replace(parent, lock.name(), parent, name) {
+            Ok(()) => {
+                lock.remove(parent);
+                REPLACED.into()
+            }
+            Err(_) => {
+                let hidden = parent_path.join(OsStr::from_bytes(lock.name().to_bytes()));
+                lock.leave();
+                format!("{REPLACED}, and that is now at `{}`", Shown(&hidden))
+            }
+        };
+        return Err(Error::Protected { path: path(), reason });
     }
     hide_from_git(parent, lock.name(), moved);
     let name = OsStr::from_bytes(lock.name().to_bytes()).to_owned();

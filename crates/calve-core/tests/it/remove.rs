@@ -1,6 +1,7 @@
 //! Removing: out of sight at once, deleted later, and never what must not be.
 
 mod deletion;
+mod expected;
 mod git;
 mod refusals;
 mod subvolumes;
