@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::git::Git;
-
-use super::entry::path_of;
+use crate::worktree::{Repository, Standing};
 
 /// The worktree that a path is in, and its repository's others, the main one first.
 #[derive(Debug, Clone)]
@@ -13,26 +11,18 @@ use super::entry::path_of;
 pub struct Worktrees {
     /// The root of the worktree.
     pub this: PathBuf,
-    /// The roots of the others, be they there or gone.
+    /// The roots of the others, be they there or gone. What is something else by now is not one.
     pub others: Vec<PathBuf>,
 }
 
 /// Asks git which worktree `path` is in, and which others there are.
 pub fn worktrees_of(path: &Path) -> Result<Worktrees> {
-    let git = Git::at(path);
-    let this = PathBuf::from(git.line(&["rev-parse", "--show-toplevel"])?);
-    let listed = git.run(&["worktree", "list", "--porcelain", "-z"])?;
-    let mut others: Vec<PathBuf> = Vec::new();
-    for line in listed.split(|&byte| byte == 0) {
-        if let Some(path) = line.strip_prefix(b"worktree ") {
-            others.push(path_of(path));
-        } else if line == b"bare" {
-            // A bare repository stands in its own list, and is no worktree.
-            others.pop();
-        }
-    }
+    let this = PathBuf::from(crate::git::Git::at(path).line(&["rev-parse", "--show-toplevel"])?);
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let own = real(&this);
-    others.retain(|path| real(path) != own);
+    // A bare repository stands in its own list, and is no worktree.
+    let listed = Repository::open(path)?.worktrees.into_iter().filter(|one| !one.is_bare);
+    let known = listed.filter(|one| matches!(one.standing, Standing::Intact | Standing::Gone | Standing::Adrift));
+    let others = known.map(|one| one.path).filter(|path| real(path) != own).collect();
     Ok(Worktrees { this, others })
 }

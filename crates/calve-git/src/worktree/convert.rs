@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, Existing, Requirement, Shown, Trashed, Verify, stage};
+use calve_core::{CloneOptions, Requirement, Shown, Staged, Trashed, Verify, supersede};
 
 use super::index::Index;
-use super::repository::Repository;
+use super::repository::{Repository, path_of};
 use crate::error::{Error, Result};
 use crate::git::Git;
 
@@ -20,27 +20,30 @@ pub struct Converted {
     pub was_one: bool,
     /// Where the old directory waits for [`calve_core::reap`].
     pub trashed: Option<Trashed>,
+    /// Where the old directory is, when something was written both in it and in the new one while they were exchanged.
+    pub kept: Option<PathBuf>,
     /// From the call to its return.
     pub elapsed: Duration,
 }
 
 /// Clones the worktree that `start` is in into a new subvolume, compares the two, and exchanges them in one step.
 ///
-/// Refused while a process is inside: it would go on in the old directory.
+/// Refused while a process is inside: it would go on in the old directory. What is written by programs that come and go is not lost:
+/// if something changed by the time of the exchange, that is undone, or the old directory stays under another name.
 pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
     let started = Instant::now();
     let repository = Repository::open(start)?;
     let path = repository.here.clone().ok_or_else(|| {
         Error::refused("there is no worktree here to convert", "run it inside the worktree, or name its path")
     })?;
-    let done = |was_one, trashed| Converted { path: path.clone(), was_one, trashed, elapsed: started.elapsed() };
+    repository.check_here()?;
+    let elapsed = || started.elapsed();
+    let done = |was_one, trashed| Converted { path: path.clone(), was_one, trashed, kept: None, elapsed: elapsed() };
     if calve_core::is_subvolume(&path)? {
         return Ok(done(true, None));
     }
     check_idle(&path)?;
-    let mut staging = options.clone();
-    staging.existing = Existing::Replace;
-    let ((), report) = stage(&path, &staging, |staged| {
+    let make = |staged: &mut Staged<'_>| {
         if !staged.make_root()? {
             return Err(Error::refused(
                 format!("`{}` is not on btrfs, and only btrfs has subvolumes", Shown(&path)),
@@ -53,8 +56,20 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
         staged.clone_root(&path, &clone)?;
         restat(&repository, &path, &staged.path())?;
         check_idle(&path)
-    })?;
-    Ok(done(false, report.trashed))
+    };
+    let report = supersede(&path, options, make, check_idle).map_err(while_at_work)?;
+    Ok(Converted { kept: report.kept, ..done(false, report.trashed) })
+}
+
+/// Nobody has asked for `--require stable`.
+fn while_at_work(error: Error) -> Error {
+    match error {
+        Error::Clone(calve_core::Error::RequirementRefused { detail: Some(detail), .. }) => Error::refused(
+            detail,
+            "stop what writes there, and run it again; nothing is converted, and nothing is lost",
+        ),
+        other => other,
+    }
 }
 
 /// The files have new inodes. The index is told, so that git need not read them all.
@@ -68,7 +83,7 @@ fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
     }
     let mut index = Index::read(&at, repository.hash_bytes())?;
     for entry in 0..index.entries.len() {
-        let file = super::repository::path_of(&index.entries[entry].path);
+        let file = path_of(&index.entries[entry].path);
         if let Ok(stat) = rustix::fs::lstat(new.join(file))
             && index.entries[entry].is_of(&stat)
         {
@@ -83,7 +98,7 @@ fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Processes whose working directory, root, program or an open file is inside. Those of other users cannot be seen without
+/// Processes whose working directory, root, program, an open file or a mapping that can be written to is inside. Those of other users cannot be seen without
 /// privilege.
 fn check_idle(path: &Path) -> Result<()> {
     let me = std::process::id().to_string();
@@ -104,6 +119,7 @@ fn check_idle(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// What of a process is below `path`.
 fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
     let links = ["cwd", "root", "exe"].map(|name| process.join(name));
     let open = fs_err::read_dir(process.join("fd")).ok().into_iter().flatten().flatten().map(|entry| entry.path());
@@ -112,4 +128,16 @@ fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
         .chain(open)
         .filter_map(|link| fs_err::read_link(link).ok())
         .find(|target| target.starts_with(path))
+        .or_else(|| mapped(process, path))
+}
+
+/// A file that a process writes to as memory (proc_pid_maps(5)). It may be closed by then.
+fn mapped(process: &Path, path: &Path) -> Option<PathBuf> {
+    let maps = fs_err::read(process.join("maps")).ok()?;
+    let files = maps.split(|&byte| byte == b'\n').filter_map(|line| {
+        let permissions = line.split(|&byte| byte == b' ').nth(1)?;
+        let file = line.iter().position(|&byte| byte == b'/')?;
+        matches!(permissions, [_, b'w', _, b's']).then(|| path_of(&line[file..]))
+    });
+    files.into_iter().find(|file| file.starts_with(path))
 }

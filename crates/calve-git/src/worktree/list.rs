@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::register::{entries_by_worktree, sweep};
+use super::register::sweep;
 use super::repository::{Repository, Worktree};
 use crate::error::Result;
 use crate::git::Git;
@@ -35,7 +35,6 @@ pub struct Listed {
 pub fn list(start: &Path) -> Result<Vec<Listed>> {
     let repository = Repository::open(start)?;
     let repository = if !sweep(&repository.common)?.places.is_empty() { Repository::open(start)? } else { repository };
-    let entries = entries_by_worktree(&repository.common)?;
     let main = repository.worktrees.first().and_then(|main| main.branch.clone());
     // git looks at several worktrees at a time: each takes as long as a `git status`.
     std::thread::scope(|scope| {
@@ -43,12 +42,10 @@ pub fn list(start: &Path) -> Result<Vec<Listed>> {
             .worktrees
             .iter()
             .map(|worktree| {
-                let (repository, entries, main) = (&repository, &entries, main.as_deref());
+                let (repository, main) = (&repository, main.as_deref());
                 scope.spawn(move || {
-                    let made = entries
-                        .iter()
-                        .find(|(path, _)| *path == worktree.path)
-                        .and_then(|(_, entry)| fs_err::metadata(entry.join("commondir")).ok()?.modified().ok());
+                    let entry = worktree.entry.as_ref();
+                    let made = entry.and_then(|entry| fs_err::metadata(entry.join("commondir")).ok()?.modified().ok());
                     look(repository, worktree, made, main)
                 })
             })
@@ -68,7 +65,7 @@ fn look(repository: &Repository, worktree: &Worktree, made: Option<SystemTime>, 
         is_untrusted: trust::is_untrusted(&worktree.path),
         age: made.and_then(|made| made.elapsed().ok()),
     };
-    if worktree.is_bare || worktree.is_gone {
+    if !worktree.is_usable() {
         return Ok(listed);
     }
     let git = Git::at(&worktree.path);

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::register::{self, entries_by_worktree, sweep};
+use super::keeping::{check_broken, check_forgettable};
+use super::register::{self, sweep};
 use super::repository::Repository;
+use super::standing::Standing;
 use super::target;
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What was cleaned up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,24 +17,50 @@ use crate::error::Result;
 pub struct Pruned {
     /// Worktrees whose directories are gone, and which git no longer lists.
     pub forgotten: Vec<PathBuf>,
+    /// Worktrees that are not where git lists them, and that it goes on to list.
+    pub kept: Vec<Kept>,
     /// Hidden trees of runs that were killed.
     pub swept: Vec<PathBuf>,
     /// Directories that may have trash in them: work for [`calve_core::reap`].
     pub places: Vec<PathBuf>,
 }
 
-/// Makes git forget worktrees whose directories are gone, unless they are locked, and removes what killed runs have left.
+/// A worktree that was not forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Kept {
+    /// Where git lists it; its entry, where it does not.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// Makes git forget worktrees that are gone, or at whose place something else is by now, unless they are locked or their entry has what
+/// nothing else has; and removes what killed runs have left. Nothing that is at the place of a worktree is touched.
 pub fn prune(start: &Path) -> Result<Pruned> {
     let repository = Repository::open(start)?;
     let swept = sweep(&repository.common)?;
+    let repository = if swept.places.is_empty() { repository } else { Repository::open(start)? };
     let mut pruned = Pruned { swept: swept.trees, ..Pruned::default() };
-    register::remove_broken(&repository.common)?;
+    register::remove_broken(&repository.common, |entry| {
+        pruned.may_go(entry.to_path_buf(), check_broken(&repository, entry))
+    })?;
     target::sweep_fetched(&repository.git())?;
-    for (worktree, entry) in entries_by_worktree(&repository.common)? {
-        let is_gone = matches!(fs_err::symlink_metadata(worktree.join(".git")), Err(error) if error.kind() == std::io::ErrorKind::NotFound);
-        if is_gone && fs_err::symlink_metadata(entry.join("locked")).is_err() {
-            register::remove(&entry)?;
-            pruned.forgotten.push(worktree);
+    for worktree in repository.worktrees.iter().filter(|worktree| worktree.locked.is_none()) {
+        let (Some(entry), Some((reason, hint))) = (&worktree.entry, worktree.standing.trouble(&worktree.path)) else {
+            continue;
+        };
+        let forgettable = match worktree.standing {
+            Standing::Gone | Standing::Foreign(_) | Standing::Replaced(_) => {
+                check_forgettable(&repository, worktree, entry)
+            }
+            _ => Err(Error::refused(reason, hint)),
+        };
+        if pruned.may_go(worktree.path.clone(), forgettable) {
+            register::remove(entry)?;
+            pruned.forgotten.push(worktree.path.clone());
         }
     }
     let mut places: BTreeSet<PathBuf> =
@@ -49,4 +77,12 @@ pub fn prune(start: &Path) -> Result<Pruned> {
         }
     }
     Ok(pruned)
+}
+
+impl Pruned {
+    fn may_go(&mut self, path: PathBuf, checked: Result<()>) -> bool {
+        let Err(error) = checked else { return true };
+        self.kept.push(Kept { path, reason: error.to_string(), hint: error.hint().unwrap_or_default() });
+        false
+    }
 }

@@ -18,6 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::journal::{JOURNAL, State, state};
 use super::repository::{Repository, path_of};
+use super::standing::Linked;
 use super::survey::Request;
 use super::target::{Target, check_free};
 use super::{place, repository};
@@ -292,7 +293,7 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
         let mut lines = text.split(|&byte| byte == b'\n');
         let worktree = path_of(lines.next().unwrap_or_default());
         let branch = lines.next().zip(lines.next()).filter(|(branch, oid)| !branch.is_empty() && !oid.is_empty());
-        if worktree.is_absolute() && points_to(&worktree, &directory) {
+        if worktree.is_absolute() && Linked::open(&directory, &worktree).is_ok() {
             show(&directory, &worktree)?;
         } else {
             if let Some((branch, oid)) = branch {
@@ -341,11 +342,6 @@ pub(crate) fn entries_by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf
     Ok(found)
 }
 
-fn points_to(worktree: &Path, directory: &Path) -> bool {
-    let Ok(pointer) = fs_err::read(worktree.join(".git")) else { return false };
-    pointer.strip_prefix(b"gitdir: ").is_some_and(|path| path_of(path.trim_ascii_end()) == directory)
-}
-
 /// Deletes a branch in turn with others, as long as it is where it was made. Says whether it did.
 pub(super) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let _turn = Turn::take(common)?;
@@ -382,14 +378,16 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
 }
 
 /// Removes entries that are nobody's: those on their way out when their remover was killed, and what git, too, takes for broken
-/// (`git worktree prune` removes what has neither `gitdir` nor `locked`).
-pub(crate) fn remove_broken(common: &Path) -> Result<()> {
+/// (`git worktree prune` removes what has neither `gitdir` nor `locked`). `may_go` is asked about the latter.
+pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool) -> Result<()> {
     let _turn = Turn::take(common)?;
     for directory in entries(common)? {
         let is_leaving = directory.file_name().is_some_and(|name| name.as_bytes().starts_with(LEAVING.as_bytes()));
         if is_leaving {
             gone(fs_err::remove_dir_all(directory))?;
-        } else if [GITDIR, LOCKED, JOURNAL].iter().all(|name| fs_err::symlink_metadata(directory.join(name)).is_err()) {
+        } else if [GITDIR, LOCKED, JOURNAL].iter().all(|name| fs_err::symlink_metadata(directory.join(name)).is_err())
+            && may_go(&directory)
+        {
             remove(&directory)?;
         }
     }

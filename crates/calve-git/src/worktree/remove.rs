@@ -1,14 +1,17 @@
 //! `calve worktree remove`.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{RemoveOptions, Shown, Trashed};
+use calve_core::{Cancel, RemoveOptions, Shown, Trashed};
 
-use super::register::{self, Turn, entries_by_worktree};
-use super::repository::{Repository, Worktree, joined};
-use super::submodules;
+use super::keeping::{check_at_rest, check_forgettable, check_reached};
+use super::register::{self, Turn};
+use super::repository::{Repository, Worktree, joined, path_of};
+use super::standing::{Linked, Standing};
+use super::{nested, submodules};
 use crate::error::{Error, Result};
 use crate::git::Git;
 
@@ -64,29 +67,42 @@ pub fn remove<E: From<Error>>(
     let started = Instant::now();
     let repository = Repository::open(&options.start)?;
     let worktree = repository.find(&options.what)?.clone();
-    check(&repository, &worktree, options)?;
+    check_linked(&worktree)?;
+    if !options.is_forced {
+        check_unlocked(&worktree)?;
+    }
+    let linked = match worktree.standing {
+        Standing::Gone => None,
+        _ => Some(repository.linked(&worktree)?),
+    };
+    match &linked {
+        _ if options.is_forced => {}
+        Some(linked) => check(&repository, &worktree, linked, &options.remove.cancel)?,
+        None => worktree.entry.iter().try_for_each(|entry| check_forgettable(&repository, &worktree, entry))?,
+    }
     before(&worktree)?;
-    Ok(take_away(&repository, worktree, options, started)?)
+    Ok(take_away(&repository, worktree, linked, options, started)?)
 }
 
 fn take_away(
     repository: &Repository,
     worktree: Worktree,
+    linked: Option<Linked>,
     options: &RemoveWorktreeOptions,
     started: Instant,
 ) -> Result<Removed> {
-    let entries = entries_by_worktree(&repository.common)?;
-    let entry = entries.into_iter().find(|(path, _)| *path == worktree.path).map(|(_, entry)| entry);
     let mut trashed = None;
-    if !worktree.is_gone {
-        match calve_core::remove_tree(&worktree.path, &options.remove) {
+    if let Some(linked) = linked {
+        let mut remove = options.remove.clone();
+        remove.protect.push(repository.common.clone());
+        match calve_core::remove_opened(linked.path(), linked.root(), &remove) {
             Ok(report) => trashed = report.trashed,
             Err(calve_core::Error::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    if let Some(entry) = entry {
-        register::remove(&entry)?;
+    if let Some(entry) = &worktree.entry {
+        register::remove(entry)?;
     }
     let is_branch_deleted = match (&worktree.branch, options.branch) {
         (Some(branch), BranchFate::Deleted) => delete_branch(repository, branch, "-D")?,
@@ -103,36 +119,38 @@ fn delete_branch(repository: &Repository, branch: &str, how: &str) -> Result<boo
     Ok(git.output(&["branch", "--quiet", how, "--", branch])?.status.success())
 }
 
-fn check(repository: &Repository, worktree: &Worktree, options: &RemoveWorktreeOptions) -> Result<()> {
-    let path = Shown(&worktree.path);
+fn check_linked(worktree: &Worktree) -> Result<()> {
     if worktree.is_main || worktree.is_bare {
         return Err(Error::refused(
-            format!("`{path}` is the main worktree, with the repository in it"),
+            format!("`{}` is the main worktree, with the repository in it", Shown(&worktree.path)),
             "name a linked worktree; `calve worktree list` shows them",
         ));
     }
-    if options.is_forced {
-        return Ok(());
-    }
-    if let Some(reason) = &worktree.locked {
-        let why = if reason.is_empty() { String::new() } else { format!(": {}", Shown(reason)) };
-        return Err(Error::refused(
-            format!("the worktree `{path}` is locked{why}"),
-            "`git worktree unlock` it first, or pass `-f`",
-        ));
-    }
-    if worktree.is_gone {
-        return Ok(());
-    }
-    let git = Git::at(&worktree.path);
+    Ok(())
+}
+
+fn check_unlocked(worktree: &Worktree) -> Result<()> {
+    let Some(reason) = &worktree.locked else { return Ok(()) };
+    let why = if reason.is_empty() { String::new() } else { format!(": {}", Shown(reason)) };
+    Err(Error::refused(
+        format!("the worktree `{}` is locked{why}", Shown(&worktree.path)),
+        "`git worktree unlock` it first, or pass `-f`",
+    ))
+}
+
+/// Refuses where something would be lost.
+fn check(repository: &Repository, worktree: &Worktree, linked: &Linked, cancel: &Cancel) -> Result<()> {
+    let git = Git::at(linked.path());
+    check_at_rest(worktree, linked.entry())?;
     std::thread::scope(|scope| {
         let reached = scope.spawn(|| check_reached(repository, worktree));
-        let submodules = scope.spawn(|| submodules::check_kept(repository, worktree));
+        let submodules = scope.spawn(|| submodules::check_kept(repository, worktree, linked.entry()));
+        let nested = scope.spawn(|| nested::check_kept(linked, cancel));
+        let hidden = scope.spawn(|| check_hidden(&git, linked.path()));
         if !is_plainly_clean(&git)? {
-            check_clean(&git, &worktree.path)?;
+            check_clean(&git, linked.path())?;
         }
-        joined(reached)?;
-        joined(submodules)
+        [reached, submodules, nested, hidden].into_iter().try_for_each(joined)
     })
 }
 
@@ -173,15 +191,36 @@ fn check_clean(git: &Git, path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn check_reached(repository: &Repository, worktree: &Worktree) -> Result<()> {
-    let path = Shown(&worktree.path);
-    let (None, Some(head)) = (&worktree.branch, &worktree.head) else { return Ok(()) };
-    let reached = repository.git().run(&["for-each-ref", "--count=1", "--format=x", "--contains", head])?;
-    if reached.is_empty() {
-        return Err(Error::refused(
-            format!("the worktree `{path}` has commits that no branch or tag has"),
-            format!("keep them with `git branch NAME {}`, or pass `-f` to lose them", &head[..head.len().min(12)]),
-        ));
+/// Changes of files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse checkout).
+fn check_hidden(git: &Git, path: &Path) -> Result<()> {
+    let listed = git.run(&["ls-files", "-v", "-s", "-z"])?;
+    // `h 100644 OID 0\tPATH`: a small letter for the one, `S` for the other.
+    let hidden = listed.split(|&byte| byte == 0).filter_map(|record| {
+        let (&tag, rest) = record.split_first()?;
+        let tab = rest.iter().position(|&byte| byte == b'\t')?;
+        let oid = rest[..tab].split(|&byte| byte == b' ').nth(2)?;
+        (tag == b'S' || tag.is_ascii_lowercase()).then_some((tag, oid, path_of(&rest[tab + 1..])))
+    });
+    for (tag, oid, name) in hidden {
+        let file = path.join(&name);
+        let Ok(found) = fs_err::symlink_metadata(&file) else { continue };
+        let now = match found.is_symlink() {
+            true => git.fed(&["hash-object", "--stdin"], fs_err::read_link(&file)?.as_os_str().as_bytes())?,
+            false if found.is_file() => git.run(&["hash-object".as_ref(), "--".as_ref(), name.as_os_str()])?,
+            // A submodule.
+            false => continue,
+        };
+        if now.trim_ascii_end() != oid {
+            let how = if tag.eq_ignore_ascii_case(&b's') { "--skip-worktree" } else { "--assume-unchanged" };
+            return Err(Error::refused(
+                format!(
+                    "`{}` in the worktree `{}` is changed, and git was told not to see that (`{how}`)",
+                    Shown(&name),
+                    Shown(path)
+                ),
+                format!("keep it elsewhere, or `git update-index --no{} FILE` and commit it; `-f` loses it", &how[1..]),
+            ));
+        }
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
 
+use super::standing::{self, Linked, Standing};
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::trust;
@@ -29,6 +30,17 @@ pub struct Worktree {
     pub locked: Option<String>,
     /// Its directory is gone.
     pub is_gone: bool,
+    /// Whether what is at its path is the worktree.
+    pub standing: Standing,
+    /// Its own files in the repository; none for the main one.
+    pub(crate) entry: Option<PathBuf>,
+}
+
+impl Worktree {
+    /// Whether it is there, and has files.
+    pub fn is_usable(&self) -> bool {
+        !self.is_bare && self.standing == Standing::Intact
+    }
 }
 
 /// A repository that worktrees can be added to.
@@ -65,10 +77,11 @@ impl Repository {
             Err(Error::Git { said, .. }) => return Err(not_a_repository(start, &said)),
             Err(other) => return Err(other),
         };
-        let (here, settings) = (here?, settings?);
+        let (here, settings, mut worktrees) = (here?, settings?, worktrees?);
+        standing::look(&common, &mut worktrees)?;
         let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
         Ok(Repository {
-            worktrees: worktrees?,
+            worktrees,
             start: here.clone().unwrap_or_else(|| start.to_path_buf()),
             asked_from: start.to_path_buf(),
             settings: parse_settings(&settings),
@@ -153,6 +166,51 @@ impl Repository {
         })
     }
 
+    /// A linked worktree, held open, if it is what is at its path.
+    pub(crate) fn linked(&self, worktree: &Worktree) -> Result<Linked> {
+        let opened = match (&worktree.standing, &worktree.entry) {
+            (Standing::Intact, Some(entry)) => Linked::open(entry, &worktree.path),
+            (standing, _) => Err(standing.clone()),
+        };
+        opened.map_err(|standing| in_the_way(&standing, &worktree.path))
+    }
+
+    /// The worktree that a user means, to take files from.
+    pub(crate) fn find_usable(&self, what: &Path) -> Result<&Worktree> {
+        let found = self.find(what)?;
+        match found.standing {
+            Standing::Intact => Ok(found),
+            ref standing => Err(in_the_way(standing, &found.path)),
+        }
+    }
+
+    /// Refuses where git was asked from the copy of a linked worktree, and so works on the files of another one.
+    pub(crate) fn check_here(&self) -> Result<()> {
+        let Some(here) = &self.here else { return Ok(()) };
+        let own = PathBuf::from(self.git().line(&["rev-parse", "--absolute-git-dir"])?);
+        if own.parent() != Some(&self.common.join("worktrees")) {
+            return Ok(());
+        }
+        Linked::open(&own, here).map(|_| ()).map_err(|standing| in_the_way(&standing, here))?;
+        let entries = super::register::entries_by_worktree(&self.common)?;
+        let back = entries.iter().find(|(_, entry)| *entry == own).map(|(path, _)| path);
+        match back.map(|path| (path, Linked::open(&own, path))) {
+            Some((_, Ok(linked))) if linked.is_at(here) => Ok(()),
+            Some((path, Ok(_))) => Err(Error::refused(
+                format!(
+                    "`{}` is a copy of the worktree `{}`, and git in it works on that one",
+                    Shown(here),
+                    Shown(path)
+                ),
+                "if that one was moved here, run `git worktree repair`, else make this one with `calve worktree add`",
+            )),
+            _ => Err(Error::refused(
+                format!("the repository does not know that `{}` is its worktree", Shown(here)),
+                "run `git worktree repair` in it",
+            )),
+        }
+    }
+
     /// Refuses what cannot be done right in this repository, before anything is made.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(format) = self.setting("extensions.refstorage").filter(|&format| format != "files") {
@@ -188,6 +246,11 @@ impl Repository {
         }
         Ok(())
     }
+}
+
+fn in_the_way(standing: &Standing, path: &Path) -> Error {
+    let (reason, hint) = standing.trouble(path).unwrap_or_default();
+    Error::refused(reason, hint)
 }
 
 fn not_a_repository(start: &Path, said: &str) -> Error {
@@ -272,7 +335,6 @@ fn parse_list(said: &[u8], end: u8) -> Vec<Worktree> {
             b"branch" => last.branch = Some(text.strip_prefix("refs/heads/").unwrap_or(&text).to_owned()),
             b"bare" => last.is_bare = true,
             b"locked" => last.locked = Some(text),
-            b"prunable" => last.is_gone = true,
             _ => {}
         }
     }
@@ -298,7 +360,7 @@ mod tests {
         assert_eq!(from_lines, parse_list(lines.replace('\n', "\0").as_bytes(), 0));
         assert_eq!(from_lines[0].path, Path::new("/a b"));
         assert_eq!(from_lines[0].branch.as_deref(), Some("x/y"));
-        assert!(from_lines[0].is_main && !from_lines[1].is_main && from_lines[1].is_gone);
+        assert!(from_lines[0].is_main && !from_lines[1].is_main);
         assert_eq!((from_lines[1].head.as_deref(), from_lines[1].locked.as_deref()), (None, Some("why not")));
     }
 

@@ -8,15 +8,12 @@ use std::path::{Path, PathBuf};
 use calve_core::Shown;
 
 use super::index::{GITLINK, Index};
-use super::register::entries_by_worktree;
 use super::repository::{Repository, Worktree, path_of};
+use super::unpushed::{careful, only_here};
 use crate::error::{Error, Result};
-use crate::git::Git;
 
 /// Refuses where a submodule has commits that none of its remotes has.
-pub(super) fn check_kept(repository: &Repository, worktree: &Worktree) -> Result<()> {
-    let entries = entries_by_worktree(&repository.common)?;
-    let Some((_, entry)) = entries.into_iter().find(|(path, _)| *path == worktree.path) else { return Ok(()) };
+pub(super) fn check_kept(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<()> {
     let mut found = Vec::new();
     let modules = entry.join("modules");
     collect(&modules, &modules, &mut found)?;
@@ -29,7 +26,7 @@ pub(super) fn check_kept(repository: &Repository, worktree: &Worktree) -> Result
         }
     }
     for (name, repository) in found {
-        if let Some(commit) = only_here(&repository)? {
+        if let Some(commit) = only_here(&careful(&repository, &repository), &repository)? {
             return Err(Error::refused(
                 format!(
                     "the submodule `{}` of the worktree `{}` has commits that none of its remotes has (first: {})",
@@ -63,20 +60,4 @@ fn collect(all: &Path, directory: &Path, found: &mut Vec<(PathBuf, PathBuf)>) ->
         }
     }
     Ok(())
-}
-
-/// A commit of a branch, of HEAD or of the stash that no remote had when it was last asked.
-fn only_here(repository: &Path) -> Result<Option<String>> {
-    let git = Git::at(repository).with("GIT_DIR", repository);
-    let mut arguments = ["rev-list", "--max-count=1", "--ignore-missing", "HEAD", "--branches", "--glob=refs/stas[h]"]
-        .map(str::to_owned)
-        .to_vec();
-    arguments.extend(["--not", "--remotes", "--tags"].map(str::to_owned));
-    // A commit that was fetched by its name, for which a remote has no branch: without `^`, it is excluded like those before it.
-    let fetched = fs_err::read_to_string(repository.join("FETCH_HEAD")).unwrap_or_default();
-    let is_oid = |word: &&str| word.len() >= 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    arguments
-        .extend(fetched.lines().filter_map(|line| line.split_whitespace().next()).filter(is_oid).map(str::to_owned));
-    let first = git.run(&arguments)?;
-    Ok(Some(String::from_utf8_lossy(&first).trim().to_owned()).filter(|commit| !commit.is_empty()))
 }

@@ -46,7 +46,7 @@ impl Request {
     /// Refuses what makes no sense. Makes nothing but, for a pull request, what fetching it makes.
     pub(super) fn new(repository: Repository, options: &AddOptions) -> Result<Request> {
         let donor = match &options.from {
-            Some(from) => repository.find(from)?.path.clone(),
+            Some(from) => repository.find_usable(from)?.path.clone(),
             None => repository.here.clone().ok_or_else(no_donor)?,
         };
         repository.check()?;

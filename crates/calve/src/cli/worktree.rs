@@ -82,6 +82,8 @@ pub(crate) struct AddArguments {
 }
 
 /// List the worktrees: branch, uncommitted changes, commits ahead and behind, age
+///
+/// A path at which something else is than the worktree is named, with what to do about it.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// Print the list as JSON on stdout (schema calve.worktrees/1)
@@ -91,9 +93,10 @@ pub(crate) struct ListArguments {
 
 /// Remove a worktree at once
 ///
-/// Its directory is renamed out of sight and deleted in the background; git forgets it. Refused, unless -f is given, when it has
-/// uncommitted changes or untracked files, is locked, or is detached at commits that no branch or tag has. In the worktree of a pull
-/// request that is not trusted no hook is run.
+/// Its directory is renamed out of sight and deleted in the background; git forgets it. Refused, unless -f is given, when something
+/// would be lost that exists nowhere else: uncommitted changes, untracked files, commits that no branch or tag has, an unfinished
+/// rebase; also in repositories inside of it, ignored or not. Refused in any case when something else is at its path. In the worktree
+/// of a pull request that is not trusted no hook is run.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveWorktreeArguments {
     /// The worktree: its branch, its path, or the last name of its path
@@ -125,7 +128,10 @@ pub(crate) struct RemoveWorktreeArguments {
     pub(crate) json: bool,
 }
 
-/// Forget worktrees whose directories are gone, and delete what killed runs have left
+/// Forget worktrees that are gone, and delete what killed runs have left
+///
+/// An entry that has the last of something (staged contents, commits, an unfinished rebase) is kept, and named. What is at the place
+/// of a worktree is never touched.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArguments {
     /// Print what was done as JSON on stdout (schema calve.worktree-prune/1)
@@ -136,7 +142,7 @@ pub(crate) struct PruneArguments {
 /// Make a worktree a btrfs subvolume, so that adding worktrees is a snapshot
 ///
 /// The worktree is cloned into a new subvolume, compared, and exchanged for it in one step. Refused while a process is inside.
-/// Run it from outside: `calve worktree convert PATH`.
+/// Run it from outside: `calve worktree convert PATH`. If something is saved there meanwhile, the exchange is undone.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArguments {
     /// The worktree

@@ -87,6 +87,13 @@ impl Calve {
         Self { command: carry_over(&self.command, command) }
     }
 
+    /// The same command line, run by another program, whose own command line is `words`.
+    pub(crate) fn under(self, words: &[&str]) -> Self {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(self.command.get_program());
+        Self { command: carry_over(&self.command, command) }
+    }
+
     /// The same command line, run by somebody who owns nothing. The program is taken from where he can reach it.
     pub(crate) fn by_somebody_else(self, reachable: &Reachable) -> Self {
         let command = Unprivileged::command(reachable.program());

@@ -6,6 +6,7 @@ mod bench;
 mod carry;
 mod donors;
 mod kinds;
+mod lost;
 mod outlived;
 mod parallel;
 mod partial;

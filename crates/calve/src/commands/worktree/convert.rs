@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::cli::worktree::ConvertArguments;
 use crate::commands::{protected, reap};
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure};
 use crate::output;
 use crate::progress_bar::Watch;
 use crate::receipt;
@@ -34,12 +34,23 @@ pub(crate) fn run(arguments: &ConvertArguments, cancel: &Cancel) -> Result<(), F
         output::say(&format!("`{path}` is a subvolume now, made in {}", duration(converted.elapsed)));
     }
     if arguments.json {
-        return output::json(&json!({
+        output::json(&json!({
             "schema": "calve.worktree-convert/1",
             "path": receipt::path(&converted.path),
             "converted": !converted.was_one,
+            "kept": converted.kept.as_deref().map(receipt::path),
             "elapsed_ms": receipt::milliseconds(converted.elapsed),
-        }));
+        }))?;
     }
-    Ok(())
+    match &converted.kept {
+        None => Ok(()),
+        Some(kept) => Err(Failure::stated(
+            FAILED,
+            format!(
+                "something was written in `{path}` while it was exchanged, and the old directory is at `{}`",
+                Shown(kept)
+            ),
+            "compare the two, take what the new one lacks, and remove the old one with `calve rm`",
+        )),
+    }
 }

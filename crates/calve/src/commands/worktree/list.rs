@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use calve_core::Shown;
-use calve_git::worktree::{self, Listed};
+use calve_git::worktree::{self, Listed, Standing};
 use serde_json::{Value, json};
 
 use crate::cli::worktree::ListArguments;
@@ -23,7 +23,14 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     for [a, b, c, path] in &lines {
         text.push_str(&format!("{a:branch$}  {b:state$}  {c:>age$}  {path}\n"));
     }
-    output::result(&text)
+    output::result(&text)?;
+    for listed in &all {
+        let worktree = &listed.worktree;
+        if let Some((reason, hint)) = worktree.standing.trouble(&worktree.path) {
+            output::say(&format!("{reason}; {hint}"));
+        }
+    }
+    Ok(())
 }
 
 fn columns(listed: &Listed) -> [String; 4] {
@@ -36,8 +43,8 @@ fn columns(listed: &Listed) -> [String; 4] {
         (None, None) => "(none)".to_owned(),
     };
     let mut state = Vec::new();
-    if worktree.is_gone {
-        state.push("gone".to_owned());
+    if worktree.standing != Standing::Intact {
+        state.push(worktree.standing.name().to_owned());
     }
     if worktree.locked.is_some() {
         state.push("locked".to_owned());
@@ -78,6 +85,7 @@ fn one(listed: &Listed) -> Value {
         "locked": worktree.locked,
         "gone": worktree.is_gone,
         "untrusted": listed.is_untrusted,
+        "standing": worktree.standing.name(),
         "dirty": listed.is_dirty,
         "ahead": listed.ahead,
         "behind": listed.behind,

@@ -1,7 +1,7 @@
 //! `calve worktree prune`.
 
 use calve_core::Shown;
-use calve_git::worktree;
+use calve_git::worktree::{self, Kept};
 use serde_json::{Value, json};
 
 use crate::cli::worktree::PruneArguments;
@@ -17,14 +17,19 @@ pub(crate) fn run(arguments: &PruneArguments) -> Result<(), Failure> {
     for path in &pruned.forgotten {
         output::say(&format!("forgot `{}`, which is gone", Shown(path)));
     }
+    for kept in &pruned.kept {
+        output::say(&format!("kept the entry of `{}`: {}; {}", Shown(&kept.path), kept.reason, kept.hint));
+    }
     for path in &pruned.swept {
         output::say(&format!("removed `{}`, which a killed run had left", Shown(path)));
     }
     if arguments.json {
         let paths = |paths: &[std::path::PathBuf]| paths.iter().map(|path| receipt::path(path)).collect::<Vec<Value>>();
+        let kept = |kept: &Kept| json!({ "path": receipt::path(&kept.path), "reason": kept.reason, "hint": kept.hint });
         return output::json(&json!({
             "schema": "calve.worktree-prune/1",
             "forgotten": paths(&pruned.forgotten),
+            "kept": pruned.kept.iter().map(kept).collect::<Vec<Value>>(),
             "swept": paths(&pruned.swept),
         }));
     }

@@ -1,11 +1,15 @@
 //! On btrfs worktrees are subvolumes, and cloning one is a snapshot.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use calve_testkit::{FileSystem, assert_same};
+use rustix::process::Signal;
 
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status, write};
-use crate::spot::{eventually_nothing_left, nothing_left};
+use crate::process::send;
+use crate::program::{Ran, Running};
+use crate::spot::{eventually, eventually_nothing_left, names, nothing_left};
 
 fn is_subvolume(path: &std::path::Path) -> bool {
     rustix::fs::stat(path).unwrap().st_ino == 256
@@ -73,4 +77,95 @@ fn elsewhere_a_conversion_is_refused() {
     repo.calve(["convert", "proj"]).within(&repo.spot).fails(1).says(&["only btrfs has subvolumes"]).hints();
     nothing_left(&repo.spot);
     is_clean(&repo.path);
+}
+
+/// `calve worktree convert`, stopped by strace as it comes back from the `nth` of its calls of renameat2.
+struct Stopped {
+    strace: Running,
+    pid: u32,
+}
+
+impl Stopped {
+    fn at(repo: &Repo, nth: u32) -> Stopped {
+        let log = repo.spot.join("strace");
+        let inject = format!("inject=renameat2:signal=STOP:when={nth}");
+        let strace = ["strace", "-f", "-qq", "-e", "trace=renameat2", "-e", &inject, "-o", "strace", "--"];
+        let strace = repo.calve(["convert", "proj"]).within(&repo.spot).under(&strace).start();
+        let stop =
+            |line: &str| line.contains("--- stopped by SIGSTOP ---").then(|| line.split(' ').next()?.parse().ok());
+        let mut pid = None;
+        eventually("calve is stopped", || {
+            let text = fs_err::read_to_string(&log).unwrap_or_default();
+            pid = text.lines().find_map(stop).flatten();
+            pid.is_some()
+        });
+        Stopped { strace, pid: pid.unwrap() }
+    }
+
+    fn goes_on(self) -> Ran {
+        send(self.pid, Signal::CONT);
+        self.strace.wait()
+    }
+}
+
+#[test]
+fn what_is_saved_between_the_last_look_and_the_exchange_is_not_lost() {
+    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    // The first call tries whether there is something to replace, the second exchanges.
+    let stopped = Stopped::at(&repo, 1);
+    assert!(!is_subvolume(&repo.path));
+    repo.write("src/main.ts", "saved\n");
+    let ran = stopped.goes_on();
+    ran.ended(1);
+    ran.says(&["src/main.ts", "changed", "nothing is lost"]).hints();
+    assert_eq!(fs_err::read_to_string(repo.join("src/main.ts")).unwrap(), "saved\n");
+    assert!(!is_subvolume(&repo.path));
+    fs_err::remove_file(repo.spot.join("strace")).unwrap();
+    nothing_left(&repo.spot);
+}
+
+#[test]
+fn a_program_that_is_still_inside_after_the_exchange_finds_everything_as_it_was() {
+    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    let stopped = Stopped::at(&repo, 2);
+    assert!(is_subvolume(&repo.path));
+    let hidden = hidden_tree(&repo);
+    // It was about to save, and has the file open.
+    let mut late = Command::new("sh");
+    late.args(["-c", "exec 3>>src/main.ts; read line; echo saved >&3"]).current_dir(&hidden);
+    let mut late = late.stdin(Stdio::piped()).spawn().unwrap();
+    eventually("it has the file open", || {
+        fs_err::read_link(format!("/proc/{}/fd/3", late.id())).is_ok_and(|file| file.ends_with("src/main.ts"))
+    });
+    let ran = stopped.goes_on();
+    ran.ended(1);
+    ran.says(&["is inside"]).hints();
+    drop(late.stdin.take());
+    late.wait().unwrap();
+    assert_eq!(fs_err::read_to_string(repo.join("src/main.ts")).unwrap(), "export {}\nsaved\n");
+    assert!(!is_subvolume(&repo.path));
+    fs_err::remove_file(repo.spot.join("strace")).unwrap();
+    nothing_left(&repo.spot);
+}
+
+#[test]
+fn what_is_written_in_both_trees_is_kept_in_both() {
+    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    let stopped = Stopped::at(&repo, 2);
+    write(&hidden_tree(&repo).join("src/main.ts"), "old\n");
+    repo.write("src/new.ts", "new\n");
+    let ran = stopped.goes_on();
+    ran.ended(1);
+    ran.says(&["proj.kept"]).hints();
+    assert_eq!(fs_err::read_to_string(repo.spot.join("proj.kept/src/main.ts")).unwrap(), "old\n");
+    assert_eq!(fs_err::read_to_string(repo.join("src/new.ts")).unwrap(), "new\n");
+    fs_err::remove_file(repo.spot.join("strace")).unwrap();
+    fs_err::remove_dir_all(repo.spot.join("proj.kept")).unwrap();
+    nothing_left(&repo.spot);
+}
+
+/// The one of the two that has no name of its own for the moment.
+fn hidden_tree(repo: &Repo) -> PathBuf {
+    let is_tree = |name: &&String| name.starts_with(".calve-") && repo.spot.join(name).join("src").exists();
+    repo.spot.join(names(&repo.spot).iter().find(is_tree).unwrap())
 }

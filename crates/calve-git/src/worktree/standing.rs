@@ -1,0 +1,220 @@
+//! Whether what is at the path of a worktree is that worktree.
+//!
+//! git lists the paths that its entries name (`worktrees/ID/gitdir`). Anything may be there by now: another repository, the worktree of
+//! the repository that this one was copied from. It is the worktree if its `.git` file names the entry in turn
+//! (gitrepository-layout(5)). Both ends are compared as directories, by device and inode, and not by how they are spelled.
+
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+use rustix::fs::{CWD, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::place::plain;
+use super::register::entries_by_worktree;
+use super::repository::{Worktree, path_of};
+
+/// How what is at the path of a worktree stands to the repository that lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It is the worktree: both sides name each other. Also the main worktree.
+    #[default]
+    Intact,
+    /// Nothing is there.
+    Gone,
+    /// A directory without `.git`.
+    Unlinked,
+    /// Its `.git` file names a place at which nothing is: the repository was moved.
+    Adrift,
+    /// It is a worktree of the repository at this place: this one was copied from that.
+    Foreign(PathBuf),
+    /// Something else: a repository of its own, a file, a link.
+    Replaced(&'static str),
+    /// Two entries name this place.
+    Duplicate,
+    /// It cannot be told, for this reason.
+    Unseen(String),
+}
+
+impl Standing {
+    /// One word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Standing::Intact => "intact",
+            Standing::Gone => "gone",
+            Standing::Unlinked => "unlinked",
+            Standing::Adrift => "adrift",
+            Standing::Foreign(_) => "foreign",
+            Standing::Replaced(_) => "replaced",
+            Standing::Duplicate => "duplicate",
+            Standing::Unseen(_) => "unseen",
+        }
+    }
+
+    /// What is wrong with the worktree at `path`, and what to do next; none where nothing is.
+    pub fn trouble(&self, path: &Path) -> Option<(String, &'static str)> {
+        const REPAIR: &str = "`git worktree repair` in the main worktree makes them name each other again";
+        const PRUNE: &str = "`calve worktree prune` makes git forget the entry, and leaves what is there alone; if the worktree \
+                             was moved, run `git worktree repair NEW-PATH` instead";
+        let path = Shown(path);
+        Some(match self {
+            Standing::Intact => return None,
+            Standing::Gone => (format!("the worktree `{path}` is gone"), "`calve worktree prune` makes git forget it"),
+            Standing::Unlinked => {
+                (format!("the directory `{path}` has no `.git`, so it may not be the worktree"), REPAIR)
+            }
+            Standing::Adrift => {
+                (format!("the `.git` file of `{path}` names a place in a repository that is not there"), REPAIR)
+            }
+            Standing::Foreign(repository) => {
+                (format!("`{path}` is a worktree of another repository, `{}`", Shown(repository)), PRUNE)
+            }
+            Standing::Replaced(what) => (format!("`{path}` is {what}, and not the worktree any more"), PRUNE),
+            Standing::Duplicate => (
+                format!("two worktrees are registered at `{path}`"),
+                "`git worktree prune` makes git forget the one that is not there",
+            ),
+            Standing::Unseen(why) => (
+                format!("it cannot be told whether `{path}` is the worktree: {why}"),
+                "see that you may read what is there",
+            ),
+        })
+    }
+}
+
+/// A linked worktree of this repository, held open. There is no other way to one than [`Linked::open`], which looks at both ends.
+#[derive(Debug)]
+pub(crate) struct Linked {
+    root: OwnedFd,
+    path: PathBuf,
+    entry: PathBuf,
+}
+
+impl Linked {
+    /// What is at the place that an entry names, if it is the entry's worktree.
+    pub(crate) fn open(entry: &Path, path: &Path) -> Result<Linked, Standing> {
+        let root = match rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty()) {
+            Ok(root) => root,
+            Err(Errno::NOENT) => return Err(Standing::Gone),
+            // A file above it, or at it.
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(no_directory(path)),
+            Err(errno) => return Err(unseen("open", path, errno)),
+        };
+        let linked = Linked { root, path: path.to_path_buf(), entry: entry.to_path_buf() };
+        linked.look_back()?;
+        Ok(linked)
+    }
+
+    /// Its directory, open.
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its own files in the repository.
+    pub(crate) fn entry(&self) -> &Path {
+        &self.entry
+    }
+
+    /// Whether it is the directory at `path`.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        let there = rustix::fs::stat(path);
+        matches!((rustix::fs::fstat(&self.root), there), (Ok(own), Ok(there)) if same(&own, &there))
+    }
+
+    /// Looks whether the way back leads to the entry.
+    fn look_back(&self) -> Result<(), Standing> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let pointer = match rustix::fs::openat(&self.root, ".git", flags, Mode::empty()) {
+            Ok(pointer) => std::fs::File::from(pointer),
+            Err(Errno::NOENT) => return Err(Standing::Unlinked),
+            Err(Errno::LOOP) => return Err(Standing::Replaced(OTHER)),
+            Err(errno) => return Err(unseen("open the `.git` of", &self.path, errno)),
+        };
+        let mut text = Vec::new();
+        let is_file = pointer.metadata().is_ok_and(|found| found.is_file());
+        if !is_file || pointer.take(POINTER_BYTES).read_to_end(&mut text).is_err() {
+            return Err(Standing::Replaced(OTHER));
+        }
+        let named = named(&text).ok_or(Standing::Replaced(OTHER))?;
+        // Relative to the worktree, where git is told to write it so.
+        let there = match rustix::fs::openat(&self.root, &named, PATH_ONLY, Mode::empty()) {
+            Ok(there) => there,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Err(Standing::Adrift),
+            Err(errno) => return Err(unseen("open", &named, errno)),
+        };
+        let entry = rustix::fs::openat(CWD, &self.entry, PATH_ONLY, Mode::empty());
+        let entry = entry.map_err(|errno| unseen("open", &self.entry, errno))?;
+        if are_same(&there, &entry) {
+            return Ok(());
+        }
+        let above = |directory: &OwnedFd| rustix::fs::openat(directory, "..", PATH_ONLY, Mode::empty());
+        if matches!((above(&there), above(&entry)), (Ok(a), Ok(b)) if are_same(&a, &b)) {
+            return Err(Standing::Duplicate);
+        }
+        let named = plain(&self.path.join(named));
+        let worktrees = named.parent().filter(|above| above.file_name().is_some_and(|name| name == "worktrees"));
+        Err(match worktrees.and_then(Path::parent) {
+            Some(common) => Standing::Foreign(common.to_path_buf()),
+            None => Standing::Replaced(OTHER),
+        })
+    }
+}
+
+fn are_same(a: &OwnedFd, b: &OwnedFd) -> bool {
+    matches!((rustix::fs::fstat(a), rustix::fs::fstat(b)), (Ok(a), Ok(b)) if same(&a, &b))
+}
+
+/// Finds out how the worktrees that git lists stand to the repository, and which entries they are of.
+pub(super) fn look(common: &Path, worktrees: &mut [Worktree]) -> crate::error::Result<()> {
+    let entries = entries_by_worktree(common)?;
+    for worktree in worktrees.iter_mut().filter(|worktree| !worktree.is_main) {
+        let mut of_it = entries.iter().filter(|(path, _)| *path == worktree.path).map(|(_, entry)| entry);
+        let entry = of_it.next();
+        worktree.entry = entry.cloned();
+        worktree.standing = match (entry, of_it.next()) {
+            (Some(entry), None) => Linked::open(entry, &worktree.path).err().unwrap_or_default(),
+            // git does not say which line of its list is which entry.
+            (Some(_), Some(_)) => Standing::Duplicate,
+            (None, _) => Standing::Unseen("its entry cannot be found".into()),
+        };
+        worktree.is_gone = worktree.standing == Standing::Gone;
+    }
+    Ok(())
+}
+
+const OTHER: &str = "another repository";
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// git takes no longer ones.
+const POINTER_BYTES: u64 = 64 * 1024;
+
+/// The place that a `.git` file names.
+pub(crate) fn named(text: &[u8]) -> Option<PathBuf> {
+    let path = text.strip_prefix(b"gitdir:")?.trim_ascii();
+    (!path.is_empty()).then(|| path_of(path))
+}
+
+/// Whether two stats are of one file.
+fn same(a: &Stat, b: &Stat) -> bool {
+    (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+}
+
+fn no_directory(path: &Path) -> Standing {
+    match fs_err::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => Standing::Replaced("a link"),
+        Ok(_) => Standing::Replaced("a file"),
+        Err(_) => Standing::Gone,
+    }
+}
+
+fn unseen(operation: &str, path: &Path, errno: Errno) -> Standing {
+    Standing::Unseen(format!("cannot {operation} `{}`: {}", Shown(path), std::io::Error::from(errno)))
+}

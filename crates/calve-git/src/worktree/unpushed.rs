@@ -1,0 +1,70 @@
+//! Commits of a repository that goes, and that nobody else has.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::error::Result;
+use crate::git::Git;
+
+/// git on a repository that the user may never have looked into: no program that its own configuration names is run, and nothing is
+/// fetched. git reads that configuration all the same.
+pub(super) fn careful(at: &Path, repository: &Path) -> Git {
+    let git = Git::at(at).with("GIT_DIR", repository);
+    git.with("GIT_ALLOW_PROTOCOL", "none").with("GIT_NO_LAZY_FETCH", "1")
+}
+
+/// A commit of any reference (a branch, HEAD, the stash, a worktree's HEAD) that no remote had when it was last asked.
+///
+/// Tags mostly come from a remote, and a commit that was checked out by its tag may be on no branch there. They count as the remote's,
+/// but for commits that were made here.
+pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> {
+    let all = ["rev-list", "--max-count=1", "--ignore-missing"].map(str::to_owned).to_vec();
+    let remotes = git.output(&["config", "--get-regexp", r"^remote\..*\.url$"])?;
+    if remotes.stdout.is_empty() {
+        return first(git, &[all, vec!["--all".to_owned()]].concat());
+    }
+    let own = ["--exclude=refs/remotes/*", "--exclude=refs/tags/*", "--all", "--not", "--remotes"].map(str::to_owned);
+    // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
+    // excluded like those before them.
+    let fetched = oids(&repository.join("FETCH_HEAD")).into_iter().chain(oids(&repository.join("shallow")));
+    let own: Vec<String> = own.into_iter().chain(fetched).collect();
+    let without_tags = first(git, &[all.clone(), own.clone(), vec!["--tags".to_owned()]].concat())?;
+    if without_tags.is_some() {
+        return Ok(without_tags);
+    }
+    let made = made_here(repository);
+    let tagged = match made.is_empty() {
+        true => Vec::new(),
+        false => git.run(&[vec!["rev-list".to_owned(), "--ignore-missing".to_owned()], own].concat())?,
+    };
+    let tagged = String::from_utf8_lossy(&tagged);
+    Ok(tagged.lines().find(|commit| made.iter().any(|made| made == commit)).map(str::to_owned))
+}
+
+fn first<A: AsRef<OsStr>>(git: &Git, arguments: &[A]) -> Result<Option<String>> {
+    let said = git.run(arguments)?;
+    Ok(Some(String::from_utf8_lossy(&said).trim().to_owned()).filter(|commit| !commit.is_empty()))
+}
+
+fn oids(file: &Path) -> Vec<String> {
+    let text = fs_err::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let words = text.lines().filter_map(|line| line.split_whitespace().next());
+    words.filter(|word| is_oid(word)).map(str::to_owned).collect()
+}
+
+fn is_oid(word: &str) -> bool {
+    word.len() >= 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The commits that HEAD came to other than by checking out what was there: `OLD NEW WHO WHEN\tWHAT: ...`.
+fn made_here(repository: &Path) -> Vec<String> {
+    let log = fs_err::read(repository.join("logs/HEAD")).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log).into_owned();
+    let made = log.lines().filter_map(|line| {
+        let (numbers, what) = line.split_once('\t')?;
+        let made = ["commit", "rebase", "cherry-pick", "merge", "am", "revert", "pull"];
+        made.iter().any(|word| what.starts_with(word)).then(|| numbers.split(' ').nth(1))?
+    });
+    made.filter(|word| is_oid(word)).map(str::to_owned).collect()
+}

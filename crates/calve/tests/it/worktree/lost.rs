@@ -1,0 +1,278 @@
+//! What must not be lost: other things at the place of a worktree, and work inside of one that nobody else has.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::repo::{Repo, git, is_clean, try_git, write};
+use crate::spot::eventually_nothing_left;
+
+/// A repository with one commit, which nothing else has.
+fn repository(at: &Path) {
+    fs_err::create_dir_all(at).unwrap();
+    git(at, ["init", "-q", "-b", "main"]);
+    write(&at.join("file"), "only here\n");
+    git(at, ["add", "-A"]);
+    git(at, ["commit", "-q", "-m", "only here"]);
+}
+
+#[track_caller]
+fn copy(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+}
+
+/// `remove` refuses it, with `-f` too, and says `words`.
+#[track_caller]
+fn is_left_alone(repo: &Repo, what: &Path, words: &[&str]) {
+    for force in [&[][..], &["-f"]] {
+        repo.calve(["remove"]).args(force).arg(what).fails(1).says(words).hints();
+    }
+}
+
+fn state_of(repo: &Repo, path: &Path) -> String {
+    let list = repo.calve(["list", "--json"]).succeeds().json();
+    let all = list["worktrees"].as_array().unwrap();
+    let one = all.iter().find(|one| one["path"] == path.to_str().unwrap()).unwrap();
+    one["standing"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_has_taken_the_place_of_a_worktree_is_not_removed() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    let away = repo.spot.join("away");
+    fs_err::rename(&path, &away).unwrap();
+    repository(&path);
+    is_left_alone(&repo, Path::new("x"), &["another repository", "proj.x"]);
+    assert_eq!(state_of(&repo, &path), "replaced");
+    let list = repo.calve(["list"]).succeeds().says(&["another repository", "calve worktree prune"]);
+    assert!(list.stdout.contains("replaced"), "{}", list.stdout);
+    repo.calve(["add", "y", "--from", "x"]).fails(1).says(&["another repository"]).hints();
+    fs_err::remove_dir_all(&path).unwrap();
+    fs_err::create_dir(&path).unwrap();
+    write(&path.join("notes"), "plain\n");
+    is_left_alone(&repo, &path, &["has no `.git`"]);
+    assert_eq!(state_of(&repo, &path), "unlinked");
+    repo.calve(["prune"]).succeeds().says(&["kept", "git worktree repair"]);
+    fs_err::remove_dir_all(&path).unwrap();
+    fs_err::os::unix::fs::symlink(&away, &path).unwrap();
+    is_left_alone(&repo, Path::new("x"), &["is a link"]);
+    assert!(away.join("src/main.ts").exists() && path.join("src/main.ts").exists());
+    fs_err::remove_file(&path).unwrap();
+    fs_err::rename(&away, &path).unwrap();
+    assert_eq!(state_of(&repo, &path), "intact");
+    repo.calve(["remove", "x"]).succeeds();
+    eventually_nothing_left(&repo.spot);
+}
+
+#[test]
+fn a_copy_of_a_repository_leaves_the_worktrees_of_the_original_alone() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    let copied = repo.spot.join("copied");
+    copy(&repo.path, &copied);
+    for force in [&[][..], &["-f"]] {
+        let ran = repo.calve(["remove"]).args(force).arg("x").within(&copied).fails(1);
+        ran.says(&["another repository"]).hints();
+    }
+    let list = repo.calve(["list", "--json"]).within(&copied).succeeds().json();
+    assert_eq!((&list["worktrees"][1]["standing"], &list["worktrees"][1]["dirty"]), (&"foreign".into(), &().into()));
+    repo.calve(["prune"]).within(&copied).succeeds().says(&["forgot"]);
+    assert_eq!(git(&copied, ["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+    is_clean(&path);
+    // A copy of the worktree itself is none.
+    let twin = repo.spot.join("twin");
+    copy(&path, &twin);
+    repo.calve(["remove"]).arg(&twin).fails(1).says(&["there is no worktree"]).hints();
+    repo.calve(["convert"]).arg(&twin).fails(1).says(&["git worktree repair"]).hints();
+    repo.calve(["remove", "x"]).succeeds();
+    assert!(twin.join("src/main.ts").exists());
+}
+
+#[test]
+fn after_a_repository_was_moved_its_worktrees_wait_to_be_repaired() {
+    let mut repo = Repo::anywhere();
+    let (path, other) = (repo.add(["x"]), repo.add(["other"]));
+    let moved = repo.spot.join("moved");
+    fs_err::rename(&repo.path, &moved).unwrap();
+    repo.path = moved;
+    is_left_alone(&repo, Path::new("x"), &["is not there", "git worktree repair"]);
+    assert_eq!(state_of(&repo, &path), "adrift");
+    repo.calve(["prune"]).succeeds().says(&["kept", "git worktree repair"]);
+    assert_eq!(repo.worktrees().len(), 3);
+    repo.git(["worktree", "repair"]);
+    repo.calve(["remove", "x"]).succeeds();
+    // Through a link above it, it is the same worktree.
+    let link = repo.spot.join("link");
+    fs_err::os::unix::fs::symlink(&*repo.spot, &link).unwrap();
+    let entry = repo.join(".git/worktrees/proj.other");
+    write(&entry.join("gitdir"), &format!("{}/proj.other/.git\n", link.display()));
+    write(&other.join(".git"), "gitdir: ../link/moved/.git/worktrees/proj.other\n");
+    repo.calve(["remove", "other"]).succeeds();
+    assert!(!other.exists());
+    fs_err::remove_file(&link).unwrap();
+    eventually_nothing_left(&repo.spot);
+}
+
+/// A worktree `x` in which something that git ignores is a repository: `node_modules/dep`.
+struct Nested {
+    repo: Repo,
+    path: PathBuf,
+    at: PathBuf,
+}
+
+impl Nested {
+    /// A clone of the repository itself, with all commits pushed.
+    fn new() -> Nested {
+        let repo = Repo::anywhere();
+        let path = repo.add(["x"]);
+        let at = path.join("node_modules/own-work");
+        repo.git(["clone", "-q", ".", at.to_str().unwrap()]);
+        is_clean(&path);
+        Nested { repo, path, at }
+    }
+
+    #[track_caller]
+    fn is_kept(&self, words: &[&str]) {
+        let ran = self.repo.calve(["remove", "x"]).fails(1);
+        ran.says(words).hints();
+        assert!(self.at.exists() && self.path.join("src/main.ts").exists());
+    }
+
+    #[track_caller]
+    fn goes(&self, force: &[&str]) {
+        self.repo.calve(["remove", "x"]).args(force).succeeds();
+        assert!(!self.path.exists());
+        eventually_nothing_left(&self.repo.spot);
+    }
+}
+
+#[test]
+fn a_nested_repository_with_work_of_its_own_is_not_removed_unless_forced() {
+    let nested = Nested::new();
+    let named = "node_modules/own-work";
+    write(&nested.at.join("new"), "n\n");
+    nested.is_kept(&[named, "not committed"]);
+    git(&nested.at, ["add", "new"]);
+    nested.is_kept(&[named, "not committed"]);
+    git(&nested.at, ["stash", "-q"]);
+    nested.is_kept(&[named, "commits"]);
+    git(&nested.at, ["stash", "drop", "-q"]);
+    git(&nested.at, ["switch", "-q", "-c", "work"]);
+    git(&nested.at, ["commit", "-q", "--allow-empty", "-m", "more"]);
+    nested.is_kept(&[named, "commits"]);
+    git(&nested.at, ["switch", "-q", "main"]);
+    nested.is_kept(&[named, "commits"]);
+    git(&nested.at, ["push", "-q", "origin", "work"]);
+    nested.goes(&[]);
+}
+
+#[test]
+fn a_nested_repository_that_nobody_else_knows_is_not_removed_unless_forced() {
+    let nested = Nested::new();
+    let bare = nested.path.join("target/hidden/bare.git");
+    repository(&nested.path.join("seed"));
+    git(&nested.path, ["clone", "-q", "--bare", "seed", bare.to_str().unwrap()]);
+    git(&bare, ["remote", "remove", "origin"]);
+    // A tag is no proof that somebody else has it.
+    git(&bare, ["tag", "v1"]);
+    git(&bare, ["branch", "-q", "-D", "main"]);
+    fs_err::remove_dir_all(nested.path.join("seed")).unwrap();
+    nested.is_kept(&["target/hidden/bare.git", "commits"]);
+    nested.goes(&["-f"]);
+}
+
+#[test]
+fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
+    let nested = Nested::new();
+    let inner = nested.path.join(".worktrees/inner");
+    nested.repo.git(["worktree", "add", "-q", "-b", "inner", inner.to_str().unwrap()]);
+    write(&inner.join("new"), "n\n");
+    nested.is_kept(&[".worktrees/inner", "not committed"]);
+    fs_err::remove_file(inner.join("new")).unwrap();
+    nested.repo.git(["worktree", "lock", inner.to_str().unwrap()]);
+    nested.is_kept(&[".worktrees/inner", "locked"]);
+    nested.repo.git(["worktree", "unlock", inner.to_str().unwrap()]);
+    git(&inner, ["checkout", "-q", "--detach"]);
+    git(&inner, ["commit", "-q", "--allow-empty", "-m", "loose"]);
+    nested.is_kept(&[".worktrees/inner", "commits"]);
+    git(&inner, ["checkout", "-q", "inner"]);
+    // A repository in it that has a worktree elsewhere.
+    let elsewhere = nested.repo.spot.join("elsewhere");
+    git(&nested.at, ["worktree", "add", "-q", "--detach", elsewhere.to_str().unwrap()]);
+    nested.is_kept(&["node_modules/own-work", "elsewhere"]);
+    git(&nested.at, ["worktree", "remove", elsewhere.to_str().unwrap()]);
+    // One whose repository cannot be asked.
+    write(&nested.path.join("target/lost/.git"), "gitdir: /nonexistent/.git/worktrees/lost\n");
+    nested.is_kept(&["target/lost", "is not there"]);
+    fs_err::remove_dir_all(nested.path.join("target/lost")).unwrap();
+    nested.goes(&[]);
+}
+
+#[test]
+fn a_nested_repository_runs_no_program_of_its_own() {
+    let nested = Nested::new();
+    let (ran, at) = (nested.repo.spot.join("ran"), &nested.at);
+    write(&at.join(".git/info/attributes"), "* filter=evil\n");
+    let touch = format!("touch {}", ran.display());
+    for name in ["core.fsmonitor", "filter.evil.clean", "filter.evil.process", "filter.evil.smudge"] {
+        git(at, ["config", name, &touch]);
+    }
+    write(&at.join("src/main.ts"), "changed\n");
+    nested.is_kept(&["node_modules/own-work", "not committed"]);
+    assert!(!ran.exists(), "a program that the nested repository names was run");
+    nested.goes(&["-f"]);
+    assert!(!ran.exists(), "a program that the nested repository names was run");
+}
+
+#[test]
+fn what_git_is_in_the_middle_of_is_not_lost() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    git(&path, ["commit", "-q", "--allow-empty", "-m", "one more"]);
+    write(&path.join("src/main.ts"), "changed\n");
+    let rebase = ["-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "--autostash", "HEAD~1"];
+    git(&path, rebase);
+    is_clean(&path);
+    repo.calve(["remove"]).arg(&path).fails(1).says(&["rebase", "not finished"]).hints();
+    git(&path, ["rebase", "--abort"]);
+    repo.calve(["remove"]).arg(&path).fails(1).says(&["not committed"]).hints();
+    git(&path, ["checkout", "-q", "."]);
+    repo.calve(["remove", "x"]).succeeds();
+}
+
+#[test]
+fn changes_that_git_was_told_not_to_look_at_are_not_lost() {
+    for how in ["--assume-unchanged", "--skip-worktree"] {
+        let repo = Repo::anywhere();
+        let path = repo.add(["x"]);
+        git(&path, ["update-index", how, "src/main.ts"]);
+        write(&path.join("src/main.ts"), "changed\n");
+        is_clean(&path);
+        repo.calve(["remove", "x"]).fails(1).says(&["src/main.ts", how]).hints();
+        git(&path, ["show", "HEAD:src/main.ts"]);
+        write(&path.join("src/main.ts"), "export {}\n");
+        repo.calve(["remove", "x"]).succeeds();
+    }
+}
+
+#[test]
+fn what_only_the_entry_of_a_worktree_has_is_not_forgotten() {
+    let repo = Repo::anywhere();
+    let (staged, loose, plain) = (repo.add(["staged"]), repo.add(["loose"]), repo.add(["plain"]));
+    write(&staged.join("new"), "n\n");
+    git(&staged, ["add", "new"]);
+    git(&loose, ["checkout", "-q", "--detach"]);
+    git(&loose, ["commit", "-q", "--allow-empty", "-m", "loose"]);
+    for path in [&staged, &loose, &plain] {
+        fs_err::remove_dir_all(path).unwrap();
+    }
+    let receipt =
+        repo.calve(["prune", "--json"]).succeeds().says(&["kept", "proj.staged", "proj.loose", "git worktree prune"]);
+    assert_eq!(receipt.json()["forgotten"], serde_json::json!([plain.to_str().unwrap()]));
+    assert_eq!(receipt.json()["kept"].as_array().unwrap().len(), 2);
+    repo.calve(["remove", "staged"]).fails(1).says(&["staged"]).hints();
+    repo.calve(["remove", "-f", "staged"]).succeeds();
+    repo.calve(["remove", "loose"]).run();
+    assert!(try_git(&repo.path, ["worktree", "prune"]).status.success());
+    assert_eq!(repo.worktrees().len(), 1);
+}
