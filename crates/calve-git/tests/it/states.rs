@@ -1,0 +1,160 @@
+//! Random states of repositories and worktrees, in each of which something is removed, forgotten or converted. Nothing is lost that
+//! exists nowhere else.
+//!
+//! What must not be lost are words: of files, and the names of commits and of staged contents, by which git finds them. Before and
+//! after, all files are searched for each, but for those in the trash. `remove -f` may lose what is in the worktree that was named and in
+//! its entry, if the two name each other, and nothing else.
+//!
+//! `CALVE_STATES` says how many there are, `CALVE_SEED` which is the first; alone, it repeats one.
+
+mod fixture;
+mod model;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+use calve_core::{Cancel, CloneOptions};
+use calve_git::worktree::{RemoveWorktreeOptions, convert, prune, remove};
+use calve_git::{Error, Git};
+use calve_testkit::{FileSystem, SplitMix64, Volume, is_root};
+
+use fixture::Fixture;
+use model::{State, live_files};
+
+const STATES: u64 = 300;
+
+#[derive(Default, Debug)]
+struct Counts {
+    states: u64,
+    removed: u64,
+    removed_by_force: u64,
+    refused: u64,
+    pruned: u64,
+    converted: u64,
+}
+
+#[test]
+fn nothing_is_lost_in_any_state() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let first = number("CALVE_SEED");
+    let states = number("CALVE_STATES").unwrap_or(if first.is_some() { 1 } else { STATES });
+    let seeds = first.unwrap_or(0)..first.unwrap_or(0) + states;
+    // Only btrfs has what `convert` makes, and only root can make a btrfs.
+    let volume = if is_root() { Volume::new(FileSystem::Btrfs) } else { None };
+    let folder = tempfile::tempdir().unwrap();
+    let base = volume.as_ref().map_or(folder.path(), |volume| volume.path());
+    let base = fs_err::canonicalize(base).unwrap();
+    let (next, counts) = (Mutex::new(seeds.clone()), Mutex::new(Counts::default()));
+    thread::scope(|scope| {
+        for worker in 0..2 {
+            let (base, next, counts) = (base.join(format!("worker{worker}")), &next, &counts);
+            scope.spawn(move || {
+                let fixture = Fixture::new(&base);
+                while let Some(seed) = { next.lock().unwrap().next() } {
+                    one(&fixture, seed, counts);
+                }
+            });
+        }
+    });
+    let counts = counts.into_inner().unwrap();
+    #[expect(clippy::print_stderr, reason = "how many there were is what a long run is for")]
+    {
+        eprintln!("{counts:?}");
+    }
+    if seeds.end - seeds.start >= STATES {
+        assert!(counts.removed > STATES / 20 && counts.refused > STATES / 5 && counts.removed_by_force > STATES / 50);
+        assert!(counts.pruned > STATES / 50 && (volume.is_none() || counts.converted > STATES / 100), "{counts:?}");
+    }
+}
+
+/// What is tried.
+#[derive(Debug)]
+enum Attempt {
+    Remove { what: PathBuf, is_forced: bool },
+    Prune,
+    Convert,
+}
+
+fn one(fixture: &Fixture, seed: u64, counts: &Mutex<Counts>) {
+    let mut random = SplitMix64::new(seed);
+    let state = State::random(fixture, seed, &mut random);
+    let start = random.pick(&state.starts).clone();
+    let attempt = match random.below(100) {
+        0..72 => Attempt::Remove { what: random.pick(&state.names).clone(), is_forced: random.below(6) == 0 },
+        72..90 => Attempt::Prune,
+        _ => Attempt::Convert,
+    };
+    let allowed = match &attempt {
+        Attempt::Remove { what, is_forced: true } => may_lose(&start, what),
+        _ => Vec::new(),
+    };
+    let before = live_files(&fixture.state);
+    let result = attempt_it(&attempt, &start);
+    let after = live_files(&fixture.state);
+    for (word, why) in &state.precious {
+        let is_in = |(_, bytes): &&(PathBuf, Vec<u8>)| memchr::memmem::find(bytes, word).is_some();
+        let mut places = before.iter().filter(is_in).map(|(path, _)| path).peekable();
+        let is_known = places.peek().is_some();
+        let may_go = places.all(|path| allowed.iter().any(|region| path.starts_with(region)));
+        if is_known && !may_go && !after.iter().any(|file| is_in(&file)) {
+            panic!("{why} is lost: CALVE_SEED={seed}: {:?}: {attempt:?} in {start:?}: {result:?}", state.story);
+        }
+    }
+    let mut counts = counts.lock().unwrap();
+    counts.states += 1;
+    match (&attempt, result) {
+        (_, Err(_)) => counts.refused += 1,
+        (Attempt::Remove { is_forced: true, .. }, Ok(_)) => counts.removed_by_force += 1,
+        (Attempt::Remove { .. }, Ok(_)) => counts.removed += 1,
+        (Attempt::Prune, Ok(forgot)) => counts.pruned += u64::from(forgot),
+        (Attempt::Convert, Ok(_)) => counts.converted += 1,
+    }
+}
+
+/// Says whether something was done.
+fn attempt_it(attempt: &Attempt, start: &Path) -> Result<bool, Error> {
+    match attempt {
+        Attempt::Remove { what, is_forced } => {
+            let mut options = RemoveWorktreeOptions::default();
+            options.start = start.to_path_buf();
+            options.what.clone_from(what);
+            options.is_forced = *is_forced;
+            remove(&options, |_| Ok::<_, Error>(())).map(|_| true)
+        }
+        Attempt::Prune => prune(start).map(|pruned| !pruned.forgotten.is_empty()),
+        Attempt::Convert => {
+            let mut options = CloneOptions::default();
+            options.cancel = Cancel::default();
+            convert(start, &options).map(|converted| !converted.was_one)
+        }
+    }
+}
+
+/// What of a worktree may be lost by force: its directory, if that and its entry name each other, and the entry. By what git lists and by
+/// the text of the two files.
+fn may_lose(start: &Path, what: &Path) -> Vec<PathBuf> {
+    let Ok(listed) = Git::at(start).run(&["worktree", "list", "--porcelain"]) else { return Vec::new() };
+    let Ok(common) = Git::at(start).line(&["rev-parse", "--git-common-dir"]) else { return Vec::new() };
+    let Ok(common) = fs_err::canonicalize(start.join(common)) else { return Vec::new() };
+    let text = String::from_utf8(listed).unwrap();
+    let mut regions = Vec::new();
+    for worktree in text.split("\n\n").skip(1) {
+        let path = PathBuf::from(worktree.lines().next().unwrap_or_default().trim_start_matches("worktree "));
+        let branch = worktree.lines().find_map(|line| line.strip_prefix("branch refs/heads/"));
+        let is_meant = branch.is_some_and(|branch| Path::new(branch) == what)
+            || path == *what
+            || path.file_name() == Some(what.as_os_str());
+        for entry in fs_err::read_dir(common.join("worktrees")).into_iter().flatten().flatten().filter(|_| is_meant) {
+            let read = |path: PathBuf| fs_err::read_to_string(path).unwrap_or_default().trim().to_owned();
+            if Path::new(&read(entry.path().join("gitdir"))) != path.join(".git") {
+                continue;
+            }
+            let is_pair = read(path.join(".git")) == format!("gitdir: {}", entry.path().display());
+            let is_link = path.is_symlink();
+            regions.extend([entry.path()]);
+            regions.extend((is_pair && !is_link).then(|| path.clone()));
+        }
+    }
+    regions
+}

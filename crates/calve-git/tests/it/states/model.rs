@@ -1,0 +1,302 @@
+//! One random state, and what is precious in it.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use calve_testkit::SplitMix64;
+
+use super::fixture::{Fixture, copy, try_git};
+
+pub(super) struct State<'f> {
+    fixture: &'f Fixture,
+    seed: u64,
+    /// What must not be lost, and what it is.
+    pub(super) precious: Vec<(Vec<u8>, &'static str)>,
+    /// What was done to it.
+    pub(super) story: Vec<String>,
+    /// Where one may be.
+    pub(super) starts: Vec<PathBuf>,
+    /// What one may name.
+    pub(super) names: Vec<PathBuf>,
+    /// Where the repository is.
+    r: PathBuf,
+}
+
+const WORKTREES: [(&str, &str); 4] = [("a", "a"), ("b", "b"), ("c", "R/.worktrees/c"), ("d", "d")];
+
+type Change = fn(&mut State<'_>, &mut SplitMix64, &str, &Path);
+
+/// What may happen to a worktree (its entry, its directory), one file of git's or the user's at a time.
+const CHANGES: [(&str, Change); 24] = [
+    ("dirty", |state, _, _, at| state.write(&at.join("file"), "a change")),
+    ("untracked", |state, _, _, at| state.write(&at.join("new"), "an untracked file")),
+    ("ignored", |_, _, _, at| put(&at.join("ignored/plain"), b"of no interest\n")),
+    ("staged", |state, _, _, at| state.stage(at)),
+    ("hidden", |state, random, _, at| state.hide(random, at)),
+    ("locked", |state, _, id, _| put(&state.entry(id).join("locked"), b"why\n")),
+    ("loose", |state, _, id, _| {
+        let loose = state.precious_commit(0, "a detached commit");
+        put(&state.entry(id).join("HEAD"), format!("{loose}\n").as_bytes());
+    }),
+    ("branch", |state, _, id, _| {
+        let loose = state.precious_commit(0, "a commit of a branch");
+        put(&state.r.join(".git/refs/heads").join(id), format!("{loose}\n").as_bytes());
+    }),
+    ("rebase", |state, _, id, _| {
+        let stash = state.precious_commit(0, "the stash of a rebase");
+        put(&state.entry(id).join("rebase-merge/autostash"), format!("{stash}\n").as_bytes());
+    }),
+    ("submodule", |state, _, _, _| {
+        let loose = state.precious_commit(2, "a commit of a submodule");
+        let modules = state.entry("d").join("modules/sub");
+        if modules.exists() {
+            put(&modules.join("HEAD"), format!("{loose}\n").as_bytes());
+        }
+    }),
+    ("nested", |state, random, _, at| state.nest(random, &at.join("ignored/deep/nested"))),
+    ("bare", |state, _, _, at| {
+        state.spare("bare.git", &at.join("ignored/bare.git"));
+        let loose = state.fixture.loose[0].clone();
+        copy_object(&state.r.join(".git"), &at.join("ignored/bare.git"), &loose);
+        put(&at.join("ignored/bare.git/refs/heads/main"), format!("{loose}\n").as_bytes());
+        state.precious.push((loose.into_bytes(), "a commit of a bare repository"));
+    }),
+    ("inner worktree", |state, _, id, at| {
+        let (inner, from) = (at.join("ignored/c"), state.r.join(".worktrees/c"));
+        if id != "c" && from.is_dir() && !inner.exists() && at.is_dir() && state.entry("c").is_dir() {
+            fs_err::create_dir_all(at.join("ignored")).unwrap();
+            fs_err::rename(&from, &inner).unwrap();
+            put(&state.entry("c").join("gitdir"), format!("{}/.git\n", inner.display()).as_bytes());
+            state.write(&inner.join("new"), "an untracked file of an inner worktree");
+        }
+    }),
+    ("replaced by a repository", |state, random, id, at| state.replace(id, at, |state, at| state.nest(random, at))),
+    ("replaced by a directory", |state, _, id, at| {
+        state.replace(id, at, |state, at| state.write(&at.join("notes"), "a file of no repository"));
+    }),
+    ("replaced by a link", |state, _, id, at| {
+        let away = state.away(id);
+        state.replace(id, at, |_, at| symlink(&away, at).unwrap());
+    }),
+    ("replaced by a file", |state, _, id, at| state.replace(id, at, |state, at| state.write(at, "a file"))),
+    ("replaced by another worktree", |state, _, id, at| {
+        let other = state.fixture.state.join("a");
+        if id != "a" && other.is_dir() {
+            state.replace(id, at, |state, at| {
+                copy(&other, at);
+                state.write(&at.join("new"), "a file of a copied worktree");
+            });
+        }
+    }),
+    ("moved", |state, _, id, at| state.replace(id, at, |_, _| ())),
+    ("gone", |_, _, _, at| {
+        // What is lost with it is lost before.
+        if at.is_dir() && !at.is_symlink() {
+            fs_err::remove_dir_all(at).unwrap();
+        }
+    }),
+    ("copied", |state, _, id, at| {
+        let twin = state.fixture.state.join(format!("{id}-twin"));
+        if at.is_dir() && !at.is_symlink() && !twin.exists() {
+            copy(at, &twin);
+            state.write(&twin.join("new"), "a file of a copy");
+            state.starts.push(twin.clone());
+            state.names.push(twin);
+        }
+    }),
+    ("unlinked", |_, _, _, at| {
+        let _ = fs_err::remove_file(at.join(".git"));
+    }),
+    ("broken entry", |state, _, id, _| {
+        let _ = fs_err::remove_file(state.entry(id).join("gitdir"));
+    }),
+    ("twin entry", |state, _, id, _| {
+        let (entry, twin) = (state.entry(id), state.entry(&format!("{id}-twin")));
+        if entry.is_dir() && !twin.exists() {
+            copy(&entry, &twin);
+        }
+    }),
+];
+
+impl<'f> State<'f> {
+    pub(super) fn random(fixture: &'f Fixture, seed: u64, random: &mut SplitMix64) -> State<'f> {
+        fixture.restore();
+        let r = fixture.state.join("R");
+        let mut state = State {
+            fixture,
+            seed,
+            precious: Vec::new(),
+            story: Vec::new(),
+            starts: vec![r.clone()],
+            names: Vec::new(),
+            r,
+        };
+        for (id, path) in WORKTREES {
+            state.names.extend([PathBuf::from(id), fixture.state.join(path)]);
+        }
+        for _ in 0..random.below(5) {
+            let (id, path) = *random.pick(&WORKTREES);
+            let (name, change) = *random.pick(&CHANGES);
+            let at = fixture.state.join(path);
+            state.story.push(format!("{id}: {name}"));
+            // What is not a directory any more has no files.
+            if at.is_dir() && !at.is_symlink() {
+                change(&mut state, random, id, &at);
+            }
+        }
+        match random.below(8) {
+            0 => state.copy_repository(),
+            1 => state.move_repository(),
+            2 => state.see_through_a_link(),
+            _ => {}
+        }
+        let there =
+            WORKTREES.iter().map(|(_, path)| fixture.state.join(path)).filter(|path| path.join(".git").is_file());
+        state.starts.extend(there);
+        state
+    }
+
+    fn entry(&self, id: &str) -> PathBuf {
+        self.r.join(".git/worktrees").join(id)
+    }
+
+    fn away(&self, id: &str) -> PathBuf {
+        self.fixture.state.join(format!("{id}-away"))
+    }
+
+    fn word(&mut self, why: &'static str) -> String {
+        let word = format!("word-{}-{}.", self.seed, self.precious.len());
+        self.precious.push((word.clone().into_bytes(), why));
+        word
+    }
+
+    fn precious_commit(&mut self, which: usize, why: &'static str) -> String {
+        let commit = self.fixture.loose[which].clone();
+        self.precious.push((commit.clone().into_bytes(), why));
+        commit
+    }
+
+    /// Writes something that is nowhere else.
+    fn write(&mut self, path: &Path, why: &'static str) {
+        let word = self.word(why);
+        put(path, format!("{word}\n").as_bytes());
+    }
+
+    /// Only the index, and the repository's objects, have it.
+    fn stage(&mut self, at: &Path) {
+        if !at.join(".git").is_file() || !self.entry("a").is_dir() {
+            return;
+        }
+        let text = format!("staged-{}-{}\n", self.seed, self.precious.len());
+        put(&at.join("staged"), text.as_bytes());
+        let Ok(oid) = try_git(at, &["hash-object", "-w", "staged"]) else { return };
+        if try_git(at, &["update-index", "--add", "--cacheinfo", &format!("100644,{oid},staged")]).is_ok() {
+            let bytes = (0..20).map(|byte| u8::from_str_radix(&oid[byte * 2..byte * 2 + 2], 16).unwrap());
+            self.precious.push((bytes.collect(), "a staged content"));
+        }
+    }
+
+    fn hide(&mut self, random: &mut SplitMix64, at: &Path) {
+        let how = *random.pick(&["--assume-unchanged", "--skip-worktree"]);
+        if try_git(at, &["update-index", how, "file"]).is_ok() {
+            self.write(&at.join("file"), "a change that git was told not to see");
+        }
+    }
+
+    fn spare(&self, name: &str, to: &Path) {
+        if !to.exists() {
+            fs_err::create_dir_all(to.parent().unwrap()).unwrap();
+            copy(&self.fixture.state.join("spare").join(name), to);
+        }
+    }
+
+    /// A clone of which everything is pushed, or not.
+    fn nest(&mut self, random: &mut SplitMix64, at: &Path) {
+        self.spare("nested", at);
+        let mut commit = |to: &str| {
+            let loose = self.precious_commit(1, "a commit of a nested repository");
+            put(&at.join(".git").join(to), format!("{loose}\n").as_bytes());
+        };
+        match random.below(7) {
+            0 => self.write(&at.join("file"), "a change in a nested repository"),
+            1 => self.write(&at.join("new"), "an untracked file in a nested repository"),
+            2 => commit("refs/heads/work"),
+            3 => commit("refs/stash"),
+            4 => commit("HEAD"),
+            5 => self.write(&at.join("ignored/plain"), "a file that a nested repository ignores"),
+            _ => {}
+        }
+        if self.precious.last().is_some_and(|(_, why)| why.contains("ignores")) {
+            // As in the worktree itself, that is of no interest.
+            self.precious.pop();
+        }
+    }
+
+    fn replace(&mut self, id: &str, at: &Path, by: impl FnOnce(&mut Self, &Path)) {
+        let away = self.away(id);
+        if !away.exists() {
+            fs_err::rename(at, &away).unwrap();
+            self.write(&away.join("new"), "a file of a worktree that was moved");
+            by(self, at);
+            self.starts.push(away);
+        }
+    }
+
+    fn copy_repository(&mut self) {
+        self.story.push("the repository is copied".into());
+        let copied = self.fixture.state.join("R2");
+        copy(&self.r, &copied);
+        self.starts = vec![copied];
+    }
+
+    fn move_repository(&mut self) {
+        self.story.push("the repository is moved".into());
+        let moved = self.fixture.state.join("R2");
+        fs_err::rename(&self.r, &moved).unwrap();
+        self.starts.retain(|start| !start.starts_with(&self.r));
+        self.r = moved.clone();
+        self.starts.push(moved);
+    }
+
+    fn see_through_a_link(&mut self) {
+        self.story.push("seen through a link".into());
+        let link = self.fixture.state.join("link");
+        symlink(&self.fixture.state, &link).unwrap();
+        self.starts = vec![link.join("R")];
+        self.names.extend(WORKTREES.map(|(_, path)| link.join(path)));
+    }
+}
+
+fn copy_object(from: &Path, to: &Path, oid: &str) {
+    let object = Path::new("objects").join(&oid[..2]).join(&oid[2..]);
+    fs_err::create_dir_all(to.join(&object).parent().unwrap()).unwrap();
+    if !to.join(&object).exists() {
+        fs_err::copy(from.join(&object), to.join(&object)).unwrap();
+    }
+}
+
+fn put(path: &Path, bytes: &[u8]) {
+    fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+    fs_err::write(path, bytes).unwrap();
+}
+
+/// All files, but for trash, and what git only keeps as history.
+pub(super) fn live_files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut found, mut waiting) = (Vec::new(), vec![root.to_path_buf()]);
+    while let Some(directory) = waiting.pop() {
+        for entry in fs_err::read_dir(&directory).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            if name.starts_with(".calve-") || ["objects", "logs"].contains(&name.as_str()) {
+                continue;
+            }
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                waiting.push(entry.path());
+            } else if kind.is_file() {
+                found.push((entry.path(), fs_err::read(entry.path()).unwrap()));
+            }
+        }
+    }
+    found
+}
