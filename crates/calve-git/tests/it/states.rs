@@ -22,7 +22,7 @@ use calve_testkit::{FileSystem, SplitMix64, Volume, is_root};
 use fixture::Fixture;
 use model::{State, live_files};
 
-const STATES: u64 = 300;
+const STATES: u64 = 800;
 
 #[derive(Default, Debug)]
 struct Counts {

@@ -178,7 +178,10 @@ fn a_nested_repository_that_nobody_else_knows_is_not_removed_unless_forced() {
     git(&bare, ["branch", "-q", "-D", "main"]);
     fs_err::remove_dir_all(nested.path.join("seed")).unwrap();
     nested.is_kept(&["target/hidden/bare.git", "commits"]);
-    nested.goes(&["-f"]);
+    // Where all of it is content of the project, nothing is lost.
+    git(&nested.path, ["add", "-f", "target/hidden/bare.git"]);
+    git(&nested.path, ["commit", "-q", "-m", "a repository as content"]);
+    nested.goes(&[]);
 }
 
 #[test]
