@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::plan::Item;
@@ -80,8 +80,13 @@ fn by_rename(
 ) -> Result<(), Error> {
     let hidden = format!(".calve-write-{:016x}", sys::random());
     let hidden = hidden.as_bytes();
-    let file = create(directory, hidden, options).map_err(|errno| Error::io("create the file", path(hidden), errno))?;
-    let placed = fill(file, item, options, path).and_then(|()| {
+    let replaced = replaced(directory, item, options);
+    // Nobody who may not read the old contents gets hold of the new ones before its mode is set.
+    let mode = if replaced.is_some() { 0o600 } else { options.mode };
+    let file = create(directory, hidden, mode).map_err(|errno| Error::io("create the file", path(hidden), errno))?;
+    let kept = replaced.map_or(Ok(()), |old| keep(file.as_fd(), &old));
+    let kept = kept.map_err(|errno| Error::io("set the mode of the file", path(hidden), errno));
+    let placed = kept.and_then(|()| fill(file, item, options, path)).and_then(|()| {
         let failed = |errno| Error::io("create the file", path(item.name), errno);
         match options.existing {
             ExistingFile::Overwrite => rustix::fs::renameat(directory, hidden, directory, item.name).map_err(failed),
@@ -95,6 +100,29 @@ fn by_rename(
     placed.inspect_err(|_| {
         let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
     })
+}
+
+/// The file that a rename takes the place of, if there is one.
+fn replaced(directory: BorrowedFd<'_>, item: &Item<'_>, options: &WriteOptions) -> Option<Stat> {
+    if options.existing == ExistingFile::Refuse {
+        return None;
+    }
+    let stat = rustix::fs::statat(directory, item.name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(stat)
+}
+
+/// Gives a new file the permission bits of `old`, and its owner and group where the system permits that. Another group than before
+/// gets no more than everybody.
+fn keep(file: BorrowedFd<'_>, old: &Stat) -> sys::Result<()> {
+    let new = rustix::fs::fstat(file)?;
+    let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+    let group_stays = new.st_gid == old.st_gid || rustix::fs::fchown(file, None, Some(group)).is_ok();
+    if new.st_uid != old.st_uid {
+        let _ = rustix::fs::fchown(file, Some(owner), None);
+    }
+    let bits = Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
+    let everybody = Mode::from_raw_mode((bits & Mode::RWXO).as_raw_mode() << 3);
+    rustix::fs::fchmod(file, if group_stays { bits } else { bits & (Mode::RWXU | Mode::RWXO | everybody) })
 }
 
 enum Refused {
@@ -112,7 +140,7 @@ fn open(
     // Another program may make or remove it in between, but not for ever.
     for _ in 0..8 {
         if !(*expect_existing && options.existing == ExistingFile::Overwrite) {
-            match create(directory, name, options) {
+            match create(directory, name, options.mode) {
                 Ok(file) => return Ok((file, true)),
                 Err(Errno::EXIST) if options.existing == ExistingFile::Overwrite => *expect_existing = true,
                 Err(errno) => return Err(Refused::Errno("create the file", errno)),
@@ -126,9 +154,9 @@ fn open(
     Err(Refused::Errno("create the file", Errno::EXIST))
 }
 
-fn create(directory: BorrowedFd<'_>, name: &[u8], options: &WriteOptions) -> sys::Result<OwnedFd> {
+fn create(directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> sys::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    sys::open_at(directory, name, flags, Mode::from_raw_mode(options.mode as _))
+    sys::open_at(directory, name, flags, Mode::from_raw_mode(mode as _))
 }
 
 /// A file that is there, emptied. A FIFO without a reader would otherwise be waited for.

@@ -43,7 +43,8 @@ pub struct WriteEntry<'a> {
 /// What to do about a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExistingFile {
-    /// Its contents are replaced. It keeps its mode, its owner and its other names.
+    /// Its contents are replaced. It keeps its mode, its owner and its other names; with [`Placing::Rename`] its permission bits, and
+    /// its owner and group where the system permits that.
     #[default]
     Overwrite,
     /// It is an error.
@@ -78,7 +79,7 @@ pub enum Placing {
     /// It has its name from the beginning: whoever looks may see part of it.
     #[default]
     InPlace,
-    /// It is written beside its name and renamed, so that its name is absent (or as it was) or complete. Two calls more per file.
+    /// It is written beside its name and renamed, so that its name is absent (or as it was) or complete. A few calls more per file.
     /// A process that is killed may leave one `.calve-write-*` per thread.
     Rename,
 }

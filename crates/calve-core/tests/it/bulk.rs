@@ -1,6 +1,7 @@
 //! Many small files at once: what is written is what was asked for, and nothing is outside of the root.
 
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -8,7 +9,7 @@ use calve_core::{
     Cancel, Directory, Error, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteOptions, Writer,
     read_files, write_files,
 };
-use calve_testkit::{FileSystem, Volume};
+use calve_testkit::{FileSystem, Volume, require_root};
 use fs_err as fs;
 
 use crate::cloning::names_in;
@@ -106,6 +107,44 @@ fn files_that_are_there_are_overwritten_or_refused() {
         assert_eq!((failed, report.files), (vec![(0, exists), (1, exists)], 1));
         assert_eq!(names_in(folder.path()), ["new", "new2", "old"]);
     }
+}
+
+#[test]
+fn a_file_that_is_replaced_by_rename_keeps_its_permissions() {
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().mode() & 0o7777;
+    for (name, permissions) in [("script", 0o755), ("secret", 0o600), ("read-only", 0o444), ("set-user-id", 0o4755)] {
+        fs::write(folder.path().join(name), "old").unwrap();
+        fs::set_permissions(folder.path().join(name), Permissions::from_mode(permissions)).unwrap();
+    }
+    symlink("script", folder.path().join("link")).unwrap();
+    let entries = ["script", "secret", "read-only", "set-user-id", "link", "new"].map(|name| entry(name, "new"));
+    let mut options = WriteOptions::default();
+    (options.placing, options.mode) = (Placing::Rename, 0o640);
+    write_files(folder.path(), &entries, options).unwrap();
+    let modes = ["script", "secret", "read-only", "set-user-id", "link"].map(mode);
+    // What is in it now was never meant to run as somebody else.
+    assert_eq!(modes, [0o755, 0o600, 0o444, 0o755, mode("new")]);
+    assert_eq!(mode("new") & !0o640, 0);
+    for name in ["script", "secret", "read-only", "link", "new"] {
+        assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), "new");
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_by_rename_stays_its_owners() {
+    if !require_root("giving files to others") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "old").unwrap();
+    std::os::unix::fs::chown(&file, Some(12), Some(34)).unwrap();
+    let mut options = WriteOptions::default();
+    options.placing = Placing::Rename;
+    write_files(folder.path(), &[entry("file", "new")], options).unwrap();
+    let data = fs::metadata(&file).unwrap();
+    assert_eq!((data.uid(), data.gid()), (12, 34));
 }
 
 #[test]
