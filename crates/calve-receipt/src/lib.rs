@@ -3,6 +3,7 @@
 mod error;
 pub mod human;
 mod sys;
+mod wording;
 
 use std::path::Path;
 
