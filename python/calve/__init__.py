@@ -1,19 +1,46 @@
 """Instant, isolated, writable copies of files and directories, and many small files written or read at once.
 
-The work is done by native threads with the GIL released; Ctrl-C and a ``Cancellation`` stop it.
+The work is done by native threads with the GIL released; Ctrl-C and a ``Cancellation`` stop it. ``calve.aio`` has the same functions for
+``asyncio``.
 """
 
-from ._errors import CalveError, CalveExists, CalveMissing, CalveNotPermitted, Cancelled
+try:
+    from ._native import __version__ as __version__
+except ImportError as error:
+    if "subinterpreter" in str(error):
+        raise ImportError(
+            "calve works in the main interpreter of a process only, and this is a subinterpreter: import it there, or in a process of its own",
+            name=__name__,
+        ) from error
+    raise
+
+from ._errors import (
+    CalveError,
+    CalveExists,
+    CalveIsADirectory,
+    CalveMissing,
+    CalveNotADirectory,
+    CalveNotPermitted,
+    Cancelled,
+)
 from ._files import read_files, write_files
+from ._receipts import CloneReceipt, ProbeReceipt, RemoveReceipt, WriteReceipt
 from ._trees import Cancellation, clone_file, clone_tree, probe, remove_tree
 
 __all__ = [
     "CalveError",
     "CalveExists",
+    "CalveIsADirectory",
     "CalveMissing",
+    "CalveNotADirectory",
     "CalveNotPermitted",
     "Cancellation",
     "Cancelled",
+    "CloneReceipt",
+    "ProbeReceipt",
+    "RemoveReceipt",
+    "WriteReceipt",
+    "__version__",
     "clone_file",
     "clone_tree",
     "probe",

@@ -6,9 +6,11 @@ import base64
 import errno as numbers
 import json
 import os
-import re
 import sys
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Sequence
+
+if TYPE_CHECKING:
+    from ._receipts import Refusal
 
 
 class CalveError(OSError):
@@ -18,11 +20,12 @@ class CalveError(OSError):
     """What kind of error it is: ``ERR_CALVE_...``."""
     hint: Optional[str] = None
     """What to do next."""
-    refused: list[dict[str, str]]
+    refused: Sequence[Refusal] = ()
     """With ``ERR_CALVE_REQUIREMENT_REFUSED``: the strategies, and why each was refused."""
 
     def __str__(self) -> str:
-        return f"{self.strerror}\nhint: {self.hint}" if self.hint else str(self.strerror)
+        text = str(self.strerror) if self.strerror is not None else super().__str__()
+        return f"{text}\nhint: {self.hint}" if self.hint else text
 
 
 class CalveMissing(CalveError, FileNotFoundError):
@@ -37,6 +40,14 @@ class CalveNotPermitted(CalveError, PermissionError):
     """The system, or Calve to protect something, does not permit it."""
 
 
+class CalveIsADirectory(CalveError, IsADirectoryError):
+    """A directory is where a file is needed."""
+
+
+class CalveNotADirectory(CalveError, NotADirectoryError):
+    """Something else is where a directory is needed."""
+
+
 class Cancelled(CalveError):
     """A ``Cancellation`` ended it."""
 
@@ -46,6 +57,8 @@ KINDS = {
     numbers.EEXIST: CalveExists,
     numbers.EACCES: CalveNotPermitted,
     numbers.EPERM: CalveNotPermitted,
+    numbers.EISDIR: CalveIsADirectory,
+    numbers.ENOTDIR: CalveNotADirectory,
 }
 
 
@@ -56,18 +69,6 @@ def path_of(value: Any) -> Any:
     return value
 
 
-def as_here(text: str) -> str:
-    """What the program's texts name, by the names that it has in this package."""
-    for there, here in (
-        ("run `calve probe SRC DST`", "call `probe(src, dst)`"),
-        ("`calve probe SRC DST`", "`probe(src, dst)`"),
-        ("`calve probe`", "`probe`"),
-        ("`calve rm`", "`remove_tree`"),
-    ):
-        text = text.replace(there, here)
-    return re.sub("`--([a-z]+)(?: ([a-z]+))?`", lambda found: f'`{found[1]}="{found[2]}"`' if found[2] else f"`{found[1]}`", text)
-
-
 def from_document(document: Any) -> CalveError:
     if isinstance(document, str):
         document = json.loads(document)
@@ -76,11 +77,10 @@ def from_document(document: Any) -> CalveError:
         # The system's number, of which Python makes the errno that it uses there.
         windows, number = number, OSError(0, "", None, number).errno or numbers.EIO
     kind = Cancelled if document["code"] == "ERR_CALVE_ABORTED" else KINDS.get(number, CalveError)
-    refused = document["code"] == "ERR_CALVE_REQUIREMENT_REFUSED"
-    error = kind(number, as_here(document["message"]) if refused else document["message"], path_of(document["path"]))
+    error = kind(number, document["message"], path_of(document["path"]))
     if sys.platform == "win32":
         error.winerror = windows
     error.code = document["code"]
-    error.hint = document["hint"] and as_here(document["hint"])
+    error.hint = document["hint"]
     error.refused = document["refused"] or []
     return error

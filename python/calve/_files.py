@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterable, Iterator, Mapping, Optional, Union
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Literal, Mapping, Optional, TypeVar, Union, overload
 
 from . import _native
 from ._errors import CalveError, from_document
+from ._receipts import WriteReceipt
 from ._trees import Cancellation, Path, handle_of, path_bytes, switch, thread_count, word
 
-Contents = Union[str, bytes, bytearray, memoryview]
-Entries = Union[Mapping[Path, Contents], Iterable["tuple[Path, Contents]"]]
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+    Contents = Union[str, Buffer]
+    # A mapping from `str` is none from `Path`: what its keys are, is looked at when it is used.
+    Entries = Union[Mapping[Any, Contents], Iterable[tuple[Path, Contents]]]
+
+# What is given and what comes back are of one type.
+Name = TypeVar("Name", bound=Path)
+Flag = Literal["w", "wx"]
+Fsync = Literal["none", "end", "each"]
 
 BATCH_ENTRIES = 1024
 BATCH_BYTES = 8 << 20
@@ -25,104 +36,199 @@ def _contents(value: Contents, name: str) -> bytes:
             return value.encode()
         except UnicodeEncodeError as error:
             raise ValueError(f"{name} has a lone surrogate, which UTF-8 has no bytes for") from error
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)
-    raise TypeError(f"{name} must be str or bytes-like, not {type(value).__name__}")
+    try:
+        view = memoryview(value)
+    except TypeError:
+        raise TypeError(f"{name} must be str or bytes-like, not {type(value).__name__}") from None
+    with view:
+        return view.tobytes()
 
 
+# The first of them gives a mapping that is written out where it is used its type.
+@overload
+def write_files(
+    root: Path,
+    entries: Mapping[str, Contents],
+    *,
+    concurrency: Optional[int] = None,
+    mode: int = 0o666,
+    flag: Flag = "w",
+    mkdir: bool = False,
+    fsync: Fsync = "none",
+    atomic: bool = False,
+    on_error: Literal["raise", "collect"] = "raise",
+    cancellation: Optional[Cancellation] = None,
+) -> WriteReceipt: ...
+@overload
 def write_files(
     root: Path,
     entries: Entries,
     *,
     concurrency: Optional[int] = None,
     mode: int = 0o666,
-    flag: str = "w",
+    flag: Flag = "w",
     mkdir: bool = False,
-    fsync: str = "none",
+    fsync: Fsync = "none",
     atomic: bool = False,
-    on_error: str = "raise",
+    on_error: Literal["raise", "collect"] = "raise",
     cancellation: Optional[Cancellation] = None,
-) -> dict[str, Any]:
+) -> WriteReceipt: ...
+def write_files(
+    root: Path,
+    entries: Entries,
+    *,
+    concurrency: Optional[int] = None,
+    mode: int = 0o666,
+    flag: Flag = "w",
+    mkdir: bool = False,
+    fsync: Fsync = "none",
+    atomic: bool = False,
+    on_error: Literal["raise", "collect"] = "raise",
+    cancellation: Optional[Cancellation] = None,
+) -> WriteReceipt:
     """Write files below the directory ``root``, with several threads, and never outside of it.
 
     ``entries`` is a mapping from paths to contents, or an iterable of pairs, which is asked for more only as fast as files are written.
+    Contents are ``str`` (written as UTF-8), ``bytes`` or whatever else has bytes, such as ``memoryview`` and ``array.array``.
     Absolute paths, ``..`` and symlinks on the way are refused. Of two entries with one path the later wins.
     ``flag``: ``w`` or ``wx``; ``fsync``: ``none``, ``end`` or ``each``; ``on_error``: ``raise`` or ``collect``.
     """
+    handle = handle_of(cancellation)
+    pairs = pairs_of(entries)
+    with failures():
+        session = write_session(root, concurrency, mode, flag, mkdir, fsync, atomic, on_error, handle)
+        try:
+            for paths, contents in batches(pairs, handle):
+                session.write(paths, contents)
+            return write_receipt(session.finish())
+        finally:
+            session.close()
+
+
+def pairs_of(entries: Any) -> Iterator[Any]:
+    if isinstance(entries, (str, bytes, bytearray, memoryview)) or not isinstance(entries, (Mapping, Iterable)):
+        raise TypeError(f"entries must be a mapping or an iterable of pairs, not {type(entries).__name__}")
+    return iter(entries.items() if isinstance(entries, Mapping) else entries)
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """What the native part raises, as an error for the caller."""
+    try:
+        yield
+    except _native.Failed as failed:
+        raise from_document(str(failed)) from None
+
+
+def write_session(
+    root: Path,
+    concurrency: Optional[int],
+    mode: int,
+    flag: str,
+    mkdir: bool,
+    fsync: str,
+    atomic: bool,
+    on_error: str,
+    handle: _native.Handle,
+) -> _native.WriteSession:
     exclusive = word(flag, "flag", ("w", "wx")) == "wx"
     collects = word(on_error, "on_error", ("raise", "collect")) == "collect"
     word(fsync, "fsync", ("none", "end", "each"))
-    if isinstance(entries, (str, bytes)) or not isinstance(entries, (Mapping, Iterable)):
-        raise TypeError(f"entries must be a mapping or an iterable of pairs, not {type(entries).__name__}")
     if not isinstance(mode, int) or isinstance(mode, bool):
         raise TypeError(f"mode must be int, not {type(mode).__name__}")
     if not 0 <= mode <= 0o7777:
         raise ValueError("mode must be from 0 to 0o7777")
-    pairs: Iterator[Any] = iter(entries.items() if isinstance(entries, Mapping) else entries)
     switches = [exclusive, switch(mkdir, "mkdir"), switch(atomic, "atomic"), collects]
-    directory = path_bytes(root, "root")
-    _check_supported()
-    try:
-        session = _native.WriteSession(
-            directory, thread_count(concurrency, "concurrency"), mode, switches, fsync, handle_of(cancellation)
-        )
-        try:
-            _write_all(session, pairs)
-            receipt = json.loads(session.finish())
-        finally:
-            session.close()
-    except _native.Failed as failed:
-        raise from_document(str(failed)) from None
+    directory, threads = path_bytes(root, "root"), thread_count(concurrency, "concurrency")
+    check_supported()
+    return _native.WriteSession(directory, threads, mode, switches, fsync, handle)
+
+
+def write_receipt(document: str) -> WriteReceipt:
+    receipt = json.loads(document)
     for failure in receipt["failures"]:
         failure["error"] = from_document(failure["error"])
     return receipt  # type: ignore[no-any-return]
 
 
-def _check_supported() -> None:
+def check_supported() -> None:
     if not hasattr(_native, "WriteSession"):
         raise NotImplementedError("calve does not write and read many files at once on this system")
 
 
-def _write_all(session: _native.WriteSession, pairs: Iterator[Any]) -> None:
-    paths: list[bytes] = []
-    contents: list[bytes] = []
-    size = 0
-    for index, entry in enumerate(pairs):
+class Batch:
+    """Entries that are written by one call."""
+
+    def __init__(self) -> None:
+        self.paths: list[bytes] = []
+        self.contents: list[bytes] = []
+        self._size = 0
+
+    def add(self, index: int, entry: Any) -> bool:
+        """Whether it is full then."""
         # Two characters, or a set of two, would be taken for a pair otherwise.
         if not isinstance(entry, (tuple, list)) or len(entry) != 2:
             raise TypeError(f"entries[{index}] must be a pair of a path and contents")
         path, value = entry
-        paths.append(path_bytes(path, f"entries[{index}][0]"))
-        contents.append(_contents(value, f"entries[{index}][1]"))
-        size += len(contents[-1])
-        if len(paths) == BATCH_ENTRIES or size >= BATCH_BYTES:
-            session.write(paths, contents)
-            paths, contents, size = [], [], 0
-    if paths:
-        session.write(paths, contents)
+        self.paths.append(path_bytes(path, f"entries[{index}][0]"))
+        self.contents.append(_contents(value, f"entries[{index}][1]"))
+        self._size += len(self.contents[-1])
+        return len(self.paths) == BATCH_ENTRIES or self._size >= BATCH_BYTES
 
 
+def batches(pairs: Iterator[Any], handle: _native.Handle) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    batch = Batch()
+    for index, entry in enumerate(pairs):
+        full = batch.add(index, entry)
+        # Whoever gives the entries may take long over each.
+        if full or handle.cancelled():
+            yield batch.paths, batch.contents
+            batch = Batch()
+    if batch.paths:
+        yield batch.paths, batch.contents
+
+
+@overload
 def read_files(
-    paths: Iterable[Path],
+    paths: Iterable[Name],
     *,
     concurrency: Optional[int] = None,
-    on_error: str = "raise",
+    on_error: Literal["raise"] = "raise",
     cancellation: Optional[Cancellation] = None,
-) -> Iterator[tuple[Path, Union[bytes, CalveError]]]:
+) -> Iterator[tuple[Name, bytes]]: ...
+@overload
+def read_files(
+    paths: Iterable[Name],
+    *,
+    concurrency: Optional[int] = None,
+    on_error: Literal["collect"],
+    cancellation: Optional[Cancellation] = None,
+) -> Iterator[tuple[Name, Union[bytes, CalveError]]]: ...
+def read_files(
+    paths: Iterable[Name],
+    *,
+    concurrency: Optional[int] = None,
+    on_error: Literal["raise", "collect"] = "raise",
+    cancellation: Optional[Cancellation] = None,
+) -> Iterator[tuple[Name, Any]]:
     """Read files with several threads: pairs of a path and its contents, in the order of ``paths``.
 
     With ``on_error="collect"`` the error takes the place of the contents. At most 512 files or 16 MiB are read ahead.
     """
-    collects = word(on_error, "on_error", ("raise", "collect")) == "collect"
-    if isinstance(paths, (str, bytes)) or not isinstance(paths, Iterable):
+    collects = collecting(on_error)
+    if isinstance(paths, (str, bytes, bytearray, memoryview)) or not isinstance(paths, Iterable):
         raise TypeError(f"paths must be an iterable of paths, not {type(paths).__name__}")
     threads = thread_count(concurrency, "concurrency")
-    _check_supported()
+    check_supported()
     return _read(enumerate(paths), threads, collects, handle_of(cancellation))
 
 
-def _read(paths: Iterator[tuple[int, Path]], threads: Optional[int], collect: bool, handle: Any) -> Iterator[Any]:
-    wanted: list[tuple[Path, bytes]] = []
+def collecting(on_error: str) -> bool:
+    return word(on_error, "on_error", ("raise", "collect")) == "collect"
+
+
+def _read(paths: Iterator[tuple[int, Any]], threads: Optional[int], collects: bool, handle: _native.Handle) -> Iterator[Any]:
+    wanted: list[tuple[Any, bytes]] = []
     while True:
         while len(wanted) < BATCH_PATHS:
             following = next(paths, None)
@@ -130,17 +236,21 @@ def _read(paths: Iterator[tuple[int, Path]], threads: Optional[int], collect: bo
                 break
             index, path = following
             wanted.append((path, path_bytes(path, f"paths[{index}]")))
+            if handle.cancelled():
+                break
         if not wanted:
             return
-        try:
+        with failures():
             read = _native.read_files([name for _, name in wanted], threads, handle)
-        except _native.Failed as failed:
-            raise from_document(str(failed)) from None
-        for (path, _), (contents, error) in zip(wanted, read):
-            if error is None:
-                yield path, contents
-            elif collect:
-                yield path, from_document(error)
-            else:
-                raise from_document(error)
+        yield from pairs_read(wanted, read, collects)
         del wanted[: len(read)]
+
+
+def pairs_read(wanted: list[tuple[Any, bytes]], read: list[Any], collects: bool) -> Iterator[tuple[Any, Any]]:
+    for (path, _), (contents, error) in zip(wanted, read):
+        if error is None:
+            yield path, contents
+        elif collects:
+            yield path, from_document(error)
+        else:
+            raise from_document(error)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import atexit
+import base64
+import inspect
 import json
 import os
-import subprocess
 import sys
-import threading
-from typing import Any, Callable, Iterable, Optional, Sequence, Union
+from contextlib import contextmanager
+from typing import Any, Callable, Iterable, Iterator, Literal, Optional, Sequence, Union
 
 from . import _native
-from ._errors import from_document
+from ._errors import CalveMissing, from_document
+from ._program import reap
+from ._receipts import CloneReceipt, ProbeReceipt, ReceiptPath, RemoveReceipt
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Progress = Callable[[int, int], object]
+Strategy = Literal["snapshot", "clonefile", "reflink", "copy", "hardlink"]
+Requirement = Literal["instant", "cow", "stable"]
 
 STRATEGIES = ("snapshot", "clonefile", "reflink", "copy", "hardlink")
 REQUIREMENTS = ("instant", "cow", "stable")
@@ -99,15 +104,135 @@ def handle_of(cancellation: Optional[Cancellation]) -> Any:
 def callback(on_progress: Optional[Progress]) -> Optional[Progress]:
     if on_progress is not None and not callable(on_progress):
         raise TypeError(f"on_progress must be callable, not {type(on_progress).__name__}")
+    if inspect.iscoroutinefunction(on_progress):
+        raise TypeError("on_progress must not be a coroutine function, which nothing would await")
     return on_progress
+
+
+class Operation:
+    """What is to be done, and what to do about the trash that it may leave."""
+
+    def __init__(
+        self,
+        begin: Callable[[_native.Handle], _native.Work],
+        cancellation: Optional[Cancellation],
+        on_progress: Optional[Progress],
+        place: bytes,
+        trashes: bool,
+    ) -> None:
+        self._begin = begin
+        self.handle = handle_of(cancellation)
+        self._on_progress = callback(on_progress)
+        self._place = place
+        self._trashes = trashes
+
+    def begin(self) -> _native.Work:
+        # What it raises now ends what has not begun.
+        self.report((0, 0))
+        return self._begin(self.handle)
+
+    def report(self, done: tuple[int, int]) -> None:
+        if self._on_progress is not None:
+            self._on_progress(*done)
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """However it ends, somebody deletes the trash."""
+        try:
+            yield
+        except _native.Failed as failed:
+            error = from_document(str(failed))
+            if self._trashes and error.code not in ("ERR_CALVE_MISSING", "ERR_CALVE_PROTECTED"):
+                reap(self._place)
+            raise error from None
+        except BaseException:
+            if self._trashes:
+                reap(self._place)
+            raise
+
+    def receipt(self, work: _native.Work) -> Any:
+        """What came of it, when it has ended."""
+        receipt, trash_waits = json.loads(work.result())
+        if trash_waits:
+            reap(self._place)
+        return receipt
+
+    def run(self) -> Any:
+        """Do it, and wait for the receipt."""
+        work = None
+        with self.settled():
+            try:
+                work = self.begin()
+                while not work.wait():
+                    self.report(work.progress())
+            except BaseException:
+                # Whatever it is, and also where the work has just begun.
+                self.handle.cancel()
+                while work is not None and not work.wait():
+                    pass
+                raise
+            return self.receipt(work)
+
+
+def cloning(
+    src: Path,
+    dst: Path,
+    strategy: Optional[Strategy],
+    require: Union[Requirement, Iterable[Requirement]],
+    exclude: Union[str, Iterable[str]],
+    switches: dict[str, bool],
+    threads: Optional[int],
+    on_progress: Optional[Progress],
+    cancellation: Optional[Cancellation],
+    *,
+    only_file: bool = False,
+) -> Operation:
+    to = path_bytes(dst, "dst")
+    given = (
+        path_bytes(src, "src"),
+        to,
+        None if strategy is None else word(strategy, "strategy", STRATEGIES),
+        [word(one, "require", REQUIREMENTS) for one in texts(require, "require")],
+        texts(exclude, "exclude"),
+        [switch(switches[name], name) for name in ("replace", "one_file_system", "sync", "verify")] + [only_file],
+        thread_count(threads),
+        home(),
+    )
+    return Operation(lambda handle: _native.clone_tree(*given, handle), cancellation, on_progress, to, switches["replace"])
+
+
+def removing(path: Path, wait: bool, on_progress: Optional[Progress], cancellation: Optional[Cancellation]) -> Operation:
+    what = path_bytes(path, "path")
+    given = (what, switch(wait, "wait"), home())
+    return Operation(lambda handle: _native.remove_tree(*given, handle), cancellation, on_progress, what, wait)
+
+
+def probing(src: Path, dst: Optional[Path]) -> Operation:
+    given = (path_bytes(src, "src"), path_bytes(src if dst is None else dst, "dst"))
+    return Operation(lambda handle: _native.probe(*given, handle), None, None, given[1], False)
+
+
+def home() -> bytes:
+    """It is neither removed nor replaced."""
+    return os.fsencode(os.path.expanduser("~"))
+
+
+def nothing_removed(path: Path) -> RemoveReceipt:
+    """The receipt of a removal that found nothing."""
+    name = os.fsencode(path)
+    try:
+        shown: ReceiptPath = name.decode()
+    except UnicodeDecodeError:
+        shown = {"bytes_base64": base64.b64encode(name).decode()}
+    return {"path": shown, "trash": None, "deleted_entries": 0, "warnings": [], "elapsed_ms": 0.0}
 
 
 def clone_tree(
     src: Path,
     dst: Path,
     *,
-    strategy: Optional[str] = None,
-    require: Union[str, Iterable[str]] = (),
+    strategy: Optional[Strategy] = None,
+    require: Union[Requirement, Iterable[Requirement]] = (),
     exclude: Union[str, Iterable[str]] = (),
     replace: bool = False,
     one_file_system: bool = False,
@@ -116,139 +241,56 @@ def clone_tree(
     verify: bool = False,
     on_progress: Optional[Progress] = None,
     cancellation: Optional[Cancellation] = None,
-) -> dict[str, Any]:
-    """Make ``dst`` an independent, writable copy of ``src``, and return the receipt (``calve.clone/1``).
+) -> CloneReceipt:
+    """Make ``dst`` an independent, writable copy of ``src``, and return the receipt.
 
     ``dst`` is exactly what will be there; its parent must exist. It is absent or complete at any time.
-    ``on_progress(entries, bytes)`` is called about twenty times a second.
+    ``on_progress(entries, bytes)`` is called before anything is made, and about twenty times a second until ``dst`` is there.
     """
-    given = dict(replace=replace, one_file_system=one_file_system, sync=sync, verify=verify)
-    switches = [switch(value, name) for name, value in given.items()] + [False]
-    return _clone(src, dst, strategy, require, exclude, switches, threads, on_progress, cancellation)
+    switches = dict(replace=replace, one_file_system=one_file_system, sync=sync, verify=verify)
+    operation = cloning(src, dst, strategy, require, exclude, switches, threads, on_progress, cancellation)
+    return operation.run()  # type: ignore[no-any-return]
 
 
 def clone_file(
     src: Path,
     dst: Path,
     *,
-    strategy: Optional[str] = None,
-    require: Union[str, Iterable[str]] = (),
+    strategy: Optional[Strategy] = None,
+    require: Union[Requirement, Iterable[Requirement]] = (),
     replace: bool = False,
     sync: bool = False,
     verify: bool = False,
     on_progress: Optional[Progress] = None,
     cancellation: Optional[Cancellation] = None,
-) -> dict[str, Any]:
+) -> CloneReceipt:
     """The same for one file: a directory is refused."""
-    switches = [switch(replace, "replace"), False, switch(sync, "sync"), switch(verify, "verify"), True]
-    return _clone(src, dst, strategy, require, (), switches, None, on_progress, cancellation)
-
-
-def _clone(
-    src: Path,
-    dst: Path,
-    strategy: Optional[str],
-    require: Union[str, Iterable[str]],
-    exclude: Union[str, Iterable[str]],
-    switches: list[bool],
-    threads: Optional[int],
-    on_progress: Optional[Progress],
-    cancellation: Optional[Cancellation],
-) -> dict[str, Any]:
-    to = path_bytes(dst, "dst")
-    try:
-        answer = _native.clone_tree(
-            path_bytes(src, "src"),
-            to,
-            None if strategy is None else word(strategy, "strategy", STRATEGIES),
-            [word(one, "require", REQUIREMENTS) for one in texts(require, "require")],
-            texts(exclude, "exclude"),
-            switches,
-            thread_count(threads),
-            os.fsencode(os.path.expanduser("~")),
-            handle_of(cancellation),
-            callback(on_progress),
-        )
-    except _native.Failed as failed:
-        raise from_document(str(failed)) from None
-    receipt, trash_waits = json.loads(answer)
-    if trash_waits:
-        _reap(to)
-    return receipt  # type: ignore[no-any-return]
+    switches = dict(replace=replace, one_file_system=False, sync=sync, verify=verify)
+    operation = cloning(src, dst, strategy, require, (), switches, None, on_progress, cancellation, only_file=True)
+    return operation.run()  # type: ignore[no-any-return]
 
 
 def remove_tree(
     path: Path,
     *,
     wait: bool = False,
+    force: bool = False,
     on_progress: Optional[Progress] = None,
     cancellation: Optional[Cancellation] = None,
-) -> dict[str, Any]:
-    """Remove a tree at once, whatever its size; a background process deletes it, unless ``wait`` is true."""
-    what = path_bytes(path, "path")
-    home = os.fsencode(os.path.expanduser("~"))
+) -> RemoveReceipt:
+    """Remove a tree at once, whatever its size; it is deleted in the background, unless ``wait`` is true.
+
+    With ``force`` nothing at ``path`` is no error.
+    """
+    switch(force, "force")
     try:
-        answer = _native.remove_tree(what, switch(wait, "wait"), home, handle_of(cancellation), callback(on_progress))
-    except _native.Failed as failed:
-        raise from_document(str(failed)) from None
-    receipt, trashed = json.loads(answer)
-    if trashed:
-        _reap(what)
-    return receipt  # type: ignore[no-any-return]
+        return removing(path, wait, on_progress, cancellation).run()  # type: ignore[no-any-return]
+    except CalveMissing:
+        if not force:
+            raise
+        return nothing_removed(path)
 
 
-def probe(src: Path, dst: Optional[Path] = None) -> dict[str, Any]:
-    """What a place, or a pair of places, can do, found out by trying (``calve.probe/1``)."""
-    try:
-        answer = _native.probe(path_bytes(src, "src"), path_bytes(src if dst is None else dst, "dst"))
-    except _native.Failed as failed:
-        raise from_document(str(failed)) from None
-    return json.loads(answer)  # type: ignore[no-any-return]
-
-
-def _reap(path: bytes) -> None:
-    """Start a process that deletes the trash beside ``path``. Should it not start, the next clone or removal there tries again."""
-    if not sys.executable:
-        # Python is part of another program, and there is nothing to start.
-        return
-    beside = os.path.dirname(path.rstrip(b"/")) or (b"/" if path.startswith(b"/") else b".")
-    where = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    program = "import sys; sys.path.insert(0, sys.argv[1]); from calve import _native; _native.reap(sys.argv[2].encode())"
-    if sys.platform == "win32":
-        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-        command = [sys.executable, "-I", "-c", program, where, os.fsdecode(os.path.abspath(beside))]
-        subprocess.Popen(command, creationflags=flags, close_fds=True, cwd=os.path.dirname(sys.executable)).returncode = 0
-        return
-    try:
-        directory = os.open(beside, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        return
-    try:
-        child = subprocess.Popen(
-            # Handed over as an open descriptor, so that nothing can be put in its place.
-            [sys.executable, "-I", "-c", program, where, f"/dev/fd/{directory}"],
-            pass_fds=[directory],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,
-        )
-        with _reapers_lock:
-            # Those that have ended are waited for, so that no more zombies are left than there are at a time.
-            _reapers[:] = [one for one in _reapers if one.poll() is None] + [child]
-    except OSError:
-        pass
-    finally:
-        os.close(directory)
-
-
-_reapers: list[subprocess.Popen[bytes]] = []
-_reapers_lock = threading.Lock()
-
-
-@atexit.register
-def _leave_reapers() -> None:
-    """They go on when the interpreter exits, which is no reason for a warning."""
-    for one in _reapers:
-        one.returncode = 0
+def probe(src: Path, dst: Optional[Path] = None) -> ProbeReceipt:
+    """What a place, or a pair of places, can do, found out by trying."""
+    return probing(src, dst).run()  # type: ignore[no-any-return]

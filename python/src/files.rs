@@ -64,13 +64,13 @@ impl WriteSession {
         let pairs = paths.iter().zip(&contents);
         let entries: Vec<_> = pairs.map(|(path, contents)| WriteEntry { path, contents }).collect();
         let Some(writer) = self.writer.as_mut() else { return Err(failed(&Error::Interrupted)) };
-        watched(py, self.handle.get(), None, || writer.write(&entries))
+        watched(py, self.handle.get(), || writer.write(&entries)).map(|((), _)| ())
     }
 
     /// Ends it, with the report as JSON.
     fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
         let Some(writer) = self.writer.take() else { return Err(failed(&Error::Interrupted)) };
-        let report = watched(py, self.handle.get(), None, || writer.finish())?;
+        let (report, _inside) = watched(py, self.handle.get(), || writer.finish())?;
         Ok(calve_receipt::write(&report).to_string())
     }
 
@@ -91,7 +91,7 @@ fn read_files(py: Python<'_>, paths: Vec<Vec<u8>>, threads: Option<usize>, handl
     options.threads = threads.and_then(NonZeroUsize::new);
     options.enough_bytes = 16 << 20;
     options.cancel = handle.cancel.clone();
-    let read = watched(py, handle, None, || calve_core::read_files(&paths, &options))?;
+    let (read, _inside) = watched(py, handle, || calve_core::read_files(&paths, &options))?;
     let each = read.into_iter().map(|contents| match contents {
         Ok(contents) => (Some(PyBytes::new(py, &contents).unbind()), None),
         Err(error) => (None, Some(calve_receipt::error(&error).to_string())),

@@ -1,17 +1,21 @@
 //! What the PyPI package `calve` calls. Private to it: `calve/*.py` has the public functions.
 //!
-//! Work runs on a thread of its own with the GIL released. The calling thread looks every 50 ms for signals (Ctrl-C) and calls back.
+//! Work runs on threads of its own with the GIL released. The package waits for it in turns of 50 ms and calls back in between, so that
+//! no function of Python's runs on top of one of this module. A thread that has to wait for the GIL while the interpreter ends never
+//! gets it and is ended where it is: none may be in this module then (`running.rs`).
 //! Reports and errors cross as JSON.
 
 // Calve writes and reads many files at once on Unix alone.
 #[cfg(unix)]
 mod files;
 mod running;
+mod sys;
 
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use calve_core::{
@@ -19,10 +23,10 @@ use calve_core::{
     Wait,
 };
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyImportError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::running::Operation;
+use crate::running::{Inside, Operation};
 
 create_exception!(_native, Failed, PyException, "An error as JSON, which the package makes a CalveError of.");
 
@@ -90,13 +94,22 @@ impl Drop for Telling<'_> {
     }
 }
 
-/// Runs `work` on a thread of its own. What a signal handler or `on_progress` raises ends it, and is raised when it has ended.
+fn no_thread(source: std::io::Error) -> PyErr {
+    failed(&Error::Io { operation: "start a thread to work in", path: ".".into(), source })
+}
+
+fn builder() -> std::thread::Builder {
+    std::thread::Builder::new().name("calve".into())
+}
+
+/// Runs `work` on a thread of its own, and waits for it. What a signal handler raises ends it, and is raised when it has ended: such
+/// handlers run on the main thread alone, which the interpreter does not end.
 fn watched<T: Send>(
     py: Python<'_>,
     handle: &Handle,
-    on_progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce() -> Result<T, Error> + Send,
-) -> PyResult<T> {
+) -> PyResult<(T, Inside)> {
+    let Some(inside) = Inside::enter() else { return Err(failed(&Error::Interrupted)) };
     let ended = Ended::default();
     let operation = Operation::begin(handle.cancel.clone());
     std::thread::scope(|scope| {
@@ -107,21 +120,11 @@ fn watched<T: Send>(
             // What has been given up before it begins touches nothing.
             if handle.cancel.is_cancelled() { Err(Error::Interrupted) } else { work() }
         };
-        let started = std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, running);
-        let thread = started.map_err(|source| {
-            failed(&Error::Io { operation: "start a thread to work in", path: ".".into(), source })
-        })?;
-        let report = || -> PyResult<()> {
-            py.check_signals()?;
-            match on_progress {
-                Some(call) => call.call1((handle.progress.entries(), handle.progress.bytes())).map(|_| ()),
-                None => Ok(()),
-            }
-        };
+        let thread = builder().spawn_scoped(scope, running).map_err(no_thread)?;
         let mut raised = None;
         while !py.detach(|| ended.within(PAUSE)) {
             if raised.is_none() {
-                raised = report().err();
+                raised = py.check_signals().err();
                 if raised.is_some() {
                     handle.cancel.cancel();
                 }
@@ -130,24 +133,68 @@ fn watched<T: Send>(
         let result = py.detach(|| thread.join()).unwrap_or_else(|panic| resume_unwind(panic));
         match raised {
             Some(error) => Err(error),
-            None => {
-                let value = result.map_err(|error| failed(&error))?;
-                report()?;
-                Ok(value)
-            }
+            None => Ok((result.map_err(|error| failed(&error))?, inside)),
         }
     })
+}
+
+/// Work that has been started. What it answers is JSON.
+#[pyclass(frozen)]
+struct Work {
+    progress: Arc<Progress>,
+    ended: Arc<Ended>,
+    thread: Mutex<Option<JoinHandle<Result<String, Error>>>>,
+}
+
+impl Work {
+    fn start(handle: &Handle, work: impl FnOnce() -> Result<String, Error> + Send + 'static) -> PyResult<Self> {
+        let (cancel, ended) = (handle.cancel.clone(), Arc::<Ended>::default());
+        let operation = Operation::begin(cancel.clone());
+        let telling = Arc::clone(&ended);
+        let running = move || {
+            let _telling = Telling(&telling);
+            let _operation = operation;
+            if cancel.is_cancelled() { Err(Error::Interrupted) } else { work() }
+        };
+        let thread = Mutex::new(Some(builder().spawn(running).map_err(no_thread)?));
+        Ok(Self { progress: Arc::clone(&handle.progress), ended, thread })
+    }
+}
+
+#[pymethods]
+impl Work {
+    /// Waits for a moment. Whether it has ended.
+    fn wait(&self, py: Python<'_>) -> bool {
+        match Inside::enter() {
+            Some(_inside) => py.detach(|| self.ended.within(PAUSE)),
+            None => self.ended.within(Duration::ZERO),
+        }
+    }
+
+    /// Entries and bytes so far.
+    fn progress(&self) -> (u64, u64) {
+        (self.progress.entries(), self.progress.bytes())
+    }
+
+    /// What came of it, once, when it has ended.
+    fn result(&self) -> PyResult<String> {
+        let _inside = Inside::enter();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread.filter(|_| self.ended.within(Duration::ZERO)) else {
+            return Err(failed(&Error::Interrupted));
+        };
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic)).map_err(|error| failed(&error))
+    }
 }
 
 fn wrong(text: String) -> PyErr {
     PyValueError::new_err(text)
 }
 
-/// Clones a tree or a file: `[receipt, whether there is trash to delete beside the destination]`, as JSON.
+/// Begins to clone a tree or a file: `[receipt, whether there is trash to delete beside the destination]`, as JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "called by the package alone")]
 fn clone_tree(
-    py: Python<'_>,
     src: Vec<u8>,
     dst: Vec<u8>,
     strategy: Option<String>,
@@ -157,8 +204,7 @@ fn clone_tree(
     threads: Option<usize>,
     home: Vec<u8>,
     handle: &Handle,
-    on_progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Work> {
     let [replace, one_file_system, sync, verify, only_file] = switches;
     let (src, dst) = (path(src), path(dst));
     let mut options = CloneOptions::default();
@@ -175,61 +221,68 @@ fn clone_tree(
     options.protect = vec![path(home)];
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.cancel.clone();
-    let report = watched(py, handle, on_progress, || {
+    Work::start(handle, move || {
         if only_file && src.symlink_metadata().is_ok_and(|data| data.is_dir()) {
             let source = std::io::ErrorKind::IsADirectory.into();
             return Err(Error::Io { operation: "clone the file", path: src.clone(), source });
         }
-        calve_core::clone_tree(&src, &dst, &options)
-    })?;
-    Ok(format!("[{},{}]", calve_receipt::clone(&report), report.trash_waits))
+        let report = calve_core::clone_tree(&src, &dst, &options)?;
+        Ok(format!("[{},{}]", calve_receipt::clone(&report), report.trash_waits))
+    })
 }
 
-/// Removes a tree or a file: `[receipt, whether there is trash to delete beside it]`, as JSON.
+/// Begins to remove a tree or a file: `[receipt, whether there is trash to delete beside it]`, as JSON.
 #[pyfunction]
-fn remove_tree(
-    py: Python<'_>,
-    what: Vec<u8>,
-    wait: bool,
-    home: Vec<u8>,
-    handle: &Handle,
-    on_progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
+fn remove_tree(what: Vec<u8>, wait: bool, home: Vec<u8>, handle: &Handle) -> PyResult<Work> {
     let what = path(what);
     let mut options = RemoveOptions::default();
     options.wait = if wait { Wait::Yes } else { Wait::No };
     options.protect = vec![path(home)];
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.cancel.clone();
-    let report = watched(py, handle, on_progress, || calve_core::remove_tree(&what, &options))?;
-    Ok(format!("[{},{}]", calve_receipt::remove(&report), report.trashed.is_some()))
+    Work::start(handle, move || {
+        let report = calve_core::remove_tree(&what, &options)?;
+        Ok(format!("[{},{}]", calve_receipt::remove(&report), report.trashed.is_some()))
+    })
 }
 
-/// What a pair of places can do, as JSON.
+/// Begins to find out what a pair of places can do: `[receipt, false]`, as JSON.
 #[pyfunction]
-fn probe(py: Python<'_>, src: Vec<u8>, dst: Vec<u8>) -> PyResult<String> {
+fn probe(src: Vec<u8>, dst: Vec<u8>, handle: &Handle) -> PyResult<Work> {
     let (src, dst) = (path(src), path(dst));
-    let report = watched(py, &Handle::default(), None, || calve_core::probe(&src, &dst))?;
-    Ok(calve_receipt::probe(&report).to_string())
+    Work::start(handle, move || {
+        let report = calve_core::probe(&src, &dst)?;
+        Ok(format!("[{},false]", calve_receipt::probe(&report)))
+    })
 }
 
-/// Deletes the trash of a directory, in a process that does nothing else.
+/// Deletes the trash of a directory on a thread of this process, where there is no program to do it. What is left when the process ends
+/// is for whoever comes next.
 #[pyfunction]
-fn reap(py: Python<'_>, directory: Vec<u8>) -> PyResult<()> {
+fn reap(directory: Vec<u8>) -> PyResult<()> {
     let directory = path(directory);
-    py.detach(|| reap_in(&directory)).map_err(|error| failed(&error))
+    let handle = Handle::default();
+    let cancel = handle.cancel.clone();
+    Work::start(&handle, move || reap_in(&directory, &cancel).map(|()| String::new())).map(|_| ())
 }
 
 #[cfg(unix)]
-fn reap_in(directory: &Path) -> Result<(), Error> {
+fn reap_in(directory: &Path, cancel: &Cancel) -> Result<(), Error> {
     let failed = |source| Error::Io { operation: "open directory", path: directory.to_path_buf(), source };
     let open = fs_err::File::open(directory).map_err(failed)?.into_file();
-    calve_core::reap(open.into(), Path::new("."), Background::Yes, &Cancel::default()).map(|_| ())
+    calve_core::reap(open.into(), directory, Background::No, cancel).map(|_| ())
 }
 
 #[cfg(windows)]
-fn reap_in(directory: &Path) -> Result<(), Error> {
-    calve_core::reap(directory, Background::Yes, &Cancel::default()).map(|_| ())
+fn reap_in(directory: &Path, cancel: &Cancel) -> Result<(), Error> {
+    calve_core::reap(directory, Background::No, cancel).map(|_| ())
+}
+
+/// Starts a process that deletes the trash of a directory and that inherits nothing.
+#[cfg(windows)]
+#[pyfunction]
+fn start_reaper(program: Vec<u8>, parent: Vec<u8>) -> PyResult<()> {
+    calve_core::start_reaper(&path(program), &path(parent)).map_err(PyErr::from)
 }
 
 /// Ends everything that runs, for when the interpreter exits: threads that it does not wait for would leave something half made.
@@ -238,12 +291,20 @@ fn end_all(py: Python<'_>) {
     py.detach(running::end_all);
 }
 
-#[pymodule]
+#[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // From Python 3.12 on the interpreter itself refuses.
+    if !sys::is_main_interpreter(module.py()) {
+        return Err(PyImportError::new_err("calve._native does not work in a subinterpreter"));
+    }
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("Failed", module.py().get_type::<Failed>())?;
     module.add_class::<Handle>()?;
+    module.add_class::<Work>()?;
     #[cfg(unix)]
     files::add(module)?;
+    #[cfg(windows)]
+    module.add_function(wrap_pyfunction!(start_reaper, module)?)?;
     module.add_function(wrap_pyfunction!(clone_tree, module)?)?;
     module.add_function(wrap_pyfunction!(remove_tree, module)?)?;
     module.add_function(wrap_pyfunction!(probe, module)?)?;

@@ -1,10 +1,13 @@
 """Against the installed wheel: many small files."""
 
+import array
 import errno
+import mmap
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -23,6 +26,49 @@ def test_what_is_given_is_written_and_read(tmp_path):
     read = list(calve.read_files(paths))
     assert [path for path, _ in read] == paths
     assert [contents.decode() for _, contents in read] == [contents for _, contents in entries]
+
+
+def test_whatever_has_bytes_is_written(tmp_path):
+    numbers = array.array("i", range(4))
+    table = memoryview(bytes(range(12))).cast("B", (3, 4))
+    every_second = memoryview(b"abcdef")[::2]
+    with mmap.mmap(-1, 5) as mapped:
+        mapped[:] = b"12345"
+        calve.write_files(tmp_path, {"a": numbers, "b": table, "c": every_second, "d": mapped, "e": memoryview(b"")})
+    expected = {"a": numbers.tobytes(), "b": bytes(range(12)), "c": b"ace", "d": b"12345", "e": b""}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == expected
+    # It is not held on to.
+    numbers.append(5)
+
+
+def test_a_file_that_is_replaced_atomically_keeps_its_mode(tmp_path):
+    (tmp_path / "script").write_text("old")
+    (tmp_path / "script").chmod(0o755)
+    calve.write_files(tmp_path, {"script": "new"}, atomic=True)
+    assert (tmp_path / "script").stat().st_mode & 0o777 == 0o755 and (tmp_path / "script").read_text() == "new"
+
+
+def test_a_refused_permission(tmp_path):
+    """In a child, which gives up root's rights: nothing is refused to root."""
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed").chmod(0o500)
+    code = """if True:
+        import calve, os, sys
+        os.geteuid() or os.seteuid(65534)
+        try:
+            calve.write_files(sys.argv[1], {"a": ""})
+        except PermissionError as error:
+            print(error.code, isinstance(error, calve.CalveNotPermitted))"""
+    # The place of other users is this one's alone.
+    place = tempfile.mkdtemp()
+    try:
+        os.chmod(place, 0o755)
+        done = subprocess.run([sys.executable, "-c", code, place], stdout=subprocess.PIPE, text=True)
+        if os.geteuid():
+            done = subprocess.run([sys.executable, "-c", code, tmp_path / "closed"], stdout=subprocess.PIPE, text=True)
+    finally:
+        os.rmdir(place)
+    assert (done.returncode, done.stdout) == (0, "ERR_CALVE_PERMISSION True\n")
 
 
 def test_nothing_is_written_outside_of_the_root(tmp_path):
@@ -49,6 +95,8 @@ def test_wrong_arguments(tmp_path):
         (lambda: calve.write_files(tmp_path, {1: "x"}), r"entries\[0\]\[0\]"),
         (lambda: calve.write_files(tmp_path, {"a": 1}), r"entries\[0\]\[1\]"),
         (lambda: calve.write_files(tmp_path, 5), "entries"),
+        (lambda: calve.write_files(tmp_path, bytearray()), "entries"),
+        (lambda: calve.read_files(memoryview(b"")), "paths"),
         (lambda: calve.write_files(tmp_path, {}, flag=1), "flag"),
         (lambda: calve.write_files(tmp_path, {}, fsync=None), "fsync"),
         (lambda: calve.write_files(tmp_path, {}, mode="644"), "mode"),
@@ -70,15 +118,21 @@ def test_wrong_arguments(tmp_path):
 
 
 def test_errors(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as caught:
         calve.write_files(tmp_path / "none", {"a": ""})
+    assert caught.value.code == "ERR_CALVE_MISSING"
+    with pytest.raises(FileNotFoundError) as caught:
+        calve.write_files(tmp_path, {"none/a": ""})
+    assert (caught.value.code, caught.value.filename) == ("ERR_CALVE_PARENT_MISSING", str(tmp_path / "none"))
     (tmp_path / "directory").mkdir()
-    with pytest.raises(calve.CalveError) as caught:
+    with pytest.raises(IsADirectoryError) as caught:
         calve.write_files(tmp_path, {"directory": ""})
+    assert caught.value.code == "ERR_CALVE_IS_A_DIRECTORY"
     assert (caught.value.errno, caught.value.filename) == (errno.EISDIR, str(tmp_path / "directory"))
     (tmp_path / "file").write_text("old")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError) as caught:
         calve.write_files(tmp_path, {"file": "new"}, flag="wx")
+    assert caught.value.code == "ERR_CALVE_EXISTS"
     receipt = calve.write_files(tmp_path, [("file", ""), ("a", "1"), ("a", "2")], flag="wx", on_error="collect")
     assert [(failure["index"], failure["error"].errno) for failure in receipt["failures"]] == [(0, errno.EEXIST), (2, errno.EEXIST)]
     calve.write_files(tmp_path, [("a", "1"), ("./a", "2")])
@@ -193,7 +247,7 @@ def test_a_full_disk(small_disk):
     disk = small_disk("size=2m")
     with pytest.raises(calve.CalveError) as caught:
         calve.write_files(disk, {f"f{n}": bytes(300_000) for n in range(20)})
-    assert caught.value.errno == errno.ENOSPC and "stay" in caught.value.hint
+    assert caught.value.errno == errno.ENOSPC and "stay" in caught.value.hint and caught.value.code == "ERR_CALVE_NO_ROOM"
     assert all(os.path.getsize(disk / name) == 300_000 for name in os.listdir(disk))
 
 
@@ -201,7 +255,7 @@ def test_a_file_in_the_way_and_too_long_a_name(tmp_path):
     (tmp_path / "file").write_text("old")
     with pytest.raises(calve.CalveError) as caught:
         calve.write_files(tmp_path, {"file/below": "x"}, mkdir=True)
-    assert caught.value.errno == errno.ENOTDIR
+    assert caught.value.errno == errno.ENOTDIR and isinstance(caught.value, NotADirectoryError)
     with pytest.raises(calve.CalveError) as caught:
         calve.write_files(tmp_path, {"x" * 300: "x"})
     assert caught.value.errno == errno.ENAMETOOLONG

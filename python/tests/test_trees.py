@@ -81,7 +81,7 @@ def test_a_tree_is_cloned_and_independent(tmp_path):
     seen = []
     options = dict(replace=True, strategy="copy", require=[], sync=True, verify=True, on_progress=lambda *done: seen.append(done))
     assert calve.clone_file(src / "d1/f1", tmp_path / "file", **options)["strategy"] == "copy"
-    assert (tmp_path / "file").read_text() == "contents 1 1" and len(seen) > 0
+    assert (tmp_path / "file").read_text() == "contents 1 1" and seen[0] == (0, 0)
 
 
 def test_names_need_not_be_utf8(tmp_path):
@@ -101,13 +101,18 @@ def test_errors_are_those_of_the_system(tmp_path):
     assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(tmp_path / "none"))
     assert caught.value.hint and caught.value.code == "ERR_CALVE_MISSING"
     src = tree(tmp_path / "src")
-    with pytest.raises(IsADirectoryError):
-        raise OSError(errno.EISDIR, "")
-    with pytest.raises(calve.CalveError) as caught:
+    with pytest.raises(IsADirectoryError) as caught:
         calve.clone_file(src, tmp_path / "dst")
+    assert isinstance(caught.value, calve.CalveIsADirectory) and caught.value.code == "ERR_CALVE_IS_A_DIRECTORY"
     assert caught.value.errno == errno.EISDIR and "needs a file" in caught.value.hint
+    with pytest.raises(NotADirectoryError) as caught:
+        calve.clone_tree(src, src / "d0/f0/dst")
+    assert isinstance(caught.value, calve.CalveNotADirectory) and caught.value.code == "ERR_CALVE_NOT_A_DIRECTORY"
+    with pytest.raises(FileNotFoundError) as caught:
+        calve.clone_tree(src, tmp_path / "none/dst")
+    assert (caught.value.code, caught.value.hint) == ("ERR_CALVE_PARENT_MISSING", "create it first")
     # The program's options by the names that they have here.
-    with pytest.raises(calve.CalveError, match='`require="instant"` cannot be met') as caught:
+    with pytest.raises(calve.CalveError, match="`require` of `instant` cannot be met") as caught:
         calve.clone_file(src / "d0/f0", tmp_path / "dst", require="instant")
     assert "call `probe(src, dst)`" in caught.value.hint
     with pytest.raises(FileExistsError) as caught:
@@ -116,12 +121,17 @@ def test_errors_are_those_of_the_system(tmp_path):
     with pytest.raises(calve.CalveError) as caught:
         calve.clone_tree(src, tmp_path / "dst", strategy="snapshot")
     assert caught.value.refused[0]["strategy"] == "snapshot"
+    made = calve.CalveError("x")
+    assert (str(made), list(made.refused), made.hint) == ("x", [], None)
     with pytest.raises(PermissionError):
         calve.remove_tree("/")
     assert names(tmp_path) == ["src"]
 
 
 def test_wrong_arguments(tmp_path):
+    async def nobody_awaits(entries, size):
+        pass
+
     for call, name in [
         (lambda: calve.clone_tree(1, "b"), "src"),
         (lambda: calve.clone_tree("a", None), "dst"),
@@ -144,6 +154,8 @@ def test_wrong_arguments(tmp_path):
         (lambda: calve.remove_tree("a", wait="yes"), "wait"),
         (lambda: calve.probe(1), "src"),
         (lambda: calve.clone_tree("a", "b", on_progress=1), "on_progress"),
+        (lambda: calve.clone_tree("a", "b", on_progress=nobody_awaits), "on_progress"),
+        (lambda: calve.remove_tree("a", force=1), "force"),
         (lambda: calve.clone_tree("a", "b", cancellation=True), "cancellation"),
         (lambda: calve.remove_tree(b""[0:0] or 1.5), "path"),
     ]:
@@ -173,6 +185,32 @@ def test_replacing_and_removing(tmp_path):
     assert calve.remove_tree(src, wait=True)["deleted_entries"] == 6
     with pytest.raises(FileNotFoundError):
         calve.remove_tree(src)
+    removed = calve.remove_tree(src, force=True)
+    assert (removed["path"], removed["trash"], removed["deleted_entries"]) == (str(src), None, 0)
+    assert calve.remove_tree(tree(src, 1), force=True)["trash"]
+    assert calve.remove_tree(os.fsencode(tmp_path) + b"/\xff", force=True)["path"].keys() == {"bytes_base64"}
+    until(lambda: not names(tmp_path))
+
+
+def test_of_those_who_remove_one_tree_at_once_one_does_and_the_others_miss_it(tmp_path):
+    for round in range(20):
+        tree(tmp_path / "src", 2, 2)
+        begin, outcomes = threading.Barrier(4), []
+
+        def remove():
+            begin.wait()
+            try:
+                outcomes.append(calve.remove_tree(tmp_path / "src", wait=round % 2 == 0)["path"])
+            except FileNotFoundError as error:
+                outcomes.append(error.code)
+
+        threads = [threading.Thread(target=remove) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(outcomes) == sorted([str(tmp_path / "src")] + ["ERR_CALVE_MISSING"] * 3)
+    until(lambda: not names(tmp_path))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the children of a process this way")
@@ -205,17 +243,36 @@ def test_probe(tmp_path):
 def test_progress_and_what_it_raises(tmp_path, large):
     seen = []
     calve.clone_tree(large, tmp_path / "dst", on_progress=lambda entries, size: seen.append(entries))
-    assert seen[-1] >= 4000
+    assert seen[0] == 0 and seen == sorted(seen)
 
     class Enough(Exception):
         pass
 
     def enough(entries, size):
-        raise Enough
+        if entries >= least:
+            raise Enough
 
-    with pytest.raises(Enough):
-        calve.clone_tree(large, tmp_path / "dst2", on_progress=enough, **SLOW)
-    assert not [name for name in names(tmp_path) if name.startswith(".")]
+    for least in (0, 100):
+        with pytest.raises(Enough):
+            calve.clone_tree(large, tmp_path / "dst2", on_progress=enough, **SLOW)
+        assert names(tmp_path) == ["dst"]
+
+
+def test_a_callback_that_raises_ends_also_a_clone_that_takes_no_time(tmp_path):
+    src = tree(tmp_path / "src", 1, 1)
+
+    def enough(entries, size):
+        raise RuntimeError("no more")
+
+    for call in (
+        lambda: calve.clone_tree(src, tmp_path / "dst", on_progress=enough),
+        lambda: calve.clone_file(src / "d0/f0", tmp_path / "dst", on_progress=enough),
+        lambda: calve.remove_tree(src, on_progress=enough),
+        lambda: calve.remove_tree(src, wait=True, on_progress=enough),
+    ):
+        with pytest.raises(RuntimeError, match="no more"):
+            call()
+    assert names(tmp_path) == ["src"] and (src / "d0/f0").read_text() == "contents 0 0"
 
 
 def test_cancelled_before_during_and_after(tmp_path, large):
@@ -270,20 +327,47 @@ def test_several_threads_clone_at_once(tmp_path):
     assert len(names(tmp_path)) == 7
 
 
-def test_removing_cancelled_and_what_a_callback_raises_meanwhile(tmp_path, large):
-    calve.clone_tree(large, tmp_path / "a")
-
+def test_what_is_left_of_a_removal_that_was_ended_is_deleted(tmp_path, large):
     def enough(entries, size):
-        raise RuntimeError("no more")
+        if not (tmp_path / "a").exists():
+            raise RuntimeError("no more")
 
     before = calve.Cancellation()
     before.cancel()
+    calve.clone_tree(large, tmp_path / "a")
     with pytest.raises(calve.Cancelled):
         calve.remove_tree(tmp_path / "a", cancellation=before)
     assert len(names(tmp_path / "a")) == 60
-    with pytest.raises(RuntimeError, match="no more"):
-        calve.remove_tree(tmp_path / "a", wait=True, on_progress=enough)
-    assert not (tmp_path / "a/d59/f99").exists()
+
+    def attempt():
+        if not (tmp_path / "a").exists():
+            calve.clone_tree(large, tmp_path / "a")
+        try:
+            calve.remove_tree(tmp_path / "a", wait=True, on_progress=enough)
+        except RuntimeError:
+            return True
+        return False
+
+    in_time(attempt)
+    until(lambda: not names(tmp_path))
+
+    def cancelled():
+        calve.clone_tree(large, tmp_path / "a")
+        switch = calve.Cancellation()
+        timer = threading.Timer(0.005, switch.cancel)
+        timer.start()
+        try:
+            calve.remove_tree(tmp_path / "a", wait=True, cancellation=switch)
+        except calve.Cancelled:
+            # Or it had not even begun.
+            calve.remove_tree(tmp_path / "a", force=True)
+            return True
+        finally:
+            timer.join()
+        return False
+
+    in_time(cancelled)
+    until(lambda: not names(tmp_path))
 
 
 def test_other_threads_run_meanwhile(tmp_path, large):
