@@ -1,6 +1,7 @@
 """What the installed wheel must do on every platform. Run in a directory of its own."""
 
 import os
+import subprocess
 import sys
 
 import calve
@@ -30,6 +31,8 @@ if sys.platform == "win32":
 else:
     assert calve.write_files("clone", {"d/e": "three", "f": bytes(9000)}, mkdir=True)["files"] == 2
     assert [contents for _, contents in calve.read_files(["clone/d/e"])] == [b"three"]
+said = subprocess.run([sys.executable, "-m", "calve", "--version"], stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout
+assert said.split() == ["calve", calve.__version__], said
 for name in ("clone", "tree"):
     calve.remove_tree(name, wait=True)
 assert sorted(os.listdir(".")) == before
