@@ -291,7 +291,8 @@ fn end_all(py: Python<'_>) {
     py.detach(running::end_all);
 }
 
-#[pymodule(gil_used = false)]
+// Not tested without the GIL: a free-threaded Python turns it on, and says so.
+#[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // From Python 3.12 on the interpreter itself refuses.
     if !sys::is_main_interpreter(module.py()) {
