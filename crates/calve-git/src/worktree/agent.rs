@@ -30,11 +30,10 @@ pub enum ForAgent {
 /// Whose the worktree of a branch is.
 pub fn for_agent(start: &Path, branch: &str) -> Result<ForAgent> {
     let repository = Repository::open(start)?;
-    let has_it = |path: &PathBuf| path.is_dir();
     let found = repository.worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(branch));
-    let Some(path) = found.map(|worktree| worktree.path.clone()).filter(has_it) else { return Ok(ForAgent::Free) };
-    // What is there has to be the worktree that git lists there.
-    let entry = entry_of(&path)?.filter(|entry| entry.parent() == Some(&repository.common.join("worktrees")));
+    let Some(worktree) = found.filter(|worktree| worktree.path.is_dir()) else { return Ok(ForAgent::Free) };
+    let path = worktree.path.clone();
+    let entry = if worktree.is_usable() { entry_of(&path)? } else { None };
     let is_on_branch = |entry: &Path| {
         let head = fs_err::read_to_string(entry.join("HEAD")).unwrap_or_default();
         head.trim_end().strip_prefix("ref: refs/heads/") == Some(branch)
