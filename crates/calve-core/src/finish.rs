@@ -71,9 +71,7 @@ pub(crate) fn finish(
     if let (Durability::Synced, Some(root)) = (options.durability, staging.root()) {
         sys::sync_file(root).map_err(io("sync"))?;
     }
-    if options.cancel.is_cancelled() {
-        return Err(Error::Interrupted);
-    }
+    options.still_wanted()?;
     let Published { trashed, left, .. } = staging.publish(options.existing, &options.protect)?;
     if let Some(error) = left {
         let message = format!("what was replaced is still there under a hidden name: {error}");

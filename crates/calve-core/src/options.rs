@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::progress::{Cancel, Progress};
 
 /// One way to clone. In order of preference.
@@ -202,6 +203,28 @@ impl fmt::Debug for Selection {
     }
 }
 
+/// Looks at a clone that is complete and about to get its name: called once, on the thread that clones. It may throw
+/// [`CloneOptions::cancel`], and nothing is published then.
+#[derive(Clone)]
+pub struct LastLook(Arc<dyn Fn() + Send + Sync>);
+
+impl LastLook {
+    /// Calls `look`.
+    pub fn new(look: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(look))
+    }
+
+    pub(crate) fn take(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for LastLook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LastLook")
+    }
+}
+
 /// How a clone is to be made. `CloneOptions::default()` is what most callers want.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -235,11 +258,21 @@ pub struct CloneOptions {
     pub progress: Arc<Progress>,
     /// Ends the clone early; nothing is left behind.
     pub cancel: Cancel,
+    /// Called right before the clone gets its name.
+    pub last_look: Option<LastLook>,
 }
 
 impl CloneOptions {
     pub(crate) fn requires(&self, requirement: Requirement) -> bool {
         self.require.contains(&requirement)
+    }
+
+    /// Takes the last look, and fails where the caller has cancelled.
+    pub(crate) fn still_wanted(&self) -> Result<(), Error> {
+        if let Some(look) = &self.last_look {
+            look.take();
+        }
+        if self.cancel.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 

@@ -303,10 +303,7 @@ impl<'p> Staged<'p> {
         if self.options.durability == Durability::Synced {
             sys::sync_file_system(root).map_err(|errno| Error::io("sync", path, errno))?;
         }
-        if self.options.cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
-        Ok(())
+        self.options.still_wanted()
     }
 
     /// Gives the root its metadata, and the tree its name.

@@ -142,9 +142,7 @@ pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Clon
         let comparison = Comparison { src: source.directory(), dst: staging.path(), shown_src, exclude, cancel };
         compare(&comparison, source.single())?;
     }
-    if options.cancel.is_cancelled() {
-        return Err(Error::Interrupted);
-    }
+    options.still_wanted()?;
     staging.publish(source.single(), options.existing)?;
     Ok(report(&checked, strategy, refused, tally, notes, trash_waits, started.elapsed()))
 }

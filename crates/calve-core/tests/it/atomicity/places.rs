@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{thread, time::Duration};
 
-use calve_core::{Cancel, Choice, CloneOptions, Error, Existing, Strategy};
+use calve_core::{Cancel, Choice, CloneOptions, Error, Existing, LastLook, Strategy};
 use calve_testkit::{FileSystem, Tree, Volume, deep, fingerprint, node_modules_like};
 use fs_err as fs;
 use rustix::io::Errno;
@@ -199,6 +199,28 @@ fn a_source_on_a_read_only_file_system_can_be_cloned_elsewhere() {
     from.remount_read_only();
     crate::cloning::clone(from.path().join("src"), to.path().join("dst"));
     calve_testkit::assert_same(from.path().join("src"), to.path().join("dst"));
+}
+
+#[test]
+fn what_is_cancelled_at_the_last_look_gets_no_name() {
+    for file_system in FileSystem::ALL {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let (src, dst) = (volume.path().join("src"), volume.path().join("dst"));
+        Tree::new(&src).file("sub/file", "contents");
+        Tree::new(&dst).file("old", "contents");
+        let old = fingerprint(&dst);
+        for (existing, target) in [(Existing::Replace, "dst"), (Existing::Refuse, "new")] {
+            let mut wish = with(existing);
+            let (stop, progress) = (wish.cancel.clone(), Arc::clone(&wish.progress));
+            wish.last_look = Some(LastLook::new(move || {
+                assert_eq!(progress.entries(), 3, "all is made by then");
+                stop.cancel();
+            }));
+            assert!(matches!(refused(&wish, &src, volume.path().join(target)), Error::Interrupted));
+            assert_holds(volume.path(), &["src", "dst"]);
+        }
+        old.assert_unchanged(&dst);
+    }
 }
 
 #[test]
