@@ -1,6 +1,6 @@
 import calve from './lib/index.js';
 
 export const {
-  CalveError, cloneFile, cloneTree, cloneTreeSync, probe, readFiles, removeTree, writeFiles, writeFilesSync,
+  CalveError, cloneFile, cloneFileSync, cloneTree, cloneTreeSync, probe, readFiles, removeTree, removeTreeSync, writeFiles, writeFilesSync,
 } = calve;
 export default calve;

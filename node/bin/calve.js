@@ -5,6 +5,18 @@ const { spawn } = require('node:child_process');
 const { dirname } = require('node:path');
 const { program } = require('../lib/native.js');
 
+/** The program's path. Where there is none, a message says why, and how to get it. */
+function found() {
+  try {
+    return program();
+  } catch (error) {
+    console.error(`calve: ${error.message}`);
+    if (error.hint !== undefined) console.error(`hint: ${error.hint}`);
+    process.exit(1);
+  }
+}
+
+const path = found();
 // `calve bench write` measures this package.
 const env = { ...process.env, CALVE_NPM_PACKAGE: dirname(__dirname) };
 // Before it is started, so that no signal ends this process alone. What is sent to this process alone is passed on. A terminal sends
@@ -12,7 +24,7 @@ const env = { ...process.env, CALVE_NPM_PACKAGE: dirname(__dirname) };
 // On Windows it would be the same as ending it, and Ctrl-C always comes from the terminal.
 const passedOn = { SIGINT: process.platform === 'win32' ? undefined : 'SIGTERM', SIGTERM: 'SIGTERM', SIGHUP: 'SIGHUP' };
 for (const [signal, other] of Object.entries(passedOn)) process.on(signal, () => other && child.kill(other));
-const child = spawn(program(), process.argv.slice(2), { stdio: 'inherit', env });
+const child = spawn(path, process.argv.slice(2), { stdio: 'inherit', env });
 child.on('error', (error) => {
   console.error(`calve: cannot start the program: ${error.message}`);
   process.exitCode = 1;

@@ -1,35 +1,55 @@
 import { isUtf8 } from 'node:buffer';
 import { fileURLToPath } from 'node:url';
+import { types } from 'node:util';
+import { nearest } from './nearest.js';
+
+/*
+ * Nothing here asks `instanceof` of what the language or the platform brings along. Where code runs in a realm of its own (Jest,
+ * Vitest's vmThreads, jsdom) those are other classes than the ones that a value was made by.
+ */
 
 /** A path as `fs` takes it. A name that is not UTF-8 can only be given as bytes. */
 export type PathLike = string | Uint8Array | URL;
 
 /** @internal A wrong argument: says which one. */
 export function wrong(name: string, must: string, value: unknown): TypeError {
-  const shown = value === null ? 'null' : typeof value === 'object' ? `an instance of ${value.constructor?.name || 'Object'}` : typeof value;
-  return Object.assign(new TypeError(`The argument \`${name}\` must be ${must}; it is ${shown}`), { code: 'ERR_INVALID_ARG_TYPE' });
+  return Object.assign(new TypeError(`The argument \`${name}\` must be ${must}; it is ${shown(value)}`), { code: 'ERR_INVALID_ARG_TYPE' });
+}
+
+function shown(value: unknown): string {
+  if (value === null) return 'null';
+  if (types.isPromise(value)) return 'a Promise (is an `await` missing?)';
+  return typeof value === 'object' ? `an instance of ${value.constructor?.name || 'Object'}` : typeof value;
+}
+
+/** @internal An argument whose value is wrong: says which one. */
+export function invalid(name: string, what: string): TypeError {
+  return Object.assign(new TypeError(`The argument \`${name}\` ${what}`), { code: 'ERR_INVALID_ARG_VALUE' });
 }
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** @internal The bytes of a path. */
 export function pathBytes(value: unknown, name: string): Buffer {
-  if (value instanceof URL) value = urlPath(value, name);
-  if (typeof value === 'string') {
-    checkText(value, name);
-    return Buffer.from(value);
+  const path = isUrl(value) ? urlPath(value, name) : value;
+  if (typeof path === 'string') {
+    checkText(path, name);
+    return Buffer.from(path);
   }
-  if (!(value instanceof Uint8Array)) throw wrong(name, 'a string, a Buffer, a Uint8Array or a file: URL', value);
-  const bytes = Buffer.from(value);
+  if (!types.isUint8Array(path)) throw wrong(name, 'a string, a Buffer, a Uint8Array or a file: URL', path);
+  const bytes = Buffer.from(path);
   if (bytes.includes(0)) throw invalid(name, 'contains a NUL byte');
   if (bytes.length === 0) throw invalid(name, 'is empty');
   if (process.platform === 'win32' && !isUtf8(bytes)) throw invalid(name, 'is not UTF-8, which every path on Windows can be given as');
   return bytes;
 }
 
+const isUrl = (value: unknown): value is URL => Object.prototype.toString.call(value) === '[object URL]';
+
 function urlPath(url: URL, name: string): string {
   try {
-    return fileURLToPath(url);
+    // Its text, for jsdom's URL is not Node's.
+    return fileURLToPath(String(url.href));
   } catch (error) {
     throw Object.assign(new TypeError(`The argument \`${name}\` must be a file: URL of this system: ${(error as Error).message}`),
       { code: (error as { code?: string }).code, cause: error });
@@ -43,14 +63,33 @@ export function checkText(text: string, name: string): void {
   if (LONE_SURROGATE.test(text)) throw invalid(name, 'has a lone surrogate, which no file name can have; give the bytes as a Buffer');
 }
 
-function invalid(name: string, what: string): TypeError {
-  return Object.assign(new TypeError(`The argument \`${name}\` ${what}`), { code: 'ERR_INVALID_ARG_VALUE' });
+/** @internal The bytes that a view or an array buffer shows; `undefined` for anything else. */
+export function bytesOf(value: unknown, name: () => string): Uint8Array | undefined {
+  if (!ArrayBuffer.isView(value) && !types.isAnyArrayBuffer(value)) return undefined;
+  let bytes: Uint8Array;
+  try {
+    if (types.isUint8Array(value)) bytes = value;
+    else bytes = ArrayBuffer.isView(value) ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : new Uint8Array(value);
+    // It throws where there is no memory any more; otherwise its length would be 0.
+    if (bytes.byteLength === 0) Uint8Array.prototype.values.call(bytes);
+  } catch {
+    throw invalid(name(), 'has no memory any more: its buffer was transferred or shrunk');
+  }
+  return bytes;
 }
 
-/** @internal The options that were given. */
-export function object<T extends object>(value: unknown): T {
+/** @internal The options that were given. What is `undefined` is not. */
+export function object<T extends object>(value: unknown, names: readonly string[], never: readonly string[] = []): T {
   if (value === undefined) return {} as T;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong('options', 'an object', value);
+  for (const name in value) {
+    const given: unknown = value[name as keyof typeof value];
+    if (given === undefined || names.includes(name)) continue;
+    if (never.includes(name)) throw wrong(`options.${name}`, 'absent: nothing else happens meanwhile', given);
+    const meant = nearest(name, names);
+    const known = meant === undefined ? `the options are ${names.map((one) => `\`${one}\``).join(', ')}` : `did you mean \`${meant}\`?`;
+    throw invalid(`options.${name}`, `is unknown; ${known}`);
+  }
   return value as T;
 }
 
@@ -92,8 +131,17 @@ export function texts(value: unknown, name: string): string[] {
   return list as string[];
 }
 
-/** @internal */
+/** @internal A signal of any realm, jsdom's too. */
 export function abortSignal(value: unknown): AbortSignal | undefined {
-  if (value !== undefined && !(value instanceof AbortSignal)) throw wrong('options.signal', 'an AbortSignal', value);
-  return value;
+  if (value === undefined) return undefined;
+  const signal = value as Partial<AbortSignal> | null;
+  const isSignal = typeof signal === 'object' && typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function';
+  if (!isSignal) throw wrong('options.signal', 'an AbortSignal', value);
+  return value as AbortSignal;
+}
+
+/** @internal */
+export function callback<T>(value: unknown, name: string): T | undefined {
+  if (value !== undefined && typeof value !== 'function') throw wrong(`options.${name}`, 'a function', value);
+  return value as T | undefined;
 }

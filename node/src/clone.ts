@@ -1,58 +1,50 @@
-import { spawn } from 'node:child_process';
-import { closeSync, constants, openSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname } from 'node:path';
-import { abortSignal, flag, object, oneOf, pathBytes, texts, whole, wrong, type PathLike } from './arguments.js';
-import { aborted, fromNative } from './errors.js';
-import { native, program, type CloneWish, type Handle } from './native.js';
-import type { CloneReceipt, ProbeReceipt, RemoveReceipt } from './receipts.js';
+import { flag, object, oneOf, pathBytes, texts, whole, type PathLike } from './arguments.js';
+import { done, native, type CloneWish, type Failure } from './native.js';
+import type { CloneReceipt, ProbeReceipt } from './receipts.js';
+import { parent, reap } from './remove.js';
+import { watched, type Progress } from './watch.js';
 
 /** A way to clone. */
 export type Strategy = 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink';
 /** A property without which no clone is made. */
 export type Requirement = 'instant' | 'cow' | 'stable';
 
-/** How far it is. */
-export interface Progress {
-  entries: number;
-  bytes: number;
-}
-
 /** As the options of `calve cp`. */
 export interface CloneOptionsSync {
   /** This one or none. `hardlink` does not make independent trees. */
-  strategy?: Strategy;
+  strategy?: Strategy | undefined;
   /** Fail unless these hold. */
-  require?: Requirement | Requirement[];
+  require?: Requirement | Requirement[] | undefined;
   /** Globs of entries to leave out, as in .gitignore. */
-  exclude?: string | string[];
+  exclude?: string | string[] | undefined;
   /** Exchange an existing target for the clone in one step. */
-  replace?: boolean;
+  replace?: boolean | undefined;
   /** Leave other file systems below `src` out. */
-  oneFileSystem?: boolean;
+  oneFileSystem?: boolean | undefined;
   /** Worker threads, 1 to 64; by default as many as processors, at most 8. */
-  threads?: number;
+  threads?: number | undefined;
   /** Write everything to the disk before the clone gets its name. */
-  sync?: boolean;
+  sync?: boolean | undefined;
   /** Compare contents and metadata before the clone gets its name. */
-  verify?: boolean;
+  verify?: boolean | undefined;
 }
 
 /** As the options of `calve cp`, and what only makes sense while something else goes on. */
 export interface CloneOptions extends CloneOptionsSync {
-  /** Ends it: nothing is left, and the promise is rejected when that is so. */
-  signal?: AbortSignal;
-  /** Called about twenty times a second, and once at the end, when the clone is there. What it throws ends the clone and rejects the promise. */
-  onProgress?: (progress: Progress) => void;
+  /** Ends it: nothing is left, and the promise is rejected with an `AbortError` when that is so. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Called about twenty times a second, and once at the end, right before the clone gets its name. What it throws ends the clone:
+   * nothing is left, and the promise is rejected with it. So does a promise of its that is rejected; the clone gets its name when
+   * the promises that it has returned are settled.
+   */
+  onProgress?: ((progress: Progress) => void | Promise<void>) | undefined;
 }
 
-/** How to remove. */
-export interface RemoveOptions {
-  /** Wait until everything is deleted. By default it is only out of sight, and a background process deletes it. */
-  wait?: boolean;
-  signal?: AbortSignal;
-  onProgress?: (progress: Progress) => void;
-}
+const NAMES_SYNC = ['strategy', 'require', 'exclude', 'replace', 'oneFileSystem', 'threads', 'sync', 'verify'] as const;
+const NAMES_ASYNC = ['signal', 'onProgress'] as const;
+const NAMES = [...NAMES_SYNC, ...NAMES_ASYNC];
 
 /**
  * Makes `dst` an independent, writable copy of `src`, which may be a directory, a file, a symlink or a FIFO. `dst` is exactly what
@@ -69,29 +61,12 @@ export async function cloneFile(src: PathLike, dst: PathLike, options?: CloneOpt
 
 /** The same as `cloneTree`, and blocks until it is done. */
 export function cloneTreeSync(src: PathLike, dst: PathLike, options?: CloneOptionsSync): CloneReceipt {
-  const [from, to] = [pathBytes(src, 'src'), pathBytes(dst, 'dst')];
-  const wish = cloneWish(object(options), false);
-  for (const name of ['signal', 'onProgress']) {
-    if (name in object<object>(options)) throw wrong(`options.${name}`, 'absent: nothing else happens meanwhile', 'given');
-  }
-  let answer;
-  try {
-    answer = native().cloneSync(from, to, wish);
-  } catch (error) {
-    throw fromNative(error);
-  }
-  return cloned(answer, to);
+  return cloneSync(src, dst, false, options);
 }
 
-/** Removes a tree at once, whatever its size; a background process deletes it. A missing `path` is an error. */
-export async function removeTree(path: PathLike, options?: RemoveOptions): Promise<RemoveReceipt> {
-  const what = pathBytes(path, 'path');
-  const given = object<RemoveOptions>(options);
-  const wait = flag(given.wait, 'wait');
-  const answer = await watched(given, (handle) => native().startRemove(what, wait, homedir(), handle));
-  const [receipt, trashed] = JSON.parse(answer) as [RemoveReceipt, boolean];
-  if (trashed) reap(parent(what));
-  return receipt;
+/** The same as `cloneFile`, and blocks until it is done. */
+export function cloneFileSync(src: PathLike, dst: PathLike, options?: CloneOptionsSync): CloneReceipt {
+  return cloneSync(src, dst, true, options);
 }
 
 /** What a place, or a pair of places, can do, found out by trying. */
@@ -102,9 +77,15 @@ export async function probe(src: PathLike, dst: PathLike = src): Promise<ProbeRe
 
 async function clone(src: PathLike, dst: PathLike, onlyFile: boolean, options?: CloneOptions): Promise<CloneReceipt> {
   const [from, to] = [pathBytes(src, 'src'), pathBytes(dst, 'dst')];
-  const given = object<CloneOptions>(options);
+  const given = object<CloneOptions>(options, NAMES);
   const wish = cloneWish(given, onlyFile);
-  return cloned(await watched(given, (handle) => native().startClone(from, to, wish, handle)), to);
+  return watched(given, async (handle, ask) => cloned(await native().startClone(from, to, wish, handle, ask), to));
+}
+
+function cloneSync(src: PathLike, dst: PathLike, onlyFile: boolean, options?: CloneOptionsSync): CloneReceipt {
+  const [from, to] = [pathBytes(src, 'src'), pathBytes(dst, 'dst')];
+  const wish = cloneWish(object<CloneOptionsSync>(options, NAMES_SYNC, NAMES_ASYNC), onlyFile);
+  return cloned(native().cloneSync(from, to, wish), to);
 }
 
 function cloneWish(options: CloneOptionsSync, onlyFile: boolean): CloneWish {
@@ -126,76 +107,8 @@ function cloneWish(options: CloneOptionsSync, onlyFile: boolean): CloneWish {
   };
 }
 
-function cloned(answer: string, dst: Buffer): CloneReceipt {
-  const [receipt, trashWaits] = JSON.parse(answer) as [CloneReceipt, boolean];
+function cloned(answer: string | Failure, dst: Buffer): CloneReceipt {
+  const [receipt, trashWaits] = JSON.parse(done(answer)) as [CloneReceipt, boolean];
   if (trashWaits) reap(parent(dst));
   return receipt;
 }
-
-/** @internal Runs `work` with a handle that the signal ends, and reports how far it is. */
-export async function watched<T>(
-  options: { signal?: AbortSignal; onProgress?: (progress: Progress) => void },
-  work: (handle: Handle) => Promise<T>,
-): Promise<T> {
-  const signal = abortSignal(options.signal);
-  const { onProgress } = options;
-  if (onProgress !== undefined && typeof onProgress !== 'function') throw wrong('options.onProgress', 'a function', onProgress);
-  if (signal?.aborted) throw aborted(signal);
-  const handle = new (native().Handle)();
-  let thrown: { error: unknown } | undefined;
-  const report = () => {
-    if (thrown !== undefined || onProgress === undefined) return;
-    try {
-      onProgress({ entries: handle.entries, bytes: handle.bytes });
-    } catch (error) {
-      thrown = { error };
-      handle.cancel();
-    }
-  };
-  const timer = onProgress === undefined ? undefined : setInterval(report, 50);
-  const stop = () => handle.cancel();
-  signal?.addEventListener('abort', stop, { once: true });
-  try {
-    const result = await work(handle);
-    report();
-    // It is done all the same, but an error must not vanish.
-    if (thrown !== undefined) throw thrown.error;
-    return result;
-  } catch (error) {
-    if (thrown !== undefined) throw thrown.error;
-    const known = fromNative(error);
-    throw signal?.aborted && (known as { code?: string }).code === 'ERR_CALVE_ABORTED' ? aborted(signal) : known;
-  } finally {
-    clearInterval(timer);
-    signal?.removeEventListener('abort', stop);
-  }
-}
-
-function parent(path: Buffer): Buffer {
-  if (process.platform === 'win32') return Buffer.from(dirname(path.toString()));
-  let end = path.length;
-  while (end > 1 && path[end - 1] === 47) end -= 1;
-  const slash = path.lastIndexOf(47, end - 1);
-  return slash < 0 ? Buffer.from('.') : path.subarray(0, Math.max(slash, 1));
-}
-
-/** Starts a process that deletes the trash of `directory`. Should it not start, the next clone or removal there tries again. */
-function reap(directory: Buffer): void {
-  let stdin: number | undefined;
-  try {
-    const { startReaper } = native();
-    if (startReaper !== undefined) {
-      startReaper(Buffer.from(program()), directory);
-      return;
-    }
-    stdin = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
-    const child = spawn(program(), ['__reap'], { cwd: '/', detached: true, stdio: [stdin, 'ignore', 'ignore'] });
-    child.on('error', () => {});
-    child.unref();
-  } catch {
-    // Nothing is lost: the trash stays where it is.
-  } finally {
-    if (stdin !== undefined) closeSync(stdin);
-  }
-}
-

@@ -1,17 +1,18 @@
 import { constants } from 'node:os';
 import type { ReceiptPath, Refusal } from './receipts.js';
 
-/** What kind of error it is. */
+/** What kind of error it is. `ABORT_ERR` is what Node's own functions have when a signal ends them. */
 export type Code =
-  | 'ERR_CALVE_ABORTED' | 'ERR_CALVE_DESTINATION_EXISTS' | 'ERR_CALVE_DESTINATION_INSIDE_SOURCE' | 'ERR_CALVE_INTERNAL'
-  | 'ERR_CALVE_IO' | 'ERR_CALVE_MISSING' | 'ERR_CALVE_NOT_A_FILE' | 'ERR_CALVE_NOT_CLONABLE' | 'ERR_CALVE_NO_PACKAGE'
-  | 'ERR_CALVE_NO_ROOM' | 'ERR_CALVE_OTHER' | 'ERR_CALVE_OUTSIDE_ROOT' | 'ERR_CALVE_PARENT_MISSING' | 'ERR_CALVE_PATTERN'
-  | 'ERR_CALVE_PROTECTED' | 'ERR_CALVE_REPLACE_UNSUPPORTED' | 'ERR_CALVE_REQUIREMENT_REFUSED' | 'ERR_CALVE_SAME'
-  | 'ERR_CALVE_SOURCE_INSIDE_DESTINATION' | 'ERR_CALVE_STAGING_LOST' | 'ERR_CALVE_UNSUPPORTED'
-  | 'ERR_CALVE_VERIFY_FAILED';
+  | 'ABORT_ERR' | 'ERR_CALVE_DESTINATION_EXISTS' | 'ERR_CALVE_DESTINATION_INSIDE_SOURCE' | 'ERR_CALVE_EXISTS' | 'ERR_CALVE_INTERNAL'
+  | 'ERR_CALVE_IO' | 'ERR_CALVE_IS_A_DIRECTORY' | 'ERR_CALVE_MISSING' | 'ERR_CALVE_NOT_A_DIRECTORY' | 'ERR_CALVE_NOT_A_FILE'
+  | 'ERR_CALVE_NOT_CLONABLE' | 'ERR_CALVE_NO_PACKAGE' | 'ERR_CALVE_NO_ROOM' | 'ERR_CALVE_OTHER' | 'ERR_CALVE_OUTSIDE_ROOT'
+  | 'ERR_CALVE_PARENT_MISSING' | 'ERR_CALVE_PATTERN' | 'ERR_CALVE_PERMISSION' | 'ERR_CALVE_PROTECTED'
+  | 'ERR_CALVE_REPLACE_UNSUPPORTED' | 'ERR_CALVE_REQUIREMENT_REFUSED' | 'ERR_CALVE_SAME' | 'ERR_CALVE_SOURCE_INSIDE_DESTINATION'
+  | 'ERR_CALVE_STAGING_LOST' | 'ERR_CALVE_UNSUPPORTED' | 'ERR_CALVE_VERIFY_FAILED';
 
-interface Document {
-  code: Code;
+/** @internal As `calve-receipt` makes it. */
+export interface Document {
+  code: Code | 'ERR_CALVE_ABORTED';
   message: string;
   errno?: number | null;
   errno_name?: string | null;
@@ -40,35 +41,24 @@ export class CalveError extends Error {
 
   /** @internal */
   constructor(document: Document, cause?: unknown) {
-    super(document.code === 'ERR_CALVE_REQUIREMENT_REFUSED' ? asHere(document.message) : document.message, cause === undefined ? undefined : { cause });
-    this.name = document.code === 'ERR_CALVE_ABORTED' ? 'AbortError' : 'CalveError';
-    this.code = document.code;
+    super(document.message, cause === undefined ? undefined : { cause });
+    // As Node's own functions have it.
+    const isAborted = document.code === 'ERR_CALVE_ABORTED';
+    this.name = isAborted ? 'AbortError' : 'CalveError';
+    this.code = isAborted ? 'ABORT_ERR' : (document.code as Code);
     if (document.errno != null) this.errno = -document.errno;
     if (document.errno_name != null) this.errnoName = document.errno_name;
     if (document.operation != null) this.syscall = document.operation;
-    if (document.hint != null) this.hint = asHere(document.hint);
+    if (document.hint != null) this.hint = document.hint;
     if (document.refused != null) this.refused = document.refused;
     const path = document.path;
     if (path != null) this.path = typeof path === 'string' ? path : Buffer.from(path.bytes_base64, 'base64');
   }
 }
 
-/** What the program's texts name, by the names that it has in this package. */
-function asHere(text: string): string {
-  const named = text.replace('run `calve probe SRC DST`', 'call `probe(src, dst)`').replace('`calve probe SRC DST`', '`probe(src, dst)`')
-    .replace('`calve probe`', '`probe`').replace('`calve rm`', '`removeTree`');
-  return named.replace(/`--([a-z]+)(?: ([a-z]+))?`/g, (_, option: string, value?: string) => `\`${option}${value === undefined ? '' : `: '${value}'`}\``);
-}
-
-/** @internal An error of the native part carries a document as its message. */
-export function fromNative(error: unknown): unknown {
-  if (!(error instanceof Error) || !error.message.startsWith('{')) return error;
-  return fromDocument(error.message);
-}
-
 /** @internal */
-export function fromDocument(text: string | Document): CalveError {
-  return new CalveError(typeof text === 'string' ? (JSON.parse(text) as Document) : text);
+export function fromDocument(document: string | Document): CalveError {
+  return new CalveError(typeof document === 'string' ? (JSON.parse(document) as Document) : document);
 }
 
 /** @internal */

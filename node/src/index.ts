@@ -4,8 +4,11 @@
  */
 export { CalveError } from './errors.js';
 export type { Code } from './errors.js';
-export { cloneFile, cloneTree, cloneTreeSync, probe, removeTree } from './clone.js';
-export type { CloneOptions, CloneOptionsSync, Progress, RemoveOptions, Requirement, Strategy } from './clone.js';
+export { cloneFile, cloneFileSync, cloneTree, cloneTreeSync, probe } from './clone.js';
+export type { CloneOptions, CloneOptionsSync, Requirement, Strategy } from './clone.js';
+export { removeTree, removeTreeSync } from './remove.js';
+export type { RemoveOptions, RemoveOptionsSync } from './remove.js';
+export type { Progress } from './watch.js';
 export { writeFiles, writeFilesSync } from './write.js';
 export type { Contents, Entries, EntriesSync, Entry, WriteOptions, WriteOptionsSync } from './write.js';
 export { readFiles } from './read.js';

@@ -1,10 +1,19 @@
-import { CalveError } from './errors.js';
+import { createRequire } from 'node:module';
+import { sep } from 'node:path';
+import { CalveError, fromDocument } from './errors.js';
+import { platformPackage } from './platform.js';
 
 /** @internal */
 export interface Handle {
   cancel(): void;
+  goOn(): void;
   readonly entries: number;
   readonly bytes: number;
+}
+
+/** @internal Why something failed, as JSON: plain data, whatever realm this code runs in. */
+export interface Failure {
+  failure: string;
 }
 
 /** @internal */
@@ -34,48 +43,59 @@ export interface WriteWish {
 
 /** @internal */
 export interface WriteSession {
-  write(paths: Buffer, lengths: Uint32Array, contents: Buffer, alone: Uint8Array[]): Promise<void>;
-  writeSync(paths: Buffer, lengths: Uint32Array, contents: Buffer, alone: Uint8Array[]): void;
-  finish(): Promise<string>;
-  finishSync(): string;
+  /** The buffers must be the package's own: they are read while other code runs. */
+  write(paths: Buffer, lengths: Uint32Array, contents: Buffer, alone: Uint8Array[]): Promise<void | Failure>;
+  writeSync(paths: Buffer, lengths: Uint32Array, contents: Buffer, alone: Uint8Array[]): void | null | Failure;
+  finish(): Promise<string | Failure>;
+  finishSync(): string | Failure;
   close(): void;
 }
 
 /** @internal */
 export interface Native {
   Handle: new () => Handle;
-  startClone(src: Buffer, dst: Buffer, wish: CloneWish, handle: Handle): Promise<string>;
-  cloneSync(src: Buffer, dst: Buffer, wish: CloneWish): string;
-  startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string>;
-  startProbe(src: Buffer, dst: Buffer): Promise<string>;
-  endAll(): void;
+  startClone(src: Buffer, dst: Buffer, wish: CloneWish, handle: Handle, ask?: () => void): Promise<string | Failure>;
+  cloneSync(src: Buffer, dst: Buffer, wish: CloneWish): string | Failure;
+  startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string | Failure>;
+  removeSync(path: Buffer, wait: boolean, home: string): string | Failure;
+  startProbe(src: Buffer, dst: Buffer): Promise<string | Failure>;
+  startReap(parent: Buffer): Promise<void | Failure>;
+  watchExit(): void;
   /** On Windows. */
   startReaper?(program: Buffer, parent: Buffer): void;
 }
 
 /** @internal Many files at once: not on Windows. */
 export interface Bulk {
-  WriteSession: new (root: Buffer, wish: WriteWish, handle: Handle) => WriteSession;
-  startRead(paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle): Promise<(Buffer | string)[]>;
+  openSession(root: Buffer, wish: WriteWish, handle: Handle): WriteSession | Failure;
+  startRead(
+    paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle,
+  ): Promise<(Buffer | string)[] | Failure>;
 }
 
-/** The name of the package with this platform's binaries. */
-function platformPackage(): string {
-  const base = `calve-${process.platform}-${process.arch}`;
-  if (process.platform !== 'linux') return base;
-  const report = process.report?.getReport() as { header?: { glibcVersionRuntime?: string } } | undefined;
-  return report?.header?.glibcVersionRuntime === undefined ? `${base}-musl` : `${base}-gnu`;
+/** @internal The value, unless it is a failure. */
+export function done<T>(answer: T | Failure): T {
+  if (typeof answer === 'object' && answer !== null && 'failure' in answer) throw fromDocument(answer.failure);
+  return answer;
 }
+
+let packageName: string | undefined;
+
+/** From where this file is, or the bundle that it has become part of. Not from the current directory, which may be anybody's. */
+const load = createRequire(__filename);
 
 function find(file: string): string {
-  const name = platformPackage();
+  packageName ??= platformPackage();
   try {
-    return require.resolve(`${name}/${file}`);
+    return load.resolve(`${packageName}/${file}`);
   } catch (cause) {
+    const isBundled = !__filename.endsWith(['calve', 'lib', 'native.js'].join(sep));
     throw new CalveError({
       code: 'ERR_CALVE_NO_PACKAGE',
-      message: `the package \`${name}\` with the binaries for this platform is not installed`,
-      hint: 'install without --omit=optional; where there is no such package, build calve from source',
+      message: `the package \`${packageName}\` with the binaries for this platform is not installed${isBundled ? `, as seen from the bundle \`${__filename}\`` : ''}`,
+      hint: isBundled
+        ? "leave calve out of the bundle (`external: ['calve']`), so that it is loaded from node_modules, where its binaries are"
+        : 'it is an optional dependency of `calve`: have optional dependencies installed, on the platform that runs this',
     }, cause);
   }
 }
@@ -90,9 +110,9 @@ let loaded: Native | undefined;
 /** @internal Loaded when it is first needed. */
 export function native(): Native {
   if (loaded === undefined) {
-    const found = require(find('calve.node')) as Native;
+    const found = load(find('calve.node')) as Native;
     // Whatever is being made is taken away first.
-    process.on('exit', () => found.endAll());
+    found.watchExit();
     loaded = found;
   }
   return loaded;
@@ -101,7 +121,7 @@ export function native(): Native {
 /** @internal */
 export function bulk(): Native & Bulk {
   const found = native() as Native & Partial<Bulk>;
-  if (found.WriteSession !== undefined) return found as Native & Bulk;
+  if (found.openSession !== undefined) return found as Native & Bulk;
   throw new CalveError({
     code: 'ERR_CALVE_UNSUPPORTED',
     message: 'many files at once are not written and read by calve on this system',

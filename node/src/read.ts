@@ -1,16 +1,17 @@
 import { abortSignal, object, oneOf, pathBytes, whole, wrong, type PathLike } from './arguments.js';
 import { fromDocument, type CalveError } from './errors.js';
 import { bulk } from './native.js';
-import { watched } from './clone.js';
+import { Source } from './source.js';
+import { watched } from './watch.js';
 
 /** How to read. */
 export interface ReadOptions {
   /** Worker threads, 1 to 64. By default as many as processors, at most 8, and one for every 16 files. */
-  concurrency?: number;
+  concurrency?: number | undefined;
   /** `collect`: the error takes the place of the contents, and reading goes on. */
-  onError?: 'throw' | 'collect';
+  onError?: 'throw' | 'collect' | undefined;
   /** Ends it. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 const BATCH_PATHS = 512;
@@ -29,11 +30,11 @@ export function readFiles<P extends PathLike>(
 export function readFiles<P extends PathLike>(
   paths: Iterable<P> | AsyncIterable<P>, options?: ReadOptions,
 ): AsyncGenerator<[path: P, contents: Buffer | CalveError], void, undefined> {
-  const given = object<ReadOptions>(options);
+  const given = object<ReadOptions>(options, ['concurrency', 'onError', 'signal']);
   const concurrency = whole(given.concurrency, 'concurrency', 1, 64);
   const collect = oneOf(given.onError, 'onError', ['throw', 'collect'] as const, 'throw') === 'collect';
   const signal = abortSignal(given.signal);
-  if (typeof paths !== 'object' || paths === null || paths instanceof Uint8Array) throw wrong('paths', 'an (async) iterable of paths', paths);
+  if (typeof paths !== 'object' || paths === null || ArrayBuffer.isView(paths)) throw wrong('paths', 'an (async) iterable of paths', paths);
   if (!(Symbol.iterator in paths) && !(Symbol.asyncIterator in paths)) throw wrong('paths', 'an (async) iterable of paths', paths);
   return read(paths, concurrency, collect, signal);
 }
@@ -45,10 +46,10 @@ async function* read<P extends PathLike>(
   type Some = { done: Wanted[]; rest: Wanted[]; contents: (Buffer | string)[] };
   const start = async (wanted: Wanted[]): Promise<Some> => {
     const bytes = wanted.map((one) => one.bytes);
-    const contents = await watched(signal === undefined ? {} : { signal }, (handle) => bulk().startRead(bytes, concurrency, ENOUGH_BYTES, handle));
+    const contents = await watched({ signal }, (handle) => bulk().startRead(bytes, concurrency, ENOUGH_BYTES, handle));
     return { done: wanted.slice(0, contents.length), rest: wanted.slice(contents.length), contents };
   };
-  const source = Symbol.asyncIterator in paths ? paths[Symbol.asyncIterator]() : paths[Symbol.iterator]();
+  const source = new Source(paths, signal);
   let [index, ended] = [0, false];
   const more = async (wanted: Wanted[]): Promise<Wanted[]> => {
     while (!ended && wanted.length < BATCH_PATHS) {
@@ -76,6 +77,7 @@ async function* read<P extends PathLike>(
       }
     }
   } finally {
-    if (!ended) await source.return?.();
+    source.leave();
+    if (!ended) await source.close();
   }
 }

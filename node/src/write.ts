@@ -1,11 +1,14 @@
-import { abortSignal, checkText, flag, object, oneOf, pathBytes, whole, wrong, type PathLike } from './arguments.js';
-import { fromDocument, fromNative, type CalveError } from './errors.js';
-import { bulk, native, type Handle, type WriteSession, type WriteWish } from './native.js';
+import { setImmediate } from 'node:timers/promises';
+import { types } from 'node:util';
+import { abortSignal, bytesOf, checkText, flag, invalid, object, oneOf, pathBytes, whole, wrong, type PathLike } from './arguments.js';
+import { fromDocument, type CalveError, type Document } from './errors.js';
+import { bulk, done, native, type Handle, type WriteSession, type WriteWish } from './native.js';
+import { Source } from './source.js';
 import type { WriteReceipt } from './receipts.js';
-import { watched } from './clone.js';
+import { watched } from './watch.js';
 
 /** What will be in a file; a string is written as UTF-8. */
-export type Contents = string | Uint8Array;
+export type Contents = string | ArrayBufferView | ArrayBufferLike;
 /** A path relative to the root, and what will be in the file. */
 export type Entry = readonly [path: string | Uint8Array, contents: Contents];
 /** What to write: an iterable of entries (a `Map`, say), or an object whose keys are paths. */
@@ -16,26 +19,28 @@ export type Entries = EntriesSync | AsyncIterable<Entry>;
 /** How to write. */
 export interface WriteOptionsSync {
   /** Worker threads, 1 to 64. By default as many as processors, at most 8, two for each directory, and one for every 16 files; fewer where more gain nothing. */
-  concurrency?: number;
+  concurrency?: number | undefined;
   /** Permission bits of new files, less the umask: 0o666. */
-  mode?: number;
+  mode?: number | undefined;
   /** `w`: what is there is overwritten. `wx`: it is an error. */
-  flag?: 'w' | 'wx';
+  flag?: 'w' | 'wx' | undefined;
   /** Make directories that are missing, the root too. */
-  mkdir?: boolean;
+  mkdir?: boolean | undefined;
   /** `end`: everything is on the disk when this is done. `each`: each file before its thread goes on. */
-  fsync?: 'none' | 'end' | 'each';
+  fsync?: 'none' | 'end' | 'each' | undefined;
   /** Each file appears under its name only when it is complete. */
-  atomic?: boolean;
+  atomic?: boolean | undefined;
   /** `collect`: go on after an error with one file; the receipt has them all. */
-  onError?: 'throw' | 'collect';
+  onError?: 'throw' | 'collect' | undefined;
 }
 
 /** How to write. */
 export interface WriteOptions extends WriteOptionsSync {
   /** Ends it. Files that were written stay. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
+
+const NAMES = ['concurrency', 'mode', 'flag', 'mkdir', 'fsync', 'atomic', 'onError'] as const;
 
 /** So many entries, or bytes of memory, cross at a time. */
 const BATCH_ENTRIES = 1024;
@@ -45,19 +50,39 @@ const BATCH_BYTES = 8 << 20;
  * directory that are far apart get into one batch, and their directory is opened once.
  */
 const BATCH_ENTRIES_AT_HAND = 8 * BATCH_ENTRIES;
-/** Contents from this size on cross without being copied. What an iterable gives is written before it is asked for more then. */
+/** Contents from this size on have a buffer of their own. */
 const ALONE_BYTES = 64 << 10;
-/** The same, of entries that all exist beforehand. An iterable may use one buffer again and again. */
+/**
+ * While everything waits, contents from this size on cross without being copied; those of an iterable only from `ALONE_BYTES` on,
+ * and they are written before it is asked for more, for it may use one buffer again and again.
+ */
 const ALONE_BYTES_AT_HAND = 2 << 10;
 const ALONE = 0xffffffff;
+/** The event loop turns after so much has been copied. */
+const PIECE_BYTES = 4 << 20;
 
-/** A batch that is being filled. Two take turns: one is written while the other is filled. */
+/** Where contents of a batch are: somebody else's memory, or a copy of it. */
+interface Alone {
+  index: number;
+  /** Of the caller. */
+  given: Uint8Array;
+  length: number;
+  /** Of the package, still to be filled; `undefined` where `given` itself crosses. */
+  copy: Buffer | undefined;
+}
+
+/**
+ * A batch that is being filled. Two take turns: one is written while the other is filled.
+ *
+ * What crosses while other code runs (`owns`) is the package's own memory. A buffer of the caller's may be transferred, shrunk or
+ * changed at any time, and Node-API has nothing that would keep its memory.
+ */
 class Batch {
   private contents: Buffer = Buffer.allocUnsafeSlow(256 << 10);
   private paths: Buffer = Buffer.allocUnsafeSlow(64 << 10);
   private lengths = new Uint32Array(2 * BATCH_ENTRIES);
   private most = BATCH_ENTRIES;
-  private alone: Uint8Array[] = [];
+  private alone: Alone[] = [];
   private used = 0;
   private pathsUsed = 0;
   private aloneBytes = 0;
@@ -65,8 +90,8 @@ class Batch {
 
   private readonly aloneFrom: number;
 
-  constructor(private readonly atHand: boolean) {
-    this.aloneFrom = atHand ? ALONE_BYTES_AT_HAND : ALONE_BYTES;
+  constructor(private readonly atHand: boolean, private readonly owns: boolean) {
+    this.aloneFrom = atHand && !owns ? ALONE_BYTES_AT_HAND : ALONE_BYTES;
   }
 
   get isEmpty(): boolean {
@@ -78,8 +103,8 @@ class Batch {
   }
 
   /** It refers to bytes that may change when the iterable is asked for more. */
-  get mustBeWritten(): boolean {
-    return !this.atHand && this.alone.length > 0;
+  private get mustBeWritten(): boolean {
+    return this.owns ? this.alone.some(isLarge) : !this.atHand && this.alone.length > 0;
   }
 
   add(entry: Entry, index: number): void {
@@ -105,50 +130,71 @@ class Batch {
       this.paths = roomy(this.paths, this.pathsUsed, 3 * path.length);
       return this.paths.write(path, this.pathsUsed);
     }
-    if (!(path instanceof Uint8Array)) throw wrong(`entries[${index}][0]`, 'a string or a Uint8Array', path);
-    this.paths = roomy(this.paths, this.pathsUsed, path.length);
-    this.paths.set(path, this.pathsUsed);
-    return path.length;
+    if (!types.isUint8Array(path)) throw wrong(`entries[${index}][0]`, 'a string or a Uint8Array', path);
+    const bytes = bytesOf(path, () => `entries[${index}][0]`) as Uint8Array;
+    this.paths = roomy(this.paths, this.pathsUsed, bytes.byteLength);
+    this.paths.set(bytes, this.pathsUsed);
+    return bytes.byteLength;
   }
 
   private addContents(contents: unknown, index: number): number {
     if (typeof contents === 'string') {
-      if (contents.length >= ALONE_BYTES) return this.addAlone(Buffer.from(contents), true);
+      if (contents.length >= ALONE_BYTES) return this.addAlone(Buffer.from(contents), index, undefined);
       this.contents = roomy(this.contents, this.used, 3 * contents.length);
       const length = this.contents.write(contents, this.used);
       this.used += length;
       return length;
     }
-    if (!(contents instanceof Uint8Array)) throw wrong(`entries[${index}][1]`, 'a string or a Uint8Array', contents);
-    // What exists beforehand takes no more memory for being in a batch.
-    if (contents.length >= this.aloneFrom) return this.addAlone(contents, !this.atHand);
-    this.contents = roomy(this.contents, this.used, contents.length);
-    this.contents.set(contents, this.used);
-    this.used += contents.length;
-    return contents.length;
+    const name = () => `entries[${index}][1]`;
+    const bytes = bytesOf(contents, name);
+    if (bytes === undefined) throw wrong(name(), 'a string, a Buffer, a typed array, a DataView or an ArrayBuffer', contents);
+    const length = bytes.byteLength;
+    if (length >= this.aloneFrom) return this.addAlone(bytes, index, this.owns ? Buffer.allocUnsafeSlow(length) : undefined);
+    this.contents = roomy(this.contents, this.used, length);
+    this.contents.set(bytes, this.used);
+    this.used += length;
+    return length;
   }
 
-  private addAlone(contents: Uint8Array, counts: boolean): number {
-    this.alone.push(contents);
-    if (counts) this.aloneBytes += contents.length;
+  private addAlone(given: Uint8Array, index: number, copy: Buffer | undefined): number {
+    const one = { index, given, length: given.byteLength, copy };
+    this.alone.push(one);
+    // What exists beforehand takes no more memory for being in a batch.
+    if (this.owns || !this.atHand) this.aloneBytes += one.length;
+    // Now, unless it takes long.
+    if (!isLarge(one)) copy?.set(given);
     return ALONE;
+  }
+
+  /** Copies what takes long, piece by piece, before the iterable is asked for more. */
+  async copyLarge(): Promise<void> {
+    for (const one of this.alone) {
+      if (one.copy === undefined || !isLarge(one)) continue;
+      for (let at = 0; at < one.length; at += PIECE_BYTES) {
+        if (at > 0) await setImmediate();
+        checkStill(one);
+        one.copy.set(one.given.subarray(at, at + PIECE_BYTES), at);
+      }
+    }
   }
 
   private crossing(): [Buffer, Uint32Array, Buffer, Uint8Array[]] {
     const lengths = this.lengths.subarray(0, 2 * this.count);
-    return [this.paths.subarray(0, this.pathsUsed), lengths, this.contents.subarray(0, this.used), this.alone];
+    const alone = this.alone.map((one) => one.copy ?? one.given);
+    return [this.paths.subarray(0, this.pathsUsed), lengths, this.contents.subarray(0, this.used), alone];
   }
 
   async write(session: WriteSession): Promise<void> {
     try {
-      await session.write(...this.crossing());
+      done(await session.write(...this.crossing()));
     } finally {
       this.clear();
     }
   }
 
   writeSync(session: WriteSession): void {
-    session.writeSync(...this.crossing());
+    this.alone.forEach(checkStill);
+    done(session.writeSync(...this.crossing()));
     this.clear();
   }
 
@@ -156,6 +202,13 @@ class Batch {
     this.alone = [];
     this.used = this.pathsUsed = this.aloneBytes = this.count = 0;
   }
+}
+
+const isLarge = (one: Alone) => one.length > PIECE_BYTES;
+
+/** An iterator or another entry may have given its memory away. */
+function checkStill({ index, given, length }: Alone): void {
+  if (given.byteLength !== length) throw invalid(`entries[${index}][1]`, 'was transferred, or its length has changed, before it was written');
 }
 
 /** `buffer`, or a larger one with the same beginning, with room for `more` bytes after `used`. */
@@ -168,38 +221,39 @@ function roomy(buffer: Buffer, used: number, more: number): Buffer {
 
 /**
  * Writes files below the directory `root`, with several threads, and never outside of it: absolute paths, `..` and symlinks on the
- * way are refused. Of two entries with one path the later wins, as in a loop. The bytes of an array, a `Map` or an object are not
- * copied first: leave them alone until the promise is settled. An iterable may use one buffer again and again.
+ * way are refused. Of two entries with one path the later wins, as in a loop. Bytes are copied before they are written, but only as
+ * far ahead as that takes place: what a buffer of an array, a `Map` or an object holds until its turn comes is what is written.
+ * An iterable may use one buffer again and again.
  */
 export async function writeFiles(root: PathLike, entries: Entries, options?: WriteOptions): Promise<WriteReceipt> {
   const directory = pathBytes(root, 'root');
-  const given = object<WriteOptions>(options);
+  const given = object<WriteOptions>(options, [...NAMES, 'signal']);
   const wish = writeWish(given);
   const signal = abortSignal(given.signal);
   const all = iterable(entries, true);
-  return watched(signal === undefined ? {} : { signal }, async (handle) => {
-    const session = new (bulk().WriteSession)(directory, wish, handle);
+  return watched({ signal }, async (handle) => {
+    const session = done(bulk().openSession(directory, wish, handle));
     try {
-      await writeAll(all, session, handle);
-      return receipt(await session.finish());
+      await writeAll(all, session, handle, signal);
+      return receipt(done(await session.finish()));
     } finally {
       session.close();
     }
   });
 }
 
-async function writeAll(all: Iterable<Entry> | AsyncIterable<Entry>, session: WriteSession, handle: Handle): Promise<void> {
-  let [filling, other] = [new Batch(isAtHand(all)), new Batch(isAtHand(all))];
+async function writeAll(
+  all: Iterable<Entry> | AsyncIterable<Entry>, session: WriteSession, handle: Handle, signal: AbortSignal | undefined,
+): Promise<void> {
+  let [filling, other] = [new Batch(isAtHand(all), true), new Batch(isAtHand(all), true)];
   let writing: Promise<void> = Promise.resolve();
   const begin = async () => {
+    await filling.copyLarge();
     await writing;
-    const batch = filling;
-    const wait = batch.mustBeWritten;
+    writing = filling.write(session);
     [filling, other] = [other, filling];
-    writing = batch.write(session);
     // It is waited for before the next begins, and at the end.
     writing.catch(() => {});
-    if (wait) await writing;
   };
   let index = 0;
   const take = (entry: Entry): boolean => {
@@ -209,9 +263,8 @@ async function writeAll(all: Iterable<Entry> | AsyncIterable<Entry>, session: Wr
   };
   try {
     if (Symbol.asyncIterator in all) {
-      for await (const entry of all) {
-        if (take(entry)) await begin();
-      }
+      const source = new Source(all, signal);
+      await source.each((entry) => (take(entry) ? begin() : undefined));
     } else {
       // Without a turn of the microtask queue for each entry.
       for (const entry of all) {
@@ -229,19 +282,16 @@ async function writeAll(all: Iterable<Entry> | AsyncIterable<Entry>, session: Wr
 }
 
 /** Whether all entries exist already, each with bytes of its own. */
-const isAtHand = (all: unknown) => Array.isArray(all) || all instanceof Map;
+const isAtHand = (all: unknown) => Array.isArray(all) || types.isMap(all);
 
-/** The same as `writeFiles`, and blocks until it is done. */
+/** The same as `writeFiles`, and blocks until it is done. Nothing is copied that need not be. */
 export function writeFilesSync(root: PathLike, entries: EntriesSync, options?: WriteOptionsSync): WriteReceipt {
   const directory = pathBytes(root, 'root');
-  const given = object<WriteOptionsSync>(options);
-  if ('signal' in given) throw wrong('options.signal', 'absent: nothing else happens meanwhile', given.signal);
-  const wish = writeWish(given);
+  const wish = writeWish(object<WriteOptionsSync>(options, NAMES, ['signal']));
   const all = iterable(entries, false) as Iterable<Entry>;
-  let session: WriteSession | undefined;
+  const session = done(bulk().openSession(directory, wish, new (native().Handle)()));
   try {
-    session = new (bulk().WriteSession)(directory, wish, new (native().Handle)());
-    const batch = new Batch(isAtHand(all));
+    const batch = new Batch(isAtHand(all), false);
     let index = 0;
     for (const entry of all) {
       batch.add(entry, index);
@@ -249,11 +299,9 @@ export function writeFilesSync(root: PathLike, entries: EntriesSync, options?: W
       if (batch.isFull) batch.writeSync(session);
     }
     if (!batch.isEmpty) batch.writeSync(session);
-    return receipt(session.finishSync());
-  } catch (error) {
-    throw fromNative(error);
+    return receipt(done(session.finishSync()));
   } finally {
-    session?.close();
+    session.close();
   }
 }
 
@@ -271,18 +319,25 @@ function writeWish(options: WriteOptionsSync): WriteWish {
 }
 
 function iterable(entries: unknown, asyncToo: boolean): Iterable<Entry> | AsyncIterable<Entry> {
-  const must = asyncToo ? 'an (async) iterable of entries, or an object' : 'an iterable of entries, or an object';
-  if (typeof entries !== 'object' || entries === null || entries instanceof Uint8Array) throw wrong('entries', must, entries);
+  const must = asyncToo ? 'an (async) iterable of entries, or a plain object' : 'an iterable of entries, or a plain object';
+  if (typeof entries !== 'object' || entries === null || ArrayBuffer.isView(entries)) throw wrong('entries', must, entries);
   if (Symbol.iterator in entries) return entries as Iterable<Entry>;
   if (Symbol.asyncIterator in entries) {
     if (!asyncToo) throw wrong('entries', `${must}; only \`writeFiles\` takes an async one`, entries);
     return entries as AsyncIterable<Entry>;
   }
+  if (!isPlain(entries)) throw wrong('entries', must, entries);
   return Object.entries(entries as Record<string, Contents>);
 }
 
+/** Made by `{}`, of whatever realm, or without a prototype: its keys are meant. A promise or a date has none, and nothing would be written. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
 function receipt(answer: string): WriteReceipt {
-  const parsed = JSON.parse(answer) as Omit<WriteReceipt, 'failures'> & { failures: { index: number; error: string }[] };
+  const parsed = JSON.parse(answer) as Omit<WriteReceipt, 'failures'> & { failures: { index: number; error: Document }[] };
   const failures: { index: number; error: CalveError }[] = parsed.failures.map(({ index, error }) => ({ index, error: fromDocument(error) }));
   return { ...parsed, failures };
 }

@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { onSmallDisk } from './machine.mjs';
 import { inTime, until } from './moment.mjs';
-import { CalveError, cloneFile, cloneTree, cloneTreeSync, probe, removeTree } from 'calve';
+import { CalveError, cloneFile, cloneFileSync, cloneTree, cloneTreeSync, probe, removeTree, removeTreeSync } from 'calve';
 
 let folder;
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'calve-')); });
@@ -74,7 +74,7 @@ test('required from CommonJS it is the same', () => {
   const required = createRequire(import.meta.url)('calve');
   assert.equal(required.cloneTree, cloneTree);
   assert.deepEqual(Object.keys(required).sort(),
-    ['CalveError', 'cloneFile', 'cloneTree', 'cloneTreeSync', 'probe', 'readFiles', 'removeTree', 'writeFiles', 'writeFilesSync']);
+    ['CalveError', 'cloneFile', 'cloneFileSync', 'cloneTree', 'cloneTreeSync', 'probe', 'readFiles', 'removeTree', 'removeTreeSync', 'writeFiles', 'writeFilesSync']);
 });
 
 test('paths are strings, buffers and URLs, and need not be UTF-8', async () => {
@@ -119,13 +119,41 @@ test('wrong arguments are TypeErrors that name them', async () => {
   await typeError(() => removeTree('a\udfff'), 'path');
   await typeError(() => removeTree(), 'path');
   await typeError(() => probe(true), 'src');
+  await typeError(() => cloneFileSync('a', 'b', { signal: new AbortController().signal }), 'options.signal');
+  await typeError(() => removeTreeSync('a', { onProgress: () => {} }), 'options.onProgress');
+  await typeError(() => removeTreeSync('a', { force: 1 }), 'options.force');
+});
+
+test('options that do not exist are TypeErrors with the nearest name', async () => {
+  const unknown = async (call, name, meant) => {
+    const error = await Promise.resolve().then(call).then(() => assert.fail(name), (reason) => reason);
+    assert.ok(error instanceof TypeError && error.code === 'ERR_INVALID_ARG_VALUE', `${error}`);
+    assert.ok(error.message.includes(`\`options.${name}\` is unknown; did you mean \`${meant}\`?`), error.message);
+  };
+  await unknown(() => cloneTree('a', 'b', { one_file_system: true }), 'one_file_system', 'oneFileSystem');
+  await unknown(() => cloneTree('a', 'b', { onprogress: () => {} }), 'onprogress', 'onProgress');
+  await unknown(() => cloneTreeSync('a', 'b', { excludes: 'x' }), 'excludes', 'exclude');
+  await unknown(() => cloneFile('a', 'b', { overwrite: true, thread: 1 }), 'thread', 'threads').catch(() => {});
+  await unknown(() => removeTree('a', { forced: true }), 'forced', 'force');
+  await unknown(() => removeTreeSync('a', { Wait: true }), 'Wait', 'wait');
+  await assert.rejects(cloneTree('a', 'b', { recursive: true }), /`options.recursive` is unknown; the options are `strategy`, /);
+});
+
+test('an option that is undefined was not given', async () => {
+  const src = tree('src', 1, 1);
+  const none = Object.fromEntries(['strategy', 'require', 'exclude', 'replace', 'oneFileSystem', 'threads', 'sync', 'verify', 'signal', 'onProgress', 'other'].map((name) => [name, undefined]));
+  await cloneTree(src, at('a'), none);
+  cloneTreeSync(src, at('b'), none);
+  cloneFileSync(at('src', 'd0', 'f0'), at('c'), none);
+  await removeTree(at('a'), { wait: undefined, force: undefined, signal: undefined, onProgress: undefined });
+  removeTreeSync(at('b'), { wait: true, force: undefined, signal: undefined, onProgress: undefined });
 });
 
 test('errors say what, where and what to do', async () => {
   const src = tree('src', 1, 1);
   const exists = await rejects(cloneTree(src, src), 'ERR_CALVE_SAME');
   assert.ok(exists.hint.length > 0);
-  const directory = await rejects(cloneFile(src, at('dst')), 'ERR_CALVE_IO');
+  const directory = await rejects(cloneFile(src, at('dst')), 'ERR_CALVE_IS_A_DIRECTORY');
   assert.deepEqual([directory.syscall, directory.errnoName, directory.errno], ['clone the file', 'EISDIR', -os.constants.errno.EISDIR]);
   assert.match(directory.hint, /needs a file/);
   fs.mkdirSync(at('there'));
@@ -133,9 +161,11 @@ test('errors say what, where and what to do', async () => {
   // The program's options by the names that they have here.
   assert.match((await rejects(cloneTree(src, at('there')), 'ERR_CALVE_DESTINATION_EXISTS')).hint, /pass `replace` to swap/);
   const instant = await rejects(cloneFile(at('src', 'd0', 'f0'), at('dst'), { require: 'instant' }), 'ERR_CALVE_REQUIREMENT_REFUSED');
-  assert.match(instant.message, /`require: 'instant'` cannot be met/);
+  assert.match(instant.message, /`require` of `instant` cannot be met/);
   assert.match(instant.hint, /call `probe\(src, dst\)`/);
   assert.equal((await cloneFile(at('src', 'd0', 'f0'), at('file'))).entries.files, 1);
+  assert.equal(cloneFileSync(at('src', 'd0', 'f0'), at('file2')).entries.files, 1);
+  assert.throws(() => cloneFileSync(src, at('dst')), (error) => error instanceof CalveError && error.errnoName === 'EISDIR');
   const refused = await rejects(cloneTree(src, at('dst'), { strategy: 'snapshot' }), 'ERR_CALVE_REQUIREMENT_REFUSED');
   assert.equal(refused.refused[0].strategy, 'snapshot');
   assert.throws(() => cloneTreeSync(at('none'), at('dst')), (error) => error instanceof CalveError && error.errnoName === 'ENOENT');
@@ -170,22 +200,90 @@ test('what is not there', async () => {
   await rejects(probe(at('none')), 'ERR_CALVE_MISSING');
   await rejects(probe(src, at('none', 'deep')), 'ERR_CALVE_PARENT_MISSING');
   // A file in place of a directory on the way.
-  const inTheWay = await rejects(cloneTree(src, at('src', 'd0', 'f0', 'dst')), 'ERR_CALVE_IO');
+  const inTheWay = await rejects(cloneTree(src, at('src', 'd0', 'f0', 'dst')), 'ERR_CALVE_NOT_A_DIRECTORY');
   assert.equal(inTheWay.errnoName, 'ENOTDIR');
   assert.deepEqual(fs.readdirSync(folder), ['src']);
 });
 
-test('removing: aborted, and a callback that throws', async () => {
-  await cloneTree(largeTree(), at('a'));
-  await rejects(removeTree(at('a'), { signal: AbortSignal.abort() }), 'ERR_CALVE_ABORTED');
-  assert.equal(fs.readdirSync(at('a')).length, 60);
-  const thrown = new Error('no more');
-  await assert.rejects(removeTree(at('a'), { wait: true, onProgress: () => { throw thrown; } }), (error) => error === thrown);
-  assert.ok(!fs.existsSync(at('a', 'd59', 'f99')));
-  // What was left of it is trash, which the next removal here takes away.
-  tree('b', 1, 1);
-  await removeTree(at('b'));
+test('removing by a function that blocks', async () => {
+  tree('a', 2, 3);
+  assert.equal(removeTreeSync(at('a'), { wait: true }).deleted_entries, 9);
+  tree('a', 2, 3);
+  assert.notEqual(removeTreeSync(at('a')).trash, null);
+  assert.ok(!fs.existsSync(at('a')));
   await until(() => fs.readdirSync(folder).length === 0);
+  assert.throws(() => removeTreeSync(at('a')), (error) => error instanceof CalveError && error.code === 'ERR_CALVE_MISSING' && error.path === at('a'));
+  assert.throws(() => removeTreeSync('/'), (error) => error.code === 'ERR_CALVE_PROTECTED');
+});
+
+test('a missing path is no error with force', async () => {
+  const nothing = { path: at('a'), trash: null, deleted_entries: 0, warnings: [], elapsed_ms: 0 };
+  for (const wait of [false, true]) {
+    assert.deepEqual(await removeTree(at('a'), { force: true, wait }), nothing);
+    assert.deepEqual(removeTreeSync(at('a'), { force: true, wait }), nothing);
+    assert.equal((await removeTree(at('none', 'deep'), { force: true, wait })).trash, null);
+  }
+  await rejects(removeTree('/', { force: true }), 'ERR_CALVE_PROTECTED');
+  tree('a', 1, 1);
+  assert.equal((await removeTree(at('a'), { force: true, wait: true })).deleted_entries, 3);
+});
+
+test('of several that remove the same tree one does it, and the others find nothing', async () => {
+  for (let round = 0; round < 20; round += 1) {
+    tree('a', 2, 2);
+    const settled = await Promise.allSettled(Array.from({ length: 6 }, () => removeTree(at('a'), { wait: true })));
+    const codes = settled.filter((one) => one.status === 'rejected').map((one) => one.reason.code);
+    assert.deepEqual(codes, Array(5).fill('ERR_CALVE_MISSING'));
+  }
+});
+
+test('what a wait for deletion leaves is deleted in the background, however it ends', async () => {
+  const thrown = new Error('no more');
+  const fails = () => { throw thrown; };
+  await cloneTree(largeTree(), at('a'));
+  await rejects(removeTree(at('a'), { wait: true, signal: AbortSignal.abort() }), 'ABORT_ERR');
+  assert.equal(fs.readdirSync(at('a')).length, 60);
+  for (const onProgress of [fails, async () => fails(), () => ({ then: (_, reject) => reject(thrown) })]) {
+    if (!fs.existsSync(at('a'))) await cloneTree(largeTree(), at('a'));
+    await assert.rejects(removeTree(at('a'), { wait: true, onProgress }), (error) => error === thrown);
+    assert.ok(!fs.existsSync(at('a')));
+    await until(() => fs.readdirSync(folder).length === 0);
+  }
+  tree('a', 1, 1);
+  await assert.rejects(removeTree(at('a'), { onProgress: fails }), (error) => error === thrown);
+  await until(() => fs.readdirSync(folder).length === 0);
+  await inTime(async () => {
+    await cloneTree(largeTree(), at('a'));
+    const during = new AbortController();
+    const removing = removeTree(at('a'), { wait: true, signal: during.signal });
+    await until(() => !fs.existsSync(at('a')));
+    during.abort('why');
+    const error = await removing.then(() => undefined, (reason) => reason);
+    await until(() => fs.readdirSync(folder).length === 0);
+    if (error !== undefined) assert.deepEqual([error.name, error.code, error.cause], ['AbortError', 'ABORT_ERR', 'why']);
+    return error !== undefined;
+  });
+});
+
+test('trash is deleted also where no program can be started', async () => {
+  const code = `const childProcess = require('node:child_process');
+    childProcess.spawn = process.argv[3] === 'throws' ? () => { throw new Error('no'); } : ((spawn) => () => spawn('/none', []))(childProcess.spawn);
+    const { cloneTree, removeTree, removeTreeSync } = require('calve');
+    (async () => {
+      await cloneTree(process.argv[1], process.argv[2] + '/a');
+      await removeTree(process.argv[2] + '/a');
+      await cloneTree(process.argv[1], process.argv[2] + '/b');
+      removeTreeSync(process.argv[2] + '/b');
+    })();`;
+  const src = tree('src', 3, 3);
+  for (const how of ['throws', 'fails later']) {
+    fs.mkdirSync(at('place'));
+    const run = spawnSync(process.execPath, ['-e', code, src, at('place'), how], { encoding: 'utf8' });
+    assert.equal(run.status, 0, run.stderr);
+    // The process has ended when it is done.
+    assert.deepEqual(fs.readdirSync(at('place')), []);
+    fs.rmdirSync(at('place'));
+  }
 });
 
 test('a probe lists the strategies', async () => {
@@ -196,7 +294,7 @@ test('a probe lists the strategies', async () => {
 
 test('aborting before, during and after', async () => {
   const src = largeTree();
-  const before = await rejects(cloneTree(src, at('dst'), { signal: AbortSignal.abort('why') }), 'ERR_CALVE_ABORTED');
+  const before = await rejects(cloneTree(src, at('dst'), { signal: AbortSignal.abort('why') }), 'ABORT_ERR');
   assert.equal(before.cause, 'why');
   assert.equal(before.name, 'AbortError');
   assert.deepEqual([before.errno, before.errnoName], [-os.constants.errno.ECANCELED, 'ECANCELED']);
@@ -205,7 +303,7 @@ test('aborting before, during and after', async () => {
     const cloning = cloneTree(src, at('dst'), { ...SLOW, signal: during.signal });
     setTimeout(() => during.abort(), 5);
     const [settled] = await Promise.allSettled([cloning]);
-    if (settled.status === 'rejected') await rejects(cloning, 'ERR_CALVE_ABORTED');
+    if (settled.status === 'rejected') await rejects(cloning, 'ABORT_ERR');
     const nothing = nothingLeft();
     assert.equal(nothing, settled.status === 'rejected');
     return nothing;
@@ -227,11 +325,58 @@ test('progress is reported; what the callback throws ends the clone', async () =
     cloneTree(src, at('dst2'), { onProgress: () => { throw thrown; }, strategy: 'copy', verify: true, threads: 1 }),
     (error) => error === thrown,
   );
-  assert.deepEqual(fs.readdirSync(folder).filter((name) => name.startsWith('.')), []);
-  // So short that only the last call is made: the clone is there, and the error arrives.
+  assert.deepEqual(fs.readdirSync(folder), ['dst']);
+});
+
+test('however small the tree, a callback that throws or is rejected ends the clone', async () => {
+  const thrown = new Error('no more');
+  const fails = () => { throw thrown; };
   fs.mkdirSync(at('empty'));
-  await assert.rejects(cloneTree(at('empty'), at('dst3'), { onProgress: () => { throw thrown; } }), (error) => error === thrown);
-  assert.ok(fs.existsSync(at('dst3')));
+  tree('old', 1, 1);
+  const failing = [fails, async () => fails(), async () => { await new Promise((resolve) => { setTimeout(resolve, 10); }); fails(); }];
+  for (const [src, dst, options] of [['empty', 'new', {}], ['empty', 'old', { replace: true }], ['old/d0/f0', 'new', {}]]) {
+    for (const onProgress of failing) {
+      let shown;
+      const looking = (progress) => { shown = progress; return onProgress(progress); };
+      await assert.rejects(cloneTree(at(src), at(dst), { ...options, onProgress: looking }), (error) => error === thrown);
+      assert.deepEqual(Object.keys(shown), ['entries', 'bytes']);
+      assert.deepEqual(fs.readdirSync(folder).sort(), ['empty', 'old']);
+      assert.deepEqual(fs.readdirSync(at('old')), ['d0']);
+    }
+  }
+  // What it returns is waited for, and the clone has no name until then.
+  let seen;
+  await cloneTree(at('old'), at('new'), { onProgress: async () => {
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+    seen = fs.existsSync(at('new'));
+  } });
+  assert.deepEqual([seen, fs.existsSync(at('new', 'd0', 'f0'))], [false, true]);
+  // One that never answers can be aborted.
+  const waiting = new AbortController();
+  const never = () => { setImmediate(() => waiting.abort()); return new Promise(() => {}); };
+  await rejects(cloneTree(at('old'), at('never'), { onProgress: never, signal: waiting.signal }), 'ABORT_ERR');
+  assert.ok(!fs.existsSync(at('never')));
+});
+
+test('a process that exits while a callback is waited for leaves nothing', () => {
+  const src = tree('src', 1, 1);
+  const code = `require('calve').cloneTree(process.argv[1], process.argv[2], { onProgress: () => { setImmediate(() => process.exit(7)); return new Promise(() => {}); } });`;
+  const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
+  assert.equal(run.status, 7, run.stderr);
+  assert.deepEqual(fs.readdirSync(folder), ['src']);
+});
+
+test('no report of the process is made, which looks up the names of all peers', () => {
+  const src = tree('src', 1, 1);
+  tree('dst', 1, 1);
+  const code = `process.report.getReport = () => process.exit(9);
+    const { cloneTree, removeTree } = require('calve');
+    (async () => {
+      await cloneTree(process.argv[1], process.argv[2], { replace: true });
+      await removeTree(process.argv[2]);
+    })();`;
+  const run = spawnSync(process.execPath, ['-e', code, src, at('dst')], { encoding: 'utf8' });
+  assert.equal(run.status, 0, run.stderr);
 });
 
 test('the event loop goes on during a clone', async () => {

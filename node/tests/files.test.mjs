@@ -104,6 +104,50 @@ test('wrong arguments are TypeErrors that name them', async () => {
   assert.deepEqual(fs.readdirSync(folder), []);
 });
 
+test('what is no entries is a TypeError, not nothing', async () => {
+  for (const entries of [Promise.resolve({ a: 'x' }), new Date(), new WeakMap(), new WeakSet(), /x/, new Error('x'), new URL('file:///a'), new ArrayBuffer(4), new DataView(new ArrayBuffer(4)), new (class Files { a = 'x'; })(), () => {}]) {
+    await assert.rejects(writeFiles(folder, entries), (error) => error instanceof TypeError && error.message.includes('`entries`'), String(entries));
+    assert.throws(() => writeFilesSync(folder, entries), (error) => error instanceof TypeError && error.message.includes('`entries`'));
+  }
+  await assert.rejects(writeFiles(folder, Promise.resolve([])), /a Promise \(is an `await` missing\?\)/);
+  await assert.rejects(writeFiles(folder, [['a', Promise.resolve('x')]]), /`entries\[0\]\[1\]`.*await/);
+  for (const paths of [Promise.resolve([]), new Date()]) assert.throws(() => readFiles(paths), /`paths`/);
+  assert.deepEqual(fs.readdirSync(folder), []);
+  await writeFiles(folder, Object.assign(Object.create(null), { a: 'x' }));
+  assert.equal(read('a'), 'x');
+});
+
+test('options: unknown ones are TypeErrors with the nearest name, undefined ones were not given', async () => {
+  const unknown = (name, meant) => (error) => error instanceof TypeError && error.message.includes(`\`options.${name}\` is unknown; did you mean \`${meant}\`?`);
+  await assert.rejects(writeFiles(folder, {}, { mkdirs: true }), unknown('mkdirs', 'mkdir'));
+  assert.throws(() => writeFilesSync(folder, {}, { on_error: 'collect' }), unknown('on_error', 'onError'));
+  assert.throws(() => readFiles([], { concurency: 2 }), unknown('concurency', 'concurrency'));
+  const none = Object.fromEntries(['concurrency', 'mode', 'flag', 'mkdir', 'fsync', 'atomic', 'onError', 'signal', 'other'].map((name) => [name, undefined]));
+  await writeFiles(folder, { a: 'x' }, none);
+  writeFilesSync(folder, { b: 'x' }, none);
+  assert.deepEqual((await Array.fromAsync?.(readFiles([at('a')], { concurrency: undefined, onError: undefined, signal: undefined })) ?? [0]).length, 1);
+});
+
+test('contents: array buffers and views of them', async () => {
+  const bytes = Uint8Array.from({ length: 64 }, (_, n) => n);
+  const whole = bytes.buffer;
+  const shared = new SharedArrayBuffer(4);
+  new Uint8Array(shared).set([1, 2, 3, 4]);
+  const contents = {
+    buffer: whole, view: new DataView(whole, 8, 5), floats: new Float64Array(whole, 16, 2), clamped: new Uint8ClampedArray(whole, 1, 3),
+    shared, part: bytes.subarray(3, 7), none: new ArrayBuffer(0), large: new ArrayBuffer(5 << 20),
+  };
+  for (const root of ['async', 'sync']) {
+    if (root === 'async') await writeFiles(at(root), contents, { mkdir: true });
+    else writeFilesSync(at(root), contents, { mkdir: true });
+    const there = (name) => [...fs.readFileSync(at(root, name))];
+    assert.deepEqual(there('buffer'), [...bytes]);
+    assert.deepEqual([there('view'), there('floats'), there('clamped')], [[8, 9, 10, 11, 12], [...bytes.subarray(16, 32)], [1, 2, 3]]);
+    assert.deepEqual([there('shared'), there('part'), there('none')], [[1, 2, 3, 4], [3, 4, 5, 6], []]);
+    assert.equal(fs.statSync(at(root, 'large')).size, 5 << 20);
+  }
+});
+
 test('nothing is written outside of the root', async () => {
   fs.mkdirSync(at('root'));
   fs.mkdirSync(at('outside'));
@@ -118,15 +162,36 @@ test('nothing is written outside of the root', async () => {
 
 test('missing paths, directories in the way, and existing files', async () => {
   await assert.rejects(writeFiles(at('none'), { a: '' }), code('ERR_CALVE_MISSING'));
-  await assert.rejects(writeFiles(folder, { 'no/a': '' }), (error) => error.errno === -2 && error.path === at('no') && /make that directory/.test(error.hint));
+  await assert.rejects(writeFiles(folder, { 'no/a': '' }), (error) => error.code === 'ERR_CALVE_PARENT_MISSING' && error.errno === -2 && error.path === at('no') && /make that directory/.test(error.hint));
   await assert.rejects(writeFiles(at('no', 'root'), { a: '' }, { mkdir: true }), code('ERR_CALVE_PARENT_MISSING'));
   fs.mkdirSync(at('directory'));
-  await assert.rejects(writeFiles(folder, { directory: 'x' }), (error) => error.errnoName === 'EISDIR' && error.path === at('directory'));
+  await assert.rejects(writeFiles(folder, { directory: 'x' }), (error) => error.code === 'ERR_CALVE_IS_A_DIRECTORY' && error.errnoName === 'EISDIR' && error.path === at('directory'));
   fs.writeFileSync(at('file'), 'old');
-  await assert.rejects(writeFiles(folder, { file: 'new' }, { flag: 'wx' }), (error) => error.errnoName === 'EEXIST');
+  await assert.rejects(writeFiles(folder, { file: 'new' }, { flag: 'wx' }), (error) => error.code === 'ERR_CALVE_EXISTS' && error.errnoName === 'EEXIST');
   const receipt = await writeFiles(folder, { file: 'new', a: '1', '../b': '2', c: '3' }, { flag: 'wx', onError: 'collect' });
-  assert.deepEqual(receipt.failures.map(({ index, error }) => [index, error.code]), [[0, 'ERR_CALVE_IO'], [2, 'ERR_CALVE_OUTSIDE_ROOT']]);
+  assert.deepEqual(receipt.failures.map(({ index, error }) => [index, error.code]), [[0, 'ERR_CALVE_EXISTS'], [2, 'ERR_CALVE_OUTSIDE_ROOT']]);
   assert.deepEqual([read('file'), read('a'), read('c')], ['old', '1', '3']);
+});
+
+test('a refused permission', () => {
+  // Root may write everywhere, so this is somebody else who uses what root has made.
+  const code = `const { writeFiles } = require('calve');
+    const [root] = process.argv.slice(1);
+    if (process.getuid() === 0) { process.setgid(65534); process.setuid(65534); }
+    writeFiles(root, { a: 'x' }).catch((error) => console.log(error.code, error.errnoName, error.path));`;
+  fs.chmodSync(folder, 0o555);
+  // The package is below a directory of the tests that only they may enter.
+  const run = spawnSync(process.execPath, ['-e', `require('calve').probe('/').then(() => { ${code} })`, folder], { encoding: 'utf8' });
+  fs.chmodSync(folder, 0o755);
+  assert.equal(run.stdout, `ERR_CALVE_PERMISSION EACCES ${at('a')}\n`, run.stderr);
+});
+
+test('an atomic file keeps the mode of the one that it takes the place of', async () => {
+  fs.writeFileSync(at('program'), 'old', { mode: 0o755 });
+  fs.chmodSync(at('program'), 0o755);
+  await writeFiles(folder, { program: 'new', other: 'new' }, { atomic: true, mode: 0o600 });
+  assert.deepEqual([fs.statSync(at('program')).mode & 0o777, fs.statSync(at('other')).mode & 0o777], [0o755, 0o600]);
+  assert.equal(read('program'), 'new');
 });
 
 test('names that are not UTF-8, and no names at all', async () => {
@@ -227,17 +292,28 @@ test('the iterable is asked for more only as fast as files are written', async (
 });
 
 test('aborting before, during and after', async () => {
-  await assert.rejects(writeFiles(folder, { a: 'x' }, { signal: AbortSignal.abort() }), code('ERR_CALVE_ABORTED'));
+  await assert.rejects(writeFiles(folder, { a: 'x' }, { signal: AbortSignal.abort() }), code('ABORT_ERR'));
   assert.deepEqual(fs.readdirSync(folder), []);
   const during = new AbortController();
   let given = 0;
   async function* endless() { for (;;) { given += 1; if (given === 5000) during.abort(); yield [`${given}`, 'x']; } }
-  await assert.rejects(writeFiles(folder, endless(), { signal: during.signal }), code('ERR_CALVE_ABORTED'));
+  await assert.rejects(writeFiles(folder, endless(), { signal: during.signal }), code('ABORT_ERR'));
   assert.ok(given < 20_000);
   const after = new AbortController();
   await writeFiles(folder, { last: 'x' }, { signal: after.signal });
   after.abort();
-  await assert.rejects(readFiles([at('last')], { signal: AbortSignal.abort() }).next(), code('ERR_CALVE_ABORTED'));
+  await assert.rejects(readFiles([at('last')], { signal: AbortSignal.abort() }).next(), code('ABORT_ERR'));
+  // While the iterable is waited for, which may never answer.
+  async function* stuck() { yield ['stuck', 'x']; await new Promise(() => {}); }
+  async function* stuckPaths() { yield at('last'); await new Promise(() => {}); }
+  for (const reason of [undefined, 'why']) {
+    const waiting = new AbortController();
+    setTimeout(() => waiting.abort(reason), 5);
+    await assert.rejects(writeFiles(folder, stuck(), { signal: waiting.signal }), (error) => error.name === 'AbortError' && error.code === 'ABORT_ERR' && (reason === undefined || error.cause === reason));
+    const idle = new AbortController();
+    setTimeout(() => idle.abort(reason), 5);
+    await assert.rejects(readFiles(stuckPaths(), { signal: idle.signal }).next(), code('ABORT_ERR'));
+  }
   const reading = new AbortController();
   let seen = 0;
   function* again() { for (;;) yield at('last'); }
@@ -246,7 +322,7 @@ test('aborting before, during and after', async () => {
       seen += contents.length;
       if (seen === 700) reading.abort();
     }
-  }, code('ERR_CALVE_ABORTED'));
+  }, code('ABORT_ERR'));
   assert.ok(seen < 5000, `${seen}`);
 });
 

@@ -125,22 +125,43 @@ test('the bench finds this package', () => {
   assert.deepEqual(fs.readdirSync(folder), []);
 });
 
-test('each platform asks for a package that is named as optional', () => {
+/** A copy of this Node's binary, as far as it is looked at, with another loader in it. */
+function withLoader(name, loader) {
+  const binary = fs.readFileSync(process.execPath);
+  const at = binary.indexOf(Buffer.from('/lib64/ld-linux-x86-64.so.2\0'));
+  if (at < 0) return undefined;
+  binary.write(`${loader}\0`, at, 'latin1');
+  fs.writeFileSync(name, binary.subarray(0, at + 4096));
+  return name;
+}
+
+test('each platform asks for a package that is named as optional', (t) => {
   const { optionalDependencies, version } = createRequire(import.meta.url)('calve/package.json');
-  const code = `const [platform, arch, glibc] = process.argv.slice(1);
-    Object.defineProperty(process, 'platform', { value: platform });
-    Object.defineProperty(process, 'arch', { value: arch });
-    process.report.getReport = () => ({ header: glibc === '' ? {} : { glibcVersionRuntime: glibc } });
+  const code = `const [platform, arch, execPath] = process.argv.slice(1);
+    for (const [name, value] of Object.entries({ platform, arch, execPath })) Object.defineProperty(process, name, { value });
     require('node:module')._resolveFilename = ((original) => function find(name, ...rest) {
       if (/^calve-[a-z]/.test(name)) { console.log(name.split('/')[0]); process.exit(0); }
       return original.call(this, name, ...rest);
     })(require('node:module')._resolveFilename);
     require('calve').cloneTreeSync('a', 'b');`;
-  const asked = [['linux', 'x64', '2.36'], ['linux', 'arm64', '2.36'], ['linux', 'x64', ''], ['linux', 'arm64', ''],
+  const [gnu, musl] = [withLoader(at('gnu'), '/lib64/ld-linux-x86-64.so.2'), withLoader(at('musl'), '/lib/ld-musl-x86_64.so.1')];
+  if (gnu === undefined) return skipped(t, 'this Node is for another processor');
+  // An executable that says nothing is not the program that runs.
+  const asked = [['linux', 'x64', gnu], ['linux', 'arm64', gnu], ['linux', 'x64', musl], ['linux', 'arm64', musl], ['linux', 'x64', at('none')],
     ['darwin', 'x64', ''], ['darwin', 'arm64', ''], ['win32', 'x64', '']].map((given) => {
     const run = spawnSync(process.execPath, ['-e', code, ...given], { encoding: 'utf8' });
     return succeeds(run).trim();
   });
-  assert.deepEqual(asked.sort(), Object.keys(optionalDependencies).sort());
+  assert.deepEqual([...new Set(asked)].sort(), Object.keys(optionalDependencies).sort());
+  assert.deepEqual([asked[2], asked[4]], ['calve-linux-x64-musl', 'calve-linux-x64-gnu']);
   assert.deepEqual([...new Set(Object.values(optionalDependencies))], [version]);
+});
+
+test('without the package of the platform a short message says what is missing', () => {
+  fs.cpSync(path.resolve('node_modules', 'calve'), at('node_modules', 'calve'), { recursive: true });
+  const run = spawnSync(process.execPath, [at('node_modules', 'calve', 'bin', 'calve.js'), 'probe'], { cwd: folder, encoding: 'utf8' });
+  assert.equal(run.status, 1);
+  assert.match(run.stderr, /^calve: the package `calve-[a-z0-9-]+` with the binaries for this platform is not installed\nhint: [^\n]*optional[^\n]*\n$/);
+  const code = `require('calve').cloneTree('a', 'b').catch((error) => console.log(error.code, error instanceof require('calve').CalveError));`;
+  assert.equal(succeeds(spawnSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' })), 'ERR_CALVE_NO_PACKAGE true\n');
 });

@@ -1,8 +1,9 @@
 import type { ReceiptPath, Refusal } from './receipts.js';
-/** What kind of error it is. */
-export type Code = 'ERR_CALVE_ABORTED' | 'ERR_CALVE_DESTINATION_EXISTS' | 'ERR_CALVE_DESTINATION_INSIDE_SOURCE' | 'ERR_CALVE_INTERNAL' | 'ERR_CALVE_IO' | 'ERR_CALVE_MISSING' | 'ERR_CALVE_NOT_A_FILE' | 'ERR_CALVE_NOT_CLONABLE' | 'ERR_CALVE_NO_PACKAGE' | 'ERR_CALVE_NO_ROOM' | 'ERR_CALVE_OTHER' | 'ERR_CALVE_OUTSIDE_ROOT' | 'ERR_CALVE_PARENT_MISSING' | 'ERR_CALVE_PATTERN' | 'ERR_CALVE_PROTECTED' | 'ERR_CALVE_REPLACE_UNSUPPORTED' | 'ERR_CALVE_REQUIREMENT_REFUSED' | 'ERR_CALVE_SAME' | 'ERR_CALVE_SOURCE_INSIDE_DESTINATION' | 'ERR_CALVE_STAGING_LOST' | 'ERR_CALVE_UNSUPPORTED' | 'ERR_CALVE_VERIFY_FAILED';
-interface Document {
-    code: Code;
+/** What kind of error it is. `ABORT_ERR` is what Node's own functions have when a signal ends them. */
+export type Code = 'ABORT_ERR' | 'ERR_CALVE_DESTINATION_EXISTS' | 'ERR_CALVE_DESTINATION_INSIDE_SOURCE' | 'ERR_CALVE_EXISTS' | 'ERR_CALVE_INTERNAL' | 'ERR_CALVE_IO' | 'ERR_CALVE_IS_A_DIRECTORY' | 'ERR_CALVE_MISSING' | 'ERR_CALVE_NOT_A_DIRECTORY' | 'ERR_CALVE_NOT_A_FILE' | 'ERR_CALVE_NOT_CLONABLE' | 'ERR_CALVE_NO_PACKAGE' | 'ERR_CALVE_NO_ROOM' | 'ERR_CALVE_OTHER' | 'ERR_CALVE_OUTSIDE_ROOT' | 'ERR_CALVE_PARENT_MISSING' | 'ERR_CALVE_PATTERN' | 'ERR_CALVE_PERMISSION' | 'ERR_CALVE_PROTECTED' | 'ERR_CALVE_REPLACE_UNSUPPORTED' | 'ERR_CALVE_REQUIREMENT_REFUSED' | 'ERR_CALVE_SAME' | 'ERR_CALVE_SOURCE_INSIDE_DESTINATION' | 'ERR_CALVE_STAGING_LOST' | 'ERR_CALVE_UNSUPPORTED' | 'ERR_CALVE_VERIFY_FAILED';
+/** @internal As `calve-receipt` makes it. */
+export interface Document {
+    code: Code | 'ERR_CALVE_ABORTED';
     message: string;
     errno?: number | null;
     errno_name?: string | null;
@@ -30,10 +31,7 @@ export declare class CalveError extends Error {
     /** @internal */
     constructor(document: Document, cause?: unknown);
 }
-/** @internal An error of the native part carries a document as its message. */
-export declare function fromNative(error: unknown): unknown;
 /** @internal */
-export declare function fromDocument(text: string | Document): CalveError;
+export declare function fromDocument(document: string | Document): CalveError;
 /** @internal */
 export declare function aborted(signal: AbortSignal): CalveError;
-export {};

@@ -1,8 +1,13 @@
 /** @internal */
 export interface Handle {
     cancel(): void;
+    goOn(): void;
     readonly entries: number;
     readonly bytes: number;
+}
+/** @internal Why something failed, as JSON: plain data, whatever realm this code runs in. */
+export interface Failure {
+    failure: string;
 }
 /** @internal */
 export interface CloneWish {
@@ -29,28 +34,33 @@ export interface WriteWish {
 }
 /** @internal */
 export interface WriteSession {
-    write(paths: Buffer, lengths: Uint32Array, contents: Buffer, alone: Uint8Array[]): Promise<void>;
-    writeSync(paths: Buffer, lengths: Uint32Array, contents: Buffer, alone: Uint8Array[]): void;
-    finish(): Promise<string>;
-    finishSync(): string;
+    /** The buffers must be the package's own: they are read while other code runs. */
+    write(paths: Buffer, lengths: Uint32Array, contents: Buffer, alone: Uint8Array[]): Promise<void | Failure>;
+    writeSync(paths: Buffer, lengths: Uint32Array, contents: Buffer, alone: Uint8Array[]): void | null | Failure;
+    finish(): Promise<string | Failure>;
+    finishSync(): string | Failure;
     close(): void;
 }
 /** @internal */
 export interface Native {
     Handle: new () => Handle;
-    startClone(src: Buffer, dst: Buffer, wish: CloneWish, handle: Handle): Promise<string>;
-    cloneSync(src: Buffer, dst: Buffer, wish: CloneWish): string;
-    startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string>;
-    startProbe(src: Buffer, dst: Buffer): Promise<string>;
-    endAll(): void;
+    startClone(src: Buffer, dst: Buffer, wish: CloneWish, handle: Handle, ask?: () => void): Promise<string | Failure>;
+    cloneSync(src: Buffer, dst: Buffer, wish: CloneWish): string | Failure;
+    startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string | Failure>;
+    removeSync(path: Buffer, wait: boolean, home: string): string | Failure;
+    startProbe(src: Buffer, dst: Buffer): Promise<string | Failure>;
+    startReap(parent: Buffer): Promise<void | Failure>;
+    watchExit(): void;
     /** On Windows. */
     startReaper?(program: Buffer, parent: Buffer): void;
 }
 /** @internal Many files at once: not on Windows. */
 export interface Bulk {
-    WriteSession: new (root: Buffer, wish: WriteWish, handle: Handle) => WriteSession;
-    startRead(paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle): Promise<(Buffer | string)[]>;
+    openSession(root: Buffer, wish: WriteWish, handle: Handle): WriteSession | Failure;
+    startRead(paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle): Promise<(Buffer | string)[] | Failure>;
 }
+/** @internal The value, unless it is a failure. */
+export declare function done<T>(answer: T | Failure): T;
 /** @internal The path of the program `calve`. */
 export declare function program(): string;
 /** @internal Loaded when it is first needed. */

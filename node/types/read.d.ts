@@ -3,11 +3,11 @@ import { type CalveError } from './errors.js';
 /** How to read. */
 export interface ReadOptions {
     /** Worker threads, 1 to 64. By default as many as processors, at most 8, and one for every 16 files. */
-    concurrency?: number;
+    concurrency?: number | undefined;
     /** `collect`: the error takes the place of the contents, and reading goes on. */
-    onError?: 'throw' | 'collect';
+    onError?: 'throw' | 'collect' | undefined;
     /** Ends it. */
-    signal?: AbortSignal;
+    signal?: AbortSignal | undefined;
 }
 /**
  * Reads files with several threads, in the order of `paths`: `for await (const [path, contents] of readFiles(paths))`. While one

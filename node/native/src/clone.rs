@@ -5,14 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{
-    Cancel, Choice, CloneOptions, Durability, Error, Existing, Mounts, RemoveOptions, Verify, Wait, clone_tree, probe,
-    remove_tree,
+    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, LastLook, Mounts, ReapReport, RemoveOptions,
+    Verify, Wait, clone_tree, probe, reap, remove_tree,
 };
-use napi::bindgen_prelude::{BufferSlice, Env, Object};
+use napi::Status;
+use napi::bindgen_prelude::{BufferSlice, Env, Function, Object};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode::NonBlocking;
 use napi_derive::napi;
 
 use crate::running::start;
-use crate::{Handle, failed, invalid, path};
+use crate::stop::Stop;
+use crate::{Handle, Outcome, invalid, outcome, path};
 
 /// As on the command line.
 #[napi(object)]
@@ -53,7 +56,7 @@ fn options(wish: CloneWish, handle: &Handle) -> napi::Result<CloneOptions> {
     options.threads = threads(wish.threads);
     options.protect = vec![wish.home.into()];
     options.progress = Arc::clone(&handle.progress);
-    options.cancel = handle.cancel.clone();
+    options.cancel = handle.stop.switch();
     Ok(options)
 }
 
@@ -71,30 +74,56 @@ fn clone(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Res
     Ok(format!("[{},{}]", calve_receipt::clone(&report), report.trash_waits))
 }
 
-/// Clones a tree or a file.
-#[napi(ts_return_type = "Promise<string>")]
+/// Calls `ask` on the event loop, and waits until the handle is told to go on or to cancel.
+fn last_look(ask: &Function<'_, (), ()>, stop: Stop) -> napi::Result<LastLook> {
+    let ask = ask.build_threadsafe_function().build()?;
+    Ok(LastLook::new(move || match ask.call((), NonBlocking) {
+        Status::Ok => stop.wait(),
+        // The event loop has ended.
+        _ => stop.cancel(),
+    }))
+}
+
+/// Clones a tree or a file. `ask` is called when all is made, and before it gets its name.
+#[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn start_clone<'env>(
     env: &'env Env,
     src: BufferSlice,
     dst: BufferSlice,
     wish: CloneWish,
     handle: &Handle,
+    ask: Option<Function<'_, (), ()>>,
 ) -> napi::Result<Object<'env>> {
     let (src, dst, only_file) = (path(&src), path(&dst), wish.only_file);
-    let options = options(wish, handle)?;
-    start(env, handle.cancel.clone(), move || clone(&src, &dst, only_file, &options))
+    let mut options = options(wish, handle)?;
+    options.last_look = ask.map(|ask| last_look(&ask, handle.stop.clone())).transpose()?;
+    start(env, handle.stop.clone(), move || clone(&src, &dst, only_file, &options))
 }
 
 /// The same, and waits for it.
 #[napi]
-pub fn clone_sync(src: BufferSlice, dst: BufferSlice, wish: CloneWish) -> napi::Result<String> {
+pub fn clone_sync(src: BufferSlice, dst: BufferSlice, wish: CloneWish) -> napi::Result<Outcome<String>> {
     let (src, dst, only_file) = (path(&src), path(&dst), wish.only_file);
     let options = options(wish, &Handle::default())?;
-    clone(&src, &dst, only_file, &options).map_err(|error| failed(&error))
+    Ok(outcome(clone(&src, &dst, only_file, &options)))
 }
 
-/// Removes a tree or a file. `[receipt, whether there is trash to delete beside it]`, as JSON.
-#[napi(ts_return_type = "Promise<string>")]
+/// `[receipt, whether there is trash to delete beside it]`, as JSON.
+fn remove(what: &Path, wait: bool, home: String, handle: &Handle) -> impl FnOnce() -> Result<String, Error> + use<> {
+    let what = what.to_path_buf();
+    let mut options = RemoveOptions::default();
+    options.wait = if wait { Wait::Yes } else { Wait::No };
+    options.protect = vec![home.into()];
+    options.progress = Arc::clone(&handle.progress);
+    options.cancel = handle.stop.switch();
+    move || {
+        let report = remove_tree(&what, &options)?;
+        Ok(format!("[{},{}]", calve_receipt::remove(&report), report.trashed.is_some()))
+    }
+}
+
+/// Removes a tree or a file.
+#[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn start_remove<'env>(
     env: &'env Env,
     what: BufferSlice,
@@ -102,23 +131,42 @@ pub fn start_remove<'env>(
     home: String,
     handle: &Handle,
 ) -> napi::Result<Object<'env>> {
-    let what = path(&what);
-    let mut options = RemoveOptions::default();
-    options.wait = if wait { Wait::Yes } else { Wait::No };
-    options.protect = vec![home.into()];
-    options.progress = Arc::clone(&handle.progress);
-    options.cancel = handle.cancel.clone();
-    start(env, handle.cancel.clone(), move || {
-        let report = remove_tree(&what, &options)?;
-        Ok(format!("[{},{}]", calve_receipt::remove(&report), report.trashed.is_some()))
-    })
+    start(env, handle.stop.clone(), remove(&path(&what), wait, home, handle))
+}
+
+/// The same, and waits for it.
+#[napi]
+pub fn remove_sync(what: BufferSlice, wait: bool, home: String) -> Outcome<String> {
+    outcome(remove(&path(&what), wait, home, &Handle::default())())
 }
 
 /// What a pair of places can do.
-#[napi(ts_return_type = "Promise<string>")]
+#[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn start_probe<'env>(env: &'env Env, src: BufferSlice, dst: BufferSlice) -> napi::Result<Object<'env>> {
     let (src, dst) = (path(&src), path(&dst));
-    start(env, Cancel::default(), move || Ok(calve_receipt::probe(&probe(&src, &dst)?).to_string()))
+    start(env, Stop::default(), move || Ok(calve_receipt::probe(&probe(&src, &dst)?).to_string()))
+}
+
+/// Deletes the trash of a directory, where no process can be started for that.
+#[napi(ts_return_type = "Promise<void | Failure>")]
+pub fn start_reap<'env>(env: &'env Env, parent: BufferSlice) -> napi::Result<Object<'env>> {
+    let (parent, stop) = (path(&parent), Stop::default());
+    let cancel = stop.switch();
+    start(env, stop, move || reap_in(&parent, &cancel)?.failure.map_or(Ok(()), Err))
+}
+
+#[cfg(unix)]
+fn reap_in(parent: &Path, cancel: &Cancel) -> Result<ReapReport, Error> {
+    // The error names the path.
+    #[expect(clippy::disallowed_methods)]
+    let opened = std::fs::File::open(parent);
+    let failed = |source| Error::Io { operation: "open directory", path: parent.to_path_buf(), source };
+    reap(opened.map_err(failed)?.into(), parent, Background::No, cancel)
+}
+
+#[cfg(windows)]
+fn reap_in(parent: &Path, cancel: &Cancel) -> Result<ReapReport, Error> {
+    reap(parent, Background::No, cancel)
 }
 
 /// Starts a process that deletes the trash of a directory and that inherits nothing.

@@ -14,7 +14,8 @@ use napi_derive::napi;
 
 use crate::clone::threads;
 use crate::running::start;
-use crate::{Handle, failed, invalid, path};
+use crate::stop::Stop;
+use crate::{Failure, Handle, Outcome, invalid, outcome, path};
 
 /// As `writeFiles` was asked for.
 #[napi(object)]
@@ -50,7 +51,7 @@ fn options(wish: &WriteWish, handle: &Handle) -> napi::Result<WriteOptions> {
     options.placing = if wish.atomic { Placing::Rename } else { Placing::InPlace };
     options.on_error = if wish.collect { OnError::Collect } else { OnError::Stop };
     options.progress = Arc::clone(&handle.progress);
-    options.cancel = handle.cancel.clone();
+    options.cancel = handle.stop.switch();
     Ok(options)
 }
 
@@ -87,7 +88,7 @@ fn entries<'a>(
 #[napi]
 pub struct WriteSession {
     writer: Arc<Mutex<Option<Writer>>>,
-    handle: Handle,
+    stop: Stop,
 }
 
 fn lock(writer: &Mutex<Option<Writer>>) -> MutexGuard<'_, Option<Writer>> {
@@ -98,18 +99,19 @@ fn ended() -> Error {
     Error::Interrupted
 }
 
+/// Opens the root.
+#[napi]
+pub fn open_session(root: BufferSlice, wish: WriteWish, handle: &Handle) -> napi::Result<Outcome<WriteSession>> {
+    let opened = Writer::open(&path(&root), options(&wish, handle)?);
+    let stop = handle.stop.clone();
+    Ok(outcome(opened.map(|writer| WriteSession { writer: Arc::new(Mutex::new(Some(writer))), stop })))
+}
+
 #[napi]
 impl WriteSession {
-    /// Opens the root.
-    #[napi(constructor)]
-    pub fn new(root: BufferSlice, wish: WriteWish, handle: &Handle) -> napi::Result<Self> {
-        let writer = Writer::open(&path(&root), options(&wish, handle)?).map_err(|error| failed(&error))?;
-        let handle = Handle { cancel: handle.cancel.clone(), progress: Arc::clone(&handle.progress) };
-        Ok(Self { writer: Arc::new(Mutex::new(Some(writer))), handle })
-    }
-
-    /// Writes a batch. The buffers must not change until the promise is settled.
-    #[napi(ts_return_type = "Promise<void>")]
+    /// Writes a batch. The buffers are the package's own, which nobody else can change, transfer or shrink until the promise is
+    /// settled: Node has nothing that keeps the memory of a buffer whose owner gives it away.
+    #[napi(ts_return_type = "Promise<void | Failure>")]
     pub fn write<'env>(
         &self,
         env: &'env Env,
@@ -121,13 +123,13 @@ impl WriteSession {
         let writer = Arc::clone(&self.writer);
         let lengths = lengths.to_vec();
         entries(&paths, &lengths, &contents, alone.iter().map(|one| &**one))?;
-        start(env, self.handle.cancel.clone(), move || {
+        start(env, self.stop.clone(), move || {
             let entries = entries(&paths, &lengths, &contents, alone.iter().map(|one| &**one)).map_err(|_| ended())?;
             lock(&writer).as_mut().ok_or_else(ended)?.write(&entries)
         })
     }
 
-    /// The same, and waits for it.
+    /// The same, and waits for it. Nothing else runs meanwhile, so that the buffers may be anybody's.
     #[napi]
     pub fn write_sync(
         &self,
@@ -135,23 +137,24 @@ impl WriteSession {
         lengths: &[u32],
         contents: BufferSlice,
         alone: Vec<BufferSlice>,
-    ) -> napi::Result<()> {
+    ) -> napi::Result<Option<Failure>> {
         let entries = entries(&paths, lengths, &contents, alone.iter().map(|one| &**one))?;
         let mut writer = lock(&self.writer);
-        writer.as_mut().ok_or_else(ended).and_then(|writer| writer.write(&entries)).map_err(|error| failed(&error))
+        let written = writer.as_mut().ok_or_else(ended).and_then(|writer| writer.write(&entries));
+        Ok(written.err().as_ref().map(Failure::from))
     }
 
     /// Ends it, with the report as JSON.
-    #[napi(ts_return_type = "Promise<string>")]
+    #[napi(ts_return_type = "Promise<string | Failure>")]
     pub fn finish<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
         let writer = Arc::clone(&self.writer);
-        start(env, self.handle.cancel.clone(), move || Ok(document(&finish(&writer)?)))
+        start(env, self.stop.clone(), move || Ok(document(&finish(&writer)?)))
     }
 
     /// The same, and waits for it.
     #[napi]
-    pub fn finish_sync(&self) -> napi::Result<String> {
-        finish(&self.writer).map(|report| document(&report)).map_err(|error| failed(&error))
+    pub fn finish_sync(&self) -> Outcome<String> {
+        outcome(finish(&self.writer).map(|report| document(&report)))
     }
 
     /// Gives up: closes the root.
@@ -170,7 +173,7 @@ fn document(report: &WriteReport) -> String {
 }
 
 /// Reads files: a buffer, or an error as JSON, for each path from the first on, until it is enough.
-#[napi(ts_return_type = "Promise<Array<Buffer | string>>")]
+#[napi(ts_return_type = "Promise<Array<Buffer | string> | Failure>")]
 pub fn start_read<'env>(
     env: &'env Env,
     paths: Vec<BufferSlice>,
@@ -181,11 +184,11 @@ pub fn start_read<'env>(
     let paths: Vec<PathBuf> = paths.iter().map(|one| path(one)).collect();
     let mut options = ReadOptions::default();
     options.threads = threads(concurrency);
-    options.cancel = handle.cancel.clone();
+    options.cancel = handle.stop.switch();
     if let Some(bytes) = enough_bytes {
         options.enough_bytes = bytes.into();
     }
-    start(env, handle.cancel.clone(), move || {
+    start(env, handle.stop.clone(), move || {
         let read = read_files(&paths, &options)?;
         let each = read.into_iter().map(|contents| match contents {
             Ok(contents) => Either::A(Buffer::from(contents)),

@@ -1,26 +1,30 @@
 //! What the npm package `calve` calls. Private to it: `src/*.ts` has the public functions, and checks what they are given.
 //!
 //! Work runs on threads of its own, never on the event loop nor on libuv's. Reports and errors cross as JSON, the contents of
-//! files as buffers.
+//! files as buffers. Errors are returned, not thrown.
 
 mod clone;
 // Calve writes and reads many files at once on Unix alone.
 #[cfg(unix)]
 mod files;
 mod running;
+mod stop;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use calve_core::{Cancel, Error, Progress};
+use calve_core::{Error, Progress};
 use napi::Status;
+use napi::bindgen_prelude::Either;
 use napi_derive::napi;
+
+use crate::stop::Stop;
 
 /// What another thread may do with work that runs: look how far it is, and end it.
 #[napi]
 #[derive(Default)]
 pub struct Handle {
-    cancel: Cancel,
+    stop: Stop,
     progress: Arc<Progress>,
 }
 
@@ -35,7 +39,13 @@ impl Handle {
     /// Ends the operation.
     #[napi]
     pub fn cancel(&self) {
-        self.cancel.cancel();
+        self.stop.cancel();
+    }
+
+    /// Answers the last look: the clone may get its name.
+    #[napi]
+    pub fn go_on(&self) {
+        self.stop.go_on();
     }
 
     /// Files, directories and others done so far.
@@ -51,6 +61,30 @@ impl Handle {
     }
 }
 
+/// Why something failed: plain data, of which the package makes an error of the realm that it runs in. An error object made here would
+/// be of the main realm, which code in another one (Jest's, say) does not know as an error.
+#[napi(object)]
+pub struct Failure {
+    /// JSON.
+    pub failure: String,
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        Self { failure: calve_receipt::error(error).to_string() }
+    }
+}
+
+/// The value, or why there is none.
+type Outcome<T> = Either<T, Failure>;
+
+fn outcome<T>(result: Result<T, Error>) -> Outcome<T> {
+    match result {
+        Ok(value) => Either::A(value),
+        Err(error) => Either::B(Failure::from(&error)),
+    }
+}
+
 #[cfg(unix)]
 fn path(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
@@ -61,11 +95,6 @@ fn path(bytes: &[u8]) -> PathBuf {
 #[cfg(windows)]
 fn path(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
-}
-
-/// An error whose message is JSON, which the package makes a `CalveError` of.
-fn failed(error: &Error) -> napi::Error {
-    napi::Error::new(Status::GenericFailure, calve_receipt::error(error).to_string())
 }
 
 /// For what the package itself never passes.

@@ -5,14 +5,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use calve_core::{Cancel, Error};
-use napi::bindgen_prelude::{Env, Object, ToNapiValue};
-use napi::{JsDeferred, Status};
+use calve_core::Error;
+use napi::JsDeferred;
+use napi::bindgen_prelude::{Either, Env, FnArgs, Function, JsObjectValue, Object, ToNapiValue, Unknown};
 use napi_derive::napi;
 
-use crate::failed;
+use crate::stop::Stop;
+use crate::{Failure, Outcome, outcome};
 
-type Settled<T> = Box<dyn FnOnce(Env) -> napi::Result<T> + Send>;
+type Settled<T> = Box<dyn FnOnce(Env) -> napi::Result<Outcome<T>> + Send>;
+
+/// What `process.on` takes.
+type Listen<'a> = FnArgs<(&'static str, Function<'a, (), ()>)>;
 
 /// The threads that one environment has started.
 #[derive(Default)]
@@ -20,9 +24,11 @@ struct Running(Mutex<Threads>);
 
 #[derive(Default)]
 struct Threads {
-    started: Vec<(Cancel, JoinHandle<()>)>,
+    started: Vec<(Stop, JoinHandle<()>)>,
     /// The environment ends: nobody waits for what is started now.
     ending: bool,
+    /// The end of the process is listened for.
+    watched: bool,
 }
 
 impl Running {
@@ -37,8 +43,8 @@ impl Running {
             running.ending = true;
             std::mem::take(&mut running.started)
         };
-        for (cancel, _) in &threads {
-            cancel.cancel();
+        for (stop, _) in &threads {
+            stop.cancel();
         }
         for (_, thread) in threads {
             let _ = thread.join();
@@ -61,38 +67,70 @@ fn of_this_environment(env: &Env) -> napi::Result<Arc<Running>> {
     })
 }
 
-/// Ends all work of this environment, and returns when it has ended; none is begun any more. For when the process exits, which runs no
-/// clean-up hook.
+/// Ends all work of this environment when the process exits, which runs no clean-up hook, and returns when it has ended; none is
+/// begun any more. Listens once, to the process itself: each realm of Jest has another object of that name, which never exits.
 #[napi]
-pub fn end_all(env: &Env) -> napi::Result<()> {
-    of_this_environment(env)?.end();
+pub fn watch_exit(env: &Env) -> napi::Result<()> {
+    let running = of_this_environment(env)?;
+    if std::mem::replace(&mut running.lock().watched, true) {
+        return Ok(());
+    }
+    let process: Object = env.get_global()?.get_named_property("process")?;
+    let on: Function<Listen, Unknown> = process.get_named_property("on")?;
+    let end = env.create_function_from_closure("endAll", move |_| {
+        running.end();
+        Ok(())
+    })?;
+    on.apply(process, ("exit", end).into())?;
     Ok(())
 }
 
 /// Runs `work` on a thread of its own; the promise is settled when it returns.
 pub(crate) fn start<'env, T: ToNapiValue + Send + 'static>(
     env: &'env Env,
-    cancel: Cancel,
+    stop: Stop,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> napi::Result<Object<'env>> {
     let running = of_this_environment(env)?;
     if running.lock().ending {
-        cancel.cancel();
+        stop.cancel();
     }
-    let (deferred, promise): (JsDeferred<T, Settled<T>>, _) = env.create_deferred()?;
-    let given_up = cancel.clone();
+    let (deferred, promise): (JsDeferred<Outcome<T>, Settled<T>>, _) = env.create_deferred()?;
+    let given_up = stop.clone();
     // What has been given up before it begins touches nothing.
     let work = move || if given_up.is_cancelled() { Err(Error::Interrupted) } else { work() };
-    let settle = move || match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(value)) => deferred.resolve(Box::new(move |_| Ok(value))),
-        Ok(Err(error)) => deferred.reject(failed(&error)),
-        Err(_) => deferred.reject(napi::Error::new(Status::GenericFailure, "a thread of calve panicked")),
+    // Only the thread that runs has it in the end, or nobody where none could be started.
+    let deferred = Arc::new(Mutex::new(Some(deferred)));
+    let settle = {
+        let deferred = Arc::clone(&deferred);
+        move || resolve(&deferred, catch_unwind(AssertUnwindSafe(work)).map_or_else(|_| Either::B(panicked()), outcome))
     };
-    let thread = std::thread::Builder::new().name("calve".into()).spawn(settle);
-    let thread = thread
-        .map_err(|source| failed(&Error::Io { operation: "start a thread to work in", path: ".".into(), source }))?;
-    let started = &mut running.lock().started;
-    started.retain(|(_, thread)| !thread.is_finished());
-    started.push((cancel, thread));
+    match std::thread::Builder::new().name("calve".into()).spawn(settle) {
+        Ok(thread) => {
+            let started = &mut running.lock().started;
+            started.retain(|(_, thread)| !thread.is_finished());
+            started.push((stop, thread));
+        }
+        Err(source) => {
+            let error = Error::Io { operation: "start a thread to work in", path: ".".into(), source };
+            resolve(&deferred, outcome(Err(error)));
+        }
+    }
     Ok(promise)
+}
+
+fn resolve<T: ToNapiValue + Send + 'static>(
+    deferred: &Mutex<Option<JsDeferred<Outcome<T>, Settled<T>>>>,
+    outcome: Outcome<T>,
+) {
+    if let Some(deferred) = deferred.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        deferred.resolve(Box::new(move |_| Ok(outcome)));
+    }
+}
+
+fn panicked() -> Failure {
+    let hint = "please report this, with what was being done";
+    Failure {
+        failure: format!(r#"{{"code":"ERR_CALVE_INTERNAL","message":"a thread of calve panicked","hint":"{hint}"}}"#),
+    }
 }

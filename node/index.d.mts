@@ -1,0 +1,4 @@
+import * as calve from './types/index.js';
+
+export * from './types/index.js';
+export default calve;

@@ -1,0 +1,56 @@
+//! Ending work, and the question that it asks the event loop at its end.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use calve_core::Cancel;
+
+/// A switch that ends work early. Clones of it are the same switch.
+#[derive(Clone, Default)]
+pub(crate) struct Stop {
+    cancel: Cancel,
+    answer: Arc<Answer>,
+}
+
+#[derive(Default)]
+struct Answer {
+    go_on: Mutex<bool>,
+    given: Condvar,
+}
+
+impl Answer {
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.go_on.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stop {
+    /// What the engine looks at.
+    pub(crate) fn switch(&self) -> Cancel {
+        self.cancel.clone()
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Ends the work, also while it waits for an answer.
+    pub(crate) fn cancel(&self) {
+        self.cancel.cancel();
+        // With the lock, so that a thread that has just looked at the switch is waiting by now.
+        let _answer = self.answer.lock();
+        self.answer.given.notify_all();
+    }
+
+    /// Lets the work go on.
+    pub(crate) fn go_on(&self) {
+        *self.answer.lock() = true;
+        self.answer.given.notify_all();
+    }
+
+    /// Waits for [`Stop::go_on`] or [`Stop::cancel`].
+    pub(crate) fn wait(&self) {
+        let answer = self.answer.lock();
+        let waits = |go_on: &mut bool| !*go_on && !self.is_cancelled();
+        let _answer = self.answer.given.wait_while(answer, waits).unwrap_or_else(PoisonError::into_inner);
+    }
+}

@@ -1,0 +1,2 @@
+/** @internal The name of the package with this platform's binaries. */
+export declare function platformPackage(): string;
