@@ -1,6 +1,6 @@
 // Compiled, never run: what the types permit, and what they do not.
 import fs from 'node:fs';
-import { CalveError, cloneTree, cloneTreeSync, readFiles, removeTree, writeFiles, writeFilesSync } from 'calve';
+import calve, { CalveError, cloneFileSync, cloneTree, cloneTreeSync, readFiles, removeTree, removeTreeSync, writeFiles, writeFilesSync } from 'calve';
 import type { CloneReceipt, Entry, WriteReceipt } from 'calve';
 
 const receipt: CloneReceipt = await cloneTree('a', new URL('file:///b'), {
@@ -13,7 +13,19 @@ const entries: Entry[] = [['a', fs.readFileSync('b')]];
 writeFilesSync('root', new Map(entries));
 for await (const [path, contents] of readFiles(['a', 'b'])) void (path.length + contents.length);
 for await (const [, contents] of readFiles(['a'], { onError: 'collect' })) if (contents instanceof CalveError) void contents.hint;
-void [shared, failure, await removeTree('a', { wait: true })];
+void [shared, failure, await removeTree('a', { wait: true, force: true })];
+void [removeTreeSync('a', { force: true }), cloneFileSync('a', 'b', { verify: true }), calve.probe('a')];
+writeFilesSync('root', { a: new ArrayBuffer(1), b: new DataView(new ArrayBuffer(1)), c: new Float32Array(1) });
+
+// What may be undefined may be passed on, also where a property that is there must not be (exactOptionalPropertyTypes).
+const signal: AbortSignal | undefined = undefined;
+const onProgress: (() => Promise<void>) | undefined = undefined;
+await cloneTree('a', 'b', { signal, onProgress, strategy: undefined, threads: undefined });
+await removeTree('a', { signal, onProgress, wait: undefined });
+await writeFiles('root', {}, { signal, mode: undefined, flag: undefined });
+void readFiles(['a'], { signal, concurrency: undefined });
+await cloneTree('a', 'b', { onProgress: async ({ bytes }) => void bytes });
+if (failure?.code === 'ABORT_ERR') void failure.hint;
 
 // @ts-expect-error a strategy that does not exist
 await cloneTree('a', 'b', { strategy: 'magic' });
@@ -21,3 +33,7 @@ await cloneTree('a', 'b', { strategy: 'magic' });
 cloneTreeSync('a', 'b', { signal: AbortSignal.timeout(1) });
 // @ts-expect-error contents are text or bytes
 writeFilesSync('root', { a: 1 });
+// @ts-expect-error an option that does not exist
+removeTreeSync('a', { forced: true });
+// @ts-expect-error a promise has no entries
+writeFilesSync('root', Promise.resolve({ a: 'x' }));

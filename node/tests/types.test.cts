@@ -1,0 +1,7 @@
+// Compiled, never run: the declarations for CommonJS.
+import calve = require('calve');
+
+const receipt: Promise<calve.CloneReceipt> = calve.cloneTree('a', 'b');
+const error: unknown = new Error('x');
+if (error instanceof calve.CalveError) void error.hint;
+void receipt;
