@@ -30,7 +30,8 @@ if (what === 'platform') {
   const description = `The binaries of the package calve for ${platform.package}`;
   write(directory, {
     name: `calve-${platform.package}`, version, description, license, ...repository, engines, os: [os], cpu: [cpu],
-    ...(libc === undefined ? {} : { libc: [libc] }), files: ['calve.node', 'bin', 'LICENSE-MIT', 'LICENSE-APACHE'],
+    // Yarn keeps other packages in archives, from which nothing can be started.
+    ...(libc === undefined ? {} : { libc: [libc] }), preferUnplugged: true, files: ['calve.node', 'bin', 'LICENSE-MIT', 'LICENSE-APACHE'],
   });
   fs.writeFileSync(path.join(directory, 'README.md'), `${description}.\n`);
 } else if (what === 'main') {

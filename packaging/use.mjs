@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import { cloneTree, cloneTreeSync, probe, readFiles, removeTree, writeFiles, writeFilesSync } from 'calve';
+import { cloneTree, cloneTreeSync, probe, readFiles, removeTree, removeTreeSync, writeFiles, writeFilesSync } from 'calve';
 
 const before = fs.readdirSync('.').sort();
 fs.mkdirSync('tree/a', { recursive: true });
@@ -28,6 +28,7 @@ const copied = calve('cp', '--json', 'tree', 'clone4');
 assert.equal(copied.status, 0, copied.stderr);
 assert.equal(JSON.parse(copied.stdout).schema, 'calve.clone/1');
 assert.equal(calve('cp', 'none', 'clone5').status, 1);
+assert.equal(removeTreeSync('none', { force: true }).trash, null);
 for (const name of ['clone', 'clone2', 'clone4', 'tree']) await removeTree(name, { wait: true });
 assert.deepEqual(fs.readdirSync('.').sort(), before);
 console.log(`npm: ${process.platform} ${process.arch}, Node ${process.version}, cloned by ${clone.strategy}`);

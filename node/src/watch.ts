@@ -78,7 +78,7 @@ export async function watched<T>(
     return result;
   } catch (error) {
     if (reports?.thrown !== undefined) throw reports.thrown.error;
-    const { code } = error as { code?: unknown };
+    const code = (error as { code?: unknown } | null | undefined)?.code;
     throw signal?.aborted && code === 'ABORT_ERR' ? aborted(signal) : error;
   } finally {
     clearInterval(timer);

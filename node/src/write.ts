@@ -50,7 +50,8 @@ const BATCH_BYTES = 8 << 20;
  * directory that are far apart get into one batch, and their directory is opened once.
  */
 const BATCH_ENTRIES_AT_HAND = 8 * BATCH_ENTRIES;
-/** Contents from this size on have a buffer of their own. */
+/** Contents from this size on are copied into a buffer of their own, strings from a smaller one on. */
+const ALONE_BYTES_OWNED = 1 << 20;
 const ALONE_BYTES = 64 << 10;
 /**
  * While everything waits, contents from this size on cross without being copied; those of an iterable only from `ALONE_BYTES` on,
@@ -58,6 +59,8 @@ const ALONE_BYTES = 64 << 10;
  */
 const ALONE_BYTES_AT_HAND = 2 << 10;
 const ALONE = 0xffffffff;
+/** Room for a whole batch, at once: memory that is touched for the first time costs more than what is copied into it. */
+const CONTENTS_BYTES = BATCH_BYTES + ALONE_BYTES_OWNED;
 /** The event loop turns after so much has been copied. */
 const PIECE_BYTES = 4 << 20;
 
@@ -91,7 +94,8 @@ class Batch {
   private readonly aloneFrom: number;
 
   constructor(private readonly atHand: boolean, private readonly owns: boolean) {
-    this.aloneFrom = atHand && !owns ? ALONE_BYTES_AT_HAND : ALONE_BYTES;
+    if (owns) this.aloneFrom = ALONE_BYTES_OWNED;
+    else this.aloneFrom = atHand ? ALONE_BYTES_AT_HAND : ALONE_BYTES;
   }
 
   get isEmpty(): boolean {
@@ -140,7 +144,7 @@ class Batch {
   private addContents(contents: unknown, index: number): number {
     if (typeof contents === 'string') {
       if (contents.length >= ALONE_BYTES) return this.addAlone(Buffer.from(contents), index, undefined);
-      this.contents = roomy(this.contents, this.used, 3 * contents.length);
+      this.contents = roomy(this.contents, this.used, 3 * contents.length, CONTENTS_BYTES);
       const length = this.contents.write(contents, this.used);
       this.used += length;
       return length;
@@ -150,7 +154,7 @@ class Batch {
     if (bytes === undefined) throw wrong(name(), 'a string, a Buffer, a typed array, a DataView or an ArrayBuffer', contents);
     const length = bytes.byteLength;
     if (length >= this.aloneFrom) return this.addAlone(bytes, index, this.owns ? Buffer.allocUnsafeSlow(length) : undefined);
-    this.contents = roomy(this.contents, this.used, length);
+    this.contents = roomy(this.contents, this.used, length, CONTENTS_BYTES);
     this.contents.set(bytes, this.used);
     this.used += length;
     return length;
@@ -211,10 +215,10 @@ function checkStill({ index, given, length }: Alone): void {
   if (given.byteLength !== length) throw invalid(`entries[${index}][1]`, 'was transferred, or its length has changed, before it was written');
 }
 
-/** `buffer`, or a larger one with the same beginning, with room for `more` bytes after `used`. */
-function roomy(buffer: Buffer, used: number, more: number): Buffer {
+/** `buffer`, or one of at least `least` bytes with the same beginning, with room for `more` bytes after `used`. */
+function roomy(buffer: Buffer, used: number, more: number, least = 0): Buffer {
   if (used + more <= buffer.length) return buffer;
-  const larger = Buffer.allocUnsafeSlow(Math.max(2 * buffer.length, used + more));
+  const larger = Buffer.allocUnsafeSlow(Math.max(2 * buffer.length, used + more, least));
   buffer.copy(larger, 0, 0, used);
   return larger;
 }
