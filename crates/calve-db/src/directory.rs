@@ -1,0 +1,341 @@
+//! An open directory, and what is in it. Everything is relative to its descriptor, and no symlink is ever followed.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::io::Errno;
+
+use crate::account::Account;
+use crate::error::{Error, Result};
+
+/// An open directory.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    descriptor: OwnedFd,
+    /// For messages.
+    path: PathBuf,
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: OsString,
+    pub(crate) kind: FileType,
+}
+
+const ENTER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// A FIFO without a writer would otherwise be waited for.
+const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const NEW: OFlags =
+    OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+impl Directory {
+    /// Opens the directory `path`. What is above it is resolved as usual; its last name is not followed.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let opened = crate::retry(|| rustix::fs::openat(CWD, path, ENTER, Mode::empty()));
+        let descriptor = opened.map_err(|errno| refused("open directory", CWD, path.as_os_str(), path, errno))?;
+        Ok(Self { descriptor, path: path.to_path_buf() })
+    }
+
+    /// Opens a directory in this one; `None` when nothing has that name. `name` may have several parts, none of which is followed.
+    pub(crate) fn subdirectory(&self, name: impl AsRef<Path>) -> Result<Option<Self>> {
+        let mut last: Option<OwnedFd> = None;
+        let mut path = self.path.clone();
+        for part in name.as_ref() {
+            path.push(part);
+            let above = last.as_ref().map_or(self.descriptor.as_fd(), |fd| fd.as_fd());
+            let opened = crate::retry(|| rustix::fs::openat(above, plain(part)?, ENTER, Mode::empty()));
+            match opened {
+                Err(Errno::NOENT) => return Ok(None),
+                other => {
+                    let entered = other.map_err(|errno| refused("open directory", above, part, &path, errno))?;
+                    last = Some(entered);
+                }
+            }
+        }
+        let descriptor = last.ok_or_else(|| Error::io("open directory", &path, Errno::INVAL))?;
+        Ok(Some(Self { descriptor, path }))
+    }
+
+    /// Makes a directory in this one, and opens it. There must be nothing of that name.
+    pub(crate) fn make_subdirectory(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<Self> {
+        let name = name.as_ref();
+        let path = self.path.join(name);
+        let made = plain(name).and_then(|name| rustix::fs::mkdirat(&self.descriptor, name, permissions(mode)));
+        made.map_err(|errno| Error::io("create directory", &path, errno))?;
+        self.subdirectory(name)?.ok_or_else(|| Error::io("open directory", &path, Errno::NOENT))
+    }
+
+    /// Opens a regular file for reading; `None` when nothing has that name. `name` may have several parts.
+    pub(crate) fn file(&self, name: impl AsRef<Path>) -> Result<Option<File>> {
+        let name = name.as_ref();
+        let path = self.path.join(name);
+        let Some(last) = name.file_name() else { return Err(Error::io("open", &path, Errno::INVAL)) };
+        let above = match name.parent().filter(|above| !above.as_os_str().is_empty()) {
+            Some(above) => match self.subdirectory(above)? {
+                Some(directory) => Some(directory),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let above = above.as_ref().map_or(self.descriptor.as_fd(), |directory| directory.descriptor.as_fd());
+        let opened = crate::retry(|| rustix::fs::openat(above, plain(last)?, LOOK, Mode::empty()));
+        let file = match opened {
+            Err(Errno::NOENT) => return Ok(None),
+            other => other.map_err(|errno| refused("open", above, last, &path, errno))?,
+        };
+        let found = rustix::fs::fstat(&file).map_err(|errno| Error::io("look at", &path, errno))?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            return Err(Error::io("open", &path, std::io::Error::other("it is not a regular file")));
+        }
+        Ok(Some(file.into()))
+    }
+
+    /// The contents of a regular file; `None` when nothing has that name. More than `most` bytes are an error.
+    pub(crate) fn read(&self, name: impl AsRef<Path>, most: u64) -> Result<Option<Vec<u8>>> {
+        let path = self.path.join(name.as_ref());
+        let Some(file) = self.file(name)? else { return Ok(None) };
+        let mut contents = Vec::new();
+        let read = file.take(most.saturating_add(1)).read_to_end(&mut contents);
+        read.map_err(|error| Error::io("read", &path, error))?;
+        if contents.len() as u64 > most {
+            return Err(Error::io("read", &path, std::io::Error::other(format!("it has more than {most} bytes"))));
+        }
+        Ok(Some(contents))
+    }
+
+    /// The same as text. What is not UTF-8 is replaced.
+    pub(crate) fn read_to_string(&self, name: impl AsRef<Path>, most: u64) -> Result<Option<String>> {
+        Ok(self.read(name, most)?.map(|contents| String::from_utf8_lossy(&contents).into_owned()))
+    }
+
+    /// Makes a regular file, with these permissions whatever the umask. There must be nothing of that name.
+    pub(crate) fn create_new(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<File> {
+        let path = self.path.join(name.as_ref());
+        let failed = |errno| Error::io("create", &path, errno);
+        let made = crate::retry(|| rustix::fs::openat(&self.descriptor, plain(name.as_ref())?, NEW, permissions(mode)));
+        let file = made.map_err(failed)?;
+        rustix::fs::fchmod(&file, permissions(mode)).map_err(failed)?;
+        Ok(file.into())
+    }
+
+    /// Gives a regular file that is there new contents, as a whole or not at all. Owner and permissions stay.
+    pub(crate) fn rewrite(&self, name: impl AsRef<OsStr>, contents: &[u8]) -> Result<()> {
+        let name = name.as_ref();
+        let path = self.path.join(name);
+        let failed = |operation| {
+            let path = &path;
+            move |errno| Error::io(operation, path, errno)
+        };
+        let old = self.file(name)?.ok_or_else(|| failed("open")(Errno::NOENT))?;
+        let old = rustix::fs::fstat(&old).map_err(failed("look at"))?;
+        let mut staged = name.to_owned();
+        staged.push(format!(".{}", crate::name::random(8)?));
+        let mut file = self.create_new(&staged, 0o600)?;
+        let written = file.write_all(contents).map_err(|error| Error::io("write", &path, error)).and_then(|()| {
+            give(&file, old.st_uid, old.st_gid).map_err(failed("change the owner of"))?;
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(old.st_mode)).map_err(failed("set the mode of"))?;
+            rustix::fs::renameat(&self.descriptor, &staged, &self.descriptor, name).map_err(failed("replace"))
+        });
+        written.inspect_err(|_| {
+            let _ = rustix::fs::unlinkat(&self.descriptor, &staged, AtFlags::empty());
+        })
+    }
+
+    /// What is in it, by name.
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>> {
+        let failed = |errno| Error::io("list", &self.path, errno);
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&self.descriptor).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let name = OsStr::from_bytes(name.to_bytes()).to_owned();
+            let kind = match entry.file_type() {
+                // Not all file systems say so.
+                FileType::Unknown => self.stat(&name)?.map(|found| FileType::from_raw_mode(found.st_mode)),
+                kind => Some(kind),
+            };
+            // Removed meanwhile, it is not there.
+            entries.extend(kind.map(|kind| Entry { name, kind }));
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    /// What has that name; `None` when nothing has.
+    pub(crate) fn stat(&self, name: impl AsRef<OsStr>) -> Result<Option<Stat>> {
+        let found =
+            plain(name.as_ref()).and_then(|name| rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW));
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(Error::io("look at", self.path.join(name.as_ref()), errno)),
+        }
+    }
+
+    /// Where a symlink leads, as it says.
+    pub(crate) fn target(&self, name: impl AsRef<OsStr>) -> Result<PathBuf> {
+        let target = plain(name.as_ref()).and_then(|name| rustix::fs::readlinkat(&self.descriptor, name, Vec::new()));
+        let target = target.map_err(|errno| Error::io("read the link", self.path.join(name.as_ref()), errno))?;
+        Ok(OsStr::from_bytes(target.to_bytes()).into())
+    }
+
+    /// Removes what has that name, if it is no directory: a symlink itself. Says whether there was anything.
+    pub(crate) fn remove_file(&self, name: impl AsRef<OsStr>) -> Result<bool> {
+        let removed =
+            plain(name.as_ref()).and_then(|name| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()));
+        match removed {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(Error::io("remove", self.path.join(name.as_ref()), errno)),
+        }
+    }
+
+    /// Removes what has that name, whatever it is, and all that is in it.
+    pub(crate) fn remove(&self, entry: &Entry) -> Result<()> {
+        if entry.kind != FileType::Directory {
+            return self.remove_file(&entry.name).map(|_| ());
+        }
+        let Some(below) = self.subdirectory(&entry.name)? else { return Ok(()) };
+        for inside in below.entries()? {
+            below.remove(&inside)?;
+        }
+        match plain(&entry.name).and_then(|name| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(Error::io("remove", self.path.join(&entry.name), errno)),
+        }
+    }
+
+    /// Gives what has that name to the server's user: a symlink itself, never what it leads to.
+    pub(crate) fn give(&self, name: impl AsRef<OsStr>, account: Account) -> Result<()> {
+        let Some((user, group)) = account.to_become() else { return Ok(()) };
+        let ids = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+        let given = plain(name.as_ref())
+            .and_then(|name| rustix::fs::chownat(&self.descriptor, name, ids.0, ids.1, AtFlags::SYMLINK_NOFOLLOW));
+        given.map_err(|errno| Error::io("change the owner of", self.path.join(name.as_ref()), errno))
+    }
+
+    /// Gives the directory itself to the server's user.
+    pub(crate) fn give_itself(&self, account: Account) -> Result<()> {
+        let Some((user, group)) = account.to_become() else { return Ok(()) };
+        give(&self.descriptor, user, group).map_err(|errno| Error::io("change the owner of", &self.path, errno))
+    }
+
+    /// Its path, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// A name that stays in its directory.
+fn plain(name: &OsStr) -> rustix::io::Result<&OsStr> {
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes.contains(&b'/') || matches!(bytes, b"." | b"..") {
+        return Err(Errno::INVAL);
+    }
+    Ok(name)
+}
+
+#[allow(clippy::useless_conversion, reason = "the type differs between systems")]
+fn permissions(mode: u32) -> Mode {
+    Mode::from_bits_truncate(mode as _)
+}
+
+fn give(file: impl AsFd, user: u32, group: u32) -> rustix::io::Result<()> {
+    rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
+}
+
+/// An error with the name that was to be opened. Systems differ in what they say of a symlink that is not followed.
+fn refused(operation: &'static str, above: BorrowedFd<'_>, name: &OsStr, path: &Path, errno: Errno) -> Error {
+    let is_link = || {
+        rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
+    };
+    let why = match errno {
+        Errno::LOOP | Errno::NOTDIR | Errno::MLINK if is_link() => "it is a symlink, which is not followed",
+        // What opening a socket says.
+        Errno::NXIO => "it is not a regular file",
+        errno => return Error::io(operation, path, errno),
+    };
+    Error::io(operation, path, std::io::Error::other(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use fs_err as fs;
+
+    use super::*;
+
+    #[test]
+    fn links_are_not_followed_by_anything() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        for directory in ["root/below", "outside"] {
+            fs::create_dir_all(path(directory)).unwrap();
+        }
+        fs::write(path("outside/file"), "kept").unwrap();
+        symlink(path("outside"), path("root/folder")).unwrap();
+        symlink(path("outside/file"), path("root/link")).unwrap();
+        symlink("root", path("alias")).unwrap();
+        assert!(Directory::open(&path("alias")).unwrap_err().to_string().contains("symlink"));
+        let root = Directory::open(&path("root")).unwrap();
+        let why = |error: Error| error.to_string();
+        assert!(why(root.subdirectory("folder").unwrap_err()).contains("symlink"));
+        assert!(why(root.file("link").unwrap_err()).contains("symlink"));
+        assert!(why(root.file("folder/file").unwrap_err()).contains("symlink"));
+        assert!(root.create_new("link", 0o600).is_err());
+        assert!(root.rewrite("link", b"changed").is_err());
+        assert!(root.file("below/../link").is_err());
+        assert!(root.remove_file("../outside/file").is_err());
+        for entry in root.entries().unwrap() {
+            root.remove(&entry).unwrap();
+        }
+        assert_eq!(root.entries().unwrap(), []);
+        assert_eq!(fs::read_to_string(path("outside/file")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn only_regular_files_are_read_and_none_that_is_too_long() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Directory::open(place.path()).unwrap();
+        rustix::fs::mknodat(&root, "fifo", FileType::Fifo, permissions(0o600), 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(place.path().join("socket")).unwrap();
+        for name in ["fifo", "socket"] {
+            assert!(root.read(name, 10).unwrap_err().to_string().contains("not a regular file"), "{name}");
+        }
+        root.create_new("file", 0o640).unwrap().write_all(b"0123456789").unwrap();
+        assert_eq!(root.read("file", 10).unwrap().unwrap(), b"0123456789");
+        assert!(root.read("file", 9).is_err());
+        assert!(root.create_new("file", 0o640).is_err());
+        assert!(root.read("none", 9).unwrap().is_none() && root.read("none/none", 9).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_with_new_contents_is_a_new_file() {
+        let place = tempfile::tempdir().unwrap();
+        let root = Directory::open(place.path()).unwrap();
+        root.create_new("file", 0o640).unwrap().write_all(b"old").unwrap();
+        fs::hard_link(place.path().join("file"), place.path().join("other name")).unwrap();
+        root.rewrite("file", b"new").unwrap();
+        assert_eq!(fs::read_to_string(place.path().join("file")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(place.path().join("other name")).unwrap(), "old");
+        assert_eq!(fs::metadata(place.path().join("file")).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(root.entries().unwrap().len(), 2);
+    }
+}
