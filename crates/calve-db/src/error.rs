@@ -195,7 +195,8 @@ impl Error {
             Self::ServerFailed { .. } => "the lines above are the last of its log".into(),
             Self::Command { .. } => "correct the command, and create the template again".into(),
             Self::NotUsable { .. } => {
-                "stop its server in order, and name a data directory that is whole in itself".into()
+                "shut its server down cleanly, and name a complete data directory, without links that lead elsewhere"
+                    .into()
             }
             Self::PortTaken(_) => "name another port, or none: a free one is then taken".into(),
             Self::Sockets { path, .. } if path.starts_with("/run") || path.starts_with("/var/run") => {

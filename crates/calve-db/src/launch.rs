@@ -15,6 +15,7 @@ use rustix::fs::FlockOperation;
 use crate::account::Account;
 use crate::address::Address;
 use crate::copy_up::{self, Large, Watch, Watched};
+use crate::directory::Directory;
 use crate::engine::{Engine, Instance, Purpose};
 use crate::error::{Error, Result};
 use crate::place::{Placed, clone_data};
@@ -75,13 +76,8 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     make_directory(&spec.place.join("tmp"), spec.account)?;
     let log = fs::OpenOptions::new().create(true).append(true).open(log_path(&spec.place));
     let log = log.map_err(|error| Error::io("open", log_path(&spec.place), error))?;
-    let (template, placed) = unless_left(wanted, || data_directory(wanted, &data, log.file()))?;
+    let Made { placed, template, mut neutralised } = unless_left(wanted, || data_directory(wanted, &data, log.file()))?;
     let since = SystemTime::now();
-    let mut neutralised = Vec::new();
-    if matches!(spec.origin, Origin::Directory(_)) {
-        neutralised = wanted.engine.neutralise(&data)?;
-        wanted.engine.scrub(&data)?;
-    }
     let seen = as_seen(wanted)?;
     let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen, since);
     let instance = Instance {
@@ -193,13 +189,21 @@ fn unless_left<T>(wanted: &Wanted<'_>, work: impl FnOnce() -> T) -> T {
     })
 }
 
-fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<(Option<File>, Option<Placed>)> {
+/// A data directory, and where it comes from.
+struct Made {
+    placed: Option<Placed>,
+    /// Its lock.
+    template: Option<File>,
+    neutralised: Vec<String>,
+}
+
+fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<Made> {
     let spec = wanted.spec;
     match &spec.origin {
         Origin::Init => {
             make_data(data, spec.account)?;
             initialise(wanted, data, log)?;
-            Ok((None, None))
+            Ok(Made { placed: None, template: None, neutralised: Vec::new() })
         }
         Origin::Template(template) => {
             let lock = registry::open_lock(template)?;
@@ -213,32 +217,32 @@ fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<(Optio
             let wish = spec.strategy.as_deref().map(str::parse::<Strategy>).transpose().map_err(Error::Usage)?;
             let mounts = wanted.isolated && !spec.whole;
             let placed = clone_data(&template.join("data"), data, wish, mounts, wanted.cancel)?;
-            Ok((Some(lock), Some(placed)))
+            Ok(Made { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
         }
         Origin::Directory(source) => {
-            // Entry by entry, so that the directory itself can be one that is cloned by snapshot later.
-            let started = Instant::now();
-            make_data(data, spec.account)?;
-            let mut best = Strategy::Copy;
-            let mut options = CloneOptions::default();
-            options.cancel = wanted.cancel.clone();
-            for entry in manifest::names(source)? {
-                let report = calve_core::clone_tree(&source.join(&entry), &data.join(&entry), &options)?;
-                best = report.strategy;
-            }
-            manifest::give_to(data, spec.account)?;
-            Ok((
-                None,
-                Some(Placed {
-                    strategy: best,
-                    refused: Vec::new(),
-                    took: started.elapsed(),
-                    copies_up: false,
-                    overlay: None,
-                }),
-            ))
+            let taken = taken_over(wanted, source, data)?;
+            Ok(Made { neutralised: taken.1, placed: Some(taken.0), template: None })
         }
     }
+}
+
+/// A clone of somebody's data directory, with what must not be in it taken out. Until the end it is only this process's, and nothing
+/// is changed in it before it is known to be whole in itself.
+fn taken_over(wanted: &Wanted<'_>, source: &Path, data: &Path) -> Result<(Placed, Vec<String>)> {
+    // Entry by entry, so that the directory itself can be one that is cloned by snapshot later.
+    let started = Instant::now();
+    calve_core::make_snapshotable_directory(data)?;
+    let mut strategy = Strategy::Copy;
+    let mut options = CloneOptions::default();
+    options.cancel = wanted.cancel.clone();
+    for entry in manifest::names(source)? {
+        strategy = calve_core::clone_tree(&source.join(&entry), &data.join(&entry), &options)?.strategy;
+    }
+    let took = started.elapsed();
+    let neutralised = wanted.engine.neutralise(data)?;
+    wanted.engine.scrub(data)?;
+    manifest::give_to(&Directory::open(data)?, wanted.spec.account)?;
+    Ok((Placed { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
 }
 
 /// An empty data directory that can be cloned fast.

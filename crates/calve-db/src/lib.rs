@@ -5,9 +5,9 @@
 
 mod account;
 mod address;
+mod confined;
 mod control;
 mod copy_up;
-#[allow(dead_code, reason = "the first part of a change")]
 mod directory;
 mod engine;
 mod error;

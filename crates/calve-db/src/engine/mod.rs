@@ -152,30 +152,6 @@ fn numbers(text: &str) -> Option<(u32, u32)> {
     Some((rest[..length].parse().ok()?, minor))
 }
 
-/// Removes a file that need not be there.
-fn remove_file(path: &Path) -> Result<bool> {
-    match fs_err::remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("remove", path, error)),
-    }
-}
-
-/// The entries of a directory; none where there is no such directory.
-fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
-    let listed = match fs_err::read_dir(directory) {
-        Ok(listed) => listed,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("list", directory, error)),
-    };
-    let mut paths = Vec::new();
-    for entry in listed {
-        paths.push(entry.map_err(|error| Error::io("list", directory, error))?.path());
-    }
-    paths.sort();
-    Ok(paths)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -170,7 +170,7 @@ impl Drop for Server {
 }
 
 /// Not told.
-pub(crate) fn lock_holder(_path: &Path) -> Option<i32> {
+pub(crate) fn lock_holder(_file: std::os::fd::BorrowedFd<'_>) -> Option<i32> {
     None
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use calve_testkit::fingerprint;
 use fs_err as fs;
 
-use crate::world::{Engine, Mariadb, Postgres, World, data_of};
+use crate::world::{Engine, Mariadb, Postgres, World, data_of, names};
 
 /// A stopped data directory in the world, of the user that owns everything there.
 fn directory(world: &World, engine: Engine) -> PathBuf {
@@ -102,20 +102,59 @@ fn another_version_is_refused() {
     create(&world, Mariadb, &theirs).fails(1, &["made by 10.4.12-MariaDB"]);
 }
 
+/// A server on the clone would write where the link leads: into the source.
+#[test]
+fn what_leads_out_is_refused_and_nothing_is_written() {
+    for (engine, parts) in [(Postgres, ["pg_wal", "pg_stat_tmp", "pg_xact"]), (Mariadb, ["test", "ibdata1", "mysql"])] {
+        let Some(world) = World::new() else { return };
+        let theirs = directory(&world, engine);
+        let (elsewhere, part) = (world.path().join("elsewhere"), |name: &str| theirs.join(name));
+        fs::create_dir(&elsewhere).unwrap();
+        for name in parts {
+            fs::rename(part(name), elsewhere.join(name)).unwrap();
+            for target in [elsewhere.join(name), Path::new("../elsewhere").join(name)] {
+                std::os::unix::fs::symlink(&target, part(name)).unwrap();
+                let before = [fingerprint(&theirs), fingerprint(&elsewhere)];
+                let ran = create(&world, engine, &theirs).fails(1, &["a symlink leads out of it", name, "elsewhere"]);
+                before[0].assert_unchanged(&theirs);
+                before[1].assert_unchanged(&elsewhere);
+                assert!(!ran.stderr().contains("in the template"), "{}", ran.stderr());
+                // No server was started: there is no log of one.
+                assert_eq!(names(&world.home().join("db/logs")), [""; 0]);
+                fs::remove_file(part(name)).unwrap();
+            }
+            fs::rename(elsewhere.join(name), part(name)).unwrap();
+        }
+        world.nothing_left();
+        // Whole again, it can be taken over.
+        create(&world, engine, &theirs).succeeds();
+    }
+}
+
 #[test]
 fn tables_outside_are_refused() {
     let Some(world) = World::new() else { return };
     let theirs = directory(&world, Postgres);
     std::os::unix::fs::symlink("/somewhere", theirs.join("pg_tblspc/16384")).unwrap();
     create(&world, Postgres, &theirs).fails(1, &["tablespace outside", "16384"]);
-    fs::remove_file(theirs.join("pg_tblspc/16384")).unwrap();
-    fs::rename(theirs.join("pg_wal"), world.path().join("wal")).unwrap();
-    std::os::unix::fs::symlink(world.path().join("wal"), theirs.join("pg_wal")).unwrap();
-    create(&world, Postgres, &theirs).fails(1, &["a symlink leads out of it", "pg_wal"]);
     let Some(world) = World::new() else { return };
     let theirs = directory(&world, Mariadb);
     fs::write(theirs.join("test/far.isl"), "/elsewhere/far.ibd").unwrap();
-    create(&world, Mariadb, &theirs).fails(1, &["a table outside", "far.isl"]);
+    create(&world, Mariadb, &theirs).fails(1, &["a table outside", "far.isl", "/elsewhere/far.ibd"]);
+}
+
+/// A FIFO in the place of a file is not waited for.
+#[test]
+fn what_is_no_file_is_refused() {
+    for (engine, name) in [(Postgres, "postmaster.pid"), (Postgres, "postgresql.auto.conf"), (Mariadb, "ib_logfile0")] {
+        let Some(world) = World::new() else { return };
+        let theirs = directory(&world, engine);
+        let _ = fs::remove_file(theirs.join(name));
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, theirs.join(name), kind, 0o600.into(), 0).unwrap();
+        create(&world, engine, &theirs).fails(1, &[name, "not a regular file"]);
+        world.nothing_runs();
+    }
 }
 
 #[test]

@@ -1,93 +1,141 @@
-//! MariaDB's data directory, while no server uses it.
+//! MariaDB's data directory, while no server uses it. No link in it is followed.
 
 use std::io::Read as _;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use super::super::{Version, entries, numbers, remove_file};
+use rustix::fs::FileType;
+
+use super::super::{Version, numbers};
+use crate::confined;
+use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::sys;
 
-pub(super) fn examine(data: &Path, version: &Version) -> Result<()> {
-    let refuse = |reason: String| Err(Error::not_usable(data, reason));
-    if !data.join("ibdata1").is_file() || !data.join("mysql").is_dir() {
+/// More than any of the small files has that are read as a whole.
+const SMALL_BYTES: u64 = 1 << 20;
+/// With `DATA DIRECTORY=`, a file of that name in place of the table has its path.
+const POINTERS: &[&str] = &[".isl"];
+
+pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
+    let data = Directory::open(path)?;
+    let refuse = |reason: String| Err(Error::not_usable(path, reason));
+    if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
         return refuse("it is no data directory of MariaDB: `ibdata1` or `mysql` is missing".into());
     }
-    if data.join("mysql.ibd").exists() || data.join("#innodb_redo").exists() {
+    if data.stat("mysql.ibd")?.is_some() || data.stat("#innodb_redo")?.is_some() {
         return refuse("it was made by MySQL 8".into());
     }
+    confined::check(&data, POINTERS)?;
     // Servers lock these for as long as they live (fcntl(2)).
     for name in ["ibdata1", "aria_log_control"] {
-        if let Some(pid) = sys::lock_holder(&data.join(name)) {
+        if let Some(pid) = data.file(name)?.and_then(|file| sys::lock_holder(file.as_fd())) {
             return refuse(format!("it is in use by the process {pid}"));
         }
     }
-    let made_by = ["mariadb_upgrade_info", "mysql_upgrade_info"].iter().find_map(|name| {
-        let text = fs_err::read_to_string(data.join(name)).ok()?;
-        numbers(&text).map(|_| text)
-    });
-    if let Some(text) = made_by.or_else(|| log_creator(data))
+    let mut made_by = None;
+    for name in ["mysql_upgrade_info", "mariadb_upgrade_info"] {
+        let text = data.read_to_string(name, SMALL_BYTES)?;
+        made_by = text.filter(|text| numbers(text).is_some()).or(made_by);
+    }
+    if let Some(text) = made_by.or(log_creator(&data)?)
         && numbers(&text) != Some((version.major, version.minor))
     {
         let (major, minor) = (version.major, version.minor);
         return refuse(format!("it was made by {}, and the server is {major}.{minor}", text.trim().escape_default()));
     }
-    for path in entries(data)?.iter().filter(|path| path.is_dir()) {
-        if let Some(link) = entries(path)?.iter().find(|file| file.extension().is_some_and(|found| found == "isl")) {
-            return refuse(format!("it has a table outside: `{}`", calve_core::Shown(link)));
-        }
-    }
     Ok(())
 }
 
 /// The header of the redo log names who made it: 32 bytes at 16, `MariaDB 10.11.6`.
-fn log_creator(data: &Path) -> Option<String> {
+fn log_creator(data: &Directory) -> Result<Option<String>> {
     let mut head = [0; 48];
-    fs_err::File::open(data.join("ib_logfile0")).ok()?.read_exact(&mut head).ok()?;
+    let Some(mut file) = data.file("ib_logfile0")? else { return Ok(None) };
+    if file.read_exact(&mut head).is_err() {
+        return Ok(None);
+    }
     let text = String::from_utf8_lossy(&head[16..]).trim_end_matches('\0').to_owned();
-    (text.starts_with("MariaDB ") || text.starts_with("MySQL ")).then_some(text)
+    Ok((text.starts_with("MariaDB ") || text.starts_with("MySQL ")).then_some(text))
 }
 
-pub(super) fn neutralise(data: &Path) -> Result<Vec<String>> {
+pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
+    let data = Directory::open(path)?;
+    confined::check(&data, POINTERS)?;
     let mut done = Vec::new();
-    for path in entries(data)?.into_iter().filter(|path| path.is_file()) {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+    for entry in data.entries()?.into_iter().filter(|entry| entry.kind == FileType::RegularFile) {
+        let Some(name) = entry.name.to_str() else { continue };
         let replica = name == "multi-master.info" || name.starts_with("master") && name.ends_with(".info");
         let relay = name.starts_with("relay-log") && name.ends_with(".info") || name.contains("relay-bin");
         // Every server makes an empty one.
-        let says_something = fs_err::metadata(&path).is_ok_and(|found| found.len() > 0);
-        if (replica || relay) && remove_file(&path)? && says_something {
+        let says_something = data.stat(name)?.is_some_and(|found| found.st_size > 0);
+        if (replica || relay) && data.remove_file(name)? && says_something {
             done.push(format!("removed `{name}`, the state of a replica"));
         }
     }
     Ok(done)
 }
 
-pub(super) fn scrub(data: &Path) -> Result<()> {
-    for path in entries(data)?.into_iter().filter(|path| !path.is_dir()) {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+pub(super) fn scrub(path: &Path) -> Result<()> {
+    let data = Directory::open(path)?;
+    for entry in data.entries()?.into_iter().filter(|entry| entry.kind != FileType::Directory) {
+        let Some(name) = entry.name.to_str() else { continue };
         let of_a_run = [".pid", ".sock", ".err"].iter().any(|ending| name.ends_with(ending));
         if of_a_run || ["auto.cnf", "ib_buffer_pool", "ibtmp1"].contains(&name) {
-            remove_file(&path)?;
+            data.remove_file(name)?;
         } else if name.ends_with(".index") {
-            binary_log(data, &path)?;
+            binary_log(&data, name)?;
         }
     }
     Ok(())
 }
 
-/// The index of a binary log names its files, one a line.
-fn binary_log(data: &Path, index: &Path) -> Result<()> {
-    let text = fs_err::read_to_string(index).unwrap_or_default();
-    for line in text.lines() {
-        let Some(name) = Path::new(line.trim()).file_name() else { continue };
+/// The index of a binary log names its files, one a line. Those that are elsewhere stay there.
+fn binary_log(data: &Directory, index: &str) -> Result<()> {
+    let text = data.read(index, SMALL_BYTES)?.unwrap_or_default();
+    for line in text.split(|byte| *byte == b'\n') {
+        let line = Path::new(std::ffi::OsStr::from_bytes(line.trim_ascii()));
+        let Some(name) = line.file_name() else { continue };
         let mut positions = name.to_owned();
         positions.push(".idx");
-        for file in [data.join(name), data.join(positions)] {
-            if file.is_file() {
-                remove_file(&file)?;
+        for file in [name, &positions] {
+            let found = data.stat(file)?.map(|found| FileType::from_raw_mode(found.st_mode));
+            if found == Some(FileType::RegularFile) {
+                data.remove_file(file)?;
             }
         }
     }
-    remove_file(index)?;
+    data.remove_file(index)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use fs_err as fs;
+
+    use super::*;
+
+    #[test]
+    fn no_link_is_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let (data, outside) = (place.path().join("data"), place.path().join("outside"));
+        fs::create_dir_all(&data).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        for name in ["master.info", "log.000001", "server.pid"] {
+            fs::write(outside.join(name), "kept").unwrap();
+            symlink(outside.join(name), data.join(name)).unwrap();
+        }
+        fs::write(data.join("mine.index"), format!("./log.000001\n{}\n", outside.join("log.000001").display()))
+            .unwrap();
+        assert!(neutralise(&data).unwrap_err().to_string().contains("leads out"));
+        scrub(&data).unwrap();
+        assert!(!data.join("mine.index").exists() && fs::symlink_metadata(data.join("server.pid")).is_err());
+        symlink(outside.join("log.000001"), data.join("theirs.index")).unwrap();
+        assert!(scrub(&data).unwrap_err().to_string().contains("symlink"));
+        for name in ["master.info", "log.000001", "server.pid"] {
+            assert_eq!(fs::read_to_string(outside.join(name)).unwrap(), "kept", "{name}");
+        }
+    }
 }

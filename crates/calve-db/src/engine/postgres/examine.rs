@@ -1,17 +1,21 @@
-//! PostgreSQL's data directory, while no server uses it.
+//! PostgreSQL's data directory, while no server uses it. No link in it is followed.
 
 use std::io::Read as _;
 use std::path::Path;
 
-use super::super::{Version, entries, numbers, remove_file};
+use super::super::{Version, numbers};
+use crate::confined;
+use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::sys::Watched;
 
 /// `DBState` in pg_control.h.
 const SHUT_DOWN: u32 = 1;
 const SHUT_DOWN_IN_RECOVERY: u32 = 2;
+/// More than any of the small files has that are read as a whole.
+const SMALL_BYTES: u64 = 1 << 20;
 
-/// Settings that contact other machines, run programs or load libraries, which `ALTER SYSTEM` may have left.
+/// Settings that contact other machines, run programs, load libraries or write elsewhere, which `ALTER SYSTEM` may have left.
 const CALLS_HOME: &[&str] = &[
     "archive_",
     "restore_command",
@@ -23,88 +27,138 @@ const CALLS_HOME: &[&str] = &[
     "session_preload_libraries",
     "local_preload_libraries",
     "ssl_passphrase_command",
+    "stats_temp_directory",
+    "log_directory",
+    "data_directory",
 ];
 
-pub(super) fn examine(data: &Path, version: &Version) -> Result<()> {
-    let refuse = |reason: String| Err(Error::not_usable(data, reason));
-    let made_by = match fs_err::read_to_string(data.join("PG_VERSION")) {
-        Ok(text) => text,
-        Err(_) => return refuse("it is no data directory of PostgreSQL: it has no file PG_VERSION".into()),
+pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
+    let data = Directory::open(path)?;
+    let refuse = |reason: String| Err(Error::not_usable(path, reason));
+    let Some(made_by) = data.read_to_string("PG_VERSION", SMALL_BYTES)? else {
+        return refuse("it is no data directory of PostgreSQL: it has no file PG_VERSION".into());
     };
     if numbers(&made_by).is_none_or(|(major, _)| major != version.major) {
-        let made_by = made_by.trim();
+        let made_by = made_by.trim().escape_default();
         return refuse(format!("it was made by PostgreSQL {made_by}, and the server is {}", version.major));
     }
-    let pid = fs_err::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+    whole(&data)?;
+    let pid = data.read_to_string("postmaster.pid", SMALL_BYTES)?.unwrap_or_default();
     let pid: Option<u32> = pid.lines().next().and_then(|line| line.trim().trim_start_matches('-').parse().ok());
     if let Some(pid) = pid.filter(|pid| Watched::open(*pid, None).is_some()) {
         return refuse(format!("it is in use by the process {pid}"));
     }
-    match state(data) {
+    match state(&data)? {
         Some(SHUT_DOWN | SHUT_DOWN_IN_RECOVERY) => {}
         Some(_) => return refuse("its server was not shut down cleanly".into()),
         None => return refuse("global/pg_control is missing or damaged".into()),
     }
-    if data.join("backup_label").exists() {
+    if data.stat("backup_label")?.is_some() {
         return refuse("it is a base backup that was not restored (backup_label)".into());
-    }
-    if let Some(space) = entries(&data.join("pg_tblspc"))?.first() {
-        return refuse(format!("it has a tablespace outside: `{}`", calve_core::Shown(space)));
     }
     Ok(())
 }
 
-/// `ControlFileData` begins with the system's identifier (8 bytes), two versions (4 each), and the state.
-fn state(data: &Path) -> Option<u32> {
-    let mut head = [0; 20];
-    fs_err::File::open(data.join("global/pg_control")).ok()?.read_exact(&mut head).ok()?;
-    let state = u32::from_ne_bytes(*head[16..].first_chunk()?);
-    (state <= 6).then_some(state)
+/// Refuses what leads out of it: tablespaces, the log of writes on another disk, any other link.
+fn whole(data: &Directory) -> Result<()> {
+    let spaces = data.subdirectory("pg_tblspc")?.map(|spaces| spaces.entries()).transpose()?.unwrap_or_default();
+    if let Some(space) = spaces.first() {
+        let space = Path::new("pg_tblspc").join(&space.name);
+        let reason = format!("it has a tablespace outside: `{}`", calve_core::Shown(&space));
+        return Err(Error::not_usable(data.path(), reason));
+    }
+    confined::check(data, &[])
 }
 
-pub(super) fn neutralise(data: &Path) -> Result<Vec<String>> {
+/// `ControlFileData` begins with the system's identifier (8 bytes), two versions (4 each), and the state.
+fn state(data: &Directory) -> Result<Option<u32>> {
+    let mut head = [0; 20];
+    let Some(mut file) = data.file("global/pg_control")? else { return Ok(None) };
+    let state = file.read_exact(&mut head).ok().and_then(|()| head[16..].first_chunk().copied());
+    Ok(state.map(u32::from_ne_bytes).filter(|state| *state <= 6))
+}
+
+pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
+    let data = Directory::open(path)?;
+    whole(&data)?;
     let mut done = Vec::new();
     for name in ["standby.signal", "recovery.signal"] {
-        if remove_file(&data.join(name))? {
+        if data.remove_file(name)? {
             done.push(format!("removed `{name}`"));
         }
     }
-    let path = data.join("postgresql.auto.conf");
-    let text = fs_err::read_to_string(&path).unwrap_or_default();
+    const SETTINGS: &str = "postgresql.auto.conf";
+    let text = data.read_to_string(SETTINGS, SMALL_BYTES)?.unwrap_or_default();
     let mut kept = String::new();
+    let mut changed = false;
     for line in text.lines() {
         let name = line.trim_start().split(|c: char| c == '=' || c.is_whitespace()).next().unwrap_or_default();
         let name = name.to_ascii_lowercase();
         if CALLS_HOME.iter().any(|word| name.starts_with(word)) || name.starts_with("include") {
             done.push(format!("removed the setting `{}`", line.trim().escape_default()));
+            changed = true;
         } else {
             kept.push_str(line);
             kept.push('\n');
         }
     }
-    if !done.is_empty() && !text.is_empty() {
-        fs_err::write(&path, kept).map_err(|error| Error::io("write", &path, error))?;
+    if changed {
+        data.rewrite(SETTINGS, kept.as_bytes())?;
     }
     Ok(done)
 }
 
-pub(super) fn scrub(data: &Path) -> Result<()> {
+pub(super) fn scrub(path: &Path) -> Result<()> {
+    let data = Directory::open(path)?;
     for name in ["postmaster.pid", "postmaster.opts"] {
-        remove_file(&data.join(name))?;
+        data.remove_file(name)?;
     }
     // A slot would keep all changes that follow, for somebody who will not come.
-    for slot in entries(&data.join("pg_replslot"))? {
-        fs_err::remove_file(slot.join("state")).or_else(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Ok(()),
-            _ => Err(Error::io("remove", &slot, error)),
-        })?;
-        for rest in entries(&slot)? {
-            remove_file(&rest)?;
+    for name in ["pg_replslot", "pg_stat_tmp"] {
+        let Some(directory) = data.subdirectory(name)? else { continue };
+        for entry in directory.entries()? {
+            directory.remove(&entry)?;
         }
-        fs_err::remove_dir(&slot).map_err(|error| Error::io("remove", &slot, error))?;
-    }
-    for file in entries(&data.join("pg_stat_tmp"))? {
-        remove_file(&file)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use fs_err as fs;
+
+    use super::*;
+
+    /// What a link leads to stays as it is, whether a directory or a file is linked.
+    #[test]
+    fn no_link_is_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let outside = place.path().join("outside");
+        fs::create_dir_all(outside.join("slot")).unwrap();
+        fs::write(outside.join("slot/state"), "kept").unwrap();
+        fs::write(outside.join("settings"), "archive_command = 'x'\n").unwrap();
+        let linked = |name: &str, to: &Path| {
+            let data = place.path().join(name.replace('/', "-"));
+            for directory in ["pg_replslot", "pg_stat_tmp"] {
+                fs::create_dir_all(data.join(directory)).unwrap();
+            }
+            let at = data.join(name);
+            let _ = fs::remove_dir(&at);
+            symlink(to, at).unwrap();
+            data
+        };
+        for name in ["pg_replslot", "pg_stat_tmp"] {
+            let data = linked(name, &outside);
+            assert!(scrub(&data).unwrap_err().to_string().contains("symlink"), "{name}");
+            assert!(neutralise(&data).unwrap_err().to_string().contains("leads out"), "{name}");
+        }
+        // Links in a directory go, and what they lead to does not.
+        scrub(&linked("pg_replslot/slot", &outside.join("slot"))).unwrap();
+        scrub(&linked("pg_stat_tmp/slot", &outside.join("slot"))).unwrap();
+        assert!(neutralise(&linked("postgresql.auto.conf", &outside.join("settings"))).is_err());
+        assert_eq!(fs::read_to_string(outside.join("slot/state")).unwrap(), "kept");
+        assert_eq!(fs::read_to_string(outside.join("settings")).unwrap(), "archive_command = 'x'\n");
+    }
 }

@@ -1,7 +1,6 @@
 //! Other processes: whether they live, and whether they are those that they were.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
@@ -67,9 +66,8 @@ pub(crate) fn boot() -> String {
 }
 
 /// The process that has a record lock on a file (fcntl(2)), as far as it can be seen from here.
-pub(crate) fn lock_holder(path: &Path) -> Option<i32> {
-    let file = fs_err::File::open(path).ok()?;
+pub(crate) fn lock_holder(file: BorrowedFd<'_>) -> Option<i32> {
     let wanted = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
-    let found = rustix::process::fcntl_getlk(&file, &wanted).ok()??;
+    let found = rustix::process::fcntl_getlk(file, &wanted).ok()??;
     Some(found.pid.map_or(0, |pid| pid.as_raw_nonzero().get()))
 }
