@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::client;
+
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
@@ -36,7 +38,13 @@ impl Address {
     pub fn environment(&self) -> Vec<(String, String)> {
         let mut variables = vec![("DATABASE_URL".to_owned(), self.url.clone())];
         variables.extend(self.variables.iter().cloned());
+        variables.extend(client::no_login_path(self));
         variables
+    }
+
+    /// Those that would lead the engine's own programs to another server, or keep them from logging in: they must not be set.
+    pub fn foreign_variables(&self) -> &'static [&'static str] {
+        client::foreign_variables(self)
     }
 }
 

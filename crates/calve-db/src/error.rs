@@ -104,6 +104,38 @@ pub enum Error {
         /// Where the log is kept.
         log: PathBuf,
     },
+    /// The command that was to fill the template ended well, and was never there.
+    #[error("the command did not connect to the server that it was to fill, so the template `{template}` was not made")]
+    NotConnected {
+        /// The template.
+        template: String,
+    },
+    /// A file of options leads the engine's clients to another server.
+    #[error("`{}` sets `{option}` for MariaDB's clients, which leads them to another server", Shown(.path))]
+    OptionFile {
+        /// The file.
+        path: PathBuf,
+        /// The option.
+        option: String,
+    },
+    /// The template of that name is of another engine.
+    #[error("there is a template `{name}` of the engine {engine}")]
+    OtherEngine {
+        /// Its name.
+        name: String,
+        /// What it is of.
+        engine: String,
+    },
+    /// A server cannot go back to what its template is now.
+    #[error("the template `{template}` was made again by {now}, and the server is of {was}; it stays as it is")]
+    TemplateChanged {
+        /// The template.
+        template: String,
+        /// Its engine and version now.
+        now: String,
+        /// Those of the server.
+        was: String,
+    },
     /// A data directory that cannot be taken over.
     #[error("`{}` cannot be made a template: {reason}", Shown(.path))]
     NotUsable {
@@ -194,6 +226,19 @@ impl Error {
             Self::ServerFailed { log, .. } if log.is_empty() => "it had not written to its log".into(),
             Self::ServerFailed { .. } => "the lines above are the last of its log".into(),
             Self::Command { .. } => "correct the command, and create the template again".into(),
+            Self::NotConnected { .. } => {
+                "look where it did connect; have it use DATABASE_URL, or leave it out for an empty template".into()
+            }
+            Self::OptionFile { .. } => {
+                "move that line to a group of its own, such as [clientprod] for `mariadb --defaults-group-suffix=prod`"
+                    .into()
+            }
+            Self::OtherEngine { name, .. } => {
+                format!(
+                    "name another one, remove it with `calve db template remove {name}`, or replace it with --rebuild"
+                )
+            }
+            Self::TemplateChanged { .. } => "start a new server of the template, and stop this one".into(),
             Self::NotUsable { .. } => {
                 "shut its server down cleanly, and name a complete data directory, without links that lead elsewhere"
                     .into()

@@ -5,6 +5,7 @@
 
 mod account;
 mod address;
+mod client;
 mod confined;
 mod control;
 mod copy_up;
@@ -30,6 +31,7 @@ mod sys;
 mod template;
 
 pub use address::Address;
+pub use client::check_option_files;
 pub use control::{Reset, Stopped, reset, stop};
 pub use copy_up::{Cause, Copied, Large, Report, Trace, unreported};
 pub use engine::names as engines;

@@ -133,6 +133,9 @@ impl Program {
 
     fn command(&self, server: &Record) -> Command {
         let mut command = Command::new(&self.path);
+        for name in server.address.foreign_variables() {
+            command.env_remove(name);
+        }
         command.envs(server.address.environment());
         command
     }

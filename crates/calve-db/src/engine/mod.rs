@@ -48,6 +48,9 @@ pub(crate) trait Engine: Sync {
     /// Asks a server whether it answers queries. Waits no longer than `patience` for what it says.
     fn probe(&self, address: &Address, patience: Duration) -> Probe;
 
+    /// How many connections a server that is built with has had, this one included. `log` is what it has said.
+    fn connections(&self, address: &Address, log: &Path) -> Result<u64>;
+
     /// What is done as soon as it answers. Says what was changed in a data directory that was taken over.
     fn settle(&self, instance: &Instance) -> Result<Vec<String>>;
 

@@ -79,7 +79,7 @@ pub struct Caller<'a> {
     /// Tells the user.
     pub say: &'a mut dyn FnMut(Said),
     /// Runs the command. `None` when it ended well.
-    pub run: &'a mut dyn FnMut(&Address) -> std::io::Result<Option<CommandEnd>>,
+    pub run: &'a mut dyn FnMut(&Address) -> Result<Option<CommandEnd>>,
     /// Ends it early.
     pub cancel: &'a Cancel,
 }
@@ -92,9 +92,13 @@ pub fn create(home: &Home, options: &CreateOptions, supervisor: &[PathBuf], call
     let _building = wait_for_others(home, &options.name, caller)?;
     if !options.rebuild
         && let Ok(template) = load(home, &options.name)
-        && template.key == plan.key
     {
-        return Ok(Built { template, reused: true });
+        if template.key == plan.key {
+            return Ok(Built { template, reused: true });
+        }
+        if template.engine != plan.engine.name() {
+            return Err(Error::OtherEngine { name: template.name, engine: template.engine });
+        }
     }
     let template = build(home, options, &plan, supervisor, caller)?;
     Ok(Built { template, reused: false })
@@ -198,7 +202,7 @@ fn build(
         let notifies = owned.record.notifies;
         let neutralised = owned.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(Said::Neutralised(what.clone())));
-        match fill(&owned.record.address, options, &log, caller) {
+        match fill(plan.engine, &path, &owned.record.address, options, &log, caller) {
             Ok(()) => {
                 owned.finish()?;
                 // Its supervisor has ended, but not its builder.
@@ -235,19 +239,31 @@ fn build(
     made
 }
 
-fn fill(address: &Address, options: &CreateOptions, log: &Path, caller: &mut Caller<'_>) -> Result<()> {
+fn fill(
+    engine: &dyn Engine,
+    place: &Path,
+    address: &Address,
+    options: &CreateOptions,
+    log: &Path,
+    caller: &mut Caller<'_>,
+) -> Result<()> {
     if options.command.is_empty() {
         return Ok(());
     }
     if caller.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
-    let program = Path::new(&options.command[0]);
-    let end = (caller.run)(address).map_err(|error| Error::io("run", program, error))?;
+    let said = launch::log_path(place);
+    let before = engine.connections(address, &said)?;
+    let end = (caller.run)(address)?;
     if caller.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
     match end {
+        // Asking is a connection too. Without another one, what was meant for the template went elsewhere.
+        None if engine.connections(address, &said)? <= before + 1 => {
+            Err(Error::NotConnected { template: options.name.clone() })
+        }
         None => Ok(()),
         Some(CommandEnd { code, how }) => {
             Err(Error::Command { template: options.name.clone(), code, how, log: log.to_path_buf() })

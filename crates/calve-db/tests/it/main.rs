@@ -7,6 +7,7 @@ mod bench;
 mod conformance;
 mod copy_up;
 mod django;
+mod elsewhere;
 mod killed;
 mod lifetime;
 mod patience;

@@ -67,7 +67,7 @@ fn unchanged_inputs_reuse_it_and_changed_ones_do_not() {
 #[test]
 fn builders_at_the_same_time_wait_for_one() {
     let Some(world) = World::new() else { return };
-    let script = &format!("echo run >> runs; {}", until("go"));
+    let script = &format!("echo run >> runs; psql -Xqc 'SELECT 1'; {}", until("go"));
     let words = ["template", "create", "p", "--engine", "postgres", "--json", "--", "sh", "-ec", script];
     let mut builders: Vec<_> = (0..4).map(|_| world.db(words).spawn()).collect();
     // The command goes on until all others have said that they wait for it.
@@ -110,7 +110,7 @@ fn a_template_that_is_being_built() {
         "--",
         "sh",
         "-ec",
-        &format!("touch began; {}", until("go")),
+        &format!("touch began; psql -Xqc 'SELECT 1'; {}", until("go")),
     ];
     let build = |more: &[&str]| world.db(words[..3].iter().chain(more).chain(&words[3..])).spawn();
     let began = world.path().join("began");

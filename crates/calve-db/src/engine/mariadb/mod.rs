@@ -3,7 +3,7 @@
 mod examine;
 
 use std::ffi::OsString;
-use std::io::Read as _;
+use std::io::{BufRead as _, Read as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,6 +21,8 @@ const USER: &str = "root";
 /// What `mariadb-install-db` makes.
 const DATABASE: &str = "test";
 const STANDARD_PORT: u16 = 3306;
+/// A greeting, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The file that InnoDB logs into. Another size than the server's is changed when it starts, so it is the same everywhere.
 const LOG_SIZE: &str = "--innodb-log-file-size=32M";
 
@@ -111,8 +113,11 @@ impl Engine for Mariadb {
             // All of it is written, and nothing is left to be cleaned up by each server anew.
             command.push("--innodb-fast-shutdown=0".into());
         }
-        let client =
-            format!("[client]\nsocket={}\nuser={USER}\n[mysql]\ndatabase={DATABASE}\n", address.socket.display());
+        let client = format!(
+            "[client]\nsocket={}\nhost=localhost\nport={}\nuser={USER}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
+            address.socket.display(),
+            address.port
+        );
         instance.configure("my.cnf", &client)?;
         if let Some(sql) = first_statements(instance) {
             command.push(option("--init-file", &instance.configure("init.sql", &sql)?));
@@ -134,6 +139,19 @@ impl Engine for Mariadb {
             }
             _ => Probe::NotYet,
         }
+    }
+
+    fn connections(&self, address: &Address, _: &Path) -> Result<u64> {
+        let failed = |error| Error::io("ask for a greeting on", &address.socket, error);
+        let stream = UnixStream::connect(&address.socket).map_err(failed)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number
+        // of the connection, which each one raises.
+        let (mut greeting, mut version, mut number) = (std::io::BufReader::new(stream), Vec::new(), [0; 4]);
+        greeting.read_exact(&mut [0; 5]).map_err(failed)?;
+        greeting.read_until(0, &mut version).map_err(failed)?;
+        greeting.read_exact(&mut number).map_err(failed)?;
+        Ok(u32::from_le_bytes(number).into())
     }
 
     fn settle(&self, _: &Instance) -> Result<Vec<String>> {

@@ -4,6 +4,7 @@ mod examine;
 mod wire;
 
 use std::ffi::OsString;
+use std::io::BufRead as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +44,10 @@ const FIXED: &[&str] = &[
     "ssl=off",
     "external_pid_file=",
 ];
+
+/// Has a server that is filled say who connects, in words that are known, whatever `ALTER SYSTEM` wants.
+const TELLING: &[&str] = &["log_connections=on", "log_min_messages=warning", "lc_messages=C"];
+const CONNECTED: &[u8] = b"connection authorized: ";
 
 /// What is good for small, short-lived servers. A template can change it by `ALTER SYSTEM`.
 const SETTINGS: &str = "\
@@ -133,7 +138,8 @@ impl Engine for Postgres {
         set("unix_socket_directories", instance.directory.as_os_str());
         set("port", instance.address.port.to_string().as_ref());
         set("listen_addresses", if instance.address.tcp_port.is_some() { "127.0.0.1" } else { "" }.as_ref());
-        for setting in FIXED {
+        let telling = if instance.purpose == Purpose::Serve { &[] } else { TELLING };
+        for setting in FIXED.iter().chain(telling) {
             command.extend(["-c".into(), setting.into()]);
         }
         Ok(command)
@@ -145,6 +151,22 @@ impl Engine for Postgres {
             Err(Refused::NotYet) => Probe::NotYet,
             Err(Refused::Said(said)) => Probe::Refused(said),
         }
+    }
+
+    fn connections(&self, address: &Address, log: &Path) -> Result<u64> {
+        // It says so before it lets anybody in.
+        Session::open(&address.socket, USER, DATABASE, PATIENCE).map_err(|refused| {
+            let said = if let Refused::Said(said) = refused { said } else { "it does not answer".into() };
+            Error::ServerFailed { how: format!("refused a session: {said}"), log: String::new() }
+        })?;
+        let failed = |error| Error::io("read", log, error);
+        let mut lines = std::io::BufReader::new(fs_err::File::open(log).map_err(failed)?);
+        let (mut line, mut count) = (Vec::new(), 0);
+        while lines.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+            count += u64::from(line.windows(CONNECTED.len()).any(|part| part == CONNECTED));
+            line.clear();
+        }
+        Ok(count)
     }
 
     fn settle(&self, instance: &Instance) -> Result<Vec<String>> {

@@ -13,10 +13,12 @@ mod trace;
 mod url;
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::Command;
 
 use calve_core::Cancel;
-use calve_db::Home;
+use calve_db::{Address, Home};
 
 use super::reap;
 use crate::cli::db::{DbCommand, TemplateCommand};
@@ -46,13 +48,17 @@ pub(super) fn home() -> Result<Home, Failure> {
 /// The same, which leaves that to another command where `quiet` is asked for.
 fn home_of(quiet: bool) -> Result<Home, Failure> {
     let home = unswept_home()?;
-    for directory in calve_db::sweep(&home)?.trash {
-        reap::start(&directory);
-    }
+    reap_trash(&home)?;
     if !quiet {
         copies::unreported(&home)?;
     }
     Ok(home)
+}
+
+/// Has a process of its own delete what was left by a crash, or is not used any more.
+fn reap_trash(home: &Home) -> Result<(), Failure> {
+    calve_db::sweep(home)?.trash.iter().for_each(|directory| reap::start(directory));
+    Ok(())
 }
 
 fn unswept_home() -> Result<Home, Failure> {
@@ -60,6 +66,19 @@ fn unswept_home() -> Result<Home, Failure> {
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     Ok(Home::new(&directory, runtime.as_deref()))
+}
+
+/// A command of the user's that finds the server, and by its environment no other.
+fn command_for(address: &Address, line: &[OsString]) -> calve_db::Result<Option<Command>> {
+    let [program, words @ ..] = line else { return Ok(None) };
+    calve_db::check_option_files(address, env::var_os("HOME").map(PathBuf::from).as_deref())?;
+    let mut command = Command::new(program);
+    command.args(words);
+    for name in address.foreign_variables() {
+        command.env_remove(name);
+    }
+    command.envs(address.environment());
+    Ok(Some(command))
 }
 
 /// The command that looks after a server.

@@ -1,12 +1,10 @@
 //! `calve db run`: a server for one command.
 
-use std::process::Command;
-
 use calve_core::Cancel;
 use calve_db::{Error, Ownership};
 
 use super::copies::{self, Following};
-use super::start;
+use super::{command_for, start};
 use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{output, sys};
@@ -19,18 +17,18 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
     options.owner = Ownership::Caller;
     let (owned, following) = start::started(&arguments.template, &arguments.server, &options)?;
     let address = &owned.record.address;
-    let [program, words @ ..] = arguments.command.as_slice() else {
+    let Some(mut command) = command_for(address, &arguments.command)? else {
         return Err(Failure::stated(FAILED, "no command is named", "name it after `--`"));
     };
     if cancel.is_cancelled() {
         owned.stop()?;
         return Err(Error::Interrupted.into());
     }
-    let status = sys::run_command(Command::new(program).args(words).envs(address.environment()));
+    let status = sys::run_command(&mut command);
     let end = match status {
         Ok(status) => sys::command_end(status),
         Err(error) => {
-            let text = format!("cannot run `{}`: {error}", calve_core::Shown(program));
+            let text = format!("cannot run `{}`: {error}", calve_core::Shown(&arguments.command[0]));
             output::error(&text, Some("check the name of the command after `--`"));
             Some((NOT_FOUND, String::new()))
         }

@@ -1,12 +1,12 @@
 //! `calve db template`.
 
 use std::env;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use calve_core::Cancel;
 use calve_db::{Address, Caller, CommandEnd, CreateOptions, Said};
 
-use super::{home, home_of, supervisor};
+use super::{command_for, home, home_of, reap_trash, supervisor};
 use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
 use crate::failure::Failure;
 use crate::output;
@@ -36,7 +36,10 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     };
     let mut run = |address: &Address| command(arguments, address);
     let mut caller = Caller { say: &mut say, run: &mut run, cancel };
-    let built = calve_db::create_template(&home_of(arguments.quiet)?, &options, &supervisor()?, &mut caller)?;
+    let home = home_of(arguments.quiet)?;
+    let built = calve_db::create_template(&home, &options, &supervisor()?, &mut caller)?;
+    // What it replaces.
+    reap_trash(&home)?;
     let template = &built.template;
     if !arguments.quiet {
         let what = if built.reused { "is there, made of the same" } else { "is made" };
@@ -47,11 +50,14 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
 }
 
 /// Runs what fills the template. Its output is no result of this command's.
-fn command(arguments: &TemplateCreateArguments, address: &Address) -> std::io::Result<Option<CommandEnd>> {
-    let [program, words @ ..] = arguments.command.as_slice() else { return Ok(None) };
-    let mut command = Command::new(program);
-    command.args(words).envs(address.environment()).stdin(Stdio::null()).stdout(sys::stderr_for_command()?);
-    let end = sys::command_end(sys::run_command(&mut command)?);
+fn command(arguments: &TemplateCreateArguments, address: &Address) -> calve_db::Result<Option<CommandEnd>> {
+    let Some(mut command) = command_for(address, &arguments.command)? else { return Ok(None) };
+    let failed = |source| {
+        let path = arguments.command.first().map(Into::into).unwrap_or_default();
+        calve_db::Error::Io { operation: "run", path, source }
+    };
+    command.stdin(Stdio::null()).stdout(sys::stderr_for_command().map_err(failed)?);
+    let end = sys::command_end(sys::run_command(&mut command).map_err(failed)?);
     Ok(end.map(|(code, how)| CommandEnd { code, how }))
 }
 
@@ -75,6 +81,7 @@ pub(crate) fn remove(arguments: &TemplateRemoveArguments) -> Result<(), Failure>
         if !arguments.quiet {
             output::say(&format!("removed the template `{name}`"));
         }
+        reap_trash(&home)?;
     }
     Ok(())
 }

@@ -27,5 +27,6 @@ pub(crate) fn run(arguments: &UrlArguments) -> Result<(), Failure> {
 fn lines(record: &Record) -> String {
     let variables = record.address.environment();
     let line = |(name, value): &(String, String)| format!("export {name}='{}'\n", value.replace('\'', "'\\''"));
-    variables.iter().map(line).collect()
+    let unset = format!("unset {}\n", record.address.foreign_variables().join(" "));
+    std::iter::once(unset).chain(variables.iter().map(line)).collect()
 }
