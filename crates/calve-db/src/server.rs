@@ -112,6 +112,7 @@ pub fn start(
     let place = registry::reserve(home, &name)?;
     let mut spec = Spec {
         template: Some(template.name.clone()),
+        version: template.version.clone(),
         purpose: Purpose::Serve,
         strategy: options.strategy.map(|strategy| strategy.to_string()),
         tcp: options.tcp,
@@ -144,6 +145,7 @@ pub(crate) fn new_spec(
         template: None,
         engine: engine.to_owned(),
         program: program.to_path_buf(),
+        version: String::new(),
         account,
         place: place.to_path_buf(),
         logs: home.logs(),

@@ -21,6 +21,8 @@ pub(crate) struct Spec {
     pub(crate) template: Option<String>,
     pub(crate) engine: String,
     pub(crate) program: PathBuf,
+    /// What that said of its version when the template was made; empty while one is built.
+    pub(crate) version: String,
     pub(crate) account: Account,
     /// Its place in the registry: here its files go.
     pub(crate) place: PathBuf,

@@ -23,6 +23,7 @@ use crate::sockets::Port;
 use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, receive, send};
 use crate::sweep;
 use crate::sys::{self, Isolation, Watched};
+use crate::template;
 
 /// How long a server may take to write everything and end.
 const ORDERLY_END: Duration = Duration::from_secs(600);
@@ -270,20 +271,25 @@ impl<'a> Supervisor<'a> {
                     .map_or_else(|error| Answer::failed(&with_log(error, &self.spec.place)), |()| Answer::Done);
                 return Some(End::Leave(answer));
             }
-            Request::Reset => match self.reset(&from, talk, cancel) {
-                Ok(copied) => {
-                    let record = self.record.clone();
-                    Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
-                }
-                Err(error) => {
-                    let _ = send(&mut from, &Answer::failed(&with_log(error, &self.spec.place)));
-                    return Some(End::Unasked("it could not be reset"));
-                }
+            Request::Reset => match self.template() {
+                // Nothing of the server is given up for a template that it could not be started from.
+                Err(error) => Answer::failed(&error),
+                Ok(_kept) => match self.reset(&from, talk, cancel) {
+                    Ok(copied) => {
+                        let record = self.record.clone();
+                        Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
+                    }
+                    Err(error) => {
+                        let _ = send(&mut from, &Answer::failed(&with_log(error, &self.spec.place)));
+                        return Some(End::Unasked("it could not be reset"));
+                    }
+                },
             },
         };
         let _ = send(&mut from, &answer);
         if request == Request::Reset {
             sweep::reap(&self.spec.place);
+            self.delete_old_templates();
         }
         None
     }
@@ -316,11 +322,25 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    /// The lock of its template, if that is there and whole, and of the server's version.
+    fn template(&self) -> Result<std::fs::File> {
+        match &self.spec.origin {
+            Origin::Template(template) => template::hold(template, self.engine, &self.spec.version),
+            _ => Err(Error::Usage("a server without a template cannot be reset".into())),
+        }
+    }
+
+    /// Templates that were removed or made again while this server used them.
+    fn delete_old_templates(&self) {
+        if let Origin::Template(template) = &self.spec.origin
+            && let Some(templates) = template.parent()
+        {
+            sweep::delete_old_templates(templates);
+        }
+    }
+
     /// What the overlay had copied until then.
     fn reset(&mut self, asked: &UnixStream, talk: &UnixStream, cancel: &Cancel) -> Result<Vec<Copied>> {
-        if !matches!(self.spec.origin, Origin::Template(_)) {
-            return Err(Error::Usage("a server without a template cannot be reset".into()));
-        }
         self.kill();
         let copied = self.copied();
         self.take_files_away()?;
@@ -404,6 +424,7 @@ impl<'a> Supervisor<'a> {
                 if let Some(servers) = self.spec.place.parent() {
                     sweep::reap(servers);
                 }
+                self.delete_old_templates();
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Record, lock_all};
-use crate::{copy_up, launch, sys};
+use crate::{copy_up, launch, sys, template};
 
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";
@@ -55,13 +55,7 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         move_to_trash(&place);
         swept.servers.push(place.file_name().unwrap_or_default().to_string_lossy().into_owned());
     }
-    for old in crate::template::replaced(home)? {
-        // One that is damaged may have none.
-        let lock = registry::open_lock(&old).ok();
-        if lock.is_none_or(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
-            move_to_trash(&old);
-        }
-    }
+    move_old_templates_to_trash(&home.templates())?;
     drop(guard);
     for directory in [home.servers(), home.templates()] {
         if has_trash(&directory) {
@@ -69,6 +63,25 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         }
     }
     Ok(swept)
+}
+
+/// Templates that are no more, and that no server uses.
+fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
+    for old in template::replaced(templates)? {
+        // One that is damaged may have none.
+        let lock = registry::open_lock(&old).ok();
+        if lock.is_none_or(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
+            move_to_trash(&old);
+        }
+    }
+    Ok(())
+}
+
+/// Deletes them, where nobody waits for it.
+pub(crate) fn delete_old_templates(templates: &Path) {
+    if move_old_templates_to_trash(templates).is_ok() && has_trash(templates) {
+        reap(templates);
+    }
 }
 
 /// `None` for what is not there any more.

@@ -3,6 +3,7 @@
 mod create;
 mod publish;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -10,9 +11,10 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::home::Home;
-use crate::{name, registry, sweep};
+use crate::{manifest, name, registry};
 
 pub use create::{Built, Caller, CommandEnd, CreateOptions, Said, create};
 
@@ -71,6 +73,28 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<Template> {
     }
 }
 
+/// Makes sure that a server can be put back to the template in `place`: it is there, whole, and made by the engine and version that
+/// the server is of, as that was said. Its files stay for as long as what is returned.
+pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<File> {
+    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let Some(template) = read(place) else {
+        let what = format!("its `{DOCUMENT}` is missing or damaged");
+        return Err(if place.is_dir() { Error::TemplateDamaged { name, what } } else { Error::UnknownTemplate(name) });
+    };
+    let lock = registry::open_lock(place)?;
+    registry::wait_for(&lock, FlockOperation::LockShared).map_err(|errno| Error::io("lock", place, errno))?;
+    if let Some(what) = manifest::difference(place)? {
+        return Err(Error::TemplateDamaged { name, what });
+    }
+    let of_this_engine = engine.version(version).filter(|_| template.engine == engine.name());
+    let fits = of_this_engine.is_some_and(|version| engine.examine(&place.join("data"), &version).is_ok());
+    if fits {
+        Ok(lock)
+    } else {
+        Err(Error::TemplateChanged { template: name, now: template.version, was: version.to_owned() })
+    }
+}
+
 fn read(place: &Path) -> Option<Template> {
     let template: Template = serde_json::from_slice(&fs::read(place.join(DOCUMENT)).ok()?).ok()?;
     Some(Template { place: place.to_path_buf(), ..template })
@@ -79,30 +103,28 @@ fn read(place: &Path) -> Option<Template> {
 /// All templates, by name.
 pub fn list(home: &Home) -> Result<Vec<Template>> {
     let is_named = |path: &&PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
-    Ok(directories(home)?.iter().filter(is_named).filter_map(|place| read(place)).collect())
+    Ok(directories(&home.templates())?.iter().filter(is_named).filter_map(|place| read(place)).collect())
 }
 
-fn directories(home: &Home) -> Result<Vec<PathBuf>> {
-    let directory = home.templates();
-    let listed = match fs::read_dir(&directory) {
+fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
+    let listed = match fs::read_dir(directory) {
         Ok(listed) => listed,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("list", &directory, error)),
+        Err(error) => return Err(Error::io("list", directory, error)),
     };
     let mut found: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     found.sort();
     Ok(found)
 }
 
-/// Removes a template. Its name is free on return; its files go when no server needs them.
+/// Removes a template. Its name is free on return; its files go with the next [`crate::sweep`], or when no server needs them.
 pub fn remove(home: &Home, name: &str) -> Result<()> {
     name::check(name)?;
     let place = home.templates().join(name);
     if !place.is_dir() {
         return Err(Error::UnknownTemplate(name.into()));
     }
-    put_aside(home, &place, name)?;
-    sweep::sweep(home).map(|_| ())
+    put_aside(home, &place, name)
 }
 
 /// A new name for one that is no more. It is removed when nobody holds its lock.
@@ -116,9 +138,9 @@ fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {
 }
 
 /// Templates that are no more.
-pub(crate) fn replaced(home: &Home) -> Result<Vec<PathBuf>> {
+pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
     let is_old = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(OLD));
-    Ok(directories(home)?.into_iter().filter(is_old).collect())
+    Ok(directories(templates)?.into_iter().filter(is_old).collect())
 }
 
 /// Held by whoever builds the template of that name.

@@ -169,3 +169,71 @@ fn migrations_in_files() {
     assert_eq!(count("INSERT INTO orders (customer_id, total) VALUES (1, 5) RETURNING state"), "new");
     world.db(["stop", "--all"]).succeeds();
 }
+
+/// A server that cannot be put back stays as it is.
+#[test]
+fn a_reset_looks_before_it_gives_anything_up() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    world.query(Postgres, &server, "INSERT INTO t VALUES (0)");
+    let refused = |words: &[&str]| {
+        world.db(["reset", "a"]).fails(1, words);
+        assert_eq!(world.rows(Postgres, &server), "1001");
+    };
+    let file = world.home().join("db/templates/t/data/PG_VERSION");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{text} ")).unwrap();
+    refused(&["the template `t` is damaged", "PG_VERSION"]);
+    world.db(["template", "remove", "t"]).succeeds();
+    refused(&["there is no template `t`"]);
+    world.db(["template", "create", "t", "--engine", "mariadb"]).succeeds();
+    refused(&["`t` was made again by", "MariaDB", "PostgreSQL", "it stays as it is"]);
+    world.db(["template", "remove", "t"]).succeeds();
+    world.template(Postgres);
+    world.db(["reset", "a"]).succeeds();
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.stop("a");
+    world.nothing_left();
+}
+
+#[test]
+fn a_template_is_replaced_by_another_engine_only_on_purpose() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let words = ["template", "create", "t", "--engine", "mariadb"];
+    world.db(words).fails(1, &["a template `t` of the engine postgres", "template remove t", "--rebuild"]);
+    let server = world.start("a");
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.stop("a");
+    world.db(words).arg("--rebuild").succeeds();
+    assert_eq!(world.start("b")["engine"], "mariadb");
+    world.stop("b");
+}
+
+/// Without another command of `calve`.
+#[test]
+fn what_is_removed_or_replaced_is_deleted_at_once() {
+    let Some(world) = World::new() else { return };
+    let only = |wanted: &[&str]| {
+        eventually(|| {
+            let found = names(&world.home().join("db/templates"));
+            if found == wanted { Ok(()) } else { Err(format!("{found:?}")) }
+        });
+    };
+    let create = ["template", "create", "p", "--engine", "postgres", "--rebuild", "-q"];
+    world.db(create).succeeds();
+    world.db(create).succeeds();
+    only(&[".lock-p", "p"]);
+    // One that a server still needs goes with the server.
+    let words = ["start", "p", "--name", "a", "--strategy", "overlay"];
+    if world.db(words).spawn().wait_with_output().unwrap().status.success() {
+        world.db(create).succeeds();
+        assert_eq!(names(&world.home().join("db/templates")).len(), 3);
+        world.stop("a");
+        only(&[".lock-p", "p"]);
+    }
+    world.db(["template", "remove", "p"]).succeeds();
+    only(&[".lock-p"]);
+    world.nothing_left();
+}
