@@ -1,11 +1,13 @@
 //! The user that a server runs as: this one, and an unprivileged one when this one is root.
 
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
+use crate::confined;
+use crate::directory::Directory;
 use crate::error::{Error, Result};
 
 /// A user and his group.
@@ -34,12 +36,15 @@ impl Account {
         geteuid().is_root().then_some((self.user, self.group))
     }
 
-    /// Gives him a file or directory.
-    pub(crate) fn own(self, path: &Path) -> Result<()> {
-        if !geteuid().is_root() {
+    /// Gives him the directory of that name, and all that is in it. It comes last itself: until then nobody else gets into it.
+    pub(crate) fn own_tree(self, above: &Directory, name: &str) -> Result<()> {
+        if self.to_become().is_none() {
             return Ok(());
         }
-        chown(path, Some(self.user), Some(self.group)).map_err(|error| Error::io("change the owner of", path, error))
+        if let Some(root) = above.subdirectory(name)? {
+            confined::walk(&root, &mut |directory, entry, _| directory.give(&entry.name, self))?;
+        }
+        above.give(name, self)
     }
 
     /// Whether he gets to `directory`: the search bits of everything above it.

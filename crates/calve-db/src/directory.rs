@@ -63,7 +63,6 @@ impl Directory {
     }
 
     /// Makes a directory in this one, and opens it. There must be nothing of that name.
-    #[allow(dead_code, reason = "for what others make")]
     pub(crate) fn make_subdirectory(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<Self> {
         let name = name.as_ref();
         let path = self.path.join(name);

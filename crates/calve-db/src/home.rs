@@ -1,12 +1,13 @@
 //! Where everything is kept: templates and servers below CALVE_HOME, sockets in a short place.
 
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use fs_err as fs;
 use rustix::process::geteuid;
 
 use crate::error::{Error, Result};
+use crate::private::{self, CLOSED};
+use crate::runtime;
 
 /// The longest path that a Unix socket can have: `sun_path` without its last zero byte.
 const LONGEST_SOCKET_PATH: usize = if cfg!(target_vendor = "apple") { 103 } else { 107 };
@@ -60,41 +61,33 @@ impl Home {
         self.root.is_dir()
     }
 
-    /// Makes the directories.
+    /// Makes the directories. Those of an older version that others could enter are closed to them.
     pub(crate) fn prepare(&self) -> Result<()> {
         if self.root.to_str().is_none() || self.runtime.to_str().is_none() {
             return Err(Error::Usage(format!("`{}` is not UTF-8", calve_core::Shown(&self.root))));
         }
-        // The user that root's servers run as must get through, but need not see what is there.
-        let mode = if geteuid().is_root() { 0o711 } else { 0o700 };
-        for directory in [self.templates(), self.servers(), self.logs()] {
-            let mut builder = std::fs::DirBuilder::new();
-            builder.recursive(true).mode(mode);
-            builder.create(&directory).map_err(|error| Error::io("create directory", &directory, error))?;
+        // The user that root's servers run as must get through to the directories of servers, but need not see what is there.
+        let passable = if geteuid().is_root() { 0o711 } else { CLOSED };
+        let mut above = std::fs::DirBuilder::new();
+        above.recursive(true).mode(passable);
+        above.create(&self.root).map_err(|error| Error::io("create directory", &self.root, error))?;
+        for (directory, mode) in
+            [(&self.root, passable), (&self.servers(), passable), (&self.templates(), CLOSED), (&self.logs(), CLOSED)]
+        {
+            private::make_directory(directory, mode)?;
         }
-        self.prepare_runtime(mode)
+        self.prepare_runtime(passable)
     }
 
     /// In `/tmp` others can make things too: what is there is used only if it is this user's own.
     fn prepare_runtime(&self, mode: u32) -> Result<()> {
         let path = &self.runtime;
-        match std::fs::DirBuilder::new().mode(mode).create(path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(Error::Sockets { path: path.clone(), source: error }),
-        }
-        let found = fs::symlink_metadata(path).map_err(|error| Error::io("look at", path, error))?;
-        if !found.is_dir() || found.uid() != geteuid().as_raw() {
-            let source = std::io::Error::other("it is there, and not a directory of this user's");
-            return Err(Error::Sockets { path: path.clone(), source });
-        }
-        if found.mode() & 0o777 != mode {
-            let wanted = std::fs::Permissions::from_mode(mode);
-            // In a user namespace what nobody owns looks like a directory of the user 65534, also to that user.
-            fs::set_permissions(path, wanted).map_err(|source| Error::Sockets { path: path.clone(), source })?;
-        }
+        private::make_directory(path, mode).map_err(|error| match error {
+            Error::Io { source, .. } => Error::Sockets { path: path.clone(), source },
+            other => other,
+        })?;
         if !fits(path) {
-            let longest = path.join("00000000").join("x".repeat(LONGEST_SOCKET_NAME));
+            let longest = runtime::sockets(&path.join("00000000")).join("x".repeat(LONGEST_SOCKET_NAME));
             let bytes = longest.as_os_str().len();
             return Err(Error::SocketPath { path: longest, bytes, most: LONGEST_SOCKET_PATH });
         }
@@ -103,5 +96,6 @@ impl Home {
 }
 
 fn fits(runtime: &Path) -> bool {
-    runtime.as_os_str().len() + "/00000000/".len() + LONGEST_SOCKET_NAME <= LONGEST_SOCKET_PATH
+    let longest = runtime::sockets(&runtime.join("00000000")).as_os_str().len() + "/".len() + LONGEST_SOCKET_NAME;
+    longest <= LONGEST_SOCKET_PATH
 }

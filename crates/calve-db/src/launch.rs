@@ -2,32 +2,37 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use calve_core::{Cancel, CloneOptions, Strategy};
+use calve_core::{Cancel, CloneOptions, Strategy, Wait};
 use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 
-use crate::account::Account;
 use crate::address::Address;
 use crate::copy_up::{self, Large, Watch, Watched};
 use crate::directory::Directory;
 use crate::engine::{Engine, Instance, Purpose};
 use crate::error::{Error, Result};
 use crate::place::{Placed, clone_data};
+use crate::private::{self, CLOSED};
 use crate::readiness::{self, Notices, Waiting};
+use crate::registry::{self, Begun};
 use crate::spec::{Origin, Spec, Starting};
 use crate::sys::{self, Ended, Launch, Server};
-use crate::{manifest, registry};
+use crate::{manifest, memory, runtime, sweep};
 
+const LOG: &str = "log";
+/// More is not read of its beginning, nor of its end.
+const MOST_OF_A_LOG: u64 = 16 << 20;
 /// Shown of a log when something fails.
 const LOG_LINES: usize = 12;
-/// The second place of a server's files, in its directory of sockets.
-const FILES: &str = "files";
+/// The data directory, in a server's place.
+const DATA: &str = "data";
 /// What the lines that say why have in them.
 const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", "No space left"];
 
@@ -62,7 +67,8 @@ pub(crate) struct Launched {
     pub(crate) watch: Option<Watch>,
     /// What cannot be told of copies, and why.
     pub(crate) untold: Option<String>,
-    /// Unmounted before the files are removed.
+    /// Unmounted before the files are removed, the second place first: it shows an overlay too.
+    pub(crate) seen: Seen,
     pub(crate) placed: Option<Placed>,
     /// On an overlay the template must stay as it is.
     pub(crate) template: Option<File>,
@@ -73,18 +79,27 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     let started = Instant::now();
     let spec = wanted.spec;
     let data = spec.place.join("data");
-    make_directory(&spec.place.join("tmp"), spec.account)?;
-    let log = fs::OpenOptions::new().create(true).append(true).open(log_path(&spec.place));
-    let log = log.map_err(|error| Error::io("open", log_path(&spec.place), error))?;
-    let Made { placed, template, mut neutralised } = unless_left(wanted, || data_directory(wanted, &data, log.file()))?;
+    let place = Directory::open(&spec.place)?;
+    // Nobody else gets there while root writes to what is the server's, and what an earlier server has left is out of reach.
+    private::close(&place)?;
+    let settings = runtime::renew(&spec.directory, spec.account)?;
+    sweep::remove_tree(&spec.place.join("tmp"), Wait::No)?;
+    private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
+    let log = private::append(&log_path(&spec.place))?;
+    let Made { placed, template, mut neutralised } = unless_left(wanted, || data_directory(wanted, &place, &data))?;
     let since = SystemTime::now();
     let seen = as_seen(wanted)?;
-    let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen, since);
+    let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen.path, since);
+    private::share(&place, spec.account, &spec.place)?;
+    if spec.origin == Origin::Init {
+        initialise(wanted, &seen.path.join("data"), &log)?;
+    }
     let instance = Instance {
         program: spec.program.clone(),
-        data: seen.join("data"),
-        temporary: seen.join("tmp"),
-        directory: spec.directory.clone(),
+        data: seen.path.join("data"),
+        temporary: seen.path.join("tmp"),
+        sockets: runtime::sockets(&spec.directory),
+        settings,
         address: wanted.address.clone(),
         purpose: spec.purpose,
         account: spec.account,
@@ -92,15 +107,16 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     let notices = Notices::listen(&spec.directory, spec.account)?;
     let arguments = wanted.engine.arguments(&instance)?;
     let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
-    let mut server = start(wanted, &arguments, &instance.data, &notify, log.file())?;
+    let mut server = start(wanted, &arguments, &instance.data, &notify, &log)?;
+    let pid = server.pid();
+    if !wanted.isolated {
+        registry::write_begun(&spec.place, &Begun { server: Some(pid), ..Begun::now(&spec.engine) })?;
+    }
     let forgotten = std::cell::Cell::new(wanted.isolated || spec.purpose != Purpose::Serve);
     let meanwhile = || {
         // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
-        if !forgotten.get()
-            && let Some(segment) = wanted.engine.segment(&data)
-        {
-            sys::remove_segment(segment);
-            forgotten.set(true);
+        if !forgotten.get() {
+            forgotten.set(memory::forget(wanted.engine, &spec.place, pid));
         }
     };
     let waiting = Waiting {
@@ -129,6 +145,7 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
         watch,
         untold,
         placed,
+        seen,
         template: template.filter(|_| is_overlay),
     })
 }
@@ -197,12 +214,12 @@ struct Made {
     neutralised: Vec<String>,
 }
 
-fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<Made> {
+fn data_directory(wanted: &Wanted<'_>, place: &Directory, data: &Path) -> Result<Made> {
     let spec = wanted.spec;
     match &spec.origin {
         Origin::Init => {
-            make_data(data, spec.account)?;
-            initialise(wanted, data, log)?;
+            make_data(data)?;
+            place.give(DATA, spec.account)?;
             Ok(Made { placed: None, template: None, neutralised: Vec::new() })
         }
         Origin::Template(template) => {
@@ -220,18 +237,18 @@ fn data_directory(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<Made> 
             Ok(Made { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
         }
         Origin::Directory(source) => {
-            let taken = taken_over(wanted, source, data)?;
-            Ok(Made { neutralised: taken.1, placed: Some(taken.0), template: None })
+            let (placed, neutralised) = taken_over(wanted, source, place, data)?;
+            Ok(Made { placed: Some(placed), template: None, neutralised })
         }
     }
 }
 
 /// A clone of somebody's data directory, with what must not be in it taken out. Until the end it is only this process's, and nothing
 /// is changed in it before it is known to be whole in itself.
-fn taken_over(wanted: &Wanted<'_>, source: &Path, data: &Path) -> Result<(Placed, Vec<String>)> {
+fn taken_over(wanted: &Wanted<'_>, source: &Path, place: &Directory, data: &Path) -> Result<(Placed, Vec<String>)> {
     // Entry by entry, so that the directory itself can be one that is cloned by snapshot later.
     let started = Instant::now();
-    calve_core::make_snapshotable_directory(data)?;
+    make_data(data)?;
     let mut strategy = Strategy::Copy;
     let mut options = CloneOptions::default();
     options.cancel = wanted.cancel.clone();
@@ -241,30 +258,20 @@ fn taken_over(wanted: &Wanted<'_>, source: &Path, data: &Path) -> Result<(Placed
     let took = started.elapsed();
     let neutralised = wanted.engine.neutralise(data)?;
     wanted.engine.scrub(data)?;
-    manifest::give_to(&Directory::open(data)?, wanted.spec.account)?;
+    wanted.spec.account.own_tree(place, DATA)?;
     Ok((Placed { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
 }
 
 /// An empty data directory that can be cloned fast.
-fn make_data(data: &Path, account: Account) -> Result<()> {
+fn make_data(data: &Path) -> Result<()> {
     calve_core::make_snapshotable_directory(data)?;
-    account.own(data)
+    private::make_directory(data, CLOSED).map(|_| ())
 }
 
-fn make_directory(path: &Path, account: Account) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    match std::fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(Error::io("create directory", path, error))
-        }
-        _ => account.own(path),
-    }
-}
-
+/// Runs the program that fills the empty directory `data`, by its path as the program sees it.
 fn initialise(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<()> {
-    let seen = as_seen(wanted)?.join("data");
-    let command = wanted.engine.init(&wanted.spec.program, &seen)?;
-    let mut program = start(wanted, &command, &seen, &[], log)?;
+    let command = wanted.engine.init(&wanted.spec.program, data)?;
+    let mut program = start(wanted, &command, data, &[], log)?;
     loop {
         if let Some(ended) = program.ended() {
             if ended == Ended::Exit(0) {
@@ -280,21 +287,37 @@ fn initialise(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<()> {
         fds.extend(wanted.starter.map(|starter| PollFd::from_borrowed_fd(starter, PollFlags::IN)));
         let _ = rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 }));
         if wanted.cancel.is_cancelled() || fds.get(before).is_some_and(|starter| !starter.revents().is_empty()) {
-            fs::remove_dir(data).ok();
             return Err(Error::Interrupted);
         }
     }
 }
 
 /// Where the server's user sees the place: there, or at a second place, where something above it is closed to him.
-fn as_seen(wanted: &Wanted<'_>) -> Result<PathBuf> {
+pub(crate) struct Seen {
+    path: PathBuf,
+    /// In a mount namespace of this process's own.
+    is_mount: bool,
+}
+
+impl Seen {
+    /// Takes the second place away.
+    pub(crate) fn hide(&mut self) {
+        if std::mem::take(&mut self.is_mount) {
+            sys::unbind(&self.path);
+        }
+    }
+}
+
+impl Drop for Seen {
+    fn drop(&mut self) {
+        self.hide();
+    }
+}
+
+fn as_seen(wanted: &Wanted<'_>) -> Result<Seen> {
     let spec = wanted.spec;
     if spec.account.to_become().is_none() || spec.account.reaches(&spec.place) {
-        return Ok(spec.place.clone());
-    }
-    let at = spec.directory.join(FILES);
-    if at.is_dir() {
-        return Ok(at);
+        return Ok(Seen { path: spec.place.clone(), is_mount: false });
     }
     if !wanted.isolated {
         let text = format!(
@@ -303,16 +326,9 @@ fn as_seen(wanted: &Wanted<'_>) -> Result<PathBuf> {
         );
         return Err(Error::Usage(text));
     }
-    fs::create_dir(&at).map_err(|error| Error::io("create directory", &at, error))?;
+    let at = runtime::make_files(&spec.directory)?;
     sys::bind(&spec.place, &at).map_err(|errno| Error::io("mount", &at, errno))?;
-    Ok(at)
-}
-
-/// Undoes [`as_seen`].
-pub(crate) fn hide(directory: &Path) {
-    let at = directory.join(FILES);
-    sys::unbind(&at);
-    let _ = fs::remove_dir(at);
+    Ok(Seen { path: at, is_mount: true })
 }
 
 fn start(
@@ -353,12 +369,35 @@ fn start(
 }
 
 pub(crate) fn log_path(place: &Path) -> PathBuf {
-    place.join("log")
+    place.join(LOG)
+}
+
+/// The log of a server, which stays that one whatever takes its name.
+pub(crate) fn open_log(place: &Path) -> Result<File> {
+    let log = Directory::open(place)?.file(LOG)?;
+    log.ok_or_else(|| Error::io("open", log_path(place), std::io::Error::from(std::io::ErrorKind::NotFound)))
+}
+
+/// What was logged: the beginning and the end where it is very much. The server has the file open, and can make it as long as it
+/// likes.
+pub(crate) fn read_log(mut log: &File) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    log.rewind()?;
+    log.take(MOST_OF_A_LOG).read_to_end(&mut text)?;
+    let length = log.metadata()?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(MOST_OF_A_LOG).max(text.len() as u64)))?;
+    log.take(MOST_OF_A_LOG).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The same, where there may be nothing.
+pub(crate) fn log(place: &Path) -> Vec<u8> {
+    open_log(place).ok().and_then(|log| read_log(&log).ok()).unwrap_or_default()
 }
 
 /// The last lines that were logged, and the last that tell of an error should those have none.
 pub(crate) fn log_tail(place: &Path) -> String {
-    let log = fs::read(log_path(place)).unwrap_or_default();
+    let log = log(place);
     let text = String::from_utf8_lossy(&log);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LOG_LINES));

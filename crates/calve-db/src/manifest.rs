@@ -7,10 +7,10 @@ use std::path::Path;
 use fs_err as fs;
 use rustix::fs::{FileType, Stat};
 
-use crate::account::Account;
 use crate::confined;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
+use crate::private;
 
 const NAME: &str = "manifest";
 
@@ -37,7 +37,7 @@ pub(crate) fn write(place: &Path) -> Result<Size> {
         Ok(())
     })?;
     let path = place.join(NAME);
-    fs::write(&path, list).map_err(|error| Error::io("write", &path, error))?;
+    private::replace(&path, &list)?;
     Ok(size)
 }
 
@@ -76,12 +76,6 @@ fn line(below: &Path, found: &Stat) -> Vec<u8> {
     line.extend_from_slice(below.as_os_str().as_bytes());
     line.push(0);
     line
-}
-
-/// Gives `root` and everything in it to the server's user. It comes last itself: until then nobody else gets into it.
-pub(crate) fn give_to(root: &Directory, account: Account) -> Result<()> {
-    confined::walk(root, &mut |directory, entry, _| directory.give(&entry.name, account))?;
-    root.give_itself(account)
 }
 
 /// The names in a directory, in order.

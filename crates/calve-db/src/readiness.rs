@@ -7,9 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::account::Account;
 use crate::address::Address;
+use crate::directory::Directory;
 use crate::engine::{Engine, Probe};
 use crate::error::{Error, Result};
+use crate::private;
+use crate::runtime::NOTICES;
 use crate::sys::Server;
 
 const PROBE_EVERY: Duration = Duration::from_millis(1);
@@ -27,13 +31,13 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    pub(crate) fn listen(directory: &Path, account: crate::account::Account) -> Result<Self> {
-        let path = directory.join("notify");
-        // A reset listens again.
-        let _ = fs_err::remove_file(&path);
+    /// In the directory of a server that was renewed, which belongs to this user.
+    pub(crate) fn listen(directory: &Path, account: Account) -> Result<Self> {
+        let path = directory.join(NOTICES);
         let socket = UnixDatagram::bind(&path).map_err(|error| Error::io("listen on", &path, error))?;
         socket.set_nonblocking(true).map_err(|error| Error::io("listen on", &path, error))?;
-        account.own(&path)?;
+        private::hide_socket(&path)?;
+        Directory::open(directory)?.give(NOTICES, account)?;
         Ok(Self { socket, path })
     }
 

@@ -1,25 +1,28 @@
 //! The servers that there are: a directory for each, with a lock that its supervisor holds for as long as it lives.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fs_err as fs;
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
 use crate::copy_up::Large;
+use crate::directory::Directory;
 use crate::error::{Error, Result};
 use crate::home::Home;
-use crate::sys;
+use crate::{private, sys};
 
 const LOCK: &str = "lock";
 const RECORD: &str = "server.json";
+const BEGUN: &str = "begun.json";
+/// What is in a place beside the server's own files.
+const FILES: &[&str] = &[LOCK, RECORD, BEGUN, "sockets", "log", "copied"];
 /// Directories of templates that are being built. No server has such a name.
 pub(crate) const BUILDING: &str = ".building-";
 
@@ -82,13 +85,10 @@ pub(crate) struct Place {
 pub(crate) fn reserve(home: &Home, name: &str) -> Result<Place> {
     let _guard = lock_all(home)?;
     let path = home.servers().join(name);
-    let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
-    match std::fs::DirBuilder::new().mode(mode).create(&path) {
+    match rustix::fs::mkdir(&path, Mode::RWXU) {
         Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(Error::ServerExists(name.into()));
-        }
-        Err(error) => return Err(Error::io("create directory", &path, error)),
+        Err(Errno::EXIST) => return Err(Error::ServerExists(name.into())),
+        Err(errno) => return Err(Error::io("create directory", &path, errno)),
     }
     let lock = open_lock(&path)?;
     // Who only looks whether somebody holds it has it for a moment.
@@ -100,19 +100,21 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<Place> {
 /// Keeps others from making and sweeping places for as long as it is held, which must be short.
 pub(crate) fn lock_all(home: &Home) -> Result<File> {
     let path = home.servers().join(".lock");
-    let file = open(&path)?;
+    let file = private::open(&path)?;
     wait_for(&file, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &path, errno))?;
     Ok(file)
 }
 
-fn open(path: &Path) -> Result<File> {
-    let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-    Ok(file.map_err(|error| Error::io("open", path, error))?.into_parts().0)
-}
-
 /// The lock of a server's or a template's directory.
 pub(crate) fn open_lock(place: &Path) -> Result<File> {
-    open(&place.join(LOCK))
+    private::open(&place.join(LOCK))
+}
+
+/// Takes from others what an older version let them read, and lock, in a place.
+pub(crate) fn tighten(place: &Path) {
+    if let Ok(directory) = Directory::open(place) {
+        private::tighten(&directory, FILES);
+    }
 }
 
 /// Whether a lock is still that of the directory, which its owner may have renamed away or removed meanwhile.
@@ -156,11 +158,8 @@ pub(crate) fn write(place: &Path, record: &Record) -> Result<()> {
 }
 
 pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
-    let staged = path.with_extension("new");
     let text = serde_json::to_vec_pretty(document).map_err(|error| Error::io("write", path, error))?;
-    let mut file = fs::File::create(&staged).map_err(|error| Error::io("create", &staged, error))?;
-    file.write_all(&text).map_err(|error| Error::io("write", &staged, error))?;
-    fs::rename(&staged, path).map_err(|error| Error::io("rename", &staged, error))
+    private::replace(path, &text)
 }
 
 /// What is known of a server before it is ready, where nothing but this tells of what a killed supervisor leaves.
@@ -168,9 +167,17 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
 pub(crate) struct Begun {
     pub(crate) engine: String,
     pub(crate) boot: String,
+    /// Its first process, as soon as there is one.
+    #[serde(default)]
+    pub(crate) server: Option<u32>,
 }
 
-const BEGUN: &str = "begun.json";
+impl Begun {
+    /// A server that has no process yet.
+    pub(crate) fn now(engine: &str) -> Self {
+        Self { engine: engine.to_owned(), boot: sys::boot(), server: None }
+    }
+}
 
 pub(crate) fn write_begun(place: &Path, begun: &Begun) -> Result<()> {
     write_json(&place.join(BEGUN), begun)

@@ -6,6 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::private;
 use crate::spec::Request;
 use crate::sys;
 
@@ -29,6 +30,7 @@ impl Requests {
     pub(crate) fn listen(path: &Path) -> Result<Self> {
         let failed = |error| Error::io("listen on", path, error);
         let socket = UnixListener::bind(path).map_err(failed)?;
+        private::hide_socket(path)?;
         socket.set_nonblocking(true).map_err(failed)?;
         Ok(Self { socket, callers: Vec::new() })
     }

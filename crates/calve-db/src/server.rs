@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Place, Record};
 use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
-use crate::{name, sweep, template};
+use crate::{name, runtime, sweep, template};
 
 /// How a server is to be started.
 #[derive(Debug, Clone, Default)]
@@ -149,7 +149,7 @@ pub(crate) fn new_spec(
         account,
         place: place.to_path_buf(),
         logs: home.logs(),
-        control: sweep::control_path(&directory),
+        control: runtime::control(&directory),
         directory,
         origin: Origin::Init,
         purpose: Purpose::Build,

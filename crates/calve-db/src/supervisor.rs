@@ -9,16 +9,19 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calve_core::Cancel;
+use calve_core::{Cancel, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
 use crate::copy_up::{self, Copied, Report};
+use crate::directory::Directory;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::launch::{self, Launched, Wanted, launch};
+use crate::private;
 use crate::registry::{self, Begun, Record, unix_now};
 use crate::requests::Requests;
+use crate::runtime;
 use crate::sockets::Port;
 use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, receive, send};
 use crate::sweep;
@@ -83,9 +86,9 @@ fn with_log(error: Error, place: &Path) -> Error {
 /// Removes what a start that failed has made.
 fn clear(spec: &Spec, isolated: bool) {
     if let Ok(engine) = engine::named(&spec.engine) {
-        sweep::end_children(engine, &spec.place, isolated);
+        sweep::end_children(engine, &spec.place, None, isolated);
     }
-    sweep::remove_sockets(&spec.directory, &spec.control);
+    runtime::remove(&spec.directory, Wait::Yes);
     sweep::remove_place(&spec.place);
 }
 
@@ -125,7 +128,7 @@ impl<'a> Supervisor<'a> {
         };
         let port = spec.tcp.map(Port::take).transpose()?;
         let password = port.as_ref().map(|_| crate::name::random(24)).transpose()?;
-        sweep::make_sockets(&spec.directory, spec.account)?;
+        runtime::make(&spec.directory, spec.account)?;
         let requests = Requests::listen(&spec.control)?;
         let address = engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref());
         let tell = |starting| tell(talk, starting);
@@ -140,7 +143,7 @@ impl<'a> Supervisor<'a> {
             tell: &tell,
         };
         if !isolated {
-            registry::write_begun(&spec.place, &Begun { engine: spec.engine.clone(), boot: sys::boot() })?;
+            registry::write_begun(&spec.place, &Begun::now(&spec.engine))?;
         }
         let launched = launch(&wanted)?;
         let now = unix_now();
@@ -289,6 +292,7 @@ impl<'a> Supervisor<'a> {
         let _ = send(&mut from, &answer);
         if request == Request::Reset {
             sweep::reap(&self.spec.place);
+            sweep::reap(&self.spec.directory);
             self.delete_old_templates();
         }
         None
@@ -367,12 +371,16 @@ impl<'a> Supervisor<'a> {
     fn kill(&mut self) {
         self.launched.server.signal(rustix::process::Signal::KILL);
         let _ = self.launched.server.wait();
-        sweep::end_children(self.engine, &self.spec.place, self.isolated);
+        self.end_children();
+    }
+
+    fn end_children(&self) {
+        let server = Some(self.launched.server.pid());
+        sweep::end_children(self.engine, &self.spec.place, server, self.isolated);
     }
 
     fn take_files_away(&mut self) -> Result<()> {
-        // It shows the overlay too, and a mount point cannot be removed.
-        launch::hide(&self.spec.directory);
+        self.launched.seen.hide();
         if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
             return Ok(overlay.unmount()?);
         }
@@ -395,13 +403,16 @@ impl<'a> Supervisor<'a> {
     fn end(&mut self, end: End, talk: &mut UnixStream) {
         match end {
             End::Leave(answer) => {
-                sweep::end_children(self.engine, &self.spec.place, self.isolated);
-                sweep::remove_sockets(&self.spec.directory, &self.spec.control);
+                self.end_children();
+                self.launched.seen.hide();
+                // The files become somebody else's business, and not the account's any more.
+                let _ = Directory::open(&self.spec.place).and_then(|place| private::close(&place));
+                runtime::remove(&self.spec.directory, Wait::Yes);
                 let _ = send(talk, &answer);
             }
             end => {
                 self.kill();
-                launch::hide(&self.spec.directory);
+                self.launched.seen.hide();
                 let copied = self.copied();
                 if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
                     let _ = overlay.unmount();
@@ -409,7 +420,7 @@ impl<'a> Supervisor<'a> {
                 // Whoever waits for the answer may want to remove the template, or the port.
                 self.launched.template = None;
                 self.port = None;
-                sweep::remove_sockets(&self.spec.directory, &self.spec.control);
+                runtime::remove(&self.spec.directory, Wait::Yes);
                 sweep::move_to_trash(&self.spec.place);
                 match end {
                     End::Asked(mut asked) => {
@@ -421,9 +432,7 @@ impl<'a> Supervisor<'a> {
                     }
                     End::Leave(_) => {}
                 }
-                if let Some(servers) = self.spec.place.parent() {
-                    sweep::reap(servers);
-                }
+                self.spec.place.parent().into_iter().for_each(sweep::reap);
                 self.delete_old_templates();
             }
         }

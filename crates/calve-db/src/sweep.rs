@@ -1,6 +1,5 @@
 //! Taking away: what a server used, and what was left by supervisors that were killed.
 
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,12 +8,11 @@ use fs_err as fs;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
-use crate::account::Account;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::home::Home;
 use crate::registry::{self, Record, lock_all};
-use crate::{copy_up, launch, sys, template};
+use crate::{copy_up, memory, private, runtime, sys, template};
 
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";
@@ -40,6 +38,7 @@ pub fn sweep(home: &Home) -> Result<Swept> {
     for place in registry::places(home)? {
         // What its supervisor takes away at the same time is none of this process's business.
         let Some(lock) = found(registry::open_lock(&place))? else { continue };
+        registry::tighten(&place);
         if !try_lock(&lock, &place) || !registry::is_lock_of(&lock, &place) {
             continue;
         }
@@ -49,7 +48,7 @@ pub fn sweep(home: &Home) -> Result<Swept> {
             let directory = PathBuf::from(directory);
             // It is a name in this user's own directory, whatever the file says.
             if directory.parent() == Some(home.runtime()) {
-                remove_sockets(&directory, &control_path(&directory));
+                runtime::remove(&directory, Wait::No);
             }
         }
         move_to_trash(&place);
@@ -57,7 +56,7 @@ pub fn sweep(home: &Home) -> Result<Swept> {
     }
     move_old_templates_to_trash(&home.templates())?;
     drop(guard);
-    for directory in [home.servers(), home.templates()] {
+    for directory in [home.servers(), home.templates(), home.runtime().to_path_buf()] {
         if has_trash(&directory) {
             swept.trash.push(directory);
         }
@@ -118,15 +117,9 @@ pub fn delete_trash(swept: &Swept) -> Result<()> {
     Ok(())
 }
 
-/// Where requests to a supervisor come in. Beside the directory of sockets, which is the server's user's.
-pub(crate) fn control_path(directory: &Path) -> PathBuf {
-    directory.with_extension("control")
-}
-
 /// Writes down where the sockets of a place will be.
 pub(crate) fn note_sockets(place: &Path, directory: &Path) -> Result<()> {
-    let path = place.join(SOCKETS);
-    fs::write(&path, directory.to_string_lossy().as_bytes()).map_err(|error| Error::io("write", &path, error))
+    private::replace(&place.join(SOCKETS), directory.to_string_lossy().as_bytes())
 }
 
 /// Takes away the notes of a run that a template has no use for.
@@ -140,24 +133,6 @@ pub(crate) fn forget_run(place: &Path) -> Result<()> {
         }
     }
     remove_tree(&place.join("tmp"), Wait::Yes)
-}
-
-pub(crate) fn make_sockets(directory: &Path, account: Account) -> Result<()> {
-    let made = std::fs::DirBuilder::new().mode(0o700).create(directory);
-    made.map_err(|error| Error::io("create directory", directory, error))?;
-    account.own(directory)
-}
-
-/// Removes a directory of sockets and what is in it.
-pub(crate) fn remove_sockets(directory: &Path, control: &Path) {
-    let _ = fs::remove_file(control);
-    launch::hide(directory);
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if fs::remove_file(entry.path()).is_err() {
-            let _ = fs::remove_dir(entry.path());
-        }
-    }
-    let _ = fs::remove_dir(directory);
 }
 
 /// Renames a place out of sight. What cannot be renamed is deleted.
@@ -194,17 +169,10 @@ fn has_trash(directory: &Path) -> bool {
 
 /// Ends what a server of this process's may have left: without a process namespace its children are this process's now, and
 /// without one for memory that stays too.
-pub(crate) fn end_children(engine: &dyn Engine, place: &Path, isolated: bool) {
+pub(crate) fn end_children(engine: &dyn Engine, place: &Path, server: Option<u32>, isolated: bool) {
     kill_children();
     if !isolated {
-        remove_segment(engine, place);
-    }
-}
-
-fn remove_segment(engine: &dyn Engine, place: &Path) {
-    let data = place.join("data");
-    if let Some(segment) = engine.segment(&data).or_else(|| engine.segment_of_killed(&data)) {
-        sys::remove_segment(segment);
+        memory::remove(engine, place, server);
     }
 }
 
@@ -229,8 +197,9 @@ fn kill_children() {
 /// Ends what is left of a server whose supervisor was killed: where there are no namespaces, its children may live on, and its
 /// memory too.
 fn end_leftovers(place: &Path) {
-    if let Some(record) = registry::read(place).filter(|record| record.boot == sys::boot()) {
-        let family = family(&record);
+    let record = registry::read(place).filter(|record| record.boot == sys::boot());
+    if let Some(record) = &record {
+        let family = family(record);
         for process in &family {
             process.signal(Signal::KILL);
         }
@@ -240,11 +209,10 @@ fn end_leftovers(place: &Path) {
         }
     }
     // Written only without namespaces: in one of its own, a segment of that number was another one.
-    if let Some(begun) = registry::read_begun(place).filter(|begun| begun.boot == sys::boot()) {
-        let engine = engine::named(&begun.engine).ok();
-        if let Some(engine) = engine {
-            remove_segment(engine, place);
-        }
+    if let Some(begun) = registry::read_begun(place).filter(|begun| begun.boot == sys::boot())
+        && let Ok(engine) = engine::named(&begun.engine)
+    {
+        memory::remove(engine, place, record.map(|record| record.pid).or(begun.server));
     }
 }
 

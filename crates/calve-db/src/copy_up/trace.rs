@@ -10,7 +10,7 @@ use fs_err as fs;
 use super::Copied;
 use crate::error::{Error, Result};
 use crate::home::Home;
-use crate::registry;
+use crate::{private, registry};
 
 const NAME: &str = "copied";
 
@@ -18,8 +18,7 @@ const NAME: &str = "copied";
 pub(crate) fn begin_lines(place: &Path) -> Result<File> {
     let path = place.join(NAME);
     let staged = path.with_extension("new");
-    let made = fs::OpenOptions::new().create(true).append(true).open(&staged);
-    let (file, _) = made.map_err(|error| Error::io("create", &staged, error))?.into_parts();
+    let file = private::create(&staged)?;
     fs::rename(&staged, &path).map_err(|error| Error::io("rename", &staged, error))?;
     Ok(file)
 }

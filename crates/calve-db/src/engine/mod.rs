@@ -4,14 +4,16 @@ mod mariadb;
 mod postgres;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::address::Address;
+use crate::directory::Directory;
 use crate::error::{Error, Result};
-use crate::sys::Segment;
+use crate::private;
 
 /// All of them. A new one is a file beside this and a line here.
 const ENGINES: &[&dyn Engine] = &[&postgres::Postgres, &mariadb::Mariadb];
@@ -42,14 +44,15 @@ pub(crate) trait Engine: Sync {
     /// The command that fills the empty directory `data`.
     fn init(&self, program: &Path, data: &Path) -> Result<Vec<OsString>>;
 
-    /// The server's command line. Writes what configuration it needs into `instance.directory`, and gives it to the server's user.
+    /// The server's command line. Writes what configuration it needs into `instance.settings`.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
 
     /// Asks a server whether it answers queries. Waits no longer than `patience` for what it says.
     fn probe(&self, address: &Address, patience: Duration) -> Probe;
 
-    /// How many connections a server that is built with has had, this one included. `log` is what it has said.
-    fn connections(&self, address: &Address, log: &Path) -> Result<u64>;
+    /// How many connections a server that is built with has had, but for those by which it was asked this before: `asked` times.
+    /// `log`: what it has said.
+    fn connections(&self, address: &Address, log: &[u8], asked: u64) -> Result<u64>;
 
     /// What is done as soon as it answers. Says what was changed in a data directory that was taken over.
     fn settle(&self, instance: &Instance) -> Result<Vec<String>>;
@@ -69,12 +72,8 @@ pub(crate) trait Engine: Sync {
     /// Takes away what belongs to one run of a server.
     fn scrub(&self, data: &Path) -> Result<()>;
 
-    /// The System V segment that a server has attached to, as its data directory tells.
-    fn segment(&self, data: &Path) -> Option<Segment>;
-
-    /// The System V segment of a server that was killed before its data directory told of it. That of one that lives is about to be
-    /// attached to, and must stay.
-    fn segment_of_killed(&self, data: &Path) -> Option<Segment>;
+    /// The keys that a server may choose for its System V memory, by its data directory's inode number.
+    fn memory_keys(&self, inode: u64) -> Vec<i32>;
 
     /// How programs reach it.
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address;
@@ -115,8 +114,10 @@ pub(crate) struct Instance {
     /// The data directory and a directory for temporary files, as the server sees them.
     pub(crate) data: PathBuf,
     pub(crate) temporary: PathBuf,
-    /// For sockets and configuration.
-    pub(crate) directory: PathBuf,
+    /// For sockets: the server's own.
+    pub(crate) sockets: PathBuf,
+    /// For configuration: the server may only read it.
+    pub(crate) settings: Directory,
     pub(crate) address: Address,
     pub(crate) purpose: Purpose,
     pub(crate) account: crate::account::Account,
@@ -125,9 +126,10 @@ pub(crate) struct Instance {
 impl Instance {
     /// Writes a file that the server reads.
     fn configure(&self, name: &str, text: &str) -> Result<PathBuf> {
-        let path = self.directory.join(name);
-        fs_err::write(&path, text).map_err(|error| Error::io("write", &path, error))?;
-        self.account.own(&path)?;
+        let path = self.settings.path().join(name);
+        let mut file = self.settings.create_new(name, private::SECRET)?;
+        file.write_all(text.as_bytes()).map_err(|error| Error::io("write", &path, error))?;
+        private::share(&file, self.account, &path)?;
         Ok(path)
     }
 }

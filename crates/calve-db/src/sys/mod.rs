@@ -25,8 +25,14 @@ use std::path::PathBuf;
 #[allow(dead_code, reason = "only Linux needs to be told")]
 pub(crate) struct Segment {
     pub(crate) id: i32,
+    pub(crate) key: i32,
     /// The process that made it. Numbers are used again.
     pub(crate) creator: u32,
+    /// How many attachments there are.
+    pub(crate) attached: u64,
+    /// The user whom it belongs to, and the one who made it.
+    pub(crate) owner: u32,
+    pub(crate) maker: u32,
 }
 
 /// How a server is to be started.

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -48,6 +49,16 @@ pub(crate) fn peer_uid(_socket: impl AsFd) -> io::Result<u32> {
     Ok(rustix::process::geteuid().as_raw())
 }
 
+/// Connects to a socket.
+pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(socket)
+}
+
+/// Not told here.
+pub(crate) fn is_of_this_process(_socket: &UnixStream) -> bool {
+    true
+}
+
 /// A process, by its number.
 pub(crate) struct Watched(Pid);
 
@@ -86,12 +97,12 @@ pub(crate) fn boot() -> String {
 }
 
 /// Not known.
-pub(crate) fn find_segment(_creator: u32, _keys: &[i32]) -> Option<Segment> {
-    None
+pub(crate) fn segments() -> Vec<Segment> {
+    Vec::new()
 }
 
 /// Servers here end in order, and remove their memory themselves.
-pub(crate) fn remove_segment(_segment: Segment) {}
+pub(crate) fn remove_segment(_segment: &Segment) {}
 
 /// There are none.
 pub(crate) fn collect_orphan(_pid: u32) {}

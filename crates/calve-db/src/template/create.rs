@@ -1,6 +1,7 @@
 //! Making a template: the plot.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::key::Key;
 use crate::programs::{self, Program};
 use crate::server::{Starter, new_spec, run};
 use crate::spec::Origin;
-use crate::{launch, name, registry, sweep};
+use crate::{launch, name, private, registry, sweep};
 
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]
@@ -150,10 +151,9 @@ impl Plan {
 }
 
 /// One builder for a name. The others wait, and then find what it made.
-fn wait_for_others(home: &Home, name: &str, caller: &mut Caller<'_>) -> Result<fs::File> {
+fn wait_for_others(home: &Home, name: &str, caller: &mut Caller<'_>) -> Result<File> {
     let path = building_lock(home, name);
-    let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-    let file = file.map_err(|error| Error::io("open", &path, error))?;
+    let file = private::open(&path)?;
     let mut said = false;
     while rustix::fs::flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive).is_err() {
         if caller.cancel.is_cancelled() {
@@ -253,15 +253,16 @@ fn fill(
     if caller.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
-    let said = launch::log_path(place);
-    let before = engine.connections(address, &said)?;
+    let said = launch::open_log(place)?;
+    let said = || launch::read_log(&said).map_err(|error| Error::io("read", launch::log_path(place), error));
+    let before = engine.connections(address, &said()?, 0)?;
     let end = (caller.run)(address)?;
     if caller.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
     match end {
-        // Asking is a connection too. Without another one, what was meant for the template went elsewhere.
-        None if engine.connections(address, &said)? <= before + 1 => {
+        // Without another one, what was meant for the template went elsewhere.
+        None if engine.connections(address, &said()?, 1)? <= before => {
             Err(Error::NotConnected { template: options.name.clone() })
         }
         None => Ok(()),
@@ -273,5 +274,6 @@ fn fill(
 
 /// What the server said is of use when a build has failed.
 fn keep_log(place: &Path, log: &Path) {
-    let _ = fs::copy(launch::log_path(place), log);
+    let said = launch::open_log(place).ok().and_then(|said| launch::read_log(&said).ok());
+    let _ = said.map(|said| private::replace(log, &said));
 }

@@ -19,7 +19,7 @@ pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, templ
     let data = place.join("data");
     engine.scrub(&data)?;
     engine.examine(&data, version)?;
-    let log = fs::read(launch::log_path(&place)).unwrap_or_default();
+    let log = launch::log(&place);
     if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log)) {
         return Err(Error::not_usable(&data, "its server was not shut down cleanly"));
     }
@@ -56,7 +56,6 @@ fn name_it(home: &Home, place: &Path, target: &Path, name: &str) -> Result<()> {
 
 /// Nothing is added beside the data by mistake. The data keep their modes, which clones have too.
 fn freeze(place: &Path) -> Result<()> {
-    let mode = if rustix::process::geteuid().is_root() { 0o511 } else { 0o500 };
-    let frozen = std::fs::Permissions::from_mode(mode);
+    let frozen = std::fs::Permissions::from_mode(0o500);
     fs::set_permissions(place, frozen).map_err(|error| Error::io("set the mode of", place, error))
 }

@@ -14,13 +14,6 @@ fn kill(pid: u64) {
     let _ = kill_process(pid, Signal::KILL);
 }
 
-/// The supervisors of this world, which this test started.
-fn supervisors(world: &World) -> Vec<u64> {
-    let processes = world.processes();
-    let found = processes.iter().filter(|process| process.contains("__supervise"));
-    found.map(|process| process.split(' ').next().unwrap().parse().unwrap()).collect()
-}
-
 fn mounts(world: &World) -> Vec<String> {
     let all = fs_err::read_to_string("/proc/self/mountinfo").unwrap();
     let home = world.home().to_string_lossy().into_owned();
@@ -146,7 +139,7 @@ fn the_supervisor() {
             let mut before = Before::new(&world);
             let server = world.start("a");
             let apart = Apart::of(&world, server["pid"].as_u64().unwrap());
-            let found = supervisors(&world);
+            let found = world.supervisors();
             assert_eq!(found.len(), 1);
             before.note(&world);
             kill(found[0]);
@@ -222,7 +215,7 @@ fn anybody_at_random_moments() {
                 before.note(&world);
                 match random.below(3) {
                     0 => run.kill().unwrap(),
-                    1 => supervisors(&world).into_iter().for_each(kill),
+                    1 => world.supervisors().into_iter().for_each(kill),
                     _ => {
                         let ours = world.processes();
                         let servers = ours.iter().filter(|process| !process.contains("__supervise"));

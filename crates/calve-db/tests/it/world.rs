@@ -125,13 +125,35 @@ impl World {
             echo ready; exec cat";
         let mut holder = self.command("unshare");
         holder.args(["--user", "--ipc", "--map-current-user", "--keep-caps", "sh", "-ec", forbid]);
+        let target = self.hold(holder);
+        self.within(&["nsenter", "--target", &target, "--user", "--ipc", "--preserve-credentials", "--"])
+    }
+
+    /// The same for root, who could make them in spite of that: without the capability that it takes, as in a container.
+    pub(crate) fn without_capability(mut self) -> Self {
+        let mut holder = self.command("unshare");
+        holder.args(["--ipc", "sh", "-ec", "echo ready; exec cat"]);
+        let target = self.hold(holder);
+        let drop = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--"];
+        self.within(&[&["nsenter", "--target", &target, "--ipc", "--"], &drop[..]].concat())
+    }
+
+    fn hold(&mut self, mut holder: Command) -> String {
         let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
         let target = holder.id().to_string();
         self.holder = Some(holder);
-        self.within(&["nsenter", "--target", &target, "--user", "--ipc", "--preserve-credentials", "--"])
+        target
+    }
+
+    /// A program in this world's namespaces, run by its user.
+    pub(crate) fn inside(&self, words: &[&str]) -> Command {
+        let line: Vec<OsString> = self.runner.iter().cloned().chain(words.iter().map(OsString::from)).collect();
+        let mut command = self.command(&line[0]);
+        command.args(&line[1..]);
+        command
     }
 
     pub(crate) fn has_namespaces(&self) -> bool {
@@ -196,8 +218,7 @@ impl World {
     pub(crate) fn ipc(&self) -> Vec<String> {
         let list = match self.holder {
             Some(_) => {
-                let output =
-                    self.command(&self.runner[0]).args(&self.runner[1..]).args(["cat", SEGMENTS]).output().unwrap();
+                let output = self.inside(&["cat", SEGMENTS]).output().unwrap();
                 assert!(output.status.success(), "{output:?}");
                 String::from_utf8(output.stdout).unwrap()
             }
@@ -274,6 +295,13 @@ impl World {
             }
         }
         found
+    }
+
+    /// The supervisors of this world.
+    pub(crate) fn supervisors(&self) -> Vec<u64> {
+        let processes = self.processes();
+        let found = processes.iter().filter(|process| process.contains("__supervise"));
+        found.map(|process| process.split(' ').next().unwrap().parse().unwrap()).collect()
     }
 
     /// Nothing runs any more, within two seconds.

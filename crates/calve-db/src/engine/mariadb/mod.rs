@@ -4,7 +4,6 @@ mod examine;
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, Read as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,8 +11,9 @@ use rustix::process::Signal;
 
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
+use crate::connection::Connection;
 use crate::error::{Error, Result};
-use crate::sys::Segment;
+use crate::runtime;
 
 pub(super) struct Mariadb;
 
@@ -23,6 +23,7 @@ const DATABASE: &str = "test";
 const STANDARD_PORT: u16 = 3306;
 /// A greeting, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_GREETING: u64 = 4096;
 /// The file that InnoDB logs into. Another size than the server's is changed when it starts, so it is the same everywhere.
 const LOG_SIZE: &str = "--innodb-log-file-size=32M";
 
@@ -104,7 +105,7 @@ impl Engine for Mariadb {
         command.push(option("--datadir", &instance.data));
         command.push(option("--tmpdir", &instance.temporary));
         command.push(option("--socket", &address.socket));
-        command.push(option("--pid-file", &instance.directory.join("mariadbd.pid")));
+        command.push(option("--pid-file", &instance.sockets.join("mariadbd.pid")));
         match address.tcp_port {
             Some(port) => command.extend(["--bind-address=127.0.0.1".into(), format!("--port={port}").into()]),
             None => command.push("--skip-networking".into()),
@@ -126,32 +127,32 @@ impl Engine for Mariadb {
     }
 
     fn probe(&self, address: &Address, patience: Duration) -> Probe {
-        let Ok(mut stream) = UnixStream::connect(&address.socket) else { return Probe::NotYet };
+        let Some(mut connection) = Connection::open(&address.socket, patience) else { return Probe::NotYet };
         let mut head = [0; 5];
-        let read = stream.set_read_timeout(Some(patience)).and_then(|()| stream.read_exact(&mut head));
-        match (read, head[4]) {
+        match (connection.read_exact(&mut head), head[4]) {
             // Protocol version 10: the greeting.
             (Ok(()), 10) => Probe::Ready,
             (Ok(()), 255) => {
                 let mut said = [0; 512];
-                let length = stream.read(&mut said).unwrap_or(0);
+                let length = connection.read(&mut said).unwrap_or(0);
                 Probe::Refused(String::from_utf8_lossy(said[..length].get(2..).unwrap_or_default()).into_owned())
             }
             _ => Probe::NotYet,
         }
     }
 
-    fn connections(&self, address: &Address, _: &Path) -> Result<u64> {
+    fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
         let failed = |error| Error::io("ask for a greeting on", &address.socket, error);
-        let stream = UnixStream::connect(&address.socket).map_err(failed)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        let connection = Connection::open(&address.socket, PATIENCE);
+        let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
         // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number
         // of the connection, which each one raises.
-        let (mut greeting, mut version, mut number) = (std::io::BufReader::new(stream), Vec::new(), [0; 4]);
+        let mut greeting = std::io::BufReader::new(connection.take(LONGEST_GREETING));
+        let (mut version, mut number) = (Vec::new(), [0; 4]);
         greeting.read_exact(&mut [0; 5]).map_err(failed)?;
         greeting.read_until(0, &mut version).map_err(failed)?;
         greeting.read_exact(&mut number).map_err(failed)?;
-        Ok(u32::from_le_bytes(number).into())
+        Ok(u64::from(u32::from_le_bytes(number)).saturating_sub(asked))
     }
 
     fn settle(&self, _: &Instance) -> Result<Vec<String>> {
@@ -178,16 +179,12 @@ impl Engine for Mariadb {
         examine::scrub(data)
     }
 
-    fn segment(&self, _: &Path) -> Option<Segment> {
-        None
-    }
-
-    fn segment_of_killed(&self, _: &Path) -> Option<Segment> {
-        None
+    fn memory_keys(&self, _: u64) -> Vec<i32> {
+        Vec::new()
     }
 
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
-        let socket = directory.join("mysql.sock");
+        let socket = runtime::sockets(directory).join("mysql.sock");
         let path = socket.to_string_lossy().into_owned();
         let port = tcp.unwrap_or(STANDARD_PORT);
         let secret = password.map_or(String::new(), |password| format!(":{password}"));
@@ -196,7 +193,7 @@ impl Engine for Mariadb {
             ("MYSQL_UNIX_PORT", path.clone()),
             ("MYSQL_HOST", "localhost".into()),
             ("MYSQL_TCP_PORT", port.to_string()),
-            ("MYSQL_HOME", directory.to_string_lossy().into_owned()),
+            ("MYSQL_HOME", directory.join(runtime::SETTINGS).to_string_lossy().into_owned()),
         ];
         Address {
             url: format!("mysql://{USER}@localhost/{DATABASE}?socket={}", in_query(&path)),

@@ -4,18 +4,16 @@ mod examine;
 mod wire;
 
 use std::ffi::OsString;
-use std::io::BufRead as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use self::wire::{Refused, Session};
+use self::wire::{NAME, Refused, Session};
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
 use crate::error::{Error, Result};
-use crate::sys::{self, Segment};
+use crate::runtime;
 
 pub(super) struct Postgres;
 
@@ -63,14 +61,6 @@ update_process_title = off
 const INIT: &[&str] = &["--auth=trust", "--encoding=UTF8", "--no-sync"];
 /// The names of characters in all languages, sorted by number: the same on every machine.
 const LOCALE: &str = if cfg!(target_vendor = "apple") { "--locale=C" } else { "--locale=C.UTF-8" };
-
-/// What a server writes of itself into its data directory.
-const NOTE: &str = "postmaster.pid";
-
-/// Line 1: the process. Below zero: a server for one session, such as those of initdb.
-fn creator(note: &str) -> Option<u32> {
-    note.lines().next()?.trim_start_matches('-').parse().ok()
-}
 
 impl Engine for Postgres {
     fn name(&self) -> &'static str {
@@ -135,7 +125,7 @@ impl Engine for Postgres {
         set("config_file", config.as_os_str());
         set("hba_file", users.as_os_str());
         set("ident_file", names.as_os_str());
-        set("unix_socket_directories", instance.directory.as_os_str());
+        set("unix_socket_directories", instance.sockets.as_os_str());
         set("port", instance.address.port.to_string().as_ref());
         set("listen_addresses", if instance.address.tcp_port.is_some() { "127.0.0.1" } else { "" }.as_ref());
         let telling = if instance.purpose == Purpose::Serve { &[] } else { TELLING };
@@ -153,20 +143,11 @@ impl Engine for Postgres {
         }
     }
 
-    fn connections(&self, address: &Address, log: &Path) -> Result<u64> {
+    fn connections(&self, _: &Address, log: &[u8], _: u64) -> Result<u64> {
         // It says so before it lets anybody in.
-        Session::open(&address.socket, USER, DATABASE, PATIENCE).map_err(|refused| {
-            let said = if let Refused::Said(said) = refused { said } else { "it does not answer".into() };
-            Error::ServerFailed { how: format!("refused a session: {said}"), log: String::new() }
-        })?;
-        let failed = |error| Error::io("read", log, error);
-        let mut lines = std::io::BufReader::new(fs_err::File::open(log).map_err(failed)?);
-        let (mut line, mut count) = (Vec::new(), 0);
-        while lines.read_until(b'\n', &mut line).map_err(failed)? > 0 {
-            count += u64::from(line.windows(CONNECTED.len()).any(|part| part == CONNECTED));
-            line.clear();
-        }
-        Ok(count)
+        let own = format!("application_name={NAME}").into_bytes();
+        let tells = |line: &&[u8]| !line.ends_with(&own) && line.windows(CONNECTED.len()).any(|part| part == CONNECTED);
+        Ok(log.split(|byte| *byte == b'\n').filter(tells).count() as u64)
     }
 
     fn settle(&self, instance: &Instance) -> Result<Vec<String>> {
@@ -213,25 +194,16 @@ impl Engine for Postgres {
         examine::scrub(data)
     }
 
-    fn segment(&self, data: &Path) -> Option<Segment> {
-        let text = fs_err::read_to_string(data.join(NOTE)).ok()?;
-        // Line 7: the key and the number of the segment (miscadmin.h, LOCK_FILE_LINE_SHMEM_KEY).
-        let id = text.lines().nth(6)?.split_ascii_whitespace().nth(1)?.parse().ok()?;
-        Some(Segment { id, creator: creator(&text)? })
-    }
-
-    fn segment_of_killed(&self, data: &Path) -> Option<Segment> {
-        let text = fs_err::read_to_string(data.join(NOTE)).ok()?;
+    fn memory_keys(&self, inode: u64) -> Vec<i32> {
         // It is made with the first key that is free from the directory's inode number on (sysv_shmem.c, PGSharedMemoryCreate).
-        let inode = fs_err::metadata(data).ok()?.ino();
         let first = (inode & u64::from(u32::MAX)) as u32;
-        let keys: Vec<i32> = (0..16).map(|more| first.wrapping_add(more).cast_signed()).collect();
-        sys::find_segment(creator(&text)?, &keys)
+        (0..64).map(|more| first.wrapping_add(more).cast_signed()).collect()
     }
 
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
         let port = tcp.unwrap_or(STANDARD_PORT);
-        let host = directory.to_string_lossy().into_owned();
+        let sockets = runtime::sockets(directory);
+        let host = sockets.to_string_lossy().into_owned();
         let more = if port == STANDARD_PORT { String::new() } else { format!("&port={port}") };
         let secret = password.map_or(String::new(), |password| format!(":{password}"));
         let variables = [
@@ -244,7 +216,7 @@ impl Engine for Postgres {
             url: format!("postgresql://{USER}@/{DATABASE}?host={}{more}", in_query(&host)),
             tcp_url: tcp.map(|port| format!("postgresql://{USER}{secret}@127.0.0.1:{port}/{DATABASE}")),
             dsn: format!("host={host} port={port} user={USER} dbname={DATABASE}"),
-            socket: directory.join(format!(".s.PGSQL.{port}")),
+            socket: sockets.join(format!(".s.PGSQL.{port}")),
             host,
             port,
             user: USER.into(),

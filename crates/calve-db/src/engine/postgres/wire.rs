@@ -2,9 +2,10 @@
 //! (Frontend/Backend Protocol 3.0, chapter "Message Formats").
 
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
+
+use crate::connection::Connection;
 
 /// What the server says when it is still starting (`cannot_connect_now`).
 const STARTING: &str = "57P03";
@@ -12,8 +13,11 @@ const STARTING: &str = "57P03";
 /// How much an answer may take, with all its messages: Calve asks for a few names.
 const LONGEST_ANSWER: usize = 1 << 20;
 
+/// What a session of Calve's own is called.
+pub(super) const NAME: &str = "calve";
+
 /// A session of the superuser.
-pub(super) struct Session(UnixStream);
+pub(super) struct Session(Connection);
 
 /// Why there is none.
 #[derive(Debug)]
@@ -26,12 +30,9 @@ pub(super) enum Refused {
 
 impl Session {
     pub(super) fn open(socket: &Path, user: &str, database: &str, patience: Duration) -> Result<Self, Refused> {
-        let stream = UnixStream::connect(socket).map_err(|_| Refused::NotYet)?;
-        let patient = stream.set_read_timeout(Some(patience)).and_then(|()| stream.set_write_timeout(Some(patience)));
-        patient.map_err(|_| Refused::NotYet)?;
-        let mut session = Self(stream);
+        let mut session = Self(Connection::open(socket, patience).ok_or(Refused::NotYet)?);
         let mut body = 196_608_u32.to_be_bytes().to_vec();
-        for word in ["user", user, "database", database, "application_name", "calve"] {
+        for word in ["user", user, "database", database, "application_name", NAME] {
             body.extend_from_slice(word.as_bytes());
             body.push(0);
         }
@@ -121,7 +122,13 @@ fn first_column(body: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+
+    fn over(stream: UnixStream) -> Session {
+        Session(Connection::over(stream, Duration::from_secs(60)))
+    }
 
     #[test]
     fn rows_and_errors_are_read() {
@@ -143,7 +150,7 @@ mod tests {
                 scope.spawn(move || {
                     (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
                 });
-                drop(Session(ours).until_ready());
+                drop(over(ours).until_ready());
             });
             first_column(input);
             Said::parse(input);
@@ -159,7 +166,7 @@ mod tests {
                 let row = [b"D\0\x01\0\x0a\0\x01\0\0\xff\xff".as_slice(), &[b'x'; 0xffff]].concat();
                 while (&theirs).write_all(&row).is_ok() {}
             });
-            assert_eq!(Session(ours).until_ready().unwrap_err().kind(), io::ErrorKind::InvalidData);
+            assert_eq!(over(ours).until_ready().unwrap_err().kind(), io::ErrorKind::InvalidData);
         });
     }
 }

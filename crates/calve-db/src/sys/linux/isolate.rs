@@ -60,9 +60,9 @@ pub(crate) fn bind(what: &Path, at: &Path) -> Result<(), Errno> {
     mount_bind_recursive(what, at)
 }
 
-/// Undoes [`bind`], if it was done.
+/// Undoes [`bind`].
 pub(crate) fn unbind(at: &Path) {
-    let _ = unmount(at, UnmountFlags::DETACH);
+    let _ = unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
 }
 
 fn unshare(flags: UnshareFlags) -> Result<(), Errno> {

@@ -1,6 +1,7 @@
 //! Linux: namespaces, descriptors of processes, and what /proc tells.
 
 mod isolate;
+mod peer;
 mod process;
 mod segment;
 mod spawn;
@@ -8,8 +9,9 @@ mod watch;
 mod who;
 
 pub(crate) use isolate::{Isolation, bind, isolate, unbind};
+pub(crate) use peer::{connect, is_of_this_process, peer_uid};
 pub(crate) use process::{Watched, boot, children, lock_holder, start_time};
-pub(crate) use segment::{find_segment, remove_segment};
+pub(crate) use segment::{remove_segment, segments};
 pub(crate) use spawn::{Ended, Server, collect_orphan, spawn};
 pub(crate) use watch::{Appearances, Opens, stamp};
 pub(crate) use who::{descendants, flag_names, is_for_writing, open_files, open_flags, process, who};
@@ -26,11 +28,6 @@ pub(crate) fn sync_file_system(path: &Path) -> io::Result<()> {
 /// Makes this process the one that inherits the children of its children, so that it can end them.
 pub(crate) fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-}
-
-/// The user at the other end of a socket.
-pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
-    Ok(rustix::net::sockopt::socket_peercred(socket)?.uid.as_raw())
 }
 
 /// A TCP socket that programs do not inherit.

@@ -54,6 +54,12 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     fields.nth(12)?.parse().ok()
 }
 
+/// The process that started another one, or that adopted it.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text[text.rfind(')')? + 1..].split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// The children of a single-threaded process.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let text = fs_err::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

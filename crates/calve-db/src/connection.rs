@@ -1,0 +1,52 @@
+//! A connection to a server that this process has started.
+//!
+//! The socket is in a directory of the server's own, where its account can put a link to another server's. What is said there is not
+//! for that one; and who keeps silent, or does not stop talking, keeps nobody waiting for longer than agreed.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::sys;
+
+pub(crate) struct Connection {
+    stream: UnixStream,
+    until: Instant,
+}
+
+impl Connection {
+    /// `None` when nobody listens there, or somebody else.
+    pub(crate) fn open(socket: &Path, patience: Duration) -> Option<Self> {
+        let stream = sys::connect(socket).ok()?;
+        sys::is_of_this_process(&stream).then(|| Self::over(stream, patience))
+    }
+
+    /// On a socket whose other end is known.
+    pub(crate) fn over(stream: UnixStream, patience: Duration) -> Self {
+        Self { stream, until: Instant::now() + patience }
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Connection {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}

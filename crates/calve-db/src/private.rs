@@ -1,0 +1,134 @@
+//! What nobody but this user may change, read or lock, whatever his umask is and whatever an older version has made.
+//!
+//! The directories that these files are in belong to him, so that a path leads where he has put it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::process::geteuid;
+
+use crate::account::Account;
+use crate::directory::Directory;
+use crate::error::{Error, Result};
+
+/// A directory that only this user may enter.
+pub(crate) const CLOSED: u32 = 0o700;
+/// A file that only this user may read and write.
+pub(crate) const SECRET: u32 = 0o600;
+const PERMISSIONS: u32 = 0o7777;
+
+/// Opens a file for reading and writing; an empty one is made where there is none.
+pub(crate) fn open(path: &Path) -> Result<File> {
+    open_with(path, OFlags::RDWR)
+}
+
+/// Opens a file to write to its end; an empty one is made where there is none.
+pub(crate) fn append(path: &Path) -> Result<File> {
+    open_with(path, OFlags::WRONLY | OFlags::APPEND)
+}
+
+fn open_with(path: &Path, how: OFlags) -> Result<File> {
+    let failed = |errno| Error::io("open", path, errno);
+    // A FIFO would otherwise be waited for.
+    let flags = how | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = crate::retry(|| rustix::fs::openat(CWD, path, flags, mode(SECRET)));
+    let file = opened.map_err(failed)?;
+    let found = rustix::fs::fstat(&file).map_err(failed)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return Err(Error::io("open", path, std::io::Error::other("it is not a regular file")));
+    }
+    set_mode(&file, &found, SECRET, path)?;
+    Ok(file.into())
+}
+
+/// Gives a file these contents. Others see it as a whole or not at all.
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
+    let staged = path.with_extension("new");
+    let mut file = create(&staged)?;
+    file.write_all(contents).map_err(|error| Error::io("write", &staged, error))?;
+    fs_err::rename(&staged, path).map_err(|error| Error::io("rename", &staged, error))
+}
+
+/// Makes an empty file in the place of what is there.
+pub(crate) fn create(path: &Path) -> Result<File> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Error::io("create", path, rustix::io::Errno::INVAL));
+    };
+    let above = Directory::open(above)?;
+    above.remove_file(name)?;
+    above.create_new(name, SECRET)
+}
+
+/// Makes a directory, unless it is there, and gives it these permissions. One of somebody else's is refused.
+pub(crate) fn make_directory(path: &Path, permissions: u32) -> Result<Directory> {
+    match rustix::fs::mkdir(path, mode(permissions)) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+        Err(errno) => return Err(Error::io("create directory", path, errno)),
+    }
+    let directory = Directory::open(path)?;
+    let found = rustix::fs::fstat(&directory).map_err(|errno| Error::io("look at", path, errno))?;
+    if found.st_uid != geteuid().as_raw() {
+        return Err(Error::io("use", path, std::io::Error::other("it is not a directory of this user's")));
+    }
+    set_mode(&directory, &found, permissions, path)?;
+    Ok(directory)
+}
+
+/// Makes a new directory in one of this user's.
+pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>, permissions: u32) -> Result<Directory> {
+    let made = above.make_subdirectory(name, CLOSED)?;
+    let found = rustix::fs::fstat(&made).map_err(|errno| Error::io("look at", made.path(), errno))?;
+    set_mode(&made, &found, permissions, made.path())?;
+    Ok(made)
+}
+
+/// Takes from all others what they may do with these files of a directory, as far as they are there.
+pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
+    for name in names {
+        // What is no file of this user's is none that he has to keep from others.
+        if let Ok(Some(file)) = directory.file(name)
+            && let Ok(found) = rustix::fs::fstat(&file)
+        {
+            let _ = set_mode(&file, &found, SECRET, directory.path());
+        }
+    }
+}
+
+/// Keeps others from connecting to a socket that was just made.
+pub(crate) fn hide_socket(path: &Path) -> Result<()> {
+    // It has no descriptor that would do. Its directory is one in which nobody else can put something in its place.
+    rustix::fs::chmod(path, mode(SECRET)).map_err(|errno| Error::io("set the mode of", path, errno))
+}
+
+/// Lets the account of a server into a directory, or read a file, that stays this user's.
+pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()> {
+    let failed = |errno| Error::io("change the group of", path, errno);
+    let found = rustix::fs::fstat(&what).map_err(failed)?;
+    let Some((_, group)) = account.to_become() else { return Ok(()) };
+    rustix::fs::fchown(&what, None, Some(rustix::fs::Gid::from_raw(group))).map_err(failed)?;
+    let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+    set_mode(&what, &found, if is_directory { 0o710 } else { 0o640 }, path)
+}
+
+/// Keeps the account of a server out of a directory again.
+pub(crate) fn close(directory: &Directory) -> Result<()> {
+    let path = directory.path();
+    let found = rustix::fs::fstat(directory).map_err(|errno| Error::io("look at", path, errno))?;
+    set_mode(directory, &found, CLOSED, path)
+}
+
+fn set_mode(what: impl AsFd, found: &Stat, wanted: u32, path: &Path) -> Result<()> {
+    if mode(wanted) == Mode::from_raw_mode(found.st_mode) & mode(PERMISSIONS) {
+        return Ok(());
+    }
+    rustix::fs::fchmod(what, mode(wanted)).map_err(|errno| Error::io("set the mode of", path, errno))
+}
+
+#[allow(clippy::useless_conversion, reason = "the type differs between systems")]
+fn mode(permissions: u32) -> Mode {
+    Mode::from_bits_truncate(permissions as _)
+}

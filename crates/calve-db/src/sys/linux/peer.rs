@@ -1,0 +1,48 @@
+//! The other end of a Unix socket (unix(7), SO_PEERCRED).
+
+use std::ffi::c_int;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+
+use super::process::parent;
+
+/// Servers are started by one that was started by this process at most this many times over: scripts, tools that trace.
+const MOST_GENERATIONS: usize = 16;
+
+/// Connects to a socket. Nobody is waited for who does not accept connections.
+pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let made = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&made, &SocketAddrUnix::new(socket)?)?;
+    let stream = UnixStream::from(made);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// The user at the other end of a socket.
+pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
+    Ok(peer(socket)?.uid)
+}
+
+/// Whether who listens at the other end descends from this process.
+pub(crate) fn is_of_this_process(socket: &UnixStream) -> bool {
+    let listener = peer(socket).ok().and_then(|peer| u32::try_from(peer.pid).ok());
+    std::iter::successors(listener, |pid| parent(*pid)).take(MOST_GENERATIONS).any(|pid| pid == std::process::id())
+}
+
+/// The process is 0 when it is in a namespace that cannot be seen from here.
+fn peer(socket: impl AsFd) -> io::Result<libc::ucred> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or_default();
+    let socket: c_int = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes no more than `length` bytes into a structure of that size, and both live until it returns.
+    let done = unsafe {
+        libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut found).cast(), &raw mut length)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(found) }
+}
