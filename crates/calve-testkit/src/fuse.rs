@@ -21,6 +21,9 @@ pub struct FuseOptions {
     pub unreadable_name: Option<OsString>,
     /// How long creating or removing a file takes at least.
     pub slowness: Duration,
+    /// copy_file_range(2) copies at most this many bytes from the start of a file, and then returns 0 before the file's end, as
+    /// NFS, CIFS and Ceph may. By default the file system has no such call.
+    pub copies_up_to_bytes: Option<u64>,
 }
 
 /// A file system in memory behind FUSE; unmounted when dropped.

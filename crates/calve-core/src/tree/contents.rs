@@ -139,12 +139,9 @@ impl<'a> Mover<'a> {
         {
             return Ok(moved);
         }
-        if on_server && let Some(moved) = self.copy_on_server(src, dst, size)? {
-            return Ok(moved);
-        }
+        let mut written = if on_server { self.copy_on_server(src, dst, size)? } else { 0 };
         // Files of /proc and the like say that they are empty, and are not.
         let limit = if size == 0 { u64::MAX } else { size };
-        let mut written = 0;
         while written < limit {
             let wanted = usize::try_from(limit - written).unwrap_or(usize::MAX).min(self.buffer.len());
             let length = retry(|| rustix::io::read(src, &mut self.buffer[..wanted])).map_err(Fault::src("read"))?;
@@ -207,22 +204,22 @@ impl<'a> Mover<'a> {
         Ok(Some(moved))
     }
 
-    /// `None` where it is refused before anything was copied.
-    fn copy_on_server(&self, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, size: u64) -> Result<Option<Moved>, Fault> {
+    /// Copies as much as the server does, from both files' offsets, and says how much that was. It may stop anywhere, with a refusal
+    /// or with 0, which on NFS, CIFS and Ceph is no sign of the file's end: only a read tells that.
+    fn copy_on_server(&self, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, size: u64) -> Result<u64, Fault> {
         const PIECE: u64 = 1 << 30;
         let mut written = 0;
         while written < size {
             let wanted = usize::try_from((size - written).min(PIECE)).unwrap_or(usize::MAX);
             match sys::copy_range(src, dst, wanted) {
-                Ok(0) => break,
+                Ok(0) | Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => break,
                 Ok(length) => written += length as u64,
                 Err(Errno::INTR) => {}
-                Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) if written == 0 => return Ok(None),
                 Err(errno) => return Err(Fault::dst("copy on the server to")(errno)),
             }
             self.stop_if_cancelled()?;
         }
-        Ok(Some(Moved { written, short: written < size, ..Moved::default() }))
+        Ok(written)
     }
 
     fn stop_if_cancelled(&self) -> Result<(), Fault> {
@@ -281,15 +278,23 @@ pub(crate) fn size(stat: &Stat) -> u64 {
 
 fn write_all(dst: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Fault> {
     while !bytes.is_empty() {
-        let length = retry(|| rustix::io::write(dst, bytes)).map_err(Fault::dst("write"))?;
+        let length = written(retry(|| rustix::io::write(dst, bytes)))?;
         bytes = &bytes[length..];
     }
     Ok(())
 }
 
+/// A file system that takes nothing, and gives no reason, would be asked for ever.
+fn written(length: sys::Result<usize>) -> Result<usize, Fault> {
+    match length {
+        Ok(0) => Err(Fault::dst("write")(Errno::IO)),
+        other => other.map_err(Fault::dst("write")),
+    }
+}
+
 fn write_all_at(dst: BorrowedFd<'_>, mut bytes: &[u8], mut position: u64) -> Result<(), Fault> {
     while !bytes.is_empty() {
-        let length = retry(|| rustix::io::pwrite(dst, bytes, position)).map_err(Fault::dst("write"))?;
+        let length = written(retry(|| rustix::io::pwrite(dst, bytes, position)))?;
         bytes = &bytes[length..];
         position += length as u64;
     }
@@ -312,5 +317,39 @@ mod tests {
         assert_eq!(times(&written_back, 1000, quick, 64), 0);
         assert_eq!(times(&written_back, 1000, slow, 100), 0, "only at the beginning");
         assert_eq!(times(&Flush::never(), 1000, slow, 100), 0);
+    }
+
+    /// 0 from copy_file_range(2) was taken for the end of the file.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_the_server_does_not_copy_is_read_and_written() {
+        use calve_testkit::{FuseOptions, FuseVolume};
+
+        let contents: Vec<u8> = (0..700_000u32).map(|number| (number % 251) as u8).collect();
+        for limit in [0, 4096, 300_000, 700_000] {
+            let options = FuseOptions { copies_up_to_bytes: Some(limit), ..FuseOptions::default() };
+            let Some(volume) = FuseVolume::with_options(options) else { return };
+            let [src_path, dst_path] = ["src", "dst"].map(|name| volume.path().join(name));
+            fs_err::write(&src_path, &contents).unwrap();
+            let src = fs_err::File::open(&src_path).unwrap();
+            let stat = rustix::fs::fstat(&src).unwrap();
+            let dst = fs_err::File::create_new(&dst_path).unwrap();
+            let (cancel, flush) = (Cancel::default(), Flush::never());
+            let Ok(moved) = Mover::new(&cancel, &flush).copy(src.as_fd(), dst.as_fd(), &stat, true) else {
+                panic!("copying failed")
+            };
+            assert_eq!((moved.written, moved.short), (700_000, false), "the server copies {limit} bytes");
+            assert!(fs_err::read(&dst_path).unwrap() == contents, "the server copies {limit} bytes");
+
+            // A source that became shorter since it was looked at is one that changed.
+            fs_err::OpenOptions::new().write(true).open(&src_path).unwrap().set_len(500_000).unwrap();
+            let src = fs_err::File::open(&src_path).unwrap();
+            let dst = fs_err::File::create(&dst_path).unwrap();
+            let Ok(moved) = Mover::new(&cancel, &flush).copy(src.as_fd(), dst.as_fd(), &stat, true) else {
+                panic!("copying failed")
+            };
+            assert_eq!((moved.written, moved.short), (500_000, true), "the server copies {limit} bytes");
+            assert!(fs_err::read(&dst_path).unwrap() == contents[..500_000]);
+        }
     }
 }

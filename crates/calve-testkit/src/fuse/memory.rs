@@ -67,6 +67,21 @@ impl Memory {
         Ok(listing)
     }
 
+    /// Copies bytes from a place in one file to a place in another.
+    pub(super) fn copy(&mut self, src: (INodeNo, u64), dst: (INodeNo, u64), length: u64) -> Result<usize> {
+        let data = &self.node(src.0)?.data;
+        let from = data.len().min(src.1 as usize);
+        let bytes = data[from..data.len().min(from + length as usize)].to_vec();
+        let node = self.node_mut(dst.0)?;
+        let (start, end) = (dst.1 as usize, dst.1 as usize + bytes.len());
+        if node.data.len() < end {
+            resize(node, end);
+        }
+        node.data[start..end].copy_from_slice(&bytes);
+        touch(node);
+        Ok(bytes.len())
+    }
+
     pub(super) fn create(&mut self, parent: INodeNo, name: &OsStr, kind: FileType, maker: Maker) -> Result<&mut Node> {
         if name.len() > 255 {
             return Err(Errno::ENAMETOOLONG);
