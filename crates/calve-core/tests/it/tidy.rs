@@ -189,6 +189,39 @@ fn the_map_names_what_is_there() {
     assert_none(&crates, "ARCHITECTURE.md does not mention the crate");
 }
 
+/// A promise whose test was renamed or removed would be a promise that nothing holds.
+#[test]
+fn the_threat_model_names_tests_that_are_there() {
+    let Ok(text) = fs::read_to_string(workspace().join("docs/threat-model.md")) else { return };
+    let tests = ["node/tests", "python/tests"].into_iter().flat_map(|folder| texts_below(&workspace().join(folder)));
+    let all: String = sources().into_iter().map(|source| source.text).chain(tests).collect();
+    let mut named = 0;
+    let mut missing = Vec::new();
+    let rows = text.lines().filter(|line| line.starts_with("| ") && line.matches(" | ").count() == 1);
+    for row in rows.filter(|row| !row.starts_with("| Promise")) {
+        let tests: Vec<&str> = row.rsplit(" | ").next().unwrap_or_default().split('`').skip(1).step_by(2).collect();
+        named += tests.len();
+        let is_there = |test: &str| match test.contains('/') {
+            true => workspace().join(test).exists(),
+            false => {
+                let name = test.rsplit("::").next().unwrap_or(test);
+                all.contains(&format!("fn {name}(")) || all.contains(&format!("def {name}("))
+            }
+        };
+        missing.extend(tests.iter().filter(|test| !is_there(test)).map(|test| (*test).to_owned()));
+        if tests.is_empty() {
+            missing.push(row.to_owned());
+        }
+    }
+    assert!(named > 40, "only {named} tests are named");
+    assert_none(&missing, "docs/threat-model.md makes promises without a test");
+}
+
+fn texts_below(folder: &Path) -> Vec<String> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    files.map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
 fn names_of(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     entries.map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned()).collect()
