@@ -114,6 +114,7 @@ fn value(row: &[u8]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_os = "linux")]
     use super::*;
 
     #[cfg(target_os = "linux")]
