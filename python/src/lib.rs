@@ -102,42 +102,6 @@ fn builder() -> std::thread::Builder {
     std::thread::Builder::new().name("calve".into())
 }
 
-/// Runs `work` on a thread of its own, and waits for it. What a signal handler raises ends it, and is raised when it has ended: such
-/// handlers run on the main thread alone, which the interpreter does not end.
-fn watched<T: Send>(
-    py: Python<'_>,
-    handle: &Handle,
-    work: impl FnOnce() -> Result<T, Error> + Send,
-) -> PyResult<(T, Inside)> {
-    let Some(inside) = Inside::enter() else { return Err(failed(&Error::Interrupted)) };
-    let ended = Ended::default();
-    let operation = Operation::begin(handle.cancel.clone());
-    std::thread::scope(|scope| {
-        let running = || {
-            // Also by a panic.
-            let _telling = Telling(&ended);
-            let _operation = operation;
-            // What has been given up before it begins touches nothing.
-            if handle.cancel.is_cancelled() { Err(Error::Interrupted) } else { work() }
-        };
-        let thread = builder().spawn_scoped(scope, running).map_err(no_thread)?;
-        let mut raised = None;
-        while !py.detach(|| ended.within(PAUSE)) {
-            if raised.is_none() {
-                raised = py.check_signals().err();
-                if raised.is_some() {
-                    handle.cancel.cancel();
-                }
-            }
-        }
-        let result = py.detach(|| thread.join()).unwrap_or_else(|panic| resume_unwind(panic));
-        match raised {
-            Some(error) => Err(error),
-            None => Ok((result.map_err(|error| failed(&error))?, inside)),
-        }
-    })
-}
-
 /// Work that has been started. What it answers is JSON.
 #[pyclass(frozen)]
 struct Work {
