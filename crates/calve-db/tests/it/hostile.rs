@@ -427,7 +427,7 @@ fn a_log_may_be_of_any_length() {
     for user in users() {
         let Some(world) = World::of(user, None) else { return };
         world.template(Postgres);
-        let lengthen = "COPY (SELECT 1) TO PROGRAM 'perl -e \"truncate(STDERR, 2 ** 43)\"'";
+        let lengthen = "COPY (SELECT 1) TO PROGRAM 'perl -e \"1 while <STDIN>; truncate(STDERR, 2 ** 43)\"'";
         let script = "\"$@\" && echo made long; exit 3";
         let mut run = world.db(["template", "create", "p", "--base", "t", "--", "sh", "-c", script, "sh"]);
         run = run.args(Postgres.client(lengthen));
