@@ -110,7 +110,7 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     let mut server = start(wanted, &arguments, &instance.data, &notify, &log)?;
     let pid = server.pid();
     if !wanted.isolated {
-        registry::write_begun(&spec.place, &Begun { server: Some(pid), ..Begun::now(&spec.engine) })?;
+        registry::write_begun(&spec.place, &Begun::now(&spec.engine, Some(pid)))?;
     }
     let forgotten = std::cell::Cell::new(wanted.isolated || spec.purpose != Purpose::Serve);
     let meanwhile = || {

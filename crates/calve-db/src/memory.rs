@@ -21,8 +21,12 @@ pub(crate) fn forget(engine: &dyn Engine, place: &Path, server: u32) -> bool {
 /// Removes the memory of a server that has ended: what it made, and what processes of its own made that are gone too.
 pub(crate) fn remove(engine: &dyn Engine, place: &Path, server: Option<u32>) {
     let is_left = |segment: &Segment| segment.attached == 0 && sys::Watched::open(segment.creator, None).is_none();
-    let found = of(engine, place, |segment| Some(segment.creator) == server || is_left(segment));
-    found.iter().for_each(sys::remove_segment);
+    for segment in of(engine, place, |segment| Some(segment.creator) == server || is_left(segment)) {
+        if let Some(name) = sys::read_segment(&segment).and_then(|head| engine.noted_memory(&head)) {
+            sys::remove_shared(&segment, &name);
+        }
+        sys::remove_segment(&segment);
+    }
 }
 
 /// The segments of the data directory's owner, with its keys.

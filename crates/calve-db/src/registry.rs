@@ -170,12 +170,35 @@ pub(crate) struct Begun {
     /// Its first process, as soon as there is one.
     #[serde(default)]
     pub(crate) server: Option<u32>,
+    /// Its supervisor, whose session its processes belong to, and the process namespace in which that is its number.
+    #[serde(default)]
+    supervisor: u32,
+    #[serde(default)]
+    supervisor_started: Option<u64>,
+    #[serde(default)]
+    namespace: String,
 }
 
 impl Begun {
-    /// A server that has no process yet.
-    pub(crate) fn now(engine: &str) -> Self {
-        Self { engine: engine.to_owned(), boot: sys::boot(), server: None }
+    /// A server of this supervisor's, and its first process if it has one.
+    pub(crate) fn now(engine: &str, server: Option<u32>) -> Self {
+        let supervisor = std::process::id();
+        Self {
+            engine: engine.to_owned(),
+            boot: sys::boot(),
+            server,
+            supervisor,
+            supervisor_started: sys::start_time(supervisor),
+            namespace: sys::process_namespace(),
+        }
+    }
+
+    /// What runs of it: its supervisor too, until that has ended.
+    pub(crate) fn processes(&self) -> Vec<sys::Watched> {
+        match self.supervisor_started {
+            Some(began) if self.namespace == sys::process_namespace() => sys::members(self.supervisor, began),
+            _ => Vec::new(),
+        }
     }
 }
 

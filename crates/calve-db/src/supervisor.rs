@@ -143,7 +143,7 @@ impl<'a> Supervisor<'a> {
             tell: &tell,
         };
         if !isolated {
-            registry::write_begun(&spec.place, &Begun::now(&spec.engine))?;
+            registry::write_begun(&spec.place, &Begun::now(&spec.engine, None))?;
         }
         let launched = launch(&wanted)?;
         let now = unix_now();

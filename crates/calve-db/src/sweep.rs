@@ -11,11 +11,14 @@ use rustix::process::Signal;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::home::Home;
-use crate::registry::{self, Record, lock_all};
+use crate::registry::{self, Begun, Record, lock_all};
 use crate::{copy_up, memory, private, runtime, sys, template};
 
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";
+
+/// What is killed ends at once, unless it has much to give back.
+const ENDING: Duration = Duration::from_secs(10);
 
 /// What was found and taken away.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -42,16 +45,8 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         if !try_lock(&lock, &place) || !registry::is_lock_of(&lock, &place) {
             continue;
         }
-        end_leftovers(&place);
         copy_up::keep(&home.logs(), &copy_up::of_killed(&place));
-        if let Ok(directory) = fs::read_to_string(place.join(SOCKETS)) {
-            let directory = PathBuf::from(directory);
-            // It is a name in this user's own directory, whatever the file says.
-            if directory.parent() == Some(home.runtime()) {
-                runtime::remove(&directory, Wait::No);
-            }
-        }
-        move_to_trash(&place);
+        take_away(home, &place, Wait::No);
         swept.servers.push(place.file_name().unwrap_or_default().to_string_lossy().into_owned());
     }
     move_old_templates_to_trash(&home.templates())?;
@@ -62,6 +57,19 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         }
     }
     Ok(swept)
+}
+
+/// Takes away a place that nobody looks after, and what is left of its server.
+pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) {
+    end_leftovers(place);
+    if let Ok(directory) = fs::read_to_string(place.join(SOCKETS)) {
+        let directory = PathBuf::from(directory);
+        // It is a name in this user's own directory, whatever the file says.
+        if directory.parent() == Some(home.runtime()) {
+            runtime::remove(&directory, wait);
+        }
+    }
+    let _ = remove_tree(place, wait);
 }
 
 /// Templates that are no more, and that no server uses.
@@ -212,7 +220,26 @@ fn end_leftovers(place: &Path) {
     if let Some(begun) = registry::read_begun(place).filter(|begun| begun.boot == sys::boot())
         && let Ok(engine) = engine::named(&begun.engine)
     {
+        end_session(&begun);
         memory::remove(engine, place, record.map(|record| record.pid).or(begun.server));
+    }
+}
+
+/// Ends what a supervisor has started before its server was ready: it is not yet in a record, and the kernel ends no more than the
+/// first process, and that one a moment later than it gives back the lock. Until they have ended they may make memory.
+fn end_session(begun: &Begun) {
+    let started = Instant::now();
+    let mut rounds_without = 0;
+    // One may start another one that an earlier part of a round would have found.
+    while rounds_without < 2 && started.elapsed() < ENDING {
+        let processes = begun.processes();
+        rounds_without = if processes.is_empty() { rounds_without + 1 } else { 0 };
+        for process in &processes {
+            process.signal(Signal::KILL);
+        }
+        while processes.iter().any(sys::Watched::lives) && started.elapsed() < ENDING {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

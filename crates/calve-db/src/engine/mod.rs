@@ -75,6 +75,9 @@ pub(crate) trait Engine: Sync {
     /// The keys that a server may choose for its System V memory, by its data directory's inode number.
     fn memory_keys(&self, inode: u64) -> Vec<i32>;
 
+    /// The POSIX shared memory that a server notes at the beginning of its System V memory.
+    fn noted_memory(&self, head: &[u8]) -> Option<String>;
+
     /// How programs reach it.
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address;
 }

@@ -35,6 +35,9 @@ pub(crate) struct Segment {
     pub(crate) maker: u32,
 }
 
+/// What is read of shared memory: more than the part of its beginning that tells of other memory.
+pub(crate) const SEGMENT_HEAD: usize = 48;
+
 /// How a server is to be started.
 pub(crate) struct Launch<'a> {
     /// The program's path, then its arguments.

@@ -92,6 +92,16 @@ pub(crate) fn children(_pid: u32) -> Vec<u32> {
 }
 
 /// Not told.
+pub(crate) fn members(_session: u32, _began: u64) -> Vec<Watched> {
+    Vec::new()
+}
+
+/// There are none.
+pub(crate) fn process_namespace() -> String {
+    String::new()
+}
+
+/// Not told.
 pub(crate) fn boot() -> String {
     String::new()
 }
@@ -103,6 +113,14 @@ pub(crate) fn segments() -> Vec<Segment> {
 
 /// Servers here end in order, and remove their memory themselves.
 pub(crate) fn remove_segment(_segment: &Segment) {}
+
+/// Not told.
+pub(crate) fn read_segment(_segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> {
+    None
+}
+
+/// The same.
+pub(crate) fn remove_shared(_segment: &Segment, _name: &str) {}
 
 /// There are none.
 pub(crate) fn collect_orphan(_pid: u32) {}

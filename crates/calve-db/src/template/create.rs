@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calve_core::Cancel;
+use calve_core::{Cancel, Wait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
@@ -231,11 +231,11 @@ fn build(
         };
         publish::publish(home, plan.engine, &plan.program.version, template)
     });
-    drop(held);
     if made.is_err() {
         keep_log(&path, &log);
-        sweep::remove_place(&path);
+        sweep::take_away(home, &path, Wait::Yes);
     }
+    drop(held);
     made
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_testkit::{SplitMix64, require_program, require_root, write_program};
+use calve_testkit::{SplitMix64, copy_program, is_root, require_program, require_root, write_program};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{Engine, World, data_of, eventually, names, ordinary, until, users};
@@ -256,19 +256,7 @@ fn a_server_that_is_killed_while_it_starts_leaves_no_memory() {
     }
     let Some(world) = World::of(ordinary(), None) else { return };
     let world = world.without_namespaces();
-    let real = (13..=18).rev().map(|version| PathBuf::from(format!("/usr/lib/postgresql/{version}/bin")));
-    let Some(real) = real.into_iter().find(|bin| bin.join("postgres").exists()) else { panic!("no PostgreSQL") };
-    let bin = world.path().join("bin");
-    fs_err::create_dir(&bin).unwrap();
-    fs_err::os::unix::fs::symlink(real.join("initdb"), bin.join("initdb")).unwrap();
-    let when = world.path().join("when");
-    let script = format!(
-        "#!/bin/sh\nif [ -e '{when}' ]; then\n  call=$(cat '{when}')\n  \
-         exec strace -f -o /dev/null -e trace=$call -e inject=$call:signal=KILL '{real}' \"$@\"\nfi\nexec '{real}' \"$@\"\n",
-        when = when.display(),
-        real = real.join("postgres").display(),
-    );
-    write_program(bin.join("postgres"), script);
+    let (bin, when) = traced_postgres(&world);
     let from = world.path().join("from");
     data_of(Engine::Postgres, &from);
     world.give(&from);
@@ -276,13 +264,76 @@ fn a_server_that_is_killed_while_it_starts_leaves_no_memory() {
     world.db(create).arg(&bin).arg("--from").arg(&from).succeeds();
     let before = Before::new(&world);
     for call in ["shmat", "clone"] {
-        fs_err::write(&when, call).unwrap();
+        fs_err::write(&when, format!("trace={call} -e inject={call}:signal=KILL")).unwrap();
         world.db(["run", "t", "--", "true"]).fails(1, &["ended before it was ready (signal 9)"]);
         before.no_ipc(&world);
         world.nothing_left();
     }
     fs_err::remove_file(&when).unwrap();
     world.db(["run", "t", "--", "true"]).succeeds();
+}
+
+/// A directory of programs in which PostgreSQL's own is traced by strace, with the expressions in a file, as long as that exists.
+fn traced_postgres(world: &World) -> (PathBuf, PathBuf) {
+    let real = (13..=18).rev().map(|version| PathBuf::from(format!("/usr/lib/postgresql/{version}/bin")));
+    let Some(real) = real.into_iter().find(|bin| bin.join("postgres").exists()) else { panic!("no PostgreSQL") };
+    let (bin, when) = (world.path().join("bin"), world.path().join("when"));
+    fs_err::create_dir(&bin).unwrap();
+    // Not a link: it runs what is beside it.
+    copy_program(real.join("initdb"), bin.join("initdb"));
+    let script = format!(
+        "#!/bin/sh\nif [ -e '{when}' ]; then\n  exec strace -f -o /dev/null -e $(cat '{when}') '{real}' \"$@\"\nfi\n\
+         exec '{real}' \"$@\"\n",
+        when = when.display(),
+        real = real.join("postgres").display(),
+    );
+    write_program(bin.join("postgres"), script);
+    (bin, when)
+}
+
+/// A world in which servers share the machine's memory, of this user: initdb refuses one that the system does not know.
+fn without_namespaces() -> Option<World> {
+    let world = World::new()?;
+    Some(if is_root() { world.without_capability() } else { world.without_namespaces() })
+}
+
+/// The supervisor is killed when a process of its server has just made memory, and knows nothing of that. It is no child of the
+/// supervisor's, so that the kernel does not end it.
+#[test]
+fn a_supervisor_whose_server_is_not_ready() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(world) = without_namespaces() else { return };
+    let (bin, when) = traced_postgres(&world);
+    let create = ["template", "create", "--engine", "postgres", "-q", "--server-bin"];
+    world.db(create).arg(&bin).arg("t").succeeds();
+    let mut before = Before::new(&world);
+    fs_err::write(&when, "trace=shmget -e inject=shmget:signal=STOP").unwrap();
+    for command in [world.db(["run", "t", "--", "true"]), world.db(create).arg(&bin).arg("p")] {
+        let asked = command.spawn();
+        eventually(|| if world.ipc() == before.ipc { Err("there is no memory yet".into()) } else { Ok(()) });
+        before.note(&world);
+        world.supervisors().into_iter().for_each(kill);
+        let output = asked.wait_with_output().unwrap();
+        assert!(!output.status.success(), "{output:?}");
+        is_clean(&world, &before);
+    }
+}
+
+/// It has POSIX shared memory too, which it would remove.
+#[test]
+fn a_server_of_initdb_s() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(world) = without_namespaces() else { return };
+    let (bin, when) = traced_postgres(&world);
+    let before = Before::new(&world);
+    fs_err::write(&when, "trace=?unlink,unlinkat -e inject=?unlink,unlinkat:signal=KILL").unwrap();
+    let create = ["template", "create", "p", "--engine", "postgres", "-q", "--server-bin"];
+    world.db(create).arg(&bin).fails(1, &["initdb failed"]);
+    is_clean(&world, &before);
 }
 
 /// PostgreSQL's initdb tries out POSIX shared memory, which it does not remove when it is killed.

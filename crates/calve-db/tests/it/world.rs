@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use calve_testkit::{FileSystem, Unprivileged, Volume, calve_binary, copy_program, is_root, require_program};
 use fs_err as fs;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::patience::Patience;
@@ -341,6 +342,11 @@ impl Drop for World {
     fn drop(&mut self) {
         let _ = self.db(["stop", "--all"]).command.output();
         let _ = self.db(["gc"]).command.output();
+        // What a test that failed has found.
+        for process in self.processes() {
+            let pid = process.split(' ').next().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+            let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+        }
         if let Some(mut holder) = self.holder.take() {
             // It ends with its input.
             drop(holder.stdin.take());

@@ -183,6 +183,10 @@ impl Engine for Mariadb {
         Vec::new()
     }
 
+    fn noted_memory(&self, _: &[u8]) -> Option<String> {
+        None
+    }
+
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
         let socket = runtime::sockets(directory).join("mysql.sock");
         let path = socket.to_string_lossy().into_owned();

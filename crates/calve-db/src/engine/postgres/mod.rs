@@ -45,6 +45,8 @@ const FIXED: &[&str] = &[
 
 /// Has a server that is filled say who connects, in words that are known, whatever `ALTER SYSTEM` wants.
 const TELLING: &[&str] = &["log_connections=on", "log_min_messages=warning", "lc_messages=C"];
+/// `PGShmemMagic`.
+const MEMORY_MAGIC: u32 = 679_834_894;
 const CONNECTED: &[u8] = b"connection authorized: ";
 
 /// What is good for small, short-lived servers. A template can change it by `ALTER SYSTEM`.
@@ -198,6 +200,15 @@ impl Engine for Postgres {
         // It is made with the first key that is free from the directory's inode number on (sysv_shmem.c, PGSharedMemoryCreate).
         let first = (inode & u64::from(u32::MAX)) as u32;
         (0..64).map(|more| first.wrapping_add(more).cast_signed()).collect()
+    }
+
+    fn noted_memory(&self, head: &[u8]) -> Option<String> {
+        // PGShmemHeader (pg_shmem.h): magic number and process, 4 bytes each, two sizes, and the number in the name of the memory that
+        // tells of all others (dsm_impl.c). Servers of Calve's are told to use files instead, but initdb's are not.
+        let magic = head.first_chunk().copied().map(u32::from_ne_bytes)?;
+        let at = 8 + 2 * size_of::<usize>();
+        let number = head.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)?;
+        (magic == MEMORY_MAGIC && number != 0).then(|| format!("PostgreSQL.{number}"))
     }
 
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {

@@ -10,7 +10,7 @@ use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
 /// Where shm_open(3) has its files.
-const SHARED_MEMORY: &str = "/dev/shm";
+pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// What could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -54,10 +54,56 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     fields.nth(12)?.parse().ok()
 }
 
+/// What a process is part of, until it has ended: also while it gives back what it had.
+struct Kinship {
+    parent: u32,
+    session: u32,
+    started: u64,
+}
+
+impl Kinship {
+    /// Fields 4, 6 and 22 of proc_pid_stat(5).
+    fn of(pid: u32) -> Option<Self> {
+        let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
+        if matches!(*fields.first()?, "Z" | "X") {
+            return None;
+        }
+        Some(Self {
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
 /// The process that started another one, or that adopted it.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
-    let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    text[text.rfind(')')? + 1..].split_ascii_whitespace().nth(1)?.parse().ok()
+    Kinship::of(pid).map(|kinship| kinship.parent)
+}
+
+/// The processes of the session that a process began which started then. Its number is not used again while one of them is there.
+pub(crate) fn members(session: u32, began: u64) -> Vec<Watched> {
+    if Kinship::of(session).is_some_and(|leader| leader.started != began) {
+        return Vec::new();
+    }
+    let is_member = |pid: u32| {
+        let found = Kinship::of(pid).filter(|_| pid != std::process::id());
+        found.is_some_and(|found| found.session == session && found.started >= began)
+    };
+    let processes = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let found = numbers.filter(|pid| is_member(*pid)).filter_map(|pid| {
+        let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        let descriptor = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
+        is_member(pid).then_some(Watched(descriptor))
+    });
+    found.collect()
+}
+
+/// A word for the process namespace in which this process's numbers mean something.
+pub(crate) fn process_namespace() -> String {
+    fs_err::read_link("/proc/self/ns/pid").unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The children of a single-threaded process.

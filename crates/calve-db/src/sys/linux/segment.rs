@@ -1,11 +1,13 @@
 //! System V shared memory (shmget(2)), which outlives the processes that used it.
 
-use std::ffi::{c_int, c_long};
+use std::ffi::c_long;
 use std::io;
+use std::path::Path;
 
 use rustix::process::geteuid;
 
-use crate::sys::Segment;
+use super::isolate::SHARED_MEMORY;
+use crate::sys::{SEGMENT_HEAD, Segment};
 
 /// All segments of this namespace, by the kernel's own list (proc_sysvipc(5)).
 pub(crate) fn segments() -> Vec<Segment> {
@@ -29,18 +31,34 @@ fn parse(line: &str) -> Option<Segment> {
 
 /// Has the kernel remove a segment when nobody is attached to it any more. Those who are go on to use it. One of that number
 /// that somebody else made meanwhile stays.
-///
-/// Root does it as the segment's owner: so it can only be one that the owner may remove himself; and a root who is kept from
-/// administering the system, as in a container, may do it only so (shmctl(2), EPERM).
 pub(crate) fn remove_segment(segment: &Segment) {
+    let _ = as_owner(segment, || {
+        remove(segment);
+        None::<()>
+    });
+}
+
+/// How a segment begins.
+pub(crate) fn read_segment(segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> {
+    as_owner(segment, || head(segment))
+}
+
+/// Removes POSIX shared memory of a segment's owner (shm_unlink(3)).
+pub(crate) fn remove_shared(segment: &Segment, name: &str) {
+    let _ = as_owner(segment, || rustix::fs::unlink(Path::new(SHARED_MEMORY).join(name)).ok());
+}
+
+/// Root does it as the segment's owner: so it can only be what the owner may do himself; and a root who is kept from administering
+/// the system, as in a container, may do it only so (shmctl(2), EPERM).
+fn as_owner<T>(segment: &Segment, work: impl FnOnce() -> Option<T>) -> Option<T> {
     let own = geteuid();
     if !own.is_root() {
-        return remove(segment);
+        return work();
     }
-    if set_thread_user(segment.owner).is_ok() {
-        remove(segment);
-        let _ = set_thread_user(own.as_raw());
-    }
+    set_thread_user(segment.owner).ok()?;
+    let done = work();
+    let _ = set_thread_user(own.as_raw());
+    done
 }
 
 /// Changes the effective user of this thread, and of no other one.
@@ -52,17 +70,37 @@ fn set_thread_user(user: u32) -> io::Result<()> {
 }
 
 fn remove(segment: &Segment) {
-    let id: c_int = segment.id;
+    if size_if_same(segment).is_some() {
+        // SAFETY: IPC_RMID takes no structure.
+        unsafe { libc::shmctl(segment.id, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
+}
+
+/// The segment's size, unless somebody else has made one of that number meanwhile.
+fn size_if_same(segment: &Segment) -> Option<usize> {
     // SAFETY: `shmid_ds` is plain numbers, for which zero bytes are valid.
     let mut found: libc::shmid_ds = unsafe { std::mem::zeroed() };
     // SAFETY: IPC_STAT fills the structure that is given, which lives until the call returns.
-    let known = unsafe { libc::shmctl(id, libc::IPC_STAT, &raw mut found) } == 0;
+    let known = unsafe { libc::shmctl(segment.id, libc::IPC_STAT, &raw mut found) } == 0;
     let creator = u32::try_from(found.shm_cpid);
     let users = (found.shm_perm.uid, found.shm_perm.cuid);
-    if known && creator == Ok(segment.creator) && users == (segment.owner, segment.maker) {
-        // SAFETY: IPC_RMID takes no structure.
-        unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+    let is_same = known && creator == Ok(segment.creator) && users == (segment.owner, segment.maker);
+    is_same.then_some(found.shm_segsz)
+}
+
+fn head(segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> {
+    size_if_same(segment).filter(|size| *size >= SEGMENT_HEAD)?;
+    // SAFETY: the kernel chooses where to map it, so that it covers nothing that is there.
+    let at = unsafe { libc::shmat(segment.id, std::ptr::null(), libc::SHM_RDONLY) };
+    if at.addr() == usize::MAX {
+        return None;
     }
+    // SAFETY: a segment has no fewer bytes for as long as it is attached, and any bytes are valid. Others may write to it, so it is
+    // read once, and the mapping is used no further.
+    let head = unsafe { at.cast::<[u8; SEGMENT_HEAD]>().read_volatile() };
+    // SAFETY: it is what shmat returned, and nothing refers to it any more.
+    unsafe { libc::shmdt(at) };
+    Some(head)
 }
 
 #[cfg(test)]

@@ -85,7 +85,8 @@ fn become_server(
         // which has one thread, and do not involve the C library's bookkeeping of threads.
         unsafe {
             check(libc::close(told))?;
-            check(libc::setsid())?;
+            // Not a session of its own: a sweep looks for those of its supervisor's.
+            check(libc::setpgid(0, 0))?;
             for (from, to) in [(launch.input, 0), (launch.log, 1), (launch.log, 2)] {
                 check(libc::dup2(BorrowedFd::as_raw_fd(&from), to))?;
             }
