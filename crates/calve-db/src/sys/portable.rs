@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::sys::{Launch, Segment};
+use crate::sys::{Launch, SEGMENT_HEAD, Segment};
 
 /// What could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

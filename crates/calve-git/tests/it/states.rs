@@ -138,22 +138,25 @@ fn may_lose(start: &Path, what: &Path) -> Vec<PathBuf> {
     let Ok(common) = Git::at(start).line(&["rev-parse", "--git-common-dir"]) else { return Vec::new() };
     let Ok(common) = fs_err::canonicalize(start.join(common)) else { return Vec::new() };
     let text = String::from_utf8(listed).unwrap();
+    // A repository may be asked by way of a link, and a worktree be named so.
+    let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let mut regions = Vec::new();
     for worktree in text.split("\n\n").skip(1) {
         let path = PathBuf::from(worktree.lines().next().unwrap_or_default().trim_start_matches("worktree "));
         let branch = worktree.lines().find_map(|line| line.strip_prefix("branch refs/heads/"));
         let is_meant = branch.is_some_and(|branch| Path::new(branch) == what)
-            || path == *what
+            || real(&path) == real(&start.join(what))
             || path.file_name() == Some(what.as_os_str());
         for entry in fs_err::read_dir(common.join("worktrees")).into_iter().flatten().flatten().filter(|_| is_meant) {
             let read = |path: PathBuf| fs_err::read_to_string(path).unwrap_or_default().trim().to_owned();
-            if Path::new(&read(entry.path().join("gitdir"))) != path.join(".git") {
+            if real(Path::new(&read(entry.path().join("gitdir")))) != real(&path.join(".git")) {
                 continue;
             }
-            let is_pair = read(path.join(".git")) == format!("gitdir: {}", entry.path().display());
+            let pointer = read(path.join(".git"));
+            let is_pair = pointer.strip_prefix("gitdir: ").is_some_and(|named| real(Path::new(named)) == entry.path());
             let is_link = path.is_symlink();
             regions.extend([entry.path()]);
-            regions.extend((is_pair && !is_link).then(|| path.clone()));
+            regions.extend((is_pair && !is_link).then(|| real(&path)));
         }
     }
     regions

@@ -78,7 +78,6 @@ fn value(body: &[u8]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    #[cfg(target_os = "linux")]
     use super::*;
 
     #[cfg(target_os = "linux")]
