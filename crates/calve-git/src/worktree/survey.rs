@@ -81,8 +81,8 @@ impl Request {
                 other => other,
             });
         }
-        let is_foreign = target.pull_request.is_some() || options.base.as_deref().is_some_and(target::is_pull_request);
-        let is_untrusted = is_foreign_donor || options.trust == Trust::No && is_foreign;
+        let is_foreign = options.trust == Trust::No && target::is_foreign(&repository, &asked, &target);
+        let is_untrusted = is_foreign_donor || is_foreign;
         let leaves_secrets = is_untrusted || config.secrets == Some(Secrets::Leave);
         Ok(Request { repository, donor, target, path, config, leaves_secrets, is_untrusted, listed_in, is_sparse })
     }

@@ -5,6 +5,7 @@ use calve_core::Shown;
 use super::repository::{Repository, Worktree};
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::trust;
 
 /// A commit, and how HEAD names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,11 +130,37 @@ fn pull_request(branch: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// Whether a revision begins at the branch of a pull request: `pr/123`, `heads/pr/123~2`.
-pub(crate) fn is_pull_request(revision: &str) -> bool {
+/// Whether what is asked for is a pull request's: it is fetched as one, its revision begins at the branch of one (`pr/123`,
+/// `heads/pr/123~2`), or at what a worktree that is not trusted has checked out.
+pub(crate) fn is_foreign(repository: &Repository, asked: &Asked<'_>, target: &Target) -> bool {
+    let is_of_untrusted = |branch: &str| {
+        let mut of_branch = repository.worktrees.iter().filter(|worktree| worktree.branch.as_deref() == Some(branch));
+        of_branch.any(|worktree| trust::is_untrusted(&worktree.path))
+    };
+    let is_foreign = |branch: &str| pull_request(branch).is_some() || is_of_untrusted(branch);
+    let branches =
+        target.branch.as_deref().into_iter().chain([asked.branch, asked.base.unwrap_or_default()].map(begin));
+    // Without a name for it, a commit is looked up in the worktree that the user asks from.
+    let is_from_here = match asked.base {
+        Some(base) => is_here(base),
+        None if asked.is_detached => is_here(asked.branch),
+        None => target.is_new && target.upstream.is_none(),
+    };
+    let is_here_foreign = is_from_here && trust::is_untrusted(&repository.start);
+    target.pull_request.is_some() || branches.into_iter().any(is_foreign) || is_here_foreign
+}
+
+/// The branch that a revision begins at, if it is one.
+fn begin(revision: &str) -> &str {
     let revision = revision.strip_prefix("refs/").unwrap_or(revision);
     let revision = revision.strip_prefix("heads/").unwrap_or(revision);
-    pull_request(revision.split(['~', '^', '@', ':']).next().unwrap_or_default()).is_some()
+    revision.split(['~', '^', '@', ':']).next().unwrap_or_default()
+}
+
+/// Whether a revision means another commit in another worktree: `HEAD~2`, `@`, `ORIG_HEAD`.
+fn is_here(revision: &str) -> bool {
+    let begin = begin(revision);
+    begin.is_empty() || begin.ends_with("HEAD")
 }
 
 fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number: u64) -> Result<Target> {

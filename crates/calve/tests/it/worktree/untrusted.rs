@@ -220,11 +220,39 @@ fn it_is_remembered_wherever_the_worktree_goes() {
     hostile.calve(["remove", "moved"]).succeeds();
     hostile.nothing_ran("remove after a move");
     // It is the branch that is a pull request's, whoever asks for it and however.
-    for arguments in [&["pr/7"][..], &["--base", "pr/7", "new"], &["--base", "refs/heads/pr/7~0", "newer"]] {
+    for arguments in [
+        &["--base", "pr/7", "new"][..],
+        &["--base", "refs/heads/pr/7~0", "newer"],
+        &["--base", "newer", "newest"],
+        &["--detach", "--path", "../detached", "pr/7~0"],
+        &["refs/heads/pr/7"],
+    ] {
         let ran = hostile.calve(["add", "--json"]).args(arguments).succeeds();
         assert_eq!(ran.json()["untrusted"], true, "{arguments:?}");
     }
     hostile.nothing_ran("add from the branch");
+}
+
+#[test]
+fn what_begins_at_the_head_of_a_pull_request_is_not_trusted_wherever_its_files_come_from() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let inside = hostile.pull_request();
+    for arguments in [
+        &["at-head"][..],
+        &["--base", "HEAD~0", "named"],
+        &["--base", "@", "at"],
+        &["--detach", "HEAD", "--path", "../detached"],
+    ] {
+        let ran = hostile.calve(["add", "--json", "--from", "main"]).args(arguments).within(&inside).succeeds();
+        assert_eq!(ran.json()["untrusted"], true, "{arguments:?}");
+    }
+    hostile.nothing_ran("add from inside, with the files of the main worktree");
+    hostile.repo.git(["branch", "mine", "main"]);
+    for arguments in [&["mine"][..], &["--base", "main", "another"]] {
+        let ran = hostile.calve(["add", "--json", "--from", "main"]).args(arguments).within(&inside).succeeds();
+        assert_eq!(ran.json()["untrusted"], false, "{arguments:?}");
+    }
 }
 
 #[test]
