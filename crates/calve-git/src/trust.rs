@@ -3,7 +3,6 @@
 //! The mark is a file in git's own directory of the worktree (`worktrees/ID`), which no commit can write, and which goes with the
 //! worktree. Whatever is not plainly unmarked counts as marked.
 
-use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -105,13 +104,20 @@ pub(crate) fn confined_git(settings: &mut Command) -> Command {
         return shell;
     };
     shell.args([WITHOUT_RELATIVE_PATH, "git"]);
-    for (name, value) in overrides(&printed.stdout) {
-        let mut setting = OsString::from(name);
-        setting.push("=");
-        setting.push(value);
-        shell.args([OsStr::new("-c"), &setting]);
+    for (at, (name, value)) in overrides(&printed.stdout).into_iter().enumerate() {
+        let variable = format!("CALVE_SETTING_{at}");
+        shell.args(setting(&name, &value, &variable)).env(variable, value);
     }
     shell
+}
+
+/// Options by which git takes a setting. Of `-c NAME=VALUE` the name ends at the first `=`, which may be in the name of a driver; of
+/// `--config-env` at the last one, with the value in a variable of the environment.
+pub(crate) fn setting(name: &str, value: &str, variable: &str) -> Vec<String> {
+    match name.contains('=') {
+        true => vec![format!("--config-env={name}={variable}")],
+        false => vec!["-c".to_owned(), format!("{name}={value}")],
+    }
 }
 
 /// What is set instead of what the user has set.

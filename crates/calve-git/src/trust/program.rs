@@ -8,11 +8,57 @@ use std::path::Path;
 use super::is_untrusted;
 
 /// Programs that run code which their arguments or the current directory name.
-const RUNNERS: [&str; 46] = [
-    ".", "ash", "awk", "bash", "bun", "bunx", "bundle", "busybox", "cargo", "command", "csh", "dash", "deno", "env",
-    "eval", "exec", "find", "fish", "gawk", "go", "java", "just", "ksh", "lua", "make", "mawk", "nice", "nohup", "npm",
-    "npx", "perl", "php", "pnpm", "poetry", "rake", "sed", "setsid", "sh", "source", "sudo", "tclsh", "timeout", "uv",
-    "xargs", "yarn", "zsh",
+const RUNNERS: [&str; 50] = [
+    ".",
+    "ash",
+    "awk",
+    "bash",
+    "bun",
+    "bunx",
+    "bundle",
+    "busybox",
+    "cargo",
+    "command",
+    "csh",
+    "dash",
+    "deno",
+    "env",
+    "eslint",
+    "eval",
+    "exec",
+    "find",
+    "fish",
+    "gawk",
+    "go",
+    "java",
+    "just",
+    "ksh",
+    "lua",
+    "make",
+    "mawk",
+    "nice",
+    "nohup",
+    "npm",
+    "npx",
+    "perl",
+    "php",
+    "pnpm",
+    "poetry",
+    "prettier",
+    "rake",
+    "sed",
+    "setsid",
+    "sh",
+    "source",
+    "stylelint",
+    "sudo",
+    "tclsh",
+    "timeout",
+    "tsx",
+    "uv",
+    "xargs",
+    "yarn",
+    "zsh",
 ];
 /// The same with a version at the end (`python3.12`).
 const VERSIONED: [&str; 4] = ["python", "pypy", "ruby", "node"];
@@ -28,6 +74,10 @@ pub(crate) fn is_the_users(command: &str) -> bool {
         return false;
     }
     if is_runner(program) && !rest.first().is_some_and(|file| is_elsewhere(file)) {
+        return false;
+    }
+    // `stdbuf -oL sh filter`: a program that starts another one.
+    if !is_runner(program) && rest.iter().any(|word| is_runner(word)) {
         return false;
     }
     rest.iter().all(|word| {
@@ -137,6 +187,9 @@ mod tests {
             "prog --config=./x",
             "prog x/y",
             "'unfinished",
+            "stdbuf -oL sh filter",
+            "flock /tmp/lock python3 filter",
+            "prettier --stdin-filepath %f",
         ] {
             assert!(!is_the_users(command), "{command}");
         }

@@ -12,6 +12,7 @@ use super::standing::{Linked, named};
 use super::unpushed::{careful, only_here};
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::trust;
 
 /// Something inside that git works on, by its path below the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,7 +112,7 @@ impl Outer<'_> {
         if repository.starts_with(&self.entry) {
             return Ok(());
         }
-        let git = careful(&files, &repository).with("GIT_WORK_TREE", &files);
+        let git = careful(&files, &repository).with("GIT_WORK_TREE", &files).with(NOTHING, "");
         let status =
             ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"];
         let arguments = [harmless(&git)?, status.map(str::to_owned).to_vec()].concat();
@@ -194,9 +195,13 @@ impl Outer<'_> {
     }
 }
 
-/// Settings under which git runs none of the programs that a repository's own configuration names while it compares files.
+/// A variable that has no value, which for git is also `false`.
+const NOTHING: &str = "CALVE_NOTHING";
+
+/// Options under which git runs none of the programs that a repository's own configuration names while it compares files. [`NOTHING`]
+/// must be set.
 fn harmless(git: &Git) -> Result<Vec<String>> {
-    let mut settings = vec!["core.fsmonitor=false".to_owned(), "core.hooksPath=/dev/null".to_owned()];
+    let mut options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"].map(str::to_owned).to_vec();
     let scoped =
         ["config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"];
     // It fails where there are none.
@@ -208,9 +213,10 @@ fn harmless(git: &Git) -> Result<Vec<String>> {
         }
         let name = String::from_utf8_lossy(name);
         let Some(filter) = name.rfind('.').map(|end| &name[..end]) else { continue };
-        settings.extend(["clean=", "smudge=", "process=", "required=false"].map(|rest| format!("{filter}.{rest}")));
+        let names = ["clean", "smudge", "process", "required"].map(|key| format!("{filter}.{key}"));
+        options.extend(names.iter().flat_map(|name| trust::setting(name, "", NOTHING)));
     }
-    Ok(settings.into_iter().flat_map(|setting| ["-c".to_owned(), setting]).collect())
+    Ok(options)
 }
 
 #[cfg(test)]
