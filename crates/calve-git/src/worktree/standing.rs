@@ -31,7 +31,9 @@ pub enum Standing {
     Adrift,
     /// It is a worktree of the repository at this place: this one was copied from that.
     Foreign(PathBuf),
-    /// Something else: a repository of its own, a file, a link.
+    /// A link to it, which is at this place: it was moved there, and git still finds it.
+    Linked(PathBuf),
+    /// Something else: a repository of its own, a file, a link to anything else.
     Replaced(&'static str),
     /// Two entries name this place.
     Duplicate,
@@ -48,6 +50,7 @@ impl Standing {
             Standing::Unlinked => "unlinked",
             Standing::Adrift => "adrift",
             Standing::Foreign(_) => "foreign",
+            Standing::Linked(_) => "linked",
             Standing::Replaced(_) => "replaced",
             Standing::Duplicate => "duplicate",
             Standing::Unseen(_) => "unseen",
@@ -72,6 +75,10 @@ impl Standing {
             Standing::Foreign(repository) => {
                 (format!("`{path}` is a worktree of another repository, `{}`", Shown(repository)), PRUNE)
             }
+            Standing::Linked(real) => (
+                format!("`{path}` is a link to the worktree, which is at `{}`", Shown(real)),
+                "`git worktree repair` in it, or with that path, makes git list it where it is",
+            ),
             Standing::Replaced(what) => (format!("`{path}` is {what}, and not the worktree any more"), PRUNE),
             Standing::Duplicate => (
                 format!("two worktrees are registered at `{path}`"),
@@ -100,7 +107,7 @@ impl Linked {
             Ok(root) => root,
             Err(Errno::NOENT) => return Err(Standing::Gone),
             // A file above it, or at it.
-            Err(Errno::NOTDIR | Errno::LOOP) => return Err(no_directory(path)),
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(no_directory(entry, path)),
             Err(errno) => return Err(unseen("open", path, errno)),
         };
         let linked = Linked { root, path: path.to_path_buf(), entry: entry.to_path_buf() };
@@ -207,9 +214,16 @@ fn same(a: &Stat, b: &Stat) -> bool {
     (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
 }
 
-fn no_directory(path: &Path) -> Standing {
+fn no_directory(entry: &Path, path: &Path) -> Standing {
     match fs_err::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => Standing::Replaced("a link"),
+        Ok(found) if found.is_symlink() => {
+            match fs_err::canonicalize(path).map(|real| (Linked::open(entry, &real), real)) {
+                Ok((Ok(_), real)) => Standing::Linked(real),
+                // It may be the worktree, as it may be where no link leads to it.
+                Ok((Err(standing @ (Standing::Unlinked | Standing::Adrift | Standing::Unseen(_))), _)) => standing,
+                _ => Standing::Replaced("a link"),
+            }
+        }
         Ok(_) => Standing::Replaced("a file"),
         Err(_) => Standing::Gone,
     }

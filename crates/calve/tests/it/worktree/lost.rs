@@ -55,7 +55,10 @@ fn what_has_taken_the_place_of_a_worktree_is_not_removed() {
     repo.calve(["prune"]).succeeds().says(&["kept", "git worktree repair"]);
     fs_err::remove_dir_all(&path).unwrap();
     fs_err::os::unix::fs::symlink(&away, &path).unwrap();
-    is_left_alone(&repo, Path::new("x"), &["is a link"]);
+    is_left_alone(&repo, Path::new("x"), &["is a link to the worktree", "git worktree repair"]);
+    assert_eq!(state_of(&repo, &path), "linked");
+    repo.calve(["prune"]).succeeds().says(&["kept", "git worktree repair"]);
+    is_clean(&path);
     assert!(away.join("src/main.ts").exists() && path.join("src/main.ts").exists());
     fs_err::remove_file(&path).unwrap();
     fs_err::rename(&away, &path).unwrap();
@@ -215,14 +218,17 @@ fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
 fn a_nested_repository_runs_no_program_of_its_own() {
     let nested = Nested::new();
     let (ran, at) = (nested.repo.spot.join("ran"), &nested.at);
-    write(&at.join(".git/info/attributes"), "* filter=evil\n");
     let touch = format!("touch {}", ran.display());
-    for name in ["core.fsmonitor", "filter.evil.clean", "filter.evil.process", "filter.evil.smudge"] {
-        git(at, ["config", name, &touch]);
+    git(at, ["config", "core.fsmonitor", &touch]);
+    for driver in ["evil", "e=vil", "filter.evil.clean=x", ""] {
+        write(&at.join(".git/info/attributes"), &format!("* filter={driver}\n"));
+        for what in ["clean", "process", "smudge"] {
+            git(at, ["config", &format!("filter.{driver}.{what}"), &touch]);
+        }
+        write(&at.join("src/main.ts"), &format!("changed {driver}\n"));
+        nested.is_kept(&["node_modules/own-work", "not committed"]);
+        assert!(!ran.exists(), "a program that the nested repository names was run: {driver:?}");
     }
-    write(&at.join("src/main.ts"), "changed\n");
-    nested.is_kept(&["node_modules/own-work", "not committed"]);
-    assert!(!ran.exists(), "a program that the nested repository names was run");
     nested.goes(&["-f"]);
     assert!(!ran.exists(), "a program that the nested repository names was run");
 }
