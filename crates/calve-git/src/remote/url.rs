@@ -161,10 +161,10 @@ impl RepositoryUrl {
         if path.is_empty() || path[0] == b'-' {
             return refuse("its path is empty, or begins with a dash, which the server would take for an option");
         }
-        if matches!(host, b"http" | b"https") && path.starts_with(b"/") {
-            // Taken for a host of that name, with a password in the path.
+        if host.eq_ignore_ascii_case(b"http") || host.eq_ignore_ascii_case(b"https") {
+            // Taken for a host of that name, with a password or a token in the path.
             let why = "after `http:` or `https:` come two slashes";
-            return Err(RemoteError::Url { url: format!("{}:/…", String::from_utf8_lossy(host)), why: why.into() });
+            return Err(RemoteError::Url { url: format!("{}:…", String::from_utf8_lossy(host)), why: why.into() });
         }
         Ok(Self::of(Kind::Ssh, given.to_os_string()))
     }
@@ -417,6 +417,8 @@ mod tests {
             "https://me:sec/ret@example.org/a",
             "https:/me:secret@example.org/a",
             "http:/x:secret@y",
+            "https:example.org/a?private_token=secret",
+            "HTTPS:secret@example.org/a",
             "https://h?secret",
         ] {
             let error = parse(bad).unwrap_err().to_string();
