@@ -23,6 +23,8 @@ pub enum ForAgent {
     Free,
     /// This one, which was made for an agent.
     Ready(PathBuf),
+    /// Nothing: the main worktree, which is the user's, has the branch.
+    TakenByMain(PathBuf),
     /// Nothing: this one has the branch, and is the user's, or was not finished.
     Taken(PathBuf),
 }
@@ -40,6 +42,7 @@ pub fn for_agent(start: &Path, branch: &str) -> Result<ForAgent> {
     };
     match entry.filter(|entry| is_on_branch(entry) && entry.join(MARK).is_file()) {
         Some(_) => Ok(ForAgent::Ready(path)),
+        None if worktree.is_main => Ok(ForAgent::TakenByMain(path)),
         None => Ok(ForAgent::Taken(path)),
     }
 }

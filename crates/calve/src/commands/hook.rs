@@ -57,6 +57,11 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
     match for_agent(&place, &branch)? {
         // An agent that comes back to its work finds it where it was.
         ForAgent::Ready(path) => return answer(&path),
+        ForAgent::TakenByMain(path) => {
+            let text =
+                format!("the branch `{}` is checked out in the main worktree, `{}`", Shown(&branch), Shown(&path));
+            return Err(Failure::stated(FAILED, text, "ask for another name: an agent gets a worktree of its own"));
+        }
         ForAgent::Taken(path) => {
             let (branch, path) = (Shown(&branch), Shown(&path));
             let text = format!(
