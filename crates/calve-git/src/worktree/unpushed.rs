@@ -24,6 +24,9 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> 
         return first(git, &[all, vec!["--all".to_owned()]].concat());
     }
     let own = ["--exclude=refs/remotes/*", "--exclude=refs/tags/*", "--all", "--not", "--remotes"].map(str::to_owned);
+    if is_mirror(git)? {
+        return Ok(None);
+    }
     // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
     // excluded like those before them.
     let fetched = oids(&repository.join("FETCH_HEAD")).into_iter().chain(oids(&repository.join("shallow")));
@@ -39,6 +42,13 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> 
     };
     let tagged = String::from_utf8_lossy(&tagged);
     Ok(tagged.lines().find(|commit| made.iter().any(|made| made == commit)).map(str::to_owned))
+}
+
+/// Whether it is a copy for others to fetch from (`git clone --mirror`): no files, and each fetch overwrites all references.
+fn is_mirror(git: &Git) -> Result<bool> {
+    let is_bare = git.output(&["config", "--type=bool", "core.bare"])?.stdout.starts_with(b"true");
+    let all = git.output(&["config", "--get-regexp", r"^remote\..*\.fetch$", r"^\+refs/\*:refs/\*$"])?;
+    Ok(is_bare && !all.stdout.is_empty())
 }
 
 fn first<A: AsRef<OsStr>>(git: &Git, arguments: &[A]) -> Result<Option<String>> {

@@ -188,6 +188,21 @@ fn a_nested_repository_that_nobody_else_knows_is_not_removed_unless_forced() {
 }
 
 #[test]
+fn a_mirror_has_nothing_of_its_own() {
+    let nested = Nested::new();
+    let mirror = nested.path.join("target/mirror.git");
+    git(&nested.at, ["commit", "-q", "--allow-empty", "-m", "on no other branch"]);
+    nested.repo.git(["clone", "-q", "--mirror", nested.at.to_str().unwrap(), mirror.to_str().unwrap()]);
+    fs_err::remove_dir_all(&nested.at).unwrap();
+    // Without the way by which its references came, they may be anything.
+    git(&mirror, ["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
+    let ran = nested.repo.calve(["remove", "x"]).fails(1);
+    ran.says(&["target/mirror.git", "commits"]).hints();
+    git(&mirror, ["config", "remote.origin.fetch", "+refs/*:refs/*"]);
+    nested.goes(&[]);
+}
+
+#[test]
 fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
     let nested = Nested::new();
     let inner = nested.path.join(".worktrees/inner");
