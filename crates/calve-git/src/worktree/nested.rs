@@ -30,8 +30,9 @@ struct Finder {
 
 impl Visitor for Finder {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend {
+        // Through a link too: some tools share what is in them.
         let is = |name: &CStr, expected: FileType| {
-            rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW)
+            rustix::fs::statat(folder.directory(), name, AtFlags::empty())
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == expected)
         };
         match (name.to_bytes(), kind) {
@@ -233,13 +234,17 @@ mod tests {
         make("b.git/objects/bb");
         make("b.git/refs");
         make("no/objects/HEAD");
-        for file in [".git", "a/.git/modules/m/HEAD", "b.git/HEAD", "no/HEAD"] {
+        make("shared/objects");
+        make("linked.git");
+        fs_err::os::unix::fs::symlink("../shared/objects", folder.path().join("linked.git/objects")).unwrap();
+        fs_err::os::unix::fs::symlink("../b.git/refs", folder.path().join("linked.git/refs")).unwrap();
+        for file in [".git", "a/.git/modules/m/HEAD", "b.git/HEAD", "linked.git/HEAD", "no/HEAD"] {
             write(file);
         }
         let scanned = scan_tree(folder.path(), &ScanOptions::default(), Finder::default).unwrap();
         let mut found: Vec<Nested> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
         found.sort();
-        let repositories = ["a/.git/modules/m", "b.git"].map(|path| Nested::Repository(path.into()));
+        let repositories = ["a/.git/modules/m", "b.git", "linked.git"].map(|path| Nested::Repository(path.into()));
         assert_eq!(found, [&[Nested::Files("a".into())][..], &repositories].concat());
     }
 }
