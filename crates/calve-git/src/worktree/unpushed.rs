@@ -29,13 +29,14 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> 
     }
     // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
     // excluded like those before them.
-    let fetched = oids(&repository.join("FETCH_HEAD")).into_iter().chain(oids(&repository.join("shallow")));
-    let own: Vec<String> = own.into_iter().chain(fetched).collect();
+    // What was made here can have been fetched from here, too (`git fetch . BRANCH`).
+    let made = made_here(repository);
+    let fetched = oids(&repository.join("FETCH_HEAD")).into_iter().filter(|commit| !made.contains(commit));
+    let own: Vec<String> = own.into_iter().chain(fetched).chain(oids(&repository.join("shallow"))).collect();
     let without_tags = first(git, &[all.clone(), own.clone(), vec!["--tags".to_owned()]].concat())?;
     if without_tags.is_some() {
         return Ok(without_tags);
     }
-    let made = made_here(repository);
     let tagged = match made.is_empty() {
         true => Vec::new(),
         false => git.run(&[vec!["rev-list".to_owned(), "--ignore-missing".to_owned()], own].concat())?,

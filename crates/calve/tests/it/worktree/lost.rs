@@ -165,6 +165,8 @@ fn a_nested_repository_with_work_of_its_own_is_not_removed_unless_forced() {
     nested.is_kept(&[named, "commits"]);
     git(&nested.at, ["switch", "-q", "main"]);
     nested.is_kept(&[named, "commits"]);
+    git(&nested.at, ["fetch", "-q", ".", "work"]);
+    nested.is_kept(&[named, "commits"]);
     git(&nested.at, ["push", "-q", "origin", "work"]);
     nested.goes(&[]);
 }
