@@ -1,4 +1,4 @@
-"""``python -m calve`` and the command ``calve``: the program that is part of the package."""
+"""Run the program that the package contains: ``python -m calve``, or the command ``calve``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> NoReturn:
     if path is None:
         sys.exit("calve: the program is not part of this installation; install the package's wheel with pip")
     if sys.platform == "win32":
-        # A console sends Ctrl-C to both, and the program answers it.
+        # A console sends Ctrl-C to both processes, and the program handles it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.exit(subprocess.run([path, *sys.argv[1:]]).returncode)
     os.execv(path, ["calve", *sys.argv[1:]])

@@ -41,11 +41,11 @@ class CalveNotPermitted(CalveError, PermissionError):
 
 
 class CalveIsADirectory(CalveError, IsADirectoryError):
-    """A directory is where a file is needed."""
+    """The path is a directory, where a file is needed."""
 
 
 class CalveNotADirectory(CalveError, NotADirectoryError):
-    """Something else is where a directory is needed."""
+    """The path is not a directory, where one is needed."""
 
 
 class Cancelled(CalveError):

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     Contents = Union[str, Buffer]
-    # A mapping from `str` is none from `Path`: what its keys are, is looked at when it is used.
+    # A mapping from `str` is not one from `Path`, so the keys are checked when it is used.
     Entries = Union[Mapping[Any, Contents], Iterable[tuple[Path, Contents]]]
 
-# What is given and what comes back are of one type.
+# Results have the type of the argument.
 Name = TypeVar("Name", bound=Path)
 Flag = Literal["w", "wx"]
 Fsync = Literal["none", "end", "each"]

@@ -15,13 +15,13 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def program() -> Optional[str]:
-    """Where it is. An application that is packed into one file may have left it out."""
+    """Return its path. An application that is packed into one file may have left it out."""
     path = os.path.join(_HERE, "_program", "calve.exe" if sys.platform == "win32" else "calve")
     return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
 
 
 def reap(path: bytes) -> None:
-    """See to it that the trash beside ``path`` is deleted: by the program, or without it on a thread of this process.
+    """Start deleting the trash beside ``path``: with the program, or without it on a thread of this process.
 
     What is left when that thread or process ends early, the next clone or removal there deletes.
     """
@@ -31,7 +31,7 @@ def reap(path: bytes) -> None:
         try:
             _native.reap(beside)
         except _native.Failed:
-            # There is no thread to be had.
+            # No thread can be started.
             pass
 
 

@@ -1,4 +1,4 @@
-"""What is returned, as types: the same documents as the program's."""
+"""The types of receipts: the same documents as those of the program."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Undecodable(TypedDict):
-    """A path that is not UTF-8: its bytes in Base64."""
+    """A path that is not UTF-8, as Base64."""
 
     bytes_base64: str
 
@@ -30,13 +30,13 @@ class _Warning(TypedDict):
 
 
 class Warning(_Warning, total=False):
-    """Something that should be known and is not an error; ``path`` is the first one concerned."""
+    """A warning; ``path`` is the first path concerned."""
 
     path: ReceiptPath
 
 
 class Entries(TypedDict):
-    """How many entries of each kind."""
+    """The number of entries of each kind."""
 
     directories: int
     files: int
@@ -47,7 +47,7 @@ class Entries(TypedDict):
 
 
 class Bytes(TypedDict):
-    """What became of the contents."""
+    """How the contents were cloned."""
 
     apparent: int
     shared: int
@@ -110,7 +110,7 @@ class RemoveReceipt(TypedDict):
 
 
 class Place(TypedDict):
-    """A directory, and what it is on."""
+    """A directory and its file system."""
 
     path: ReceiptPath
     file_system: str

@@ -110,7 +110,7 @@ def callback(on_progress: Optional[Progress]) -> Optional[Progress]:
 
 
 class Operation:
-    """What is to be done, and what to do about the trash that it may leave."""
+    """An operation, and what to do about the trash that it may leave."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Operation:
 
     @contextmanager
     def settled(self) -> Iterator[None]:
-        """However it ends, somebody deletes the trash."""
+        """Start deleting the trash, however the operation ends."""
         try:
             yield
         except _native.Failed as failed:
@@ -151,14 +151,14 @@ class Operation:
             raise
 
     def receipt(self, work: _native.Work) -> Any:
-        """What came of it, when it has ended."""
+        """Return the receipt, or raise the error, after the operation has ended."""
         receipt, trash_waits = json.loads(work.result())
         if trash_waits:
             reap(self._place)
         return receipt
 
     def run(self) -> Any:
-        """Do it, and wait for the receipt."""
+        """Run the operation and return its receipt."""
         work = None
         with self.settled():
             try:
@@ -278,7 +278,7 @@ def remove_tree(
     on_progress: Optional[Progress] = None,
     cancellation: Optional[Cancellation] = None,
 ) -> RemoveReceipt:
-    """Remove a tree at once, whatever its size; it is deleted in the background, unless ``wait`` is true.
+    """Remove a tree at once, whatever its size, and delete it in the background unless ``wait`` is true.
 
     With ``force`` nothing at ``path`` is no error.
     """
@@ -292,5 +292,5 @@ def remove_tree(
 
 
 def probe(src: Path, dst: Optional[Path] = None) -> ProbeReceipt:
-    """What a place, or a pair of places, can do, found out by trying."""
+    """Find out by trying what a place, or a pair of places, supports."""
     return probing(src, dst).run()  # type: ignore[no-any-return]

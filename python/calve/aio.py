@@ -187,7 +187,7 @@ async def _each(paths: Iterable[Any]) -> AsyncIterator[Any]:
 
 
 async def _pairs(wanted: list[tuple[Any, bytes]], threads: Optional[int], collects: bool, handle: _native.Handle) -> Iterable[Any]:
-    """Reads some of those that are wanted, and takes them away."""
+    """Read some of the wanted files, and remove them from the list."""
     with _files.failures():
         read = await _call(handle, _native.read_files, [name for _, name in wanted], threads, handle)
     begun = wanted[: len(read)]
@@ -212,7 +212,7 @@ async def _run(operation: Operation) -> Any:
 
 
 async def _ended(work: _native.Work) -> None:
-    """Waits for the end, also where somebody cancels the task once more."""
+    """Wait for the end, even if somebody cancels the task again."""
     while True:
         try:
             if await asyncio.get_running_loop().run_in_executor(None, work.wait):
@@ -222,7 +222,7 @@ async def _ended(work: _native.Work) -> None:
 
 
 async def _call(handle: _native.Handle, function: Callable[..., Any], *given: Any) -> Any:
-    """Calls it on a thread. When the task is cancelled, it is ended, and waited for."""
+    """Call it on a thread. If the task is cancelled, stop the call and wait for its end."""
     future = asyncio.get_running_loop().run_in_executor(None, function, *given)
     cancelled = None
     while not future.done():

@@ -18,19 +18,19 @@ pub enum FailureKind {
 /// Why a bench could not be run. Failures of the programs that it measures are in its report instead.
 #[derive(Debug, Error)]
 pub enum BenchError {
-    /// Of the engine.
+    /// An error of the engine.
     #[error(transparent)]
     Core(#[from] calve_core::Error),
-    /// Of git.
+    /// An error of git.
     #[error(transparent)]
     Git(#[from] calve_git::Error),
-    /// Of a database server.
+    /// An error of a database server.
     #[error(transparent)]
     Db(#[from] calve_db::Error),
-    /// Of the bench's own reading and writing.
+    /// An I/O error of the bench itself.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Of the bench itself, with what to do next.
+    /// Any other error of the bench itself, with a hint.
     #[error("{text}")]
     Stated {
         /// What kind.

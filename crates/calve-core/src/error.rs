@@ -95,7 +95,7 @@ pub enum Error {
         /// Why it is not.
         reason: String,
     },
-    /// A symlink with a slash at its end, which means the directory behind it: that is never removed through a link.
+    /// The path is a symlink with a trailing slash, which means the directory behind it. Calve never removes a directory through a link.
     #[error("`{}` is a symlink, and the slash at its end means the directory behind it", Shown(.0))]
     LinkWithSlash(PathBuf),
     /// `--replace` needs a file system that can exchange two names in one step.
@@ -200,7 +200,7 @@ impl Error {
             }
             Self::RequirementRefused {
                 requirement: Required::Property(Requirement::Stable), detail: Some(_), ..
-            } => "try again while nothing writes to the source, which must be on ext4, XFS or btrfs; or drop the requirement"
+            } => "put the source on ext4, XFS or btrfs, and try again while nothing writes to it; or drop the requirement"
                 .into(),
             Self::RequirementRefused { .. } => {
                 "run `calve probe SRC DST` to see what would make it possible, or drop the requirement".into()

@@ -203,13 +203,13 @@ impl fmt::Debug for Selection {
     }
 }
 
-/// Looks at a clone that is complete and about to get its name: called once, on the thread that clones. It may throw
-/// [`CloneOptions::cancel`], and nothing is published then.
+/// A function that is called once, on the cloning thread, when a clone is complete and about to get its name. It may throw
+/// [`CloneOptions::cancel`]; then nothing is published.
 #[derive(Clone)]
 pub struct LastLook(Arc<dyn Fn() + Send + Sync>);
 
 impl LastLook {
-    /// Calls `look`.
+    /// Creates a last look that calls `look`.
     pub fn new(look: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(look))
     }
@@ -267,7 +267,7 @@ impl CloneOptions {
         self.require.contains(&requirement)
     }
 
-    /// Takes the last look, and fails where the caller has cancelled.
+    /// Takes the last look. Fails if the caller has cancelled.
     pub(crate) fn still_wanted(&self) -> Result<(), Error> {
         if let Some(look) = &self.last_look {
             look.take();

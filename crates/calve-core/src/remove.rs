@@ -33,11 +33,10 @@ pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport,
     remove(path, None, options)
 }
 
-/// Removes the directory that is open as `directory`, as [`remove_tree`] does, if it is what is at `path`. Whatever else is there by
-/// now stays.
+/// Removes the open `directory`, as [`remove_tree`] does, if it is still at `path`. Leaves anything else at `path` alone.
 ///
 /// # Errors
-/// Those of [`remove_tree`]; [`Error::Protected`] also when something else is at `path`.
+/// Fails like [`remove_tree`], and with [`Error::Protected`] when something else is at `path`.
 pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
     let stat = rustix::fs::fstat(directory).map_err(|errno| Error::io("stat", path, errno))?;
     remove(path, Some(identity(&stat)), options)

@@ -41,7 +41,7 @@ pub use supersede::supersede;
 pub struct StageReport {
     /// What [`Existing::Replace`] moved away.
     pub trashed: Option<Trashed>,
-    /// What [`supersede`] could neither replace nor put back: something was written in it and in what took its place.
+    /// The old tree that [`supersede`] kept, because something was written both in it and in the tree that replaced it.
     pub kept: Option<PathBuf>,
     /// Whether there is trash beside the destination: work for [`crate::reap`].
     pub trash_waits: bool,
@@ -70,7 +70,7 @@ pub fn stage<T, E: From<Error>>(
     Ok((made, sealed(published, trash_waits, &notes)))
 }
 
-/// Says also whether there is trash.
+/// Opens the place of `dst` and checks that it may be used. Returns also whether there is trash.
 fn start(dst: &Path, notes: &Notes, options: &CloneOptions) -> Result<(Place, bool), Error> {
     let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
     match (place.stat()?, options.existing) {
@@ -105,7 +105,7 @@ pub struct Staged<'p> {
     staging: Staging<'p>,
     options: &'p CloneOptions,
     metadata: Metadata,
-    /// Since when what the root was cloned from may not change, and what of it does not matter.
+    /// The moment since which the source of the root may not change, and the paths in it that do not matter.
     watched: Option<(Moment, Exclude)>,
 }
 

@@ -42,7 +42,8 @@ impl Address {
         variables
     }
 
-    /// Those that would lead the engine's own programs to another server, or keep them from logging in: they must not be set.
+    /// Returns the variables that must not be set: they would lead the engine's own programs to another server, or keep them from logging
+    /// in.
     pub fn foreign_variables(&self) -> &'static [&'static str] {
         client::foreign_variables(self)
     }

@@ -1,4 +1,4 @@
-//! What leads the engines' own programs to another server than the one that they are given: variables, and files of options.
+//! Variables and option files that lead the engines' own programs to another server than the given one.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use crate::address::Address;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
 
-/// What libpq reads (its manual, "Environment Variables", versions 13 to 18) and Calve does not set.
+/// The variables that libpq reads (its manual, "Environment Variables", versions 13 to 18) and Calve does not set.
 const LIBPQ: &[&str] = &[
     "PGHOSTADDR",
     "PGPASSWORD",
@@ -51,7 +51,7 @@ const LIBPQ: &[&str] = &[
     "PGLOCALEDIR",
 ];
 
-/// What the clients and the libraries of MariaDB and MySQL read and Calve does not set.
+/// The variables that the clients and libraries of MariaDB and MySQL read and Calve does not set.
 const MYSQL: &[&str] = &[
     "MYSQL_PWD",
     "MYSQL_GROUP_SUFFIX",
@@ -87,31 +87,32 @@ const CLIENTS: &[&str] = &[
     "mysqlslap",
     "mariadb-slap",
 ];
-/// The options that say which server.
+/// The options that choose a server.
 const WHERE: &[&str] = &["host", "port", "socket", "protocol", "pipe"];
-/// Where distributions and makers have their files.
+/// The option files of distributions and vendors.
 const OF_THE_SYSTEM: &[&str] =
     &["/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/local/etc/my.cnf", "/opt/homebrew/etc/my.cnf"];
 const LARGEST_BYTES: u64 = 1 << 20;
-/// As deep as files include others. Some include themselves.
+/// The maximum depth of includes. Some files include themselves.
 const DEEPEST: usize = 10;
 
 fn is_mysql(address: &Address) -> bool {
     address.url.starts_with("mysql:")
 }
 
-/// The variables that must not be set beside [`Address::environment`].
+/// Returns the variables that must not be set beside [`Address::environment`].
 pub(crate) fn foreign_variables(address: &Address) -> &'static [&'static str] {
     if is_mysql(address) { MYSQL } else { LIBPQ }
 }
 
-/// What has a program of MySQL's read no log-in path, which would override everything: a file that cannot be.
+/// Returns the variable that keeps MySQL's programs from reading a login path, which would override everything: it names a file that cannot
+/// exist.
 pub(crate) fn no_login_path(address: &Address) -> Option<(String, String)> {
     is_mysql(address).then(|| ("MYSQL_TEST_LOGIN_FILE".to_owned(), "/dev/null/none".to_owned()))
 }
 
-/// Refuses option files that would lead MariaDB's clients to another server whatever their environment says. `home`: the directory
-/// whose `.my.cnf` they read.
+/// Refuses option files that would lead MariaDB's clients to another server whatever their environment says. `home` is the directory whose
+/// `.my.cnf` they read.
 pub fn check_option_files(address: &Address, home: Option<&Path>) -> Result<()> {
     if !is_mysql(address) {
         return Ok(());
@@ -145,7 +146,7 @@ fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// The files that `!include` and `!includedir` name.
+/// Returns the files that an `!include` or `!includedir` names.
 fn included(directive: &str) -> Vec<PathBuf> {
     if let Some(directory) = directive.strip_prefix("includedir") {
         let directory = Path::new(directory.trim());
@@ -156,7 +157,7 @@ fn included(directive: &str) -> Vec<PathBuf> {
     directive.strip_prefix("include").map(|file| PathBuf::from(file.trim())).into_iter().collect()
 }
 
-/// The option that a line sets, if it says which server. Names may be shortened and have `_` for `-`.
+/// Returns the option that a line sets, if it chooses a server. Names may be shortened and have `_` for `-`.
 fn leads_elsewhere(line: &str, options: &[&str]) -> Option<String> {
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
     let name = name.trim().replace('_', "-").to_ascii_lowercase();

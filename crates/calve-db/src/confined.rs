@@ -1,4 +1,4 @@
-//! A data directory must be whole in itself: what leads out of it would have a server write elsewhere.
+//! Checks that no link leads out of a data directory, because a server would write there.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 type Visit<'a> = dyn FnMut(&Directory, &Entry, &Path) -> Result<()> + 'a;
 
-/// Visits everything below `root`, in an order that is always the same, with its path from there. Follows nothing.
+/// Visits everything below `root`, always in the same order, with its path from there. Follows no link.
 pub(crate) fn walk(root: &Directory, visit: &mut Visit<'_>) -> Result<()> {
     let mut waiting = vec![PathBuf::new()];
     while let Some(below) = waiting.pop() {
@@ -53,10 +53,10 @@ pub(crate) fn check(data: &Directory, pointers: &[&str]) -> Result<()> {
     })
 }
 
-/// Whether following a symlink ends outside of the tree that it is in. `below` is its path there.
+/// Returns whether a symlink leads out of the tree that it is in. `below` is its path there.
 ///
-/// An absolute one is of one machine. A relative one may go up at its beginning, where it is known what is above. After a name,
-/// which may be a link too, that is not known.
+/// An absolute link always counts as leading out. A relative link may go up only at its beginning, where the directories above are known.
+/// After a name they are not known, because the name may be a link too.
 pub(crate) fn leads_out(directory: &Directory, entry: &Entry, below: &Path) -> Result<bool> {
     let mut above = below.components().count().saturating_sub(1);
     let mut named = false;
@@ -71,7 +71,7 @@ pub(crate) fn leads_out(directory: &Directory, entry: &Entry, below: &Path) -> R
     Ok(false)
 }
 
-/// What a link or a pointer says, for a message.
+/// Returns the text of a link or a pointer file, for a message.
 fn target(directory: &Directory, entry: &Entry) -> String {
     let text = match entry.kind {
         FileType::Symlink => directory.target(&entry.name).ok(),

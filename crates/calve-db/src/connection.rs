@@ -1,7 +1,7 @@
 //! A connection to a server that this process has started.
 //!
-//! The socket is in a directory of the server's own, where its account can put a link to another server's. What is said there is not
-//! for that one; and who keeps silent, or does not stop talking, keeps nobody waiting for longer than agreed.
+//! The socket is in a directory of the server's account, which can put a link to another server's socket there. So a connection checks
+//! who is at the other end, and a peer that keeps silent or never stops sending cannot block Calve for longer than the time limit.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,13 +16,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// `None` when nobody listens there, or somebody else.
+    /// Connects. Returns `None` when nobody listens there, or somebody else does.
     pub(crate) fn open(socket: &Path, patience: Duration) -> Option<Self> {
         let stream = sys::connect(socket).ok()?;
         sys::is_of_this_process(&stream).then(|| Self::over(stream, patience))
     }
 
-    /// On a socket whose other end is known.
+    /// Uses a socket whose other end is known.
     pub(crate) fn over(stream: UnixStream, patience: Duration) -> Self {
         Self { stream, until: Instant::now() + patience }
     }

@@ -1,4 +1,4 @@
-//! An open directory, and what is in it. Everything is relative to its descriptor, and no symlink is ever followed.
+//! An open directory and its entries. Every call is relative to its descriptor and follows no symlink.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -29,20 +29,21 @@ pub(crate) struct Entry {
 }
 
 const ENTER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// A FIFO without a writer would otherwise be waited for.
+/// Without NONBLOCK, opening a FIFO would wait for a writer.
 const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const NEW: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Directory {
-    /// Opens the directory `path`. What is above it is resolved as usual; its last name is not followed.
+    /// Opens the directory `path`. Resolves the names above it as usual, but does not follow the last one.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let opened = crate::retry(|| rustix::fs::openat(CWD, path, ENTER, Mode::empty()));
         let descriptor = opened.map_err(|errno| refused("open directory", CWD, path.as_os_str(), path, errno))?;
         Ok(Self { descriptor, path: path.to_path_buf() })
     }
 
-    /// Opens a directory in this one; `None` when nothing has that name. `name` may have several parts, none of which is followed.
+    /// Opens a directory in this one; returns `None` when nothing has that name. `name` may have several parts; links among them are not
+    /// followed.
     pub(crate) fn subdirectory(&self, name: impl AsRef<Path>) -> Result<Option<Self>> {
         let mut last: Option<OwnedFd> = None;
         let mut path = self.path.clone();
@@ -62,7 +63,7 @@ impl Directory {
         Ok(Some(Self { descriptor, path }))
     }
 
-    /// Makes a directory in this one, and opens it. There must be nothing of that name.
+    /// Creates a directory in this one and opens it. Fails if the name exists.
     pub(crate) fn make_subdirectory(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<Self> {
         let name = name.as_ref();
         let path = self.path.join(name);
@@ -71,7 +72,7 @@ impl Directory {
         self.subdirectory(name)?.ok_or_else(|| Error::io("open directory", &path, Errno::NOENT))
     }
 
-    /// Opens a regular file for reading; `None` when nothing has that name. `name` may have several parts.
+    /// Opens a regular file for reading; returns `None` when nothing has that name. `name` may have several parts.
     pub(crate) fn file(&self, name: impl AsRef<Path>) -> Result<Option<File>> {
         let name = name.as_ref();
         let path = self.path.join(name);
@@ -96,7 +97,7 @@ impl Directory {
         Ok(Some(file.into()))
     }
 
-    /// The contents of a regular file; `None` when nothing has that name. More than `most` bytes are an error.
+    /// Reads a regular file; returns `None` when nothing has that name. Fails when it has more than `most` bytes.
     pub(crate) fn read(&self, name: impl AsRef<Path>, most: u64) -> Result<Option<Vec<u8>>> {
         let path = self.path.join(name.as_ref());
         let Some(file) = self.file(name)? else { return Ok(None) };
@@ -109,12 +110,12 @@ impl Directory {
         Ok(Some(contents))
     }
 
-    /// The same as text. What is not UTF-8 is replaced.
+    /// Reads like [`Self::read`], as text, and replaces what is not UTF-8.
     pub(crate) fn read_to_string(&self, name: impl AsRef<Path>, most: u64) -> Result<Option<String>> {
         Ok(self.read(name, most)?.map(|contents| String::from_utf8_lossy(&contents).into_owned()))
     }
 
-    /// Makes a regular file, with these permissions whatever the umask. There must be nothing of that name.
+    /// Creates a regular file with these permissions, whatever the umask. Fails if the name exists.
     pub(crate) fn create_new(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<File> {
         let path = self.path.join(name.as_ref());
         let failed = |errno| Error::io("create", &path, errno);
@@ -124,7 +125,7 @@ impl Directory {
         Ok(file.into())
     }
 
-    /// Gives a regular file that is there new contents, as a whole or not at all. Owner and permissions stay.
+    /// Replaces the contents of an existing regular file, as a whole or not at all. Keeps its owner and permissions.
     pub(crate) fn rewrite(&self, name: impl AsRef<OsStr>, contents: &[u8]) -> Result<()> {
         let name = name.as_ref();
         let path = self.path.join(name);
@@ -147,7 +148,7 @@ impl Directory {
         })
     }
 
-    /// What is in it, by name.
+    /// Returns its entries, sorted by name.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>> {
         let failed = |errno| Error::io("list", &self.path, errno);
         let mut entries = Vec::new();
@@ -170,7 +171,7 @@ impl Directory {
         Ok(entries)
     }
 
-    /// What has that name; `None` when nothing has.
+    /// Returns the metadata of a name; `None` when nothing has it.
     pub(crate) fn stat(&self, name: impl AsRef<OsStr>) -> Result<Option<Stat>> {
         let found =
             plain(name.as_ref()).and_then(|name| rustix::fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW));
@@ -181,14 +182,14 @@ impl Directory {
         }
     }
 
-    /// Where a symlink leads, as it says.
+    /// Returns the target of a symlink, unresolved.
     pub(crate) fn target(&self, name: impl AsRef<OsStr>) -> Result<PathBuf> {
         let target = plain(name.as_ref()).and_then(|name| rustix::fs::readlinkat(&self.descriptor, name, Vec::new()));
         let target = target.map_err(|errno| Error::io("read the link", self.path.join(name.as_ref()), errno))?;
         Ok(OsStr::from_bytes(target.to_bytes()).into())
     }
 
-    /// Removes what has that name, if it is no directory: a symlink itself. Says whether there was anything.
+    /// Removes a name that is not a directory, and a symlink itself. Returns whether there was anything.
     pub(crate) fn remove_file(&self, name: impl AsRef<OsStr>) -> Result<bool> {
         let removed =
             plain(name.as_ref()).and_then(|name| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty()));
@@ -199,7 +200,7 @@ impl Directory {
         }
     }
 
-    /// Removes what has that name, whatever it is, and all that is in it.
+    /// Removes an entry of any type, and everything in it.
     pub(crate) fn remove(&self, entry: &Entry) -> Result<()> {
         if entry.kind != FileType::Directory {
             return self.remove_file(&entry.name).map(|_| ());
@@ -214,7 +215,7 @@ impl Directory {
         }
     }
 
-    /// Gives what has that name to the server's user: a symlink itself, never what it leads to.
+    /// Gives a name to the server's user: a symlink itself, never its target.
     pub(crate) fn give(&self, name: impl AsRef<OsStr>, account: Account) -> Result<()> {
         let Some((user, group)) = account.to_become() else { return Ok(()) };
         let ids = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
@@ -229,7 +230,7 @@ impl Directory {
         give(&self.descriptor, user, group).map_err(|errno| Error::io("change the owner of", &self.path, errno))
     }
 
-    /// Its path, for messages.
+    /// Returns its path, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -241,7 +242,7 @@ impl AsFd for Directory {
     }
 }
 
-/// A name that stays in its directory.
+/// Refuses a name that leads out of its directory.
 fn plain(name: &OsStr) -> rustix::io::Result<&OsStr> {
     let bytes = name.as_bytes();
     if bytes.is_empty() || bytes.contains(&b'/') || matches!(bytes, b"." | b"..") {
@@ -259,7 +260,7 @@ fn give(file: impl AsFd, user: u32, group: u32) -> rustix::io::Result<()> {
     rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
 }
 
-/// An error with the name that was to be opened. Systems differ in what they say of a symlink that is not followed.
+/// Returns an error that names what was to be opened. Systems differ in their error for a symlink that is not followed.
 fn refused(operation: &'static str, above: BorrowedFd<'_>, name: &OsStr, path: &Path, errno: Errno) -> Error {
     let is_link = || {
         rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)

@@ -104,14 +104,14 @@ pub enum Error {
         /// Where the log is kept.
         log: PathBuf,
     },
-    /// The command that was to fill the template ended well, and was never there.
-    #[error("the command did not connect to the server that it was to fill, so the template `{template}` was not made")]
+    /// The command that was to fill the template succeeded without connecting to its server.
+    #[error("the command did not connect to the server that it should fill, so the template `{template}` was not made")]
     NotConnected {
         /// The template.
         template: String,
     },
-    /// A file of options leads the engine's clients to another server.
-    #[error("`{}` sets `{option}` for MariaDB's clients, which leads them to another server", Shown(.path))]
+    /// An option file leads the engine's clients to another server.
+    #[error("`{}` sets `{option}`, which leads MariaDB's clients to another server", Shown(.path))]
     OptionFile {
         /// The file.
         path: PathBuf,
@@ -123,11 +123,11 @@ pub enum Error {
     OtherEngine {
         /// Its name.
         name: String,
-        /// What it is of.
+        /// Its engine.
         engine: String,
     },
-    /// A server cannot go back to what its template is now.
-    #[error("the template `{template}` was made again by {now}, and the server is of {was}; it stays as it is")]
+    /// The template was made again by an engine or version that the server cannot use.
+    #[error("the template `{template}` was made again by {now}, but the server runs {was}; it stays as it is")]
     TemplateChanged {
         /// The template.
         template: String,
@@ -227,7 +227,8 @@ impl Error {
             Self::ServerFailed { .. } => "the lines above are the last of its log".into(),
             Self::Command { .. } => "correct the command, and create the template again".into(),
             Self::NotConnected { .. } => {
-                "look where it did connect; have it use DATABASE_URL, or leave it out for an empty template".into()
+                "check where the command connects; make it use DATABASE_URL, or leave it out for an empty template"
+                    .into()
             }
             Self::OptionFile { .. } => {
                 "move that line to a group of its own, such as [clientprod] for `mariadb --defaults-group-suffix=prod`"
@@ -235,12 +236,12 @@ impl Error {
             }
             Self::OtherEngine { name, .. } => {
                 format!(
-                    "name another one, remove it with `calve db template remove {name}`, or replace it with --rebuild"
+                    "choose another name, remove it with `calve db template remove {name}`, or replace it with --rebuild"
                 )
             }
-            Self::TemplateChanged { .. } => "start a new server of the template, and stop this one".into(),
+            Self::TemplateChanged { .. } => "start a new server from the template, and stop this one".into(),
             Self::NotUsable { .. } => {
-                "shut its server down cleanly, and name a complete data directory, without links that lead elsewhere"
+                "shut its server down cleanly, and name a complete data directory without links that lead elsewhere"
                     .into()
             }
             Self::PortTaken(_) => "name another port, or none: a free one is then taken".into(),

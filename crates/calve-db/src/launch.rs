@@ -243,8 +243,8 @@ fn data_directory(wanted: &Wanted<'_>, place: &Directory, data: &Path) -> Result
     }
 }
 
-/// A clone of somebody's data directory, with what must not be in it taken out. Until the end it is only this process's, and nothing
-/// is changed in it before it is known to be whole in itself.
+/// Clones a data directory of a user and removes what must not be in it. Only this process can reach the clone until the end, and nothing
+/// in it is changed before it is known to have no links that lead out.
 fn taken_over(wanted: &Wanted<'_>, source: &Path, place: &Directory, data: &Path) -> Result<(Placed, Vec<String>)> {
     // Entry by entry, so that the directory itself can be one that is cloned by snapshot later.
     let started = Instant::now();

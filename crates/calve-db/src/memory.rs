@@ -1,7 +1,7 @@
-//! System V shared memory where a server has no namespace for it: what a killed one leaves stays until somebody removes it.
+//! System V shared memory of servers without a namespace for it: what a killed server leaves stays until somebody removes it.
 //!
-//! Nothing that the server's account can write is asked which segment that is. The kernel tells who made one, and a server takes
-//! its keys from its data directory's number.
+//! To find these segments, Calve asks nothing that the server's account can write. The kernel says who made a segment, and a server
+//! derives its keys from its data directory's inode number.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::directory::Directory;
 use crate::engine::Engine;
 use crate::sys::{self, Segment};
 
-/// Has the kernel remove the memory of a server that has attached to it, as soon as nobody uses it any more. Whether there was any.
+/// Tells the kernel to remove the memory that a server has attached, as soon as nobody uses it any more. Returns whether there was any.
 pub(crate) fn forget(engine: &dyn Engine, place: &Path, server: u32) -> bool {
     let found = of(engine, place, |segment| segment.creator == server && segment.attached > 0);
     found.iter().for_each(sys::remove_segment);
     !found.is_empty()
 }
 
-/// Removes the memory of a server that has ended: what it made, and what processes of its own made that are gone too.
+/// Removes the memory that an ended server, or ended processes of it, have made.
 pub(crate) fn remove(engine: &dyn Engine, place: &Path, server: Option<u32>) {
     let is_left = |segment: &Segment| segment.attached == 0 && sys::Watched::open(segment.creator, None).is_none();
     for segment in of(engine, place, |segment| Some(segment.creator) == server || is_left(segment)) {
@@ -29,7 +29,7 @@ pub(crate) fn remove(engine: &dyn Engine, place: &Path, server: Option<u32>) {
     }
 }
 
-/// The segments of the data directory's owner, with its keys.
+/// Returns the segments that belong to the data directory's owner and have its keys.
 fn of(engine: &dyn Engine, place: &Path, is_wanted: impl Fn(&Segment) -> bool) -> Vec<Segment> {
     let data = Directory::open(place).and_then(|place| place.stat("data"));
     let Ok(Some(data)) = data else { return Vec::new() };

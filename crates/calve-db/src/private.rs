@@ -1,6 +1,6 @@
-//! What nobody but this user may change, read or lock, whatever his umask is and whatever an older version has made.
+//! Files and directories that only this user may change, read or lock, whatever the umask is and whatever an older version has made.
 //!
-//! The directories that these files are in belong to him, so that a path leads where he has put it.
+//! They are in directories of this user, so nobody else can redirect their paths.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,18 +15,18 @@ use crate::account::Account;
 use crate::directory::Directory;
 use crate::error::{Error, Result};
 
-/// A directory that only this user may enter.
+/// The mode of a directory that only this user may enter.
 pub(crate) const CLOSED: u32 = 0o700;
-/// A file that only this user may read and write.
+/// The mode of a file that only this user may read and write.
 pub(crate) const SECRET: u32 = 0o600;
 const PERMISSIONS: u32 = 0o7777;
 
-/// Opens a file for reading and writing; an empty one is made where there is none.
+/// Opens a file for reading and writing; creates an empty one if there is none.
 pub(crate) fn open(path: &Path) -> Result<File> {
     open_with(path, OFlags::RDWR)
 }
 
-/// Opens a file to write to its end; an empty one is made where there is none.
+/// Opens a file for appending; creates an empty one if there is none.
 pub(crate) fn append(path: &Path) -> Result<File> {
     open_with(path, OFlags::WRONLY | OFlags::APPEND)
 }
@@ -45,7 +45,7 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
     Ok(file.into())
 }
 
-/// Gives a file these contents. Others see it as a whole or not at all.
+/// Replaces the contents of a file. Readers see the old or the new contents as a whole.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let staged = path.with_extension("new");
     let mut file = create(&staged)?;
@@ -53,7 +53,7 @@ pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     fs_err::rename(&staged, path).map_err(|error| Error::io("rename", &staged, error))
 }
 
-/// Makes an empty file in the place of what is there.
+/// Creates an empty file, and replaces what is there.
 pub(crate) fn create(path: &Path) -> Result<File> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Error::io("create", path, rustix::io::Errno::INVAL));
@@ -63,7 +63,7 @@ pub(crate) fn create(path: &Path) -> Result<File> {
     above.create_new(name, SECRET)
 }
 
-/// Makes a directory, unless it is there, and gives it these permissions. One of somebody else's is refused.
+/// Creates a directory if there is none, and sets its permissions. Refuses a directory of another user.
 pub(crate) fn make_directory(path: &Path, permissions: u32) -> Result<Directory> {
     match rustix::fs::mkdir(path, mode(permissions)) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => {}
@@ -72,13 +72,13 @@ pub(crate) fn make_directory(path: &Path, permissions: u32) -> Result<Directory>
     let directory = Directory::open(path)?;
     let found = rustix::fs::fstat(&directory).map_err(|errno| Error::io("look at", path, errno))?;
     if found.st_uid != geteuid().as_raw() {
-        return Err(Error::io("use", path, std::io::Error::other("it is not a directory of this user's")));
+        return Err(Error::io("use", path, std::io::Error::other("this user does not own that directory")));
     }
     set_mode(&directory, &found, permissions, path)?;
     Ok(directory)
 }
 
-/// Makes a new directory in one of this user's.
+/// Creates a new directory in one of this user.
 pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>, permissions: u32) -> Result<Directory> {
     let made = above.make_subdirectory(name, CLOSED)?;
     let found = rustix::fs::fstat(&made).map_err(|errno| Error::io("look at", made.path(), errno))?;
@@ -86,7 +86,7 @@ pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>, permissions: u
     Ok(made)
 }
 
-/// Takes from all others what they may do with these files of a directory, as far as they are there.
+/// Removes all permissions of other users on these files of a directory. Skips files that do not exist.
 pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
     for name in names {
         // What is no file of this user's is none that he has to keep from others.
@@ -98,13 +98,13 @@ pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
     }
 }
 
-/// Keeps others from connecting to a socket that was just made.
+/// Keeps others from connecting to a new socket.
 pub(crate) fn hide_socket(path: &Path) -> Result<()> {
     // It has no descriptor that would do. Its directory is one in which nobody else can put something in its place.
     rustix::fs::chmod(path, mode(SECRET)).map_err(|errno| Error::io("set the mode of", path, errno))
 }
 
-/// Lets the account of a server into a directory, or read a file, that stays this user's.
+/// Lets the account of a server enter a directory, or read a file, that still belongs to this user.
 pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()> {
     let failed = |errno| Error::io("change the group of", path, errno);
     let found = rustix::fs::fstat(&what).map_err(failed)?;

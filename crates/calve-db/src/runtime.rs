@@ -1,7 +1,7 @@
-//! A server's directory for sockets: a short path, and all in it but one directory belongs to whoever starts the server.
+//! A server's runtime directory. It has a short path, and everything in it but one directory belongs to the user who starts the server.
 //!
-//! The server's own account, and so whoever may run a program as it by SQL, writes to the sockets' directory alone. Whatever that
-//! has put there, nothing is written, given away or mounted there.
+//! The server's account, and so anyone who can run a program as it by SQL, can write only to the directory of the sockets. Calve never
+//! writes to, changes owners of or mounts on anything there.
 
 use std::path::{Path, PathBuf};
 
@@ -13,28 +13,28 @@ use crate::error::{Error, Result};
 use crate::private::{self, CLOSED};
 use crate::sweep;
 
-/// The server's own: its sockets. The name is short because a socket's path must be.
+/// The directory of the sockets, which belongs to the server's account. Its name is short because a socket's path must be.
 pub(crate) const SOCKETS: &str = "s";
 /// Configuration, for the server and for clients. The server may read it.
 pub(crate) const SETTINGS: &str = "settings";
-/// Where the server tells that it is ready.
+/// Where the server reports that it is ready.
 pub(crate) const NOTICES: &str = "notify";
-/// Where the files of the server are shown if it cannot reach them otherwise.
+/// Where the server's files are mounted if it cannot reach them otherwise.
 const FILES: &str = "files";
-/// Where requests to the supervisor come in.
+/// The socket for requests to the supervisor.
 const CONTROL: &str = "control";
 
-/// Where requests to the supervisor of a server come in.
+/// Returns the path of the socket for requests to a server's supervisor.
 pub(crate) fn control(directory: &Path) -> PathBuf {
     directory.join(CONTROL)
 }
 
-/// Where the server's sockets are.
+/// Returns the directory of the server's sockets.
 pub(crate) fn sockets(directory: &Path) -> PathBuf {
     directory.join(SOCKETS)
 }
 
-/// Makes the directory for a new server.
+/// Creates the directory for a new server.
 pub(crate) fn make(path: &Path, account: Account) -> Result<()> {
     let made = rustix::fs::mkdir(path, rustix::fs::Mode::RWXU);
     made.map_err(|errno| Error::io("create directory", path, errno))?;
@@ -42,7 +42,7 @@ pub(crate) fn make(path: &Path, account: Account) -> Result<()> {
     private::share(&directory, account, path)
 }
 
-/// What a launch needs of it: sockets and settings made anew, whatever an earlier launch has left. The settings are returned.
+/// Recreates the directories for sockets and settings, whatever an earlier launch has left. Returns the one for settings.
 pub(crate) fn renew(path: &Path, account: Account) -> Result<Directory> {
     let directory = Directory::open(path)?;
     for name in [SOCKETS, SETTINGS] {
@@ -55,14 +55,14 @@ pub(crate) fn renew(path: &Path, account: Account) -> Result<Directory> {
     Ok(settings)
 }
 
-/// An empty directory at which the server's files can be shown.
+/// Creates an empty directory on which the server's files can be mounted.
 pub(crate) fn make_files(path: &Path) -> Result<PathBuf> {
     let at = path.join(FILES);
     private::make_directory(&at, CLOSED)?;
     Ok(at)
 }
 
-/// Removes the directory. Without a wait what is in it is deleted later, with the trash beside it.
+/// Removes the directory. Without waiting, its contents are deleted later, with the trash beside it.
 pub(crate) fn remove(path: &Path, wait: Wait) {
     // Where it was when all of the directory was the server's.
     let _ = fs_err::remove_file(path.with_extension("control"));

@@ -284,7 +284,7 @@ impl<'a> Supervisor<'a> {
                     }
                     Err(error) => {
                         let _ = send(&mut from, &Answer::failed(&with_log(error, &self.spec.place)));
-                        return Some(End::Unasked("it could not be reset"));
+                        return Some(End::Unasked("its reset failed"));
                     }
                 },
             },
@@ -326,7 +326,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// The lock of its template, if that is there and whole, and of the server's version.
+    /// Returns the lock of its template, if that exists, is undamaged and is of the server's version.
     fn template(&self) -> Result<std::fs::File> {
         match &self.spec.origin {
             Origin::Template(template) => template::hold(template, self.engine, &self.spec.version),
@@ -334,7 +334,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Templates that were removed or made again while this server used them.
+    /// Deletes templates that were removed or made again while this server used them.
     fn delete_old_templates(&self) {
         if let Origin::Template(template) = &self.spec.origin
             && let Some(templates) = template.parent()

@@ -201,7 +201,7 @@ impl Text<'_> {
         let tables = TABLES.map(|(table, _)| table);
         let instead = match (owner, nearest(name, &tables)) {
             (Some((table, _)), _) => format!("it belongs below `[{table}]`"),
-            (None, Some(near)) => format!("`[{near}]` is meant, perhaps"),
+            (None, Some(near)) => format!("did you mean `[{near}]`?"),
             (None, None) => format!("there are: {}", tables.map(|table| format!("[{table}]")).join(", ")),
         };
         self.error(Some(span), &format!("there is no `{shown}` at the top of the file; {instead}"))
@@ -213,7 +213,7 @@ impl Text<'_> {
         let owner = TABLES.iter().find(|(_, keys)| keys.contains(&key));
         let instead = match (owner, nearest(key, keys)) {
             (Some((table, _)), _) => format!("`[{table}]` has"),
-            (None, Some(near)) => format!("`{near}` is meant, perhaps"),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) => format!("it has: {}", keys.join(", ")),
         };
         self.error(Some(span), &format!("`[{table}]` has no `{shown}`; {instead}"))
@@ -286,17 +286,17 @@ mod tests {
             ("[worktree]\npath = '{branch}{user}'", 2, 8, "nothing else"),
             ("[worktree]\ninclude = ['a', 7]", 2, 17, "text"),
             ("hooks = 7", 1, 9, "table"),
-            ("[hooks]\n\npost_add = 'x'", 3, 1, "`post-add` is meant"),
+            ("[hooks]\n\npost_add = 'x'", 3, 1, "did you mean `post-add`?"),
             ("[hooks]\npost-remove = 'x'", 2, 1, "has no"),
             ("[hooks]\npost-add = ['x']", 2, 12, "text in quotes"),
             ("[hooks.post-add]\nrun = 'x'", 1, 1, "text in quotes"),
             ("secrets = 'leave'\n", 1, 1, "below `[worktree]`"),
-            ("[worktrees]\nsecrets = 'leave'", 1, 2, "`[worktree]` is meant"),
-            ("[hook]\npost-add = 'x'", 1, 2, "`[hooks]` is meant"),
+            ("[worktrees]\nsecrets = 'leave'", 1, 2, "did you mean `[worktree]`?"),
+            ("[hook]\npost-add = 'x'", 1, 2, "did you mean `[hooks]`?"),
             ("[worktree]\n[[db]]\nport = 1", 2, 3, "[worktree], [hooks]"),
             ("[worktree]\npost-add = 'x'", 2, 1, "`[hooks]` has"),
-            ("[worktree]\nsecret = 'leave'", 2, 1, "`secrets` is meant"),
-            ("[worktree]\nSecrets = 'leave'", 2, 1, "`secrets` is meant"),
+            ("[worktree]\nsecret = 'leave'", 2, 1, "did you mean `secrets`?"),
+            ("[worktree]\nSecrets = 'leave'", 2, 1, "did you mean `secrets`?"),
             ("[worktree]\nsecrets.env = 'leave'", 2, 1, "text in quotes"),
             ("[[worktree]]\nsecrets = 'leave'", 1, 1, "table"),
             ("worktree = { secret = 'x' }", 1, 14, "secrets"),

@@ -1,6 +1,6 @@
-//! URLs without what may be secret in them: whoever prints one prints it by this.
+//! Removes secrets from URLs. All code that prints a URL goes through this.
 //!
-//! Left out are what stands before the `@` (user and password), after the `?` (`private_token=…`) and after the `#`.
+//! It leaves out the parts before the `@` (user and password), after the `?` (`private_token=…`) and after the `#`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -8,20 +8,20 @@ use std::path::Path;
 
 use calve_core::Shown;
 
-/// What stands in place of a query, a fragment or a password.
+/// Replaces a query, a fragment or a password.
 pub(crate) const INSTEAD: &str = "REDACTED";
 
-/// A URL that git gets whole, and everybody else without its secrets.
+/// A URL that only git gets with its secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(OsString);
 
 impl Url {
-    /// As it was given.
+    /// Wraps a URL as it was given.
     pub fn new(text: impl Into<OsString>) -> Self {
         Self(text.into())
     }
 
-    /// The whole of it, for git alone.
+    /// Returns the whole URL, for git alone.
     pub fn as_os_str(&self) -> &OsStr {
         &self.0
     }
@@ -39,12 +39,12 @@ impl fmt::Debug for Url {
     }
 }
 
-/// One argument, which may be a URL or end with one: that goes on to its end, whatever is in it.
+/// Redacts one argument, which may be a URL or end with one. The URL extends to the end of the argument.
 pub(crate) fn word(text: &str) -> String {
     clean(text, |_| false)
 }
 
-/// What a program has said, in which a URL ends at a space or a quote.
+/// Redacts the output of a program, in which a URL ends at a space or a quote.
 pub(crate) fn prose(text: &str) -> String {
     clean(text, |c| c.is_whitespace() || "'\"`<>".contains(c))
 }
@@ -85,20 +85,20 @@ fn clean(text: &str, ends: impl Fn(char) -> bool) -> String {
     clean
 }
 
-/// Where the scheme begins with which a text ends.
+/// Returns the start of the scheme at the end of a text.
 fn scheme_start(text: &str) -> usize {
     let before = text.char_indices().rev().find(|(_, c)| !c.is_ascii_alphanumeric() && !"+-.".contains(*c));
     before.map_or(0, |(at, c)| at + c.len_utf8())
 }
 
-/// `git@`, when no password is with it.
+/// Returns the user, such as `git@`, if there is no password.
 fn user(url: &str) -> Option<&str> {
     let end = url[..url.find('/').unwrap_or(url.len())].rfind('@')?;
     let name = &url[..end];
     (!name.contains([':', '@', '?', '#'])).then(|| &url[..=end])
 }
 
-/// What comes after `://`, without user and password; and whether a password had begun that is left out, too.
+/// Returns the part after `://` without user and password, and whether it left out the beginning of a password.
 fn without_user(url: &str) -> (&str, bool) {
     let host_end = url.find('/').unwrap_or(url.len());
     if let Some(at) = url[..host_end].rfind('@') {

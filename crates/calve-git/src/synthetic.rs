@@ -76,7 +76,7 @@ impl Synthetic {
     /// Makes it: a bare repository at `dst`, which must not exist, or be an empty directory. Everything is in one pack.
     ///
     /// # Errors
-    /// When git cannot be started or fails, and when `cancel` is thrown. What was made until then stays.
+    /// Fails when git cannot be started or fails, and when `cancel` is thrown. Keeps what was made until then.
     pub fn write(&self, dst: &Path, cancel: &Cancel) -> Result<()> {
         fs_err::create_dir_all(dst)?;
         // Named, for who has told git to look for no bare repository by itself (`safe.bareRepository`).

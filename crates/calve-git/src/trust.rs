@@ -1,7 +1,7 @@
-//! Worktrees of pull requests that the user does not trust: which they are, and a git that runs none of their code.
+//! Marks worktrees of pull requests that the user does not trust, and provides a git that runs none of their code.
 //!
-//! The mark is a file in git's own directory of the worktree (`worktrees/ID`), which no commit can write, and which goes with the
-//! worktree. Whatever is not plainly unmarked counts as marked.
+//! The mark is a file in git's own directory of the worktree (`worktrees/ID`), which no commit can write, and which goes with the worktree.
+//! A worktree whose mark cannot be checked counts as marked.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) fn mark(entry: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether `path` is in a worktree of a pull request that was added without trust.
+/// Returns whether `path` is in a worktree of a pull request that was added without trust.
 pub fn is_untrusted(path: &Path) -> bool {
     let real = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     // Of a repository inside a worktree too: what is in it came with the worktree.
@@ -36,7 +36,7 @@ pub fn is_untrusted(path: &Path) -> bool {
     })
 }
 
-/// Trusts the worktree that `path` is in from now on. Says whether it was not trusted before.
+/// Trusts the worktree that `path` is in from now on. Returns whether it was untrusted before.
 pub fn trust(path: &Path) -> Result<bool> {
     let root = PathBuf::from(Git::at(path).line(&["rev-parse", "--show-toplevel"])?);
     let Some(entry) = entry_of(&root)? else { return Ok(false) };
@@ -47,12 +47,12 @@ pub fn trust(path: &Path) -> Result<bool> {
     }
 }
 
-/// git's own directory of the linked worktree that has its root here; `None` when no `.git` file is here.
+/// Returns git's own directory of the linked worktree at `root`; `None` when there is no `.git` file.
 pub(crate) fn entry_of(root: &Path) -> Result<Option<PathBuf>> {
     Ok(pointer(&root.join(".git"))?)
 }
 
-/// Whether git's directory `entry`, or one that it is in (a submodule's is), has the mark.
+/// Returns whether git's directory `entry`, or one above it (for a submodule), has the mark.
 pub(crate) fn has_mark(entry: &Path) -> bool {
     entry.ancestors().any(|directory| {
         !matches!(fs_err::symlink_metadata(directory.join(MARK)),
@@ -60,7 +60,7 @@ pub(crate) fn has_mark(entry: &Path) -> bool {
     })
 }
 
-/// Where a `.git` file points to; `None` when there is none, or it is a repository itself.
+/// Returns the path in a `.git` file; `None` when there is none, or when it is a repository itself.
 fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
     use std::io::Read as _;
     match fs_err::symlink_metadata(file) {
@@ -86,16 +86,15 @@ fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(fs_err::canonicalize(&entry).unwrap_or(entry)))
 }
 
-/// Takes the relative directories out of PATH: from inside a worktree they are the worktree's.
+/// Removes relative directories from PATH, because inside a worktree they are in the worktree.
 pub(crate) const WITHOUT_RELATIVE_PATH: &str = "set -f; IFS=:; p=; for d in $PATH; do case $d in /*) p=$p${p:+:}$d;; esac; done; \
     unset IFS; PATH=$p; export PATH; exec git \"$@\"";
 
-/// Fails like git when it cannot be told what git would run.
-const UNKNOWN: &str =
-    "echo 'fatal: the settings of git cannot be read, and this worktree is not trusted' >&2; exit 128";
+/// Fails like git when the settings, and so what git would run, are unknown.
+const UNKNOWN: &str = "echo 'fatal: cannot read the settings of git, and this worktree is not trusted' >&2; exit 128";
 
-/// git for an untrusted worktree, with the settings that `settings` prints (`git config -z --list`): it runs no hook, no monitor of
-/// files, and no program that is the tree's.
+/// Returns a git for an untrusted worktree, with the settings that `settings` prints (`git config -z --list`). It runs no hook, no file
+/// system monitor, and no program from the tree.
 pub(crate) fn confined_git(settings: &mut Command) -> Command {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c");
@@ -120,7 +119,7 @@ pub(crate) fn setting(name: &str, value: &str, variable: &str) -> Vec<String> {
     }
 }
 
-/// What is set instead of what the user has set.
+/// Returns the settings that override the user's.
 fn overrides(settings: &[u8]) -> Vec<(String, String)> {
     let mut instead: Vec<(String, String)> =
         [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false"), ("gc.auto", "0"), ("maintenance.auto", "false")]
@@ -151,7 +150,7 @@ pub(crate) struct RefusedFilter {
     pub(crate) command: String,
 }
 
-/// The filters among these settings (`git config -z --list`) that an untrusted worktree goes without.
+/// Returns the filters in these settings (`git config -z --list`) that do not run in an untrusted worktree.
 pub(crate) fn refused_filters(settings: &[u8]) -> Vec<RefusedFilter> {
     let mut refused: Vec<RefusedFilter> = Vec::new();
     for (name, command) in pairs(settings) {
@@ -178,8 +177,7 @@ fn pairs(settings: &[u8]) -> impl Iterator<Item = (String, String)> + '_ {
     })
 }
 
-/// Which of the files in the index of `git` are left as they are stored, because their filter would run code of the tree: a line
-/// for each filter.
+/// Returns a line for each filter that would run code of the tree, about the files in the index that stay as they are stored.
 pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<String>> {
     let refused = refused_filters(&git.run(&["config", "-z", "--list"])?);
     if refused.is_empty() {

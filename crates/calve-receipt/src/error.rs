@@ -24,7 +24,7 @@ pub fn error(error: &Error) -> Value {
     })
 }
 
-/// Only this one has words of the program; others may have paths, which are nobody's words.
+/// Rewords only this error: it has the program's words. Others may contain paths, which must stay as they are.
 fn message(error: &Error) -> String {
     let text = error.to_string();
     if matches!(error, Error::RequirementRefused { .. }) { in_a_package(&text) } else { text }

@@ -1,6 +1,6 @@
 //! Counts, sizes and durations for people.
 
-/// 1234567 as "1,234,567".
+/// Formats 1234567 as "1,234,567".
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,12 +13,12 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// "1 entry", "2,000 entries".
+/// Formats a number of entries: "1 entry", "2,000 entries".
 pub fn entries(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
 }
 
-/// A size in units of 1,000, as disks are sold and as `du --si` prints.
+/// Formats a size in units of 1,000, as disks are sold and as `du --si` prints.
 pub fn size(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB", "PB"];
     if bytes < 1000 {
@@ -33,7 +33,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", units[unit])
 }
 
-/// Milliseconds below a second, else seconds.
+/// Formats a duration in milliseconds below a second, otherwise in seconds.
 pub fn duration(elapsed: std::time::Duration) -> String {
     let seconds = elapsed.as_secs_f64();
     if seconds < 1.0 { format!("{:.1} ms", seconds * 1000.0) } else { format!("{seconds:.2} s") }

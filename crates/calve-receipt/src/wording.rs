@@ -1,6 +1,6 @@
-//! What the engine's texts call by the program's names, in words that hold for a package in any language.
+//! Rewords the engine's texts, which name commands of the program, for packages in any language.
 
-/// The program's words beside the packages'. What comes first is looked for first.
+/// The program's words and the packages' words for them. Earlier pairs are replaced first.
 const WORDS: &[(&str, &str)] = &[
     ("run `calve probe SRC DST`", "call `probe(src, dst)`"),
     ("`calve probe SRC DST`", "`probe(src, dst)`"),
@@ -11,11 +11,11 @@ const WORDS: &[(&str, &str)] = &[
     ("check the volume: chkdsk", "check the volume"),
 ];
 
-/// Programs of the system that hints name in parentheses.
+/// System programs that hints name in parentheses.
 const PROGRAMS: &[&str] =
     &["chkdsk", "cipher", "dmesg", "findmnt", "icacls", "lsattr", "Resource Monitor", "sysctl", "ulimit"];
 
-/// `text` without commands and flags.
+/// Returns `text` without commands and flags.
 pub(crate) fn in_a_package(text: &str) -> String {
     let mut text = WORDS.iter().fold(text.to_owned(), |text, (program, package)| text.replace(program, package));
     for program in PROGRAMS {
@@ -27,7 +27,7 @@ pub(crate) fn in_a_package(text: &str) -> String {
     without_flags(&text)
 }
 
-/// `` `--require instant` `` is the option `` `require` ``, with its value in words.
+/// Turns `` `--require instant` `` into the option `` `require` ``, with its value in words.
 fn without_flags(text: &str) -> String {
     let mut parts = text.split("`--");
     let mut words = parts.next().unwrap_or_default().to_owned();

@@ -1,7 +1,7 @@
-//! Feeding parsers what nobody would write: real inputs, mutated.
+//! Feeds parsers with mutations of real inputs.
 //!
-//! In an ordinary run of the tests a fixed number of inputs is tried, always the same ones. `scripts/fuzz` gives each target a time
-//! instead, and new inputs each time.
+//! An ordinary test run tries a fixed number of inputs, always the same ones. `scripts/fuzz` gives each target a time limit instead, and
+//! new inputs each time.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// ones.
 ///
 /// # Panics
-/// When `target` panics; before that it prints the input as a Rust byte string, and the seed. A target that does not return is ended
-/// with the process, and its input is printed too.
+/// Panics when `target` panics, after printing the input as a Rust byte string, and the seed. If a target does not return, prints its input
+/// and ends the process.
 #[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
 pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
     let seconds: Option<f64> = std::env::var("CALVE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());

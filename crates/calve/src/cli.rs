@@ -153,8 +153,8 @@ pub(crate) struct CpArguments {
     pub(crate) json: bool,
     /// Fail (exit code 3) unless this holds: instant, cow, stable
     ///
-    /// instant: the cost does not grow with the tree. cow: no file data is written by calve. stable: no entry changed
-    /// from the beginning to the end; SRC must be on ext4, XFS or btrfs. May be given several times.
+    /// instant: the cost does not grow with the tree. cow: calve writes no file data. stable: no entry changes while the clone is made; SRC
+    /// must be on ext4, XFS or btrfs. May be given several times.
     #[arg(long, value_name = "PROPERTY", value_parser = Named(&["instant", "cow", "stable"], str::parse::<Requirement>), hide_possible_values = true)]
     pub(crate) require: Vec<Requirement>,
     /// Use this strategy or none: snapshot, clonefile, reflink, copy, hardlink
@@ -527,7 +527,7 @@ fn threads(number: &str) -> Result<NonZeroUsize, String> {
 /// The library uses no more, so that more would be a promise not kept.
 const MOST_THREADS: usize = 64;
 
-/// Completes `--only` with programs: names of single commands have spaces, which shells would take for their own.
+/// Completes `--only` with programs, not commands: shells would split the names of commands at their spaces.
 #[cfg(unix)]
 fn bench_programs() -> Vec<CompletionCandidate> {
     calve_bench::copy::programs().into_iter().map(CompletionCandidate::new).collect()

@@ -102,7 +102,7 @@ pub(crate) fn unreadable(number: u64, first: &Skipped) -> String {
     format!("warning: {} could not be looked at (first: `{}`: {})", entries(number), Shown(&first.path), first.reason)
 }
 
-/// Fails, as du(1) does, when some entries could not be read: the result is there, and is not about all of them.
+/// Fails, as du(1) does, when some entries could not be read, because the result does not cover them.
 pub(crate) fn complete(unreadable: u64) -> Result<(), Failure> {
     if unreadable == 0 { Ok(()) } else { Err(Failure::Reported(FAILED)) }
 }

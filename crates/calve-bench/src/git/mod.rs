@@ -274,7 +274,7 @@ fn git_version() -> Result<String, BenchError> {
 pub fn check_selection(cases: &[&'static Case], on_a_server: bool) -> Result<(), BenchError> {
     if on_a_server && cases.iter().all(|case| case.fetch.is_some()) {
         let text = "none of these tests can be run on a server of others: T5 to T10 push to it";
-        return Err(BenchError::stated(FailureKind::Usage, text, "choose of T1 to T4 with `--tests`"));
+        return Err(BenchError::stated(FailureKind::Usage, text, "choose from T1 to T4 with `--tests`"));
     }
     Ok(())
 }

@@ -111,8 +111,8 @@ fn replaced(directory: BorrowedFd<'_>, item: &Item<'_>, options: &WriteOptions) 
     (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(stat)
 }
 
-/// Gives a new file the permission bits of `old`, and its owner and group where the system permits that. Another group than before
-/// gets no more than everybody.
+/// Gives a new file the permission bits of `old`, and its owner and group where the system permits that. If the group differs, it gets no
+/// more than everybody.
 fn keep(file: BorrowedFd<'_>, old: &Stat) -> sys::Result<()> {
     let new = rustix::fs::fstat(file)?;
     let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));

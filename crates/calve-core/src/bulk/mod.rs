@@ -43,8 +43,8 @@ pub struct WriteEntry<'a> {
 /// What to do about a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExistingFile {
-    /// Its contents are replaced. It keeps its mode, its owner and its other names; with [`Placing::Rename`] its permission bits, and
-    /// its owner and group where the system permits that.
+    /// Its contents are replaced. It keeps its mode, its owner and its other names. With [`Placing::Rename`] it keeps its permission bits,
+    /// and its owner and group where the system permits that.
     #[default]
     Overwrite,
     /// It is an error.

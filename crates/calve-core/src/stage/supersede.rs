@@ -1,4 +1,4 @@
-//! A staged tree that takes the place of what it was cloned from, while programs may be at work there.
+//! Replaces a tree with a staged clone of it, while programs may be at work there.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,16 +17,16 @@ use crate::tree::place::identity;
 use crate::tree::stable::{Moment, Quiet, changed};
 use crate::tree::staging::{Oversight, Published, Verdict};
 
-/// Gives `make` a hidden sibling of the directory `path` to fill by [`Staged::clone_root`] with [`Requirement::Stable`], and then
-/// exchanges the two in one step. What was there goes to the trash.
+/// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`Staged::clone_root`] with
+/// [`Requirement::Stable`]; then one step exchanges the two, and the old tree goes to the trash.
 ///
-/// Nothing that is written meanwhile is lost. The whole of `path` is looked at once more right before the exchange, and after it
-/// `is_left` is asked whether anybody still is in the old tree (which is then at the path that it is given), and that is looked at
-/// again. If something was written there, the two are exchanged back. If by then something was written in the new tree too, both are
-/// kept: [`StageReport::kept`] says where the old one is.
+/// Nothing that is written meanwhile is lost. Checks the whole of `path` again right before the exchange. After it, calls `is_left` with
+/// the new path of the old tree, which fails if anybody is still in there, and checks the old tree again. If something was written there,
+/// exchanges the two back. If something was written in the new tree too by then, keeps both: [`StageReport::kept`] says where the old one
+/// is.
 ///
 /// # Errors
-/// Those of `make` and `is_left`, and [`Error::RequirementRefused`] when something changed. `path` is as it was then.
+/// Fails when `make` or `is_left` fails, and with [`Error::RequirementRefused`] when something changed. `path` is then as it was.
 pub fn supersede<E: From<Error>>(
     path: &Path,
     options: &CloneOptions,
@@ -59,19 +59,19 @@ pub fn supersede<E: From<Error>>(
 }
 
 fn changed_meanwhile(path: &Path) -> Error {
-    refusal(Requirement::Stable, format!("`{}` changed while it was exchanged", Shown(path)))
+    refusal(Requirement::Stable, format!("`{}` changed during the exchange", Shown(path)))
 }
 
 fn changed_in_both(path: &Path, kept: &Path) -> Error {
     let detail = format!(
-        "`{}` changed while it was exchanged; what was written in the new directory by then is in `{}`",
+        "`{}` changed during the exchange; `{}` has what was written in the new directory by then",
         Shown(path),
         Shown(kept)
     );
     refusal(Requirement::Stable, detail)
 }
 
-/// The directory that was there, which has another name by now.
+/// The old directory, which has another name by now.
 struct Old<'a> {
     source: &'a Source,
     exclude: &'a Exclude,
@@ -142,7 +142,7 @@ impl Staged<'_> {
     }
 }
 
-/// A name beside the directory `path` for what is kept of it, the `number`th.
+/// Returns the `number`th name beside the directory `path` under which the old directory can be kept.
 pub(crate) fn kept_name(path: &Path, number: u32) -> PathBuf {
     let mut name = path.file_name().unwrap_or(OsStr::from_bytes(b"directory")).to_owned();
     name.push(if number == 0 { ".kept".to_owned() } else { format!(".kept{number}") });

@@ -204,8 +204,8 @@ impl<'a> Mover<'a> {
         Ok(Some(moved))
     }
 
-    /// Copies as much as the server does, from both files' offsets, and says how much that was. It may stop anywhere, with a refusal
-    /// or with 0, which on NFS, CIFS and Ceph is no sign of the file's end: only a read tells that.
+    /// Copies as much as the server does, from both files' offsets, and returns how much. The server may stop anywhere, with an error or
+    /// with 0. On NFS, CIFS and Ceph 0 does not mean the end of the file; only a read can tell.
     fn copy_on_server(&self, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, size: u64) -> Result<u64, Fault> {
         const PIECE: u64 = 1 << 30;
         let mut written = 0;
@@ -284,7 +284,7 @@ fn write_all(dst: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A file system that takes nothing, and gives no reason, would be asked for ever.
+/// Prevents an endless loop on a file system that accepts nothing and gives no reason.
 fn written(length: sys::Result<usize>) -> Result<usize, Fault> {
     match length {
         Ok(0) => Err(Fault::dst("write")(Errno::IO)),

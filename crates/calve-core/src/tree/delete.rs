@@ -151,8 +151,8 @@ struct Frame {
 }
 
 impl Frame {
-    /// The directory, open: from `child`, which is in it, unless somebody has moved that away; else from the root, which in a tree of
-    /// thousands of levels takes as many steps.
+    /// Opens the directory again if it was closed: from `child`, which is in it, unless somebody has moved that away; otherwise from the
+    /// root, which in a tree of thousands of levels takes as many steps.
     fn open_from(&mut self, child: Option<&OwnedFd>, root: BorrowedFd<'_>) -> sys::Result<BorrowedFd<'_>> {
         if self.directory.is_none() {
             let parent = child.and_then(|child| parent_of(child.as_fd(), self.identity?));
@@ -164,7 +164,7 @@ impl Frame {
         self.directory.as_ref().map(AsFd::as_fd).ok_or(Errno::NOENT)
     }
 
-    /// Closes the directory, and says whether it was open.
+    /// Closes the directory, and returns whether it was open.
     fn close(&mut self) -> bool {
         let Some(directory) = self.directory.take() else { return false };
         self.identity = rustix::fs::fstat(&directory).ok().map(|stat| identity(&stat));
@@ -172,7 +172,7 @@ impl Frame {
     }
 }
 
-/// The directory that `child` is in, if it is the one expected.
+/// Opens the parent of `child`, if it is the one expected.
 fn parent_of(child: BorrowedFd<'_>, expected: (u64, u64)) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let parent = sys::open_at(child, c"..", flags, Mode::empty()).ok()?;

@@ -79,7 +79,7 @@ impl Node {
     }
 }
 
-/// Opens what is below `root`, as many names in one call as a path may have. Where that cannot be done, [`by_name`] knows why.
+/// Opens a path below `root`, with as many names in one call as a path may have. If that fails, [`by_name`] finds out why.
 fn by_path(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<OwnedFd> {
     /// PATH_MAX of linux/limits.h, with the final NUL.
     const LONGEST: usize = 4096;
@@ -102,7 +102,7 @@ fn by_path(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<
     sys::open_beneath(at, Path::new(OsStr::from_bytes(&path)), flags)
 }
 
-/// Opens what is below `root`, one name after the other.
+/// Opens a path below `root`, one name after the other.
 fn by_name(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<OwnedFd> {
     let Some((last, above)) = names.split_last() else { return Err(Errno::INVAL) };
     let mut current: Option<OwnedFd> = None;

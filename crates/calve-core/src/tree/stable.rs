@@ -1,8 +1,8 @@
 //! `--require stable`: whether anything in the source changed between the first look at it and the last.
 //!
-//! A change shows in an entry's change time. A store through a shared mapping (mmap(2)) to a page that is dirty already changes no
-//! time: the kernel notices the first store to a clean page only. So everything is written back once, after the moment that
-//! changes are counted from and before anything is read; writing a page back makes it clean.
+//! A change shows in an entry's change time. A store through a shared mapping (mmap(2)) to a page that is already dirty changes no time:
+//! the kernel notices only the first store to a clean page. So [`begin`] writes everything back once, after the moment from which changes
+//! count and before anything is read. Writing a page back makes it clean.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -70,8 +70,8 @@ impl Moment {
     }
 }
 
-/// Takes the moment from which on every change shows, one through a mapping too. Writes back what is dirty on the source's file
-/// systems, which changes nothing of the source; `staged` is for [`Moment::now`].
+/// Returns the moment from which every change shows, including changes through a mapping. Writes back what is dirty on the source's file
+/// systems, which does not change the source; `staged` is for [`Moment::now`].
 pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> Result<Moment, Error> {
     let failed = |operation| move |errno| Error::io(operation, source.path(), errno);
     let file_systems = watchable(source, mounts)?;
@@ -86,8 +86,8 @@ pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> 
     Ok(moment)
 }
 
-/// What [`begin`] has to write back: the file systems that the source is on, or the file that it is. Refuses those on which a
-/// store through a mapping may leave no trace.
+/// Opens what [`begin`] has to write back: the file systems that the source is on, or the source itself if it is a file. Refuses file
+/// systems on which a store through a mapping may leave no trace.
 pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
     let failed = |path: &Path, errno| Error::io("open", path, errno);
     let mut found = Vec::new();
@@ -112,7 +112,7 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
                 requirement: Required::Property(Requirement::Stable),
                 refused: Vec::new(),
                 detail: Some(format!(
-                    "`{}` is on {}, where a program can change a file through a mapping (mmap) without a trace",
+                    "`{}` is on {}, where programs can change files through a mapping (mmap) without a trace",
                     Shown(path),
                     sys::file_system_name(file_system.as_fd()),
                 )),
@@ -122,7 +122,7 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
     Ok(found)
 }
 
-/// What is mounted in the source, as far as it can be opened: what cannot be is not cloned either.
+/// Opens the mounts below the source. Skips those that cannot be opened, because they are not cloned either.
 fn mounted_below(source: &Source) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
     let points = sys::mounts_below(source.directory())
         .map_err(|errno| Error::io("look for mounts below", source.path(), errno))?;
@@ -139,7 +139,7 @@ pub(crate) struct Quiet<'a> {
     pub(crate) mounts: Mounts,
     pub(crate) threads: usize,
     pub(crate) cancel: &'a Cancel,
-    /// The source was renamed since, which changes its root's change time: what the root was like before.
+    /// The root as it was before the source was renamed, because a rename changes its change time.
     pub(crate) renamed: Option<&'a Stat>,
 }
 

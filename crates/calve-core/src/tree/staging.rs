@@ -131,7 +131,7 @@ impl<'p> Staging<'p> {
         self.publish_overseen(existing, protect, None)
     }
 
-    /// The same; `oversight` decides what becomes of the two trees after an exchange.
+    /// Publishes like [`Self::publish`]; `oversight` decides what happens to the two trees after an exchange.
     pub(crate) fn publish_overseen(
         mut self,
         existing: Existing,
@@ -162,7 +162,7 @@ impl<'p> Staging<'p> {
         }
     }
 
-    /// After an exchange, with the old tree under the hidden name.
+    /// Asks `oversight` after an exchange, while the old tree is under the hidden name.
     fn decide(
         &self,
         mut guard: Unpublished<'_, '_>,
@@ -325,19 +325,19 @@ pub(crate) struct Published {
     pub(crate) left: Option<Error>,
     /// The two were exchanged back.
     pub(crate) is_undone: bool,
-    /// Where the other of the two is, if it was neither put back nor removed.
+    /// The path of the other tree, if it was neither put back nor removed.
     pub(crate) kept: Option<PathBuf>,
 }
 
-/// What is asked when a tree has taken the place of another.
+/// The questions to answer after a tree has replaced another.
 pub(crate) struct Oversight<'a> {
-    /// What is to become of the two. It is told the hidden name that the old one has.
+    /// Decides what happens to the two trees, given the hidden name of the old one.
     pub(crate) judge: &'a mut dyn FnMut(&CStr) -> Verdict,
-    /// Whether the new one may go, when the two were exchanged back.
+    /// Returns whether the new tree may be deleted after the two were exchanged back.
     pub(crate) may_drop: &'a dyn Fn() -> bool,
 }
 
-/// What becomes of two trees that were exchanged.
+/// What happens to two trees that were exchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The old one goes to the trash.

@@ -17,14 +17,14 @@ use crate::sys;
 /// Hides the trash from `git status`; deleted last.
 pub(crate) const GITIGNORE: &CStr = c".gitignore";
 
-/// Why a directory that was looked at before is not removed.
+/// The reason for leaving a directory that is not the one checked before.
 pub(crate) const REPLACED: &str = "something else has taken its place";
 
 /// Renames the directory `name` in `parent` to a trash name beside it. Fails where the parent cannot be written to. The lock on the
 /// trash is the caller's: to delete under it, or to leave it to the reaper.
 ///
-/// No call renames a name only if it stands for a certain directory. So what has come under the trash name is looked at, and goes
-/// back if it is not the one `expected`; the lock protects nothing else, so that no reaper deletes it in between.
+/// No system call renames a name only if it refers to a certain directory. So this checks what has come under the trash name, and renames
+/// it back if it is not the one `expected`. The lock keeps reapers from deleting it in between.
 pub(crate) fn move_in(
     parent: BorrowedFd<'_>,
     name: &CStr,

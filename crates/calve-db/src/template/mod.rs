@@ -73,8 +73,8 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<Template> {
     }
 }
 
-/// Makes sure that a server can be put back to the template in `place`: it is there, whole, and made by the engine and version that
-/// the server is of, as that was said. Its files stay for as long as what is returned.
+/// Checks that a server can be reset to the template in `place`: that it exists, is undamaged, and is of the server's engine and version.
+/// Its files stay as long as the returned lock.
 pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<File> {
     let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some(template) = read(place) else {

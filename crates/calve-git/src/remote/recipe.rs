@@ -171,7 +171,7 @@ fn check(wanted: &Wanted<'_>, features: &Features) -> Result<(), RemoteError> {
         }
         let text = uri.as_os_str().to_string_lossy();
         if text.starts_with('-') || text.contains(char::is_control) {
-            return senseless(format!("`{uri}` cannot be the place of a bundle"));
+            return senseless(format!("`{uri}` cannot be the URI of a bundle"));
         }
         if !features.bundle_uri {
             let version = features.version.clone();

@@ -134,7 +134,7 @@ impl RepositoryUrl {
         if kind == Kind::Http {
             let port = host.rsplit(']').next().and_then(|rest| rest.split_once(':')).map_or("", |(_, port)| port);
             if !port.bytes().all(|byte| byte.is_ascii_digit()) {
-                return refuse("its port is no number (a `/` in a password is written `%2F`)");
+                return refuse("its port is not a number (write a `/` in a password as `%2F`)");
             }
             let credentials = user.map(|user| Credentials::parse(given, user)).transpose()?;
             let origin = format!("{scheme}://{host}");
@@ -163,7 +163,7 @@ impl RepositoryUrl {
         }
         if host.eq_ignore_ascii_case(b"http") || host.eq_ignore_ascii_case(b"https") {
             // Taken for a host of that name, with a password or a token in the path.
-            let why = "after `http:` or `https:` come two slashes";
+            let why = "`http:` and `https:` need two slashes after them";
             return Err(RemoteError::Url { url: format!("{}:…", String::from_utf8_lossy(host)), why: why.into() });
         }
         Ok(Self::of(Kind::Ssh, given.to_os_string()))

@@ -1,7 +1,7 @@
-//! Whether a command of git's configuration runs the user's own program, whatever is in the directory it runs in.
+//! Decides whether a command of git's configuration runs a program of the user's, whatever is in the directory where it runs.
 //!
-//! That cannot be told of every command. Let through is what can: a program by an absolute path or from PATH, with plain words, none
-//! of which leads into the tree. Interpreters and the like run what they find around them, unless the next word is a file elsewhere.
+//! Not every command can be judged. Only clear cases pass: a program by an absolute path or from PATH, with plain words, none of which
+//! leads into the tree. Interpreters and the like run what they find around them, unless the next word is a file elsewhere.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ const RUNNERS: [&str; 49] = [
     "nohup", "npm", "npx", "perl", "php", "pnpm", "poetry", "prettier", "rake", "sed", "setsid", "sh", "source",
     "sudo", "tclsh", "timeout", "tsx", "uv", "xargs", "yarn", "zsh",
 ];
-/// The same with a version at the end (`python3.12`).
+/// Programs like [`RUNNERS`] whose names may end with a version (`python3.12`).
 const VERSIONED: [&str; 4] = ["python", "pypy", "ruby", "node"];
 
-/// Whether `command`, run in an untrusted worktree, is a program of the user's that runs no code of the tree.
+/// Returns whether `command`, run in an untrusted worktree, is a program of the user's that runs no code of the tree.
 pub(crate) fn is_the_users(command: &str) -> bool {
     // A credential helper that is a command rather than a name.
     let command = command.strip_prefix('!').unwrap_or(command);
@@ -50,7 +50,7 @@ fn is_runner(program: &str) -> bool {
         })
 }
 
-/// The words of a command in which a shell would find nothing to do but take off quotes; `None` for any other.
+/// Splits a command for which a shell would only remove quotes into its words; returns `None` for any other.
 fn words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let (mut word, mut quote, mut is_open) = (String::new(), None, false);

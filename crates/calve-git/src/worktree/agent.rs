@@ -1,6 +1,6 @@
-//! Worktrees that are made for coding agents. An agent that comes back gets its own again, and nobody else's.
+//! Worktrees for coding agents. An agent that comes back gets its own worktree again, and nobody else's.
 //!
-//! A mark in git's own directory of the worktree says that it was made for an agent, and finished: all its hooks have run.
+//! A mark in git's own directory of the worktree says that it was made for an agent and is finished: all its hooks have run.
 
 use std::path::{Path, PathBuf};
 
@@ -16,20 +16,20 @@ use crate::trust::entry_of;
 /// The mark's name.
 const MARK: &str = "calve-agent";
 
-/// What an agent that asks for a branch can have.
+/// The answer to an agent that asks for a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForAgent {
     /// No worktree has the branch checked out.
     Free,
-    /// This one, which was made for an agent.
+    /// This finished worktree was made for an agent.
     Ready(PathBuf),
-    /// Nothing: the main worktree, which is the user's, has the branch.
+    /// The main worktree, which is the user's, has the branch.
     TakenByMain(PathBuf),
-    /// Nothing: this one has the branch, and is the user's, or was not finished.
+    /// This worktree has the branch, and it is the user's or was not finished.
     Taken(PathBuf),
 }
 
-/// Whose the worktree of a branch is.
+/// Finds out whether an agent can have a branch.
 pub fn for_agent(start: &Path, branch: &str) -> Result<ForAgent> {
     let repository = Repository::open(start)?;
     let found = repository.worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(branch));
@@ -47,18 +47,17 @@ pub fn for_agent(start: &Path, branch: &str) -> Result<ForAgent> {
     }
 }
 
-/// Says that a worktree was made for an agent, and is finished.
+/// Marks a worktree as made for an agent and finished.
 pub fn finish_for_agent(added: &Added) -> Result<()> {
     let Some(entry) = entry_of(&added.path)? else {
-        let reason = format!("`{}` is no linked worktree any more", calve_core::Shown(&added.path));
-        return Err(Error::refused(reason, "look at what has become of it; something has changed it meanwhile"));
+        let reason = format!("`{}` is not a linked worktree any more", calve_core::Shown(&added.path));
+        return Err(Error::refused(reason, "check what is there now: something has changed it meanwhile"));
     };
     fs_err::write(entry.join(MARK), "made by calve hook worktree-create\n")?;
     Ok(())
 }
 
-/// Takes a worktree away again that could not be finished, with a branch that was made for it and has not moved. Refused when it
-/// has something that would be lost.
+/// Removes a worktree that could not be finished, with the branch if it was made for it and has not moved. Refuses if work would be lost.
 pub fn take_back(added: &Added, options: &RemoveOptions) -> Result<Removed> {
     let options = RemoveWorktreeOptions {
         start: added.donor.clone(),

@@ -20,7 +20,7 @@ pub struct Converted {
     pub was_one: bool,
     /// Where the old directory waits for [`calve_core::reap`].
     pub trashed: Option<Trashed>,
-    /// Where the old directory is, when something was written both in it and in the new one while they were exchanged.
+    /// The path of the old directory, if something was written both in it and in the new one during the exchange.
     pub kept: Option<PathBuf>,
     /// From the call to its return.
     pub elapsed: Duration,
@@ -28,8 +28,8 @@ pub struct Converted {
 
 /// Clones the worktree that `start` is in into a new subvolume, compares the two, and exchanges them in one step.
 ///
-/// Refused while a process is inside: it would go on in the old directory. What is written by programs that come and go is not lost:
-/// if something changed by the time of the exchange, that is undone, or the old directory stays under another name.
+/// Refuses while a process is inside, because it would go on in the old directory. Nothing that short-lived programs write is lost: if
+/// something changed by the time of the exchange, undoes the exchange, or keeps the old directory under another name.
 pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
     let started = Instant::now();
     let repository = Repository::open(start)?;
@@ -61,12 +61,12 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
     Ok(Converted { kept: report.kept, ..done(false, report.trashed) })
 }
 
-/// Nobody has asked for `--require stable`.
+/// Replaces the engine's error about `--require stable`, which nobody has asked for.
 fn while_at_work(error: Error) -> Error {
     match error {
         Error::Clone(calve_core::Error::RequirementRefused { detail: Some(detail), .. }) => Error::refused(
             detail,
-            "stop what writes there, and run it again; nothing is converted, and nothing is lost",
+            "stop the programs that write there, and run it again; nothing is converted, and nothing is lost",
         ),
         other => other,
     }

@@ -1,4 +1,4 @@
-//! What the entry of a worktree has that nothing else has: it goes when the worktree is removed or forgotten.
+//! Finds work that exists only in the entry of a worktree, and would go when the worktree is removed or forgotten.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::submodules;
 use crate::error::{Error, Result};
 use crate::git::Git;
 
-/// What git keeps while it is in the middle of something, what that is called, and how to give it up.
+/// The files that git keeps during an operation, the operation's name, and the command that abandons it.
 const UNFINISHED: [(&str, &str, &str); 7] = [
     ("rebase-merge", "rebase", "git rebase --abort"),
     ("rebase-apply", "rebase or `git am`", "git rebase --abort"),
@@ -20,19 +20,19 @@ const UNFINISHED: [(&str, &str, &str); 7] = [
     ("BISECT_LOG", "bisection", "git bisect reset"),
 ];
 
-/// Refuses where git is in the middle of something: what it has set aside (a stash of its own, the commits so far) is known nowhere else.
+/// Refuses while git is in the middle of an operation: its own stash and the commits so far exist nowhere else.
 pub(super) fn check_at_rest(worktree: &Worktree, entry: &Path) -> Result<()> {
     let is_there = |name: &str| fs_err::symlink_metadata(entry.join(name)).is_ok();
     match UNFINISHED.iter().find(|(name, _, _)| is_there(name)) {
         None => Ok(()),
         Some((_, what, stop)) => Err(Error::refused(
             format!("a {what} is not finished in the worktree `{}`", Shown(&worktree.path)),
-            format!("finish it, or give it up with `{stop}`; `-f` loses it"),
+            format!("finish it, or abandon it with `{stop}`; `-f` loses it"),
         )),
     }
 }
 
-/// Refuses where HEAD is detached at commits that no reference has.
+/// Refuses if HEAD is detached at commits that no reference has.
 pub(super) fn check_reached(repository: &Repository, worktree: &Worktree) -> Result<()> {
     let (None, Some(head)) = (&worktree.branch, &worktree.head) else { return Ok(()) };
     if is_reached(&repository.common, head)? {
@@ -44,14 +44,13 @@ pub(super) fn check_reached(repository: &Repository, worktree: &Worktree) -> Res
     ))
 }
 
-/// Asked from the repository itself: references that only a worktree has (`refs/bisect`, `refs/worktree`) go with it.
+/// Asks the repository itself, because references of the worktree alone (`refs/bisect`, `refs/worktree`) go with it.
 fn is_reached(common: &Path, commit: &str) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
     Ok(!git.run(&["for-each-ref", "--count=1", "--format=x", "--contains", commit])?.is_empty())
 }
 
-/// Refuses to forget a worktree whose directory is gone, where its entry has the last of something: what was staged, commits,
-/// submodules.
+/// Refuses to forget a worktree whose directory is gone if its entry has the last copy of staged contents, commits or submodules.
 pub(super) fn check_forgettable(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<()> {
     check_at_rest(worktree, entry)?;
     check_reached(repository, worktree)?;
@@ -59,13 +58,13 @@ pub(super) fn check_forgettable(repository: &Repository, worktree: &Worktree, en
     if let Some(first) = staged(repository, worktree, entry)? {
         return Err(Error::refused(
             format!("the entry of the worktree `{}` has staged changes (first: `{first}`)", Shown(&worktree.path)),
-            "`git worktree add` cannot bring them back, but `git fsck --lost-found` finds them; `-f` or `git worktree prune` forgets them",
+            "`git fsck --lost-found` in the repository finds them; then `-f` or `git worktree prune` forgets the entry",
         ));
     }
     Ok(())
 }
 
-/// The first file of which the index has a content that the commit has not.
+/// Returns the first file whose staged contents the commit does not have.
 fn staged(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Option<String>> {
     if fs_err::symlink_metadata(entry.join("index")).is_err() {
         return Ok(None);
@@ -79,7 +78,7 @@ fn staged(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<
     Ok(first.map(|path| Shown(String::from_utf8_lossy(path).as_ref()).to_string()))
 }
 
-/// Looks at an entry that git takes for broken.
+/// Refuses to forget an entry that git takes for broken, for the same reasons.
 pub(super) fn check_broken(repository: &Repository, entry: &Path) -> Result<()> {
     let Ok(text) = fs_err::read_to_string(entry.join("HEAD")) else { return Ok(()) };
     let branch = text.trim_end().strip_prefix("ref: refs/heads/").map(str::to_owned);

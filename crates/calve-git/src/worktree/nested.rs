@@ -1,4 +1,4 @@
-//! Repositories and worktrees inside of a worktree, which go with it. git does not look into what it ignores.
+//! Finds repositories and worktrees inside a worktree, which go with it. git does not look into ignored directories.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
@@ -59,7 +59,7 @@ impl Visitor for Finder {
     }
 }
 
-/// Refuses where something inside of a worktree has work that nothing outside of it has, and names it.
+/// Refuses if a repository or worktree inside a worktree has work that exists nowhere outside, and names it.
 pub(super) fn check_kept(linked: &Linked, cancel: &Cancel) -> Result<()> {
     let mut options = ScanOptions::default();
     options.cancel = cancel.clone();
@@ -93,19 +93,19 @@ impl Outer<'_> {
         Error::refused(format!("`{inside}` in the worktree `{outer}` {}", what.as_ref()), hint)
     }
 
-    /// git said that it cannot tell.
+    /// Turns a failure of git into a refusal.
     fn judged<T>(&self, path: &Path, result: Result<T>) -> Result<T> {
         result.map_err(|error| match error {
             Error::Git { said, .. } => {
                 let said = said.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
-                let what = format!("is a repository that git cannot look into: {said}");
-                self.refuse(path, what, "see what it is, and move it away; `-f` removes it")
+                let what = format!("is a repository that git cannot read: {said}");
+                self.refuse(path, what, "check what it is, and move it away; `-f` removes it")
             }
             other => other,
         })
     }
 
-    /// What is not committed.
+    /// Refuses if there is uncommitted work.
     fn check_files(&self, path: &Path) -> Result<()> {
         let files = self.root.join(path);
         let Some(repository) = self.repository_of(path, &files)? else { return Ok(()) };
@@ -129,13 +129,13 @@ impl Outer<'_> {
         self.check_registered(path, &git, &repository)
     }
 
-    /// A worktree of a repository that stays, this one or another. What is committed stays with that.
+    /// Checks a worktree of a repository that stays, this one or another. Its commits stay with that repository.
     fn check_registered(&self, path: &Path, git: &Git, entry: &Path) -> Result<()> {
         if fs_err::symlink_metadata(entry.join("locked")).is_ok() {
             return Err(self.refuse(
                 path,
                 "is a worktree that is locked",
-                "`git worktree unlock` it first, or pass `-f`",
+                "run `git worktree unlock` on it first, or pass `-f`",
             ));
         }
         let loose = ["rev-list", "--max-count=1", "HEAD", "--not", "--branches", "--tags", "--remotes"];
@@ -148,7 +148,7 @@ impl Outer<'_> {
         Ok(())
     }
 
-    /// Where the repository of a directory with a `.git` is; none where there is none.
+    /// Returns the repository of a directory with a `.git`; `None` if it has none.
     fn repository_of(&self, path: &Path, files: &Path) -> Result<Option<PathBuf>> {
         let pointer = files.join(".git");
         if pointer.is_dir() {
@@ -161,20 +161,20 @@ impl Outer<'_> {
             Ok(repository) => Ok(Some(repository)),
             Err(_) => {
                 let what = format!("belongs to the repository `{}`, which is not there", Shown(&there));
-                let hint = "if that was moved, run `git worktree repair` in it, so that what is not committed can be told; `-f` removes it";
+                let hint = "if it was moved, run `git worktree repair` in it, so that uncommitted work can be found; `-f` removes it";
                 Err(self.refuse(path, what, hint))
             }
         }
     }
 
-    /// A repository that is content, as tests of programs for git have them: it is committed.
+    /// Returns whether a repository is itself committed, as in the tests of programs for git.
     fn is_tracked(&self, path: &Path) -> Result<bool> {
         let words = ["--literal-pathspecs", "ls-files", "--error-unmatch", "--"].map(OsStr::new);
         let git = Git::at(&self.root);
         Ok(git.output(&[&words[..], &[path.as_os_str()]].concat())?.status.success())
     }
 
-    /// Commits that nobody else has, and worktrees elsewhere that would be left without their repository.
+    /// Refuses if a repository has commits that exist nowhere else, or worktrees elsewhere that would lose their repository.
     fn check_repository(&self, path: &Path) -> Result<()> {
         let repository = self.root.join(path);
         if self.is_tracked(&path.join("HEAD"))? {
@@ -199,8 +199,8 @@ impl Outer<'_> {
 /// A variable that has no value, which for git is also `false`.
 const NOTHING: &str = "CALVE_NOTHING";
 
-/// Options under which git runs none of the programs that a repository's own configuration names while it compares files. [`NOTHING`]
-/// must be set.
+/// Returns options that keep git from running programs of a repository's own configuration while it compares files. [`NOTHING`] must
+/// be set.
 fn harmless(git: &Git) -> Result<Vec<String>> {
     let mut options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"].map(str::to_owned).to_vec();
     let scoped =

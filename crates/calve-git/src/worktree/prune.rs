@@ -29,7 +29,7 @@ pub struct Pruned {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kept {
-    /// Where git lists it; its entry, where it does not.
+    /// The path at which git lists it, or its entry if git does not list it.
     pub path: PathBuf,
     /// Why.
     pub reason: String,
@@ -37,8 +37,8 @@ pub struct Kept {
     pub hint: String,
 }
 
-/// Makes git forget worktrees that are gone, or at whose place something else is by now, unless they are locked or their entry has what
-/// nothing else has; and removes what killed runs have left. Nothing that is at the place of a worktree is touched.
+/// Makes git forget worktrees that are gone or were replaced by something else, unless they are locked or their entry has the last copy of
+/// something. Also removes what killed runs have left. Never touches the directory at a worktree's path.
 pub fn prune(start: &Path) -> Result<Pruned> {
     let repository = Repository::open(start)?;
     let swept = sweep(&repository.common)?;

@@ -214,11 +214,14 @@ fn check_hidden(git: &Git, path: &Path) -> Result<()> {
             let how = if tag.eq_ignore_ascii_case(&b's') { "--skip-worktree" } else { "--assume-unchanged" };
             return Err(Error::refused(
                 format!(
-                    "`{}` in the worktree `{}` is changed, and git was told not to see that (`{how}`)",
+                    "`{}` in the worktree `{}` has changes that git was told to ignore (`{how}`)",
                     Shown(&name),
                     Shown(path)
                 ),
-                format!("keep it elsewhere, or `git update-index --no{} FILE` and commit it; `-f` loses it", &how[1..]),
+                format!(
+                    "keep a copy elsewhere, or run `git update-index --no{} FILE` and commit it; `-f` loses it",
+                    &how[1..]
+                ),
             ));
         }
     }

@@ -198,11 +198,11 @@ impl Repository {
             Some((_, Ok(linked))) if linked.is_at(here) => Ok(()),
             Some((path, Ok(_))) => Err(Error::refused(
                 format!(
-                    "`{}` is a copy of the worktree `{}`, and git in it works on that one",
+                    "`{}` is a copy of the worktree `{}`, so git commands here act on that one",
                     Shown(here),
                     Shown(path)
                 ),
-                "if that one was moved here, run `git worktree repair`, else make this one with `calve worktree add`",
+                "if you moved the worktree here, run `git worktree repair`; otherwise make a new one with `calve worktree add`",
             )),
             _ => Err(Error::refused(
                 format!("the repository does not know that `{}` is its worktree", Shown(here)),

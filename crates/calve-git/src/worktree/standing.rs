@@ -1,8 +1,8 @@
-//! Whether what is at the path of a worktree is that worktree.
+//! Checks that the directory at the path of a worktree is that worktree.
 //!
-//! git lists the paths that its entries name (`worktrees/ID/gitdir`). Anything may be there by now: another repository, the worktree of
-//! the repository that this one was copied from. It is the worktree if its `.git` file names the entry in turn
-//! (gitrepository-layout(5)). Both ends are compared as directories, by device and inode, and not by how they are spelled.
+//! git lists the paths that its entries name (`worktrees/ID/gitdir`). Anything may be there by now: another repository, the worktree of the
+//! repository that this one was copied from. It is the worktree if its `.git` file names the entry in turn (gitrepository-layout(5)). This
+//! compares both ends as directories, by device and inode, not as text.
 
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use super::place::plain;
 use super::register::entries_by_worktree;
 use super::repository::{Worktree, path_of};
 
-/// How what is at the path of a worktree stands to the repository that lists it.
+/// The relation between the repository that lists a worktree and what is at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Standing {
@@ -27,9 +27,9 @@ pub enum Standing {
     Gone,
     /// A directory without `.git`.
     Unlinked,
-    /// Its `.git` file names a place at which nothing is: the repository was moved.
+    /// Its `.git` file names a place that does not exist: the repository was moved.
     Adrift,
-    /// It is a worktree of the repository at this place: this one was copied from that.
+    /// It is a worktree of the repository at this path, from which this one was copied.
     Foreign(PathBuf),
     /// A link to it, which is at this place: it was moved there, and git still finds it.
     Linked(PathBuf),
@@ -37,12 +37,12 @@ pub enum Standing {
     Replaced(&'static str),
     /// Two entries name this place.
     Duplicate,
-    /// It cannot be told, for this reason.
+    /// The check failed, for this reason.
     Unseen(String),
 }
 
 impl Standing {
-    /// One word.
+    /// Returns its name in lists and JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Standing::Intact => "intact",
@@ -57,11 +57,11 @@ impl Standing {
         }
     }
 
-    /// What is wrong with the worktree at `path`, and what to do next; none where nothing is.
+    /// Returns what is wrong with the worktree at `path` and what to do next; `None` if nothing is wrong.
     pub fn trouble(&self, path: &Path) -> Option<(String, &'static str)> {
         const REPAIR: &str = "`git worktree repair` in the main worktree makes them name each other again";
-        const PRUNE: &str = "`calve worktree prune` makes git forget the entry, and leaves what is there alone; if the worktree \
-                             was moved, run `git worktree repair NEW-PATH` instead";
+        const PRUNE: &str = "`calve worktree prune` makes git forget the entry and leaves the path alone; if you moved the worktree, \
+                             run `git worktree repair NEW-PATH` instead";
         let path = Shown(path);
         Some(match self {
             Standing::Intact => return None,
@@ -79,20 +79,20 @@ impl Standing {
                 format!("`{path}` is a link to the worktree, which is at `{}`", Shown(real)),
                 "`git worktree repair` in it, or with that path, makes git list it where it is",
             ),
-            Standing::Replaced(what) => (format!("`{path}` is {what}, and not the worktree any more"), PRUNE),
+            Standing::Replaced(what) => (format!("`{path}` is {what}, not the worktree any more"), PRUNE),
             Standing::Duplicate => (
                 format!("two worktrees are registered at `{path}`"),
                 "`git worktree prune` makes git forget the one that is not there",
             ),
             Standing::Unseen(why) => (
-                format!("it cannot be told whether `{path}` is the worktree: {why}"),
-                "see that you may read what is there",
+                format!("cannot tell whether `{path}` is the worktree: {why}"),
+                "make sure that you may read that path",
             ),
         })
     }
 }
 
-/// A linked worktree of this repository, held open. There is no other way to one than [`Linked::open`], which looks at both ends.
+/// A linked worktree of this repository, held open. Only [`Linked::open`] makes one, and it checks both ends.
 #[derive(Debug)]
 pub(crate) struct Linked {
     root: OwnedFd,
@@ -101,7 +101,7 @@ pub(crate) struct Linked {
 }
 
 impl Linked {
-    /// What is at the place that an entry names, if it is the entry's worktree.
+    /// Opens the directory at `path` if it is the worktree of `entry`.
     pub(crate) fn open(entry: &Path, path: &Path) -> Result<Linked, Standing> {
         let root = match rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty()) {
             Ok(root) => root,
@@ -115,7 +115,7 @@ impl Linked {
         Ok(linked)
     }
 
-    /// Its directory, open.
+    /// Returns its open directory.
     pub(crate) fn root(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
@@ -130,13 +130,13 @@ impl Linked {
         &self.entry
     }
 
-    /// Whether it is the directory at `path`.
+    /// Returns whether it is the directory at `path`.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         let there = rustix::fs::stat(path);
         matches!((rustix::fs::fstat(&self.root), there), (Ok(own), Ok(there)) if same(&own, &there))
     }
 
-    /// Looks whether the way back leads to the entry.
+    /// Checks that the `.git` file leads back to the entry.
     fn look_back(&self) -> Result<(), Standing> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let pointer = match rustix::fs::openat(&self.root, ".git", flags, Mode::empty()) {
@@ -179,7 +179,7 @@ fn are_same(a: &OwnedFd, b: &OwnedFd) -> bool {
     matches!((rustix::fs::fstat(a), rustix::fs::fstat(b)), (Ok(a), Ok(b)) if same(&a, &b))
 }
 
-/// Finds out how the worktrees that git lists stand to the repository, and which entries they are of.
+/// Sets the standing and the entry of each worktree that git lists.
 pub(super) fn look(common: &Path, worktrees: &mut [Worktree]) -> crate::error::Result<()> {
     let entries = entries_by_worktree(common)?;
     for worktree in worktrees.iter_mut().filter(|worktree| !worktree.is_main) {
@@ -190,7 +190,7 @@ pub(super) fn look(common: &Path, worktrees: &mut [Worktree]) -> crate::error::R
             (Some(entry), None) => Linked::open(entry, &worktree.path).err().unwrap_or_default(),
             // git does not say which line of its list is which entry.
             (Some(_), Some(_)) => Standing::Duplicate,
-            (None, _) => Standing::Unseen("its entry cannot be found".into()),
+            (None, _) => Standing::Unseen("cannot find its entry in the repository".into()),
         };
         worktree.is_gone = worktree.standing == Standing::Gone;
     }
@@ -209,7 +209,7 @@ pub(crate) fn named(text: &[u8]) -> Option<PathBuf> {
     (!path.is_empty()).then(|| path_of(path))
 }
 
-/// Whether two stats are of one file.
+/// Returns whether two stats are of one file.
 fn same(a: &Stat, b: &Stat) -> bool {
     (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
 }

@@ -1,4 +1,4 @@
-//! Commits of a repository that goes, and that nobody else has.
+//! Finds commits that exist only in a repository that is about to be removed.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use crate::error::Result;
 use crate::git::Git;
 
-/// git on a repository that the user may never have looked into: no program that its own configuration names is run, and nothing is
-/// fetched. git reads that configuration all the same.
+/// Returns a git for a repository that the user may never have looked into. It runs no program that the repository's configuration names,
+/// and fetches nothing. It still reads that configuration.
 pub(super) fn careful(at: &Path, repository: &Path) -> Git {
     let git = Git::at(at).with("GIT_DIR", repository);
     git.with("GIT_ALLOW_PROTOCOL", "none").with("GIT_NO_LAZY_FETCH", "1")
 }
 
-/// A commit of any reference (a branch, HEAD, the stash, a worktree's HEAD) that no remote had when it was last asked.
+/// Returns a commit of any reference (a branch, HEAD, the stash, a worktree's HEAD) that no remote had when it was last asked.
 ///
 /// Tags mostly come from a remote, and a commit that was checked out by its tag may be on no branch there. They count as the remote's,
-/// but for commits that were made here.
+/// except for commits that were made here.
 pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> {
     let all = ["rev-list", "--max-count=1", "--ignore-missing"].map(str::to_owned).to_vec();
     let remotes = git.output(&["config", "--get-regexp", r"^remote\..*\.url$"])?;
@@ -68,7 +68,7 @@ fn is_oid(word: &str) -> bool {
     word.len() >= 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The commits that HEAD came to other than by checking out what was there: `OLD NEW WHO WHEN\tWHAT: ...`.
+/// Returns the commits that HEAD came to other than by a checkout of existing commits: `OLD NEW WHO WHEN\tWHAT: ...`.
 fn made_here(repository: &Path) -> Vec<String> {
     let log = fs_err::read(repository.join("logs/HEAD")).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).into_owned();

@@ -35,11 +35,11 @@ pub(crate) enum TemplateCommand {
 
 /// Prepare a template: a data directory that servers are cloned from
 ///
-/// Makes a new data directory (or clones one, or another template), starts a server on it, runs COMMAND, and stops the server.
-/// COMMAND finds the server by DATABASE_URL and by PGHOST, PGPORT, PGUSER and PGDATABASE, or MYSQL_UNIX_PORT, MYSQL_HOST and
-/// MYSQL_TCP_PORT. It connects as the superuser, without a password. Other variables that PostgreSQL's or MariaDB's clients read are
-/// not set for it. What COMMAND prints goes to stderr. When it fails, no template is made, and its exit code is that of Calve. When it
-/// does not connect to the server, no template is made either. Without COMMAND the template is empty.
+/// Makes a new data directory (or clones one, or another template), starts a server on it, runs COMMAND, and stops the server. COMMAND
+/// finds the server by DATABASE_URL and by PGHOST, PGPORT, PGUSER and PGDATABASE, or MYSQL_UNIX_PORT, MYSQL_HOST and MYSQL_TCP_PORT. It
+/// connects as the superuser, without a password. Calve unsets all other variables that PostgreSQL's or MariaDB's clients read. COMMAND's
+/// output goes to stderr. If COMMAND fails, Calve makes no template and exits with its exit code. If COMMAND never connects to the server,
+/// Calve makes no template either. Without COMMAND the template is empty.
 ///
 /// Nothing is done when the template is there already, made of the same: server program, data directory, base, files that match
 /// --input, and COMMAND's words.
@@ -65,7 +65,7 @@ pub(crate) struct TemplateCreateArguments {
     /// Files that COMMAND reads: when they change, the template is made again (may be given several times)
     #[arg(long, value_name = "GLOB")]
     pub(crate) input: Vec<String>,
-    /// Make it again although nothing has changed, or although the template of that name is of another engine
+    /// Make it again even if nothing has changed, or if the template of that name is of another engine
     #[arg(long)]
     pub(crate) rebuild: bool,
     /// The directory with the server's programs [default: PATH and the usual places]
@@ -157,7 +157,8 @@ pub(crate) struct RunArguments {
 
 /// Put servers back to their template
 ///
-/// Names and URLs stay, sessions are cut off. A server whose template is gone, damaged, or of another version now stays as it is.
+/// Names and URLs stay the same; open sessions are disconnected. A server stays as it is, and the command fails, if its template is gone,
+/// damaged, or now of another version.
 #[derive(Debug, Args)]
 pub(crate) struct ResetArguments {
     /// Which
@@ -214,7 +215,7 @@ pub(crate) struct TraceArguments {
 Formats:
   url    by the private socket
   tcp    by TCP, with the password (JDBC and others need it); the server must have been started with --tcp
-  env    lines for a shell: eval \"$(calve db url NAME --format env)\"; they also unset what leads elsewhere
+  env    lines for a shell: eval \"$(calve db url NAME --format env)\"; they also unset variables that lead elsewhere
   json   everything (schema calve.db.server/1)
   dsn    libpq's keywords for PostgreSQL; the Go driver's form for MariaDB")]
 pub(crate) struct UrlArguments {

@@ -13,10 +13,10 @@ pub(crate) enum HookCommand {
 
 /// Make a worktree for a coding agent, as its hook asks
 ///
-/// Reads one JSON object from stdin, with `cwd` (a directory in the repository) and `name`, as Claude Code's WorktreeCreate hook
-/// gives it. The branch NAME is checked out in a new worktree, as by `calve worktree add`. Prints the path of that worktree alone.
-/// Asked for again, it is the same one. A branch that is checked out elsewhere, such as in the main worktree, is refused. When the
-/// project's post-add fails, the worktree is taken away again.
+/// Reads one JSON object from stdin, with `cwd` (a directory in the repository) and `name`, as Claude Code's WorktreeCreate hook gives it.
+/// Checks the branch NAME out in a new worktree, as `calve worktree add` does, and prints only its path. Asked for the same NAME again, it
+/// prints the same path. It refuses a branch that is checked out elsewhere, such as in the main worktree. If the project's post-add fails,
+/// it removes the worktree again.
 #[derive(Debug, Args)]
 pub(crate) struct WorktreeCreateArguments {
     /// Do not run the project's hooks
@@ -40,11 +40,11 @@ pub(crate) struct WorktreeRemoveArguments {
 
 /// Approve the hooks of a project
 ///
-/// Shows the `[hooks]` of `.calve.toml` and asks whether they may be run. An approval is for exactly that text in that repository:
-/// a hook that has changed is asked about again.
+/// Shows the `[hooks]` of `.calve.toml` and asks whether they may be run. An approval is for exactly that text in that repository: a hook
+/// that has changed is asked about again.
 ///
-/// The worktree of a pull request that was added without --trust has nothing to approve. With --trust here, it is trusted from now
-/// on, and its hooks are approved as those of any other.
+/// Hooks do not run in the worktree of a pull request that was added without --trust, so there is nothing to approve. --trust trusts it
+/// from now on, and then asks about its hooks as for any other worktree.
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArguments {
     /// A worktree of the repository

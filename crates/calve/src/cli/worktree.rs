@@ -24,9 +24,9 @@ pub(crate) enum WorktreeCommand {
 /// worktrees share blocks on disk and nothing else. The new worktree appears under its name, and in git's list, only when it
 /// is complete. Prints its path.
 ///
-/// BRANCH is checked out when it exists, here or on one remote, and otherwise made. Directories of dependencies come from the
-/// worktree whose lockfile is that of BRANCH. For pr/123 the head of a pull request is fetched; it gets no secrets, and no hook
-/// and no program of it runs, then or later, unless --trust is given.
+/// BRANCH is checked out when it exists, here or on one remote, and otherwise made. Directories of dependencies come from the worktree
+/// whose lockfile is that of BRANCH. pr/123 fetches the head of a pull request. Without --trust it gets no secrets, and calve never runs
+/// its hooks or programs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -83,7 +83,7 @@ pub(crate) struct AddArguments {
 
 /// List the worktrees: branch, uncommitted changes, commits ahead and behind, age
 ///
-/// A path at which something else is than the worktree is named, with what to do about it.
+/// If something other than the worktree is at its path, says so and what to do.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// Print the list as JSON on stdout (schema calve.worktrees/1)
@@ -93,10 +93,10 @@ pub(crate) struct ListArguments {
 
 /// Remove a worktree at once
 ///
-/// Its directory is renamed out of sight and deleted in the background; git forgets it. Refused, unless -f is given, when something
-/// would be lost that exists nowhere else: uncommitted changes, untracked files, commits that no branch or tag has, an unfinished
-/// rebase; also in repositories inside of it, ignored or not. Refused in any case when something else is at its path. In the worktree
-/// of a pull request that is not trusted no hook is run.
+/// Renames its directory out of sight, deletes it in the background, and makes git forget it. Without -f, refuses to lose anything that
+/// exists nowhere else: uncommitted changes, untracked files, commits that no branch or tag has, an unfinished rebase. This includes
+/// repositories inside it, ignored or not. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an
+/// untrusted pull request.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveWorktreeArguments {
     /// The worktree: its branch, its path, or the last name of its path
@@ -130,8 +130,8 @@ pub(crate) struct RemoveWorktreeArguments {
 
 /// Forget worktrees that are gone, and delete what killed runs have left
 ///
-/// An entry that has the last of something (staged contents, commits, an unfinished rebase) is kept, and named. What is at the place
-/// of a worktree is never touched.
+/// Keeps and names an entry that holds the last copy of something (staged contents, commits, an unfinished rebase). Never touches the
+/// directory at a worktree's path.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArguments {
     /// Print what was done as JSON on stdout (schema calve.worktree-prune/1)
@@ -141,8 +141,8 @@ pub(crate) struct PruneArguments {
 
 /// Make a worktree a btrfs subvolume, so that adding worktrees is a snapshot
 ///
-/// The worktree is cloned into a new subvolume, compared, and exchanged for it in one step. Refused while a process is inside.
-/// Run it from outside: `calve worktree convert PATH`. If something is saved there meanwhile, the exchange is undone.
+/// Clones the worktree into a new subvolume, compares the two, and exchanges them in one step. Refuses while a process is inside, so run
+/// it from outside: `calve worktree convert PATH`. If something is saved there meanwhile, undoes the exchange.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArguments {
     /// The worktree

@@ -65,10 +65,10 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
         ForAgent::Taken(path) => {
             let (branch, path) = (Shown(&branch), Shown(&path));
             let text = format!(
-                "the branch `{branch}` is checked out in `{path}`, which is not a worktree that was made for an agent and finished"
+                "the branch `{branch}` is checked out in `{path}`, which is not a finished worktree of an agent"
             );
             let hint = format!(
-                "ask for another name; if `{path}` is left over from an earlier attempt, look at it, then `calve worktree remove {path}`"
+                "ask for another name; if an earlier attempt left `{path}`, check it, then run `calve worktree remove {path}`"
             );
             return Err(Failure::stated(FAILED, text, hint));
         }
@@ -145,9 +145,12 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
             output::say(&format!("`{}` is trusted from now on", Shown(&root)));
         }
     } else if trust::is_untrusted(&root) && !arguments.revoke {
-        let text = format!("`{}` is of a pull request that is not trusted: its hooks are not run", Shown(&root));
+        let text = format!(
+            "`{}` is the worktree of a pull request that is not trusted, so its hooks do not run",
+            Shown(&root)
+        );
         let hint =
-            "run it in a worktree of your own; `--trust` trusts this one from now on, if you have read what is in it";
+            "run it in a worktree of your own; if you have read the pull request, `--trust` trusts it from now on";
         return Err(Failure::stated(REFUSED, text, hint));
     }
     let hooks = Config::load(&root)?.hooks;

@@ -55,7 +55,7 @@ fn home_of(quiet: bool) -> Result<Home, Failure> {
     Ok(home)
 }
 
-/// Has a process of its own delete what was left by a crash, or is not used any more.
+/// Starts a process that deletes what a crash left or nobody uses any more.
 fn reap_trash(home: &Home) -> Result<(), Failure> {
     calve_db::sweep(home)?.trash.iter().for_each(|directory| reap::start(directory));
     Ok(())
@@ -68,7 +68,7 @@ fn unswept_home() -> Result<Home, Failure> {
     Ok(Home::new(&directory, runtime.as_deref()))
 }
 
-/// A command of the user's that finds the server, and by its environment no other.
+/// Returns a user's command whose environment leads to the server and to no other.
 fn command_for(address: &Address, line: &[OsString]) -> calve_db::Result<Option<Command>> {
     let [program, words @ ..] = line else { return Ok(None) };
     calve_db::check_option_files(address, env::var_os("HOME").map(PathBuf::from).as_deref())?;

@@ -73,7 +73,7 @@ fn hook_to_run(upcoming: &Upcoming, arguments: &AddArguments) -> Result<Option<(
     Ok(Some((text, upcoming.main.clone())))
 }
 
-/// An agent gets no worktree of which the hook failed. It goes, unless the hook has left something in it that would be lost.
+/// Removes the worktree of an agent whose hook failed, unless the hook has left something in it that would be lost.
 fn taken_back(added: &Added, failure: Failure, cancel: &Cancel) -> Failure {
     let mut options = RemoveOptions::default();
     options.wait = Wait::No;
@@ -84,10 +84,10 @@ fn taken_back(added: &Added, failure: Failure, cancel: &Cancel) -> Failure {
             if let Some(trashed) = &removed.trashed {
                 reap::start(&trashed.parent);
             }
-            "the worktree was taken away again; put right what the hook said, and ask once more".to_owned()
+            "the worktree was taken away again; fix what the hook reported, and ask again".to_owned()
         }
         Err(why) => format!(
-            "the worktree stays, and no agent gets it: {why}; look at it, then `calve worktree remove -f {}`",
+            "the worktree stays, and no agent gets it: {why}; check it, then run `calve worktree remove -f {}`",
             Shown(&added.path)
         ),
     };
@@ -115,8 +115,8 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     Ok(options)
 }
 
-const UNTRUSTED: &str = "what is in it is a pull request's, and not trusted: it gets no secrets, and no hook of it is run; \
-    `calve hook approve --trust PATH` changes that later";
+const UNTRUSTED: &str = "this worktree is from a pull request and not trusted: it gets no secrets, and its hooks do not run; \
+    `calve hook approve --trust PATH` trusts it later";
 
 fn say(added: &Added) {
     let branch = match &added.branch {
@@ -217,7 +217,7 @@ fn say_plan(planned: &Planned) {
         count(planned.tracked_other),
     ));
     if planned.is_untrusted {
-        output::say("it would not be trusted: no secrets, no hooks");
+        output::say("the worktree would not be trusted: it would get no secrets and run no hooks");
     }
     for path in &planned.carried {
         let secret = if planned.secrets.contains(path) { " (looks like a secret)" } else { "" };

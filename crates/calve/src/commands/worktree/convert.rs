@@ -47,10 +47,10 @@ pub(crate) fn run(arguments: &ConvertArguments, cancel: &Cancel) -> Result<(), F
         Some(kept) => Err(Failure::stated(
             FAILED,
             format!(
-                "something was written in `{path}` while it was exchanged, and the old directory is at `{}`",
+                "something was written in `{path}` during the exchange, so the old directory was kept as `{}`",
                 Shown(kept)
             ),
-            "compare the two, take what the new one lacks, and remove the old one with `calve rm`",
+            "compare the two, copy what the new one lacks, and remove the old one with `calve rm`",
         )),
     }
 }

@@ -20,7 +20,9 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), 
     }
     if !arguments.trust && calve_git::trust::is_untrusted(&worktree.path) {
         if !arguments.quiet {
-            output::say("no hook was run: the worktree is of a pull request that is not trusted (`--trust` runs it)");
+            output::say(
+                "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
+            );
         }
         return Ok(());
     }
