@@ -99,12 +99,11 @@ impl Caller {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     #[cfg(target_os = "linux")]
     use super::*;
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn fuzz_requests() {
         let seeds: Vec<Vec<u8>> =
