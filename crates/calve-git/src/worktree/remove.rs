@@ -138,10 +138,30 @@ fn check_unlocked(worktree: &Worktree) -> Result<()> {
     ))
 }
 
+/// Refuses if another worktree is registered at a path inside this one, and something else is there: nobody knows whose that is.
+fn check_places_inside(repository: &Repository, worktree: &Worktree) -> Result<()> {
+    let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let outer = real(&worktree.path);
+    let others = repository.worktrees.iter().filter(|other| other.path != worktree.path && !other.is_bare);
+    let mut strange = others.filter(|other| !matches!(other.standing, Standing::Intact | Standing::Gone));
+    match strange.find(|other| real(&other.path).starts_with(&outer)) {
+        None => Ok(()),
+        Some(inside) => Err(Error::refused(
+            format!(
+                "`{}` in the worktree `{}` is registered as another worktree, but something else is there",
+                Shown(&inside.path),
+                Shown(&worktree.path)
+            ),
+            "`calve worktree list` says what it is; move it away, or pass `-f`",
+        )),
+    }
+}
+
 /// Refuses where something would be lost.
 fn check(repository: &Repository, worktree: &Worktree, linked: &Linked, cancel: &Cancel) -> Result<()> {
     let git = Git::at(linked.path());
     check_at_rest(worktree, linked.entry())?;
+    check_places_inside(repository, worktree)?;
     std::thread::scope(|scope| {
         let reached = scope.spawn(|| check_reached(repository, worktree));
         let submodules = scope.spawn(|| submodules::check_kept(repository, worktree, linked.entry()));

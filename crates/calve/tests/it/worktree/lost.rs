@@ -219,6 +219,11 @@ fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
     git(&inner, ["commit", "-q", "--allow-empty", "-m", "loose"]);
     nested.is_kept(&[".worktrees/inner", "commits"]);
     git(&inner, ["checkout", "-q", "inner"]);
+    // One whose `.git` file is gone: what else is there may be all that is left of somebody's work.
+    let pointer = fs_err::read(inner.join(".git")).unwrap();
+    fs_err::remove_file(inner.join(".git")).unwrap();
+    nested.is_kept(&[".worktrees/inner", "registered as another worktree"]);
+    fs_err::write(inner.join(".git"), pointer).unwrap();
     // A repository in it that has a worktree elsewhere.
     let elsewhere = nested.repo.spot.join("elsewhere");
     git(&nested.at, ["worktree", "add", "-q", "--detach", elsewhere.to_str().unwrap()]);
