@@ -133,7 +133,6 @@ class ProbeReceipt(TypedDict):
     src: Place
     dst: Place
     chosen: Optional[str]
-    copy_up_to_bytes: Optional[int]
     strategies: list[Offer]
 
 
