@@ -8,11 +8,12 @@ import inspect
 import json
 import os
 import sys
+import threading
 from contextlib import contextmanager
 from typing import Any, Callable, Iterable, Iterator, Literal, Optional, Sequence, Union
 
 from . import _native
-from ._errors import CalveMissing, from_document
+from ._errors import CalveMissing, Cancelled, from_document
 from ._program import reap
 from ._receipts import CloneReceipt, ProbeReceipt, ReceiptPath, RemoveReceipt
 
@@ -24,8 +25,22 @@ Requirement = Literal["instant", "cow", "stable"]
 STRATEGIES = ("snapshot", "clonefile", "reflink", "copy", "hardlink")
 REQUIREMENTS = ("instant", "cow", "stable")
 
-# Daemon threads are not waited for when the interpreter exits.
-atexit.register(_native.end_all)
+
+@atexit.register
+def _end_all() -> None:
+    """Daemon threads are not waited for when the interpreter exits: what they do in this package is ended.
+
+    A thread that does not expect that would print a traceback, and is stopped for good somewhere in it. From Python 3.14 on that is mostly
+    while it holds the lock of ``stderr``, and the interpreter, which wants that lock, aborts.
+    """
+    hook = threading.excepthook
+
+    def silently(given: threading.ExceptHookArgs) -> None:
+        if not issubclass(given.exc_type, Cancelled):
+            hook(given)
+
+    threading.excepthook = silently
+    _native.end_all()
 
 
 class Cancellation:
