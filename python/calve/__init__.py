@@ -4,6 +4,15 @@ The work is done by native threads with the GIL released; Ctrl-C and a ``Cancell
 ``asyncio``.
 """
 
+import sys
+
+# What is not tested does not run: with the native module the interpreter would take the GIL for every other thread too.
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError(
+        "calve is not tested without the GIL, and this is a free-threaded Python: set PYTHON_GIL=1 for it, or use another build of Python",
+        name=__name__,
+    )
+
 try:
     from ._native import __version__ as __version__
 except ImportError as error:

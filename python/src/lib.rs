@@ -255,7 +255,7 @@ fn end_all(py: Python<'_>) {
     py.detach(running::end_all);
 }
 
-// Not tested without the GIL: a free-threaded Python turns it on, and says so.
+// Not tested without the GIL: the package refuses to be imported there.
 #[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // From Python 3.12 on the interpreter itself refuses.
