@@ -114,7 +114,7 @@ fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Reason
     }
     if !sys::is_subvolume(src, source.stat()).unwrap_or(false) {
         return Err(Reason::new("the source is not a btrfs subvolume")
-            .with_remedy("make it one: `btrfs subvolume create`, then `calve cp` into it"));
+            .with_remedy("create a btrfs subvolume, and clone the source into it"));
     }
     if !sys::same_btrfs(src, dst_parent) {
         return Err(Reason::new("source and destination are on different file systems")

@@ -46,7 +46,9 @@ fn an_ordinary_directory_of_btrfs_is_reflinked() {
         (report.strategy, strategies(&report.refused)),
         (Strategy::Reflink, vec![Strategy::Snapshot, Strategy::Clonefile])
     );
-    assert!(report.refused[0].remedy.as_ref().unwrap().contains("subvolume"));
+    let remedy = report.refused[0].remedy.as_ref().unwrap();
+    // The packages for other languages show it too, where no program is typed.
+    assert!(remedy.contains("subvolume") && !remedy.contains('`'), "{remedy}");
 }
 
 #[test]
