@@ -1,71 +1,70 @@
-//! Feeds parsers with mutations of real inputs.
+//! Feeds parsers with mutations of real inputs, by proptest, which makes an input that fails as small as it can.
 //!
 //! An ordinary test run tries a fixed number of inputs, always the same ones. `scripts/fuzz` gives each target a time limit instead, and
 //! new inputs each time.
 
-use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::prng::SplitMix64;
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::sample::{Index, select};
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-const INPUTS: u64 = 3_000;
+const INPUTS: u32 = 3_000;
+/// How many are tried between two looks at the clock.
+const ROUND: u32 = 250;
 const LONGEST: usize = 64 << 10;
 /// No parser takes that long for [`LONGEST`] bytes, however slow the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Calls `target` with mutations of `seeds`. CALVE_FUZZ_SECONDS sets how long (default: a fixed number of inputs), CALVE_FUZZ_SEED which
-/// ones.
+/// Calls `target` with `seeds`, and with mutations of them. CALVE_FUZZ_SECONDS sets how long (default: a fixed number of inputs),
+/// CALVE_FUZZ_SEED which ones.
 ///
 /// # Panics
-/// Panics when `target` panics, after printing the input as a Rust byte string, and the seed. If a target does not return, prints its input
-/// and ends the process.
+/// Panics when `target` panics, with the smallest such input that was found, as a Rust byte string, and the seed. If a target does not
+/// return, prints its input and ends the process.
 #[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
 pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
-    let seconds: Option<f64> = std::env::var("CALVE_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let chosen = std::env::var("CALVE_FUZZ_SEED").ok().and_then(|text| text.parse().ok());
-    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
-    let seed = chosen.unwrap_or_else(|| if seconds.is_some() { clock() } else { 1 });
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<f64>().ok());
+    let seconds = number("CALVE_FUZZ_SECONDS");
+    let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| u64::from(time.subsec_nanos()));
+    let first = match number("CALVE_FUZZ_SEED") {
+        Some(chosen) => chosen as u64,
+        None if seconds.is_some() => clock(),
+        None => 1,
+    };
     let deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds));
-    let mut mutator = Mutator { random: SplitMix64::new(seed), seeds, last: VecDeque::new() };
-    let current = Arc::new(Mutex::new(Vec::new()));
-    let (alive, heard) = channel::<()>();
-    let watched = Arc::clone(&current);
-    let watcher = std::thread::spawn(move || {
-        loop {
-            match heard.recv_timeout(PATIENCE) {
-                Ok(()) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => {
-                    let input = watched.lock().unwrap_or_else(PoisonError::into_inner);
-                    eprintln!("no end after {PATIENCE:?} (CALVE_FUZZ_SEED={seed}) with {}", spelled(&input));
-                    std::process::abort();
-                }
-            }
-        }
-    });
+    let watch = Watch::start();
+    let called = |input: &[u8]| {
+        watch.sees(input);
+        target(input);
+    };
+    seeds.iter().for_each(|seed| called(seed));
+    let strategy = mutations();
     let mut tried = 0;
-    while deadline.map_or(tried < INPUTS, |deadline| Instant::now() < deadline) {
-        // The seeds themselves come first.
-        let input = match usize::try_from(tried).ok().and_then(|at| seeds.get(at)) {
-            Some(seed) => seed.to_vec(),
-            None => mutator.next(),
-        };
-        current.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&input);
-        if tried % 64 == 0 {
-            let _ = alive.send(());
+    for seed in first.. {
+        if deadline.map_or(tried >= INPUTS, |deadline| Instant::now() >= deadline) {
+            break;
         }
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| target(&input))) {
-            eprintln!("input {tried} (CALVE_FUZZ_SEED={seed}): {}", spelled(&input));
-            resume_unwind(panic);
+        let config = Config { cases: ROUND, failure_persistence: None, ..Config::default() };
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        let result = TestRunner::new_with_rng(config, random).run(&strategy, |mutation| {
+            called(&mutation.of(seeds));
+            Ok(())
+        });
+        match result {
+            Ok(()) => tried += ROUND,
+            Err(TestError::Fail(reason, smallest)) => {
+                panic!("{reason} (CALVE_FUZZ_SEED={seed}) with {}", spelled(&smallest.of(seeds)))
+            }
+            Err(TestError::Abort(reason)) => panic!("{reason} (CALVE_FUZZ_SEED={seed})"),
         }
-        tried += 1;
     }
-    drop(alive);
-    let _ = watcher.join();
     eprintln!("{tried} inputs");
 }
 
@@ -77,104 +76,131 @@ fn spelled(input: &[u8]) -> String {
     text + "\""
 }
 
-struct Mutator<'s> {
-    random: SplitMix64,
-    seeds: &'s [&'s [u8]],
-    /// Some of the inputs tried last, to be changed further.
-    last: VecDeque<Vec<u8>>,
+/// Ends the process when a target does not return.
+struct Watch {
+    current: Arc<Mutex<Vec<u8>>>,
+    alive: std::sync::mpsc::Sender<()>,
 }
 
-impl Mutator<'_> {
-    fn next(&mut self) -> Vec<u8> {
-        let mut input = match self.random.below(3) {
-            0 if !self.last.is_empty() => {
-                let at = self.below(self.last.len());
-                self.last[at].clone()
-            }
-            _ => self.random.pick(self.seeds).to_vec(),
-        };
-        for _ in 0..=self.random.below(6) {
-            self.change(&mut input);
-        }
-        input.truncate(LONGEST);
-        if self.random.below(8) == 0 {
-            self.last.truncate(31);
-            self.last.push_front(input.clone());
-        }
-        input
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        self.random.below(bound.max(1) as u64) as usize
-    }
-
-    fn range(&mut self, input: &[u8]) -> std::ops::Range<usize> {
-        let from = self.below(input.len() + 1);
-        let most = (input.len() - from).min(1 << self.random.below(10));
-        from..from + self.below(most + 1)
-    }
-
-    fn change(&mut self, input: &mut Vec<u8>) {
-        const NUMBERS: [u64; 10] =
-            [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, u64::MAX];
-        const WORDS: [&[u8]; 14] = [
-            b"\0",
-            b"\n",
-            b"\r\n\r\n",
-            b" ",
-            b"\"",
-            b"\\",
-            b"%",
-            b"..",
-            b"/",
-            b"{",
-            b"}",
-            b"-1",
-            b"99999999999999999999",
-            "\u{e9}\u{1f9ca}".as_bytes(),
-        ];
-        let range = self.range(input);
-        match self.random.below(8) {
-            0 => {
-                let at = self.below(input.len());
-                let bit = 1 << self.random.below(8);
-                if let Some(byte) = input.get_mut(at) {
-                    *byte ^= bit;
+impl Watch {
+    #[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
+    fn start() -> Self {
+        let current = Arc::new(Mutex::new(Vec::new()));
+        let (alive, heard) = channel::<()>();
+        let watched = Arc::clone(&current);
+        std::thread::spawn(move || {
+            loop {
+                match heard.recv_timeout(PATIENCE) {
+                    Ok(()) => {}
+                    Err(RecvTimeoutError::Disconnected) => return,
+                    Err(RecvTimeoutError::Timeout) => {
+                        let input = watched.lock().unwrap_or_else(PoisonError::into_inner);
+                        eprintln!("no end after {PATIENCE:?} with {}", spelled(&input));
+                        std::process::abort();
+                    }
                 }
             }
-            1 => {
-                let piece = input[range].to_vec();
-                let at = self.below(input.len() + 1);
-                input.splice(at..at, piece);
+        });
+        Self { current, alive }
+    }
+
+    fn sees(&self, input: &[u8]) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clear();
+        current.extend_from_slice(input);
+        let _ = self.alive.send(());
+    }
+}
+
+/// One of the seeds, and what is changed in it.
+#[derive(Debug, Clone)]
+struct Mutation {
+    seed: Index,
+    changes: Vec<Change>,
+}
+
+/// A change of some bytes: those from `at` on, as many as `length` or to the end.
+#[derive(Debug, Clone)]
+struct Change {
+    at: Index,
+    length: usize,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    /// Turns a bit of the first of them around.
+    Flip(u8),
+    /// Puts other bytes in their place: a number, a word that means something in texts, noise, or nothing.
+    Replace(Vec<u8>),
+    /// The same, in place of as many: a length stays where it is read.
+    Overwrite(Vec<u8>),
+    /// Puts other bytes before them.
+    Insert(Vec<u8>),
+    /// Puts a piece of another seed in their place.
+    Splice(Index, Index),
+    /// Says them twice.
+    Repeat,
+    /// Ends there.
+    Truncate,
+}
+
+fn mutations() -> impl Strategy<Value = Mutation> {
+    let numbers = select(vec![0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, u64::MAX]);
+    let numbers = (numbers, select(vec![1_usize, 2, 4, 8]), any::<bool>()).prop_map(|(number, width, little)| {
+        if little { number.to_le_bytes()[..width].to_vec() } else { number.to_be_bytes()[8 - width..].to_vec() }
+    });
+    let words =
+        ["\0", "\n", "\r\n\r\n", " ", "\"", "\\", "%", "..", "/", "{", "}", "-1", "99999999999999999999", "é🧊"];
+    let words = select(words.map(|word| word.as_bytes().to_vec()).to_vec());
+    let bytes = prop_oneof![numbers, words, vec(any::<u8>(), 0..16), Just(Vec::new())].boxed();
+    let kind = prop_oneof![
+        (0_u8..8).prop_map(Kind::Flip),
+        bytes.clone().prop_map(Kind::Replace),
+        bytes.clone().prop_map(Kind::Overwrite),
+        bytes.prop_map(Kind::Insert),
+        (any::<Index>(), any::<Index>()).prop_map(|(seed, at)| Kind::Splice(seed, at)),
+        Just(Kind::Repeat),
+        Just(Kind::Truncate),
+    ];
+    // Short pieces more often than long ones.
+    let length = (0_u32..10, any::<Index>()).prop_map(|(bits, index)| index.index(1 << bits));
+    let change = (any::<Index>(), length, kind).prop_map(|(at, length, kind)| Change { at, length, kind });
+    (any::<Index>(), vec(change, 1..8)).prop_map(|(seed, changes)| Mutation { seed, changes })
+}
+
+impl Mutation {
+    fn of(&self, seeds: &[&[u8]]) -> Vec<u8> {
+        let mut input = self.seed.get(seeds).to_vec();
+        for Change { at, length, kind } in &self.changes {
+            let start = at.index(input.len() + 1);
+            let range = start..input.len().min(start + length);
+            match kind {
+                Kind::Flip(bit) => {
+                    if let Some(byte) = input.get_mut(start) {
+                        *byte ^= 1 << bit;
+                    }
+                }
+                Kind::Replace(bytes) => drop(input.splice(range, bytes.iter().copied())),
+                Kind::Overwrite(bytes) => {
+                    let end = input.len().min(start + bytes.len());
+                    drop(input.splice(start..end, bytes.iter().copied()));
+                }
+                Kind::Insert(bytes) => drop(input.splice(start..start, bytes.iter().copied())),
+                Kind::Splice(seed, from) => {
+                    let other = seed.get(seeds);
+                    let from = from.index(other.len() + 1);
+                    let piece = other[from..other.len().min(from + length)].to_vec();
+                    drop(input.splice(range, piece));
+                }
+                Kind::Repeat => {
+                    let piece = input[range].to_vec();
+                    drop(input.splice(start..start, piece));
+                }
+                Kind::Truncate => input.truncate(start),
             }
-            2 => drop(input.splice(range, [])),
-            3 => {
-                let number = *self.random.pick(&NUMBERS);
-                let width = 1 << self.random.below(4);
-                let bytes = if self.random.below(2) == 0 {
-                    number.to_le_bytes()
-                } else {
-                    number.rotate_left(64 - 8 * width).to_be_bytes()
-                };
-                let at = range.start;
-                let end = input.len().min(at + width as usize);
-                input.splice(at..end, bytes[..width as usize].iter().copied());
-            }
-            4 => {
-                let word = *self.random.pick(&WORDS);
-                input.splice(range.start..range.start, word.iter().copied());
-            }
-            5 => {
-                let length = self.below(16);
-                let noise = self.random.bytes(length);
-                input.splice(range, noise);
-            }
-            6 => {
-                let other = *self.random.pick(self.seeds);
-                let piece = other[self.range(other)].to_vec();
-                input.splice(range, piece);
-            }
-            _ => input.truncate(range.end),
         }
+        input.truncate(LONGEST);
+        input
     }
 }
