@@ -14,7 +14,8 @@ import { CalveError, cloneFile, cloneFileSync, cloneTree, cloneTreeSync, probe, 
 
 let folder;
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'calve-')); });
-afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
+// What deletes in the background may still be at it.
+afterEach(() => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 const at = (...names) => path.join(folder, ...names);
 
 function tree(name, directories, files) {
@@ -28,7 +29,7 @@ function tree(name, directories, files) {
 /** What takes long enough to be in the middle of, with the tree below: 6,000 files, made once, for that can take long too. */
 const SLOW = { strategy: 'copy', verify: true, threads: 1 };
 let large;
-after(() => large && fs.rmSync(path.dirname(large), { recursive: true, force: true }));
+after(() => large && fs.rmSync(path.dirname(large), { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 
 function largeTree() {
   if (large === undefined) {

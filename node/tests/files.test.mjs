@@ -11,7 +11,7 @@ import { CalveError, readFiles, writeFiles, writeFilesSync } from 'calve';
 
 let folder;
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'calve-')); });
-afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
+afterEach(() => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 const at = (...names) => path.join(folder, ...names);
 const read = (...names) => fs.readFileSync(at(...names), 'utf8');
 const code = (wanted) => (error) => {

@@ -10,7 +10,7 @@ import { writeFiles, writeFilesSync } from 'calve';
 
 let folder;
 beforeEach(() => { folder = fs.mkdtempSync(path.join(os.tmpdir(), 'calve-')); });
-afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
+afterEach(() => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 
 const BAD = 0xee;
 const filled = (size, n) => Buffer.alloc(size, n % 200);

@@ -18,7 +18,7 @@ beforeEach(() => {
   const git = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a@b', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a@b', GIT_CONFIG_GLOBAL: '/dev/null' };
   environment = { ...process.env, ...git, CALVE_HOME: path.join(folder, '.home') };
 });
-afterEach(() => fs.rmSync(folder, { recursive: true, force: true }));
+afterEach(() => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 const at = (...names) => path.join(folder, ...names);
 /** The script that npm has linked to for this project, run in `directory`. */
 const linked = path.resolve('node_modules', '.bin', 'calve');

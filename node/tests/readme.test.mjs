@@ -23,7 +23,7 @@ for (const [number, example] of examples.entries()) {
       assert.equal(run.status, 0, run.stderr);
       assert.notEqual(run.stdout, '');
     } finally {
-      fs.rmSync(folder, { recursive: true, force: true });
+      fs.rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     }
   });
 }
