@@ -1,7 +1,7 @@
 //! A CALVE_HOME of its own, on a file system, for a user; and what is asked of `calve db` there.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
@@ -383,8 +383,10 @@ fn copy(src: &Path, dst: &Path) {
     assert!(output.status.success(), "{output:?}");
 }
 
+/// Those of a directory that is there; one that is deleted meanwhile has none.
 pub(crate) fn names(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).into_iter().flatten();
+    let is_gone = |entry: &io::Result<_>| matches!(entry, Err(error) if error.kind() == io::ErrorKind::NotFound);
+    let entries = fs::read_dir(directory).into_iter().flatten().filter(|entry| !is_gone(entry));
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
