@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, Mounts, Progress, RemoveOptions, Verify,
+    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, Latency, Mounts, Progress, RemoveOptions, Verify,
     Wait,
 };
 use pyo3::create_exception;
@@ -180,6 +180,8 @@ fn clone_tree(
     options.existing = if replace { Existing::Replace } else { Existing::Refuse };
     options.mounts = if one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.durability = if sync { Durability::Synced } else { Durability::Cached };
+    // Event loops run in the same process.
+    options.latency = Latency::Low;
     options.verify = if verify { Verify::Contents } else { Verify::No };
     options.threads = threads.and_then(NonZeroUsize::new);
     options.protect = vec![path(home)];

@@ -62,8 +62,8 @@ mod windows;
 
 pub use error::{Error, Required, Shown};
 pub use options::{
-    Background, Choice, CloneOptions, Durability, Existing, Inlined, LastLook, Mounts, RemoveOptions, Requirement,
-    Selected, Selection, Strategy, Unreadable, Verify, Wait,
+    Background, Choice, CloneOptions, Durability, Existing, Inlined, LastLook, Latency, Mounts, RemoveOptions,
+    Requirement, Selected, Selection, Strategy, Unreadable, Verify, Wait,
 };
 pub use progress::{Cancel, Progress};
 pub use report::{

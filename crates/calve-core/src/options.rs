@@ -158,6 +158,17 @@ pub enum Inlined {
     WithShared,
 }
 
+/// How long the kernel's own work for a clone may keep other threads waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Latency {
+    /// As long as the file system likes.
+    #[default]
+    Any,
+    /// XFS is made to write its log every 30 ms. It would otherwise write more at once, and keep a processor for tens of milliseconds
+    /// on a kernel without preemption. For programs that answer to others meanwhile.
+    Low,
+}
+
 /// What becomes of entries of the source that the caller may not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unreadable {
@@ -246,6 +257,8 @@ pub struct CloneOptions {
     pub mounts: Mounts,
     /// When the clone has to be on the disk.
     pub durability: Durability,
+    /// How long other threads may wait.
+    pub latency: Latency,
     /// Compare before publishing.
     pub verify: Verify,
     /// How the report counts contents that the file system copied into its metadata.

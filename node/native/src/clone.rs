@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, LastLook, Mounts, ReapReport, RemoveOptions,
+    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, LastLook, Latency, Mounts, ReapReport, RemoveOptions,
     Verify, Wait, clone_tree, probe, reap, remove_tree,
 };
 use napi::Status;
@@ -52,6 +52,8 @@ fn options(wish: CloneWish, handle: &Handle) -> napi::Result<CloneOptions> {
     options.existing = if wish.replace { Existing::Replace } else { Existing::Refuse };
     options.mounts = if wish.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.durability = if wish.sync { Durability::Synced } else { Durability::Cached };
+    // Event loops run in the same process.
+    options.latency = Latency::Low;
     options.verify = if wish.verify { Verify::Contents } else { Verify::No };
     options.threads = threads(wish.threads);
     options.protect = vec![wish.home.into()];

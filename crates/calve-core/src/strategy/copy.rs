@@ -71,6 +71,7 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
             created: job.created,
             keeps_nocow: job.facts.may_inline,
             threads: job.threads,
+            latency: job.options.latency,
             notes: job.notes,
             progress: &job.options.progress,
             cancel: &job.options.cancel,

@@ -118,6 +118,11 @@ pub(crate) fn allocation_group_shift(_directory: BorrowedFd<'_>) -> Option<u32> 
     None
 }
 
+/// There is no XFS.
+pub(crate) fn unnamed_file_on_xfs(_directory: BorrowedFd<'_>) -> Option<OwnedFd> {
+    None
+}
+
 /// Where several threads make files has not been measured.
 pub(crate) fn making(_directory: BorrowedFd<'_>) -> super::Making {
     super::Making::SideBySide

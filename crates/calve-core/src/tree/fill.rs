@@ -21,6 +21,7 @@ use super::descend::{Opened, Pending};
 use super::exclude::{CALVES_OWN, Exclude, is_calves_own};
 use super::groups::Groups;
 use super::links::Links;
+use super::log;
 use super::metadata::{Created, Fault, Keeper, Side, Target, same_version, times};
 use super::names::Names;
 use super::node::Node;
@@ -28,7 +29,7 @@ use super::notes::Notes;
 use super::place::identity;
 use super::pool::{Pool, open_directories_per_worker};
 use crate::error::Error;
-use crate::options::{Mounts, Selected, Strategy, Unreadable};
+use crate::options::{Latency, Mounts, Selected, Strategy, Unreadable};
 use crate::progress::{Cancel, Progress};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
@@ -63,6 +64,7 @@ pub(crate) struct Fill<'a> {
     /// The destination knows files without copy-on-write (btrfs).
     pub(crate) keeps_nocow: bool,
     pub(crate) threads: usize,
+    pub(crate) latency: Latency,
     pub(crate) notes: &'a Notes,
     pub(crate) progress: &'a Progress,
     pub(crate) cancel: &'a Cancel,
@@ -158,7 +160,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
             Task::Directories { parent: Node::root(), names: root }
         }
     };
-    let tallies = pool.run(first, |pool| {
+    let work = |pool: &Pool<Task>| {
         sys::private_descriptors(&[fill.src_root, fill.dst_root]);
         let mut worker = Worker::new(fill, &shared, pool);
         while let Some(task) = pool.next() {
@@ -167,7 +169,8 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
             }
         }
         worker.tally
-    })?;
+    };
+    let tallies = log::forced_during(fill.dst_root, fill.latency, || pool.run(first, work))?;
     let locked = shared.locked.into_inner().unwrap_or_else(PoisonError::into_inner);
     lock_directories(fill, locked)?;
     Ok(tallies.into_iter().fold(Tally::default(), Tally::plus))

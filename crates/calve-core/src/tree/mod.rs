@@ -11,6 +11,7 @@ pub(crate) mod fill;
 mod groups;
 mod links;
 pub(crate) mod lock;
+mod log;
 pub(crate) mod metadata;
 pub(crate) mod names;
 pub(crate) mod node;

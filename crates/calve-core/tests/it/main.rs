@@ -13,6 +13,7 @@ mod changing;
 mod conformance;
 mod hostile;
 mod independence;
+mod latency;
 mod overlay;
 mod regression;
 mod remove;

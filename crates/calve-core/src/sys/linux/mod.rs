@@ -32,7 +32,7 @@ pub(crate) use overlay::{detach_mount, mount_overlay};
 pub(crate) use stores::{shows_stores, write_back_stores};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
 use xfs::XFS_MAGIC;
-pub(crate) use xfs::{allocation_group_shift, xfs_inodes};
+pub(crate) use xfs::{allocation_group_shift, unnamed_file_on_xfs, xfs_inodes};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;
 

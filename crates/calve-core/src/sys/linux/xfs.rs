@@ -1,7 +1,8 @@
 //! What XFS tells of itself (ioctl_xfs_fsgeometry(2), ioctl_xfs_fscounts(2)).
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{Getter, Opcode, ioctl, opcode};
 
 use super::magic;
@@ -29,6 +30,15 @@ pub(crate) fn allocation_group_shift(directory: BorrowedFd<'_>) -> Option<u32> {
     let geometry = xfs_geometry(directory)?;
     let inodes_per_block = geometry.block_bytes.checked_div(geometry.inode_bytes)?;
     Some(bits(geometry.group_blocks) + bits(inodes_per_block))
+}
+
+/// Creates a file without a name in `directory`, if that is on XFS.
+pub(crate) fn unnamed_file_on_xfs(directory: BorrowedFd<'_>) -> Option<OwnedFd> {
+    if magic(directory) != Ok(XFS_MAGIC) {
+        return None;
+    }
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, c".", flags, Mode::RWXU).ok()
 }
 
 fn xfs_geometry(directory: BorrowedFd<'_>) -> Option<XfsGeometry> {
