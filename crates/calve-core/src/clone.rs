@@ -1,20 +1,28 @@
 //! The plot of a clone: check, probe, choose, stage, run, verify, publish, report.
 
+pub(crate) mod build;
+pub(crate) mod check;
+pub(crate) mod finish;
+pub(crate) mod sample;
+pub(crate) mod scrub;
+pub(crate) mod stage;
+pub(crate) mod staging;
+
 use std::path::Path;
 use std::time::Instant;
 
-use crate::check::{Checked, check};
+use crate::clone::check::{Checked, check};
+use crate::clone::finish::{Made, finish};
+use crate::clone::staging::Staging;
 use crate::error::Error;
-use crate::finish::{Made, finish};
 use crate::options::{CloneOptions, Requirement, Strategy};
 use crate::probe::Facts;
 use crate::report::{CloneReport, Plan, Refusal};
 use crate::strategy::{self, Failure, Job, Method, Outcome, Wish};
-use crate::tree::metadata::Created;
+use crate::tree::fill::metadata::Created;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::stable::watchable;
-use crate::tree::staging::Staging;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
 ///
@@ -27,7 +35,7 @@ pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Clon
     let started = Instant::now();
     let checked = check(src, dst, options)?;
     let notes = Notes::default();
-    let trash_waits = crate::check::sweep_leftovers(&checked.place, &notes, options)?;
+    let trash_waits = crate::clone::check::sweep_leftovers(&checked.place, &notes, options)?;
     let facts = Facts::from_places(&checked.source, checked.place.parent());
     let mut staging = Staging::reserve(&checked.place)?;
     let (method, refused, outcome) = run(&checked, facts, &mut staging, &notes, options)?;

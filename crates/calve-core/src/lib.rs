@@ -32,17 +32,9 @@ mod sys;
 // The engine. On Unix it works relative to open directories, which Windows has no calls for in its documented interface; there it
 // works by path. Nowhere else outside of `sys` are systems told apart.
 #[cfg(unix)]
-mod build;
-#[cfg(unix)]
 mod bulk;
 #[cfg(unix)]
-mod check;
-#[cfg(unix)]
 mod clone;
-#[cfg(unix)]
-mod finish;
-#[cfg(unix)]
-mod guard;
 #[cfg(unix)]
 mod probe;
 #[cfg(unix)]
@@ -51,8 +43,6 @@ mod remove;
 mod source;
 #[cfg(unix)]
 mod space;
-#[cfg(unix)]
-mod stage;
 #[cfg(unix)]
 mod strategy;
 #[cfg(unix)]
@@ -75,11 +65,12 @@ pub use report::{
 pub use windows::{check_removable, clone_tree, plan, probe, reap, remove_tree, start_reaper};
 #[cfg(unix)]
 pub use {
-    build::{Workshop, build_tree},
     bulk::{
         Directory, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteFailure, WriteOptions,
         WriteReport, Writer, read_files, write_files,
     },
+    clone::build::{Workshop, build_tree},
+    clone::stage::{StageReport, Staged, is_subvolume, stage, supersede},
     clone::{clone_tree, plan},
     probe::probe,
     remove::{check_removable, reap, remove_opened, remove_tree, sweep},
@@ -87,7 +78,6 @@ pub use {
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
-    stage::{StageReport, Staged, is_subvolume, stage, supersede},
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     tree::scan::{Descend, EntryKind, Folder, ScanOptions, Scanned, Visitor, scan_tree},
 };

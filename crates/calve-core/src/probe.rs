@@ -1,7 +1,5 @@
 //! What two places can really do, found by doing it between them. The source is only ever read.
 
-mod sample;
-
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -11,15 +9,16 @@ use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
 use crate::CloneOptions;
+use crate::clone::sample;
+use crate::clone::staging::Staging;
 use crate::error::{Error, Shown};
+use crate::remove::delete::split;
 use crate::report::{Offer, PlaceReport, ProbeReport};
 use crate::source::Source;
 use crate::strategy::{IN_ORDER, Reason, Wish, open_below};
 use crate::sys;
-use crate::tree::delete::split;
-use crate::tree::metadata::Created;
+use crate::tree::fill::metadata::Created;
 use crate::tree::place::{Place, identity};
-use crate::tree::staging::Staging;
 
 /// What was found out: all that the choice of a strategy may depend on.
 #[derive(Debug, Clone)]

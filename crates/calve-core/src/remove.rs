@@ -1,5 +1,10 @@
 //! Removing: out of sight at once, deleted later.
 
+pub(crate) mod delete;
+pub(crate) mod guard;
+pub(crate) mod sweep;
+pub(crate) mod trash;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -9,16 +14,16 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::guard;
+
 use crate::options::{Background, RemoveOptions, Wait};
+use crate::remove::delete::{Deletion, delete, delete_directory};
+use crate::remove::sweep::delete_protected;
+use crate::remove::trash::{GITIGNORE, REPLACED};
 use crate::report::{ReapReport, RemoveReport, Warning};
-use crate::tree::delete::{Deletion, delete, delete_directory};
 use crate::tree::lock::Purpose;
 use crate::tree::place::{Place, identity};
 use crate::tree::pool::thread_count;
-use crate::tree::sweep::delete_protected;
-use crate::tree::trash::{self, GITIGNORE, REPLACED};
-use crate::{Cancel, Progress, tree};
+use crate::{Cancel, Progress};
 
 /// Removes whatever is at `path`.
 ///
@@ -173,7 +178,7 @@ pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
     };
     let (progress, cancel) = (Progress::default(), Cancel::default());
     let deletion = Deletion { threads: thread_count(None), progress: &progress, cancel: &cancel, last: None };
-    let swept = tree::sweep::sweep(directory.as_fd(), parent, Purpose::Staging, &deletion)?;
+    let swept = sweep::sweep(directory.as_fd(), parent, Purpose::Staging, &deletion)?;
     match swept.failure {
         Some(error) => Err(error),
         None => Ok(swept.removed),
@@ -193,7 +198,7 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
     // process may have been killed, and not be gone yet.
     let waits: &[u64] = if background == Background::Yes { &[50, 100, 200, 400, 800, 1600, 3200] } else { &[] };
     for wait_ms in waits.iter().map(Some).chain([None]) {
-        let swept = tree::sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
+        let swept = sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
         report.deleted += swept.deleted_entries;
         report.failure = swept.failure;
         let Some(wait_ms) = wait_ms else { break };

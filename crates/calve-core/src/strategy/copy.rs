@@ -5,10 +5,10 @@ use crate::error::Error;
 use crate::options::{Requirement, Strategy};
 use crate::probe::Facts;
 use crate::report::Bytes;
-use crate::tree::contents::Contents;
-use crate::tree::contents::size;
+use crate::tree::fill::contents::Contents;
+use crate::tree::fill::contents::size;
+use crate::tree::fill::room;
 use crate::tree::fill::{Files, Fill, Paths, Scope, fill};
-use crate::tree::room;
 use crate::tree::stable;
 
 pub(super) struct Copy;

@@ -19,16 +19,16 @@ use rustix::fs::{Mode, Stat};
 use crate::CloneOptions;
 use crate::choice;
 pub(crate) use crate::choice::{Reason, Wish};
+use crate::clone::staging::Staging;
 use crate::error::Error;
 use crate::options::Strategy;
 use crate::probe::Facts;
 use crate::report::{Bytes, Entries, Refusal};
 use crate::source::Source;
 use crate::tree::exclude::Exclude;
-use crate::tree::metadata::Created;
+use crate::tree::fill::metadata::Created;
 use crate::tree::notes::Notes;
 use crate::tree::stable::Moment;
-use crate::tree::staging::Staging;
 
 /// One way to clone. A new one is a file with an implementation and a line in [`IN_ORDER`].
 pub(crate) trait Method: Sync {

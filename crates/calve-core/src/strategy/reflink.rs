@@ -3,8 +3,8 @@
 use super::{Failure, Job, Method, Outcome, Reason, Wish};
 use crate::options::{Inlined, Requirement, Strategy};
 use crate::probe::Facts;
-use crate::tree::contents::Contents;
 use crate::tree::fill::Files;
+use crate::tree::fill::contents::Contents;
 
 pub(super) struct Reflink;
 

@@ -12,10 +12,10 @@ use super::{Failure, Job, Method, Outcome, Reason, Wish};
 use crate::error::Error;
 use crate::options::{Requirement, Strategy};
 use crate::probe::Facts;
+use crate::remove::delete::split;
 use crate::sys;
-use crate::tree::delete::split;
 use crate::tree::exclude::{Exclude, is_calves_own_text};
-use crate::tree::metadata::times;
+use crate::tree::fill::metadata::times;
 use crate::tree::place::Place;
 
 pub(super) struct Snapshot;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::contents::open_contents;
 use super::exclude::{Exclude, is_calves_own};
+use super::fill::contents::open_contents;
 use super::node::Node;
 use super::place::identity;
 use super::pool::Pool;

@@ -4,6 +4,15 @@
 //! into the directories below, so nothing has to be visited twice and no directory has to stay open for its children. Tasks
 //! hold names, not descriptors: a descriptor is private to its worker, and can be opened again from the root.
 
+pub(crate) mod contents;
+mod descend;
+pub(crate) mod entry;
+mod groups;
+mod links;
+mod log;
+pub(crate) mod metadata;
+pub(crate) mod room;
+
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,14 +24,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
+use self::contents::{Contents, Flush, Mover};
+use self::descend::{Opened, Pending};
+use self::groups::Groups;
+use self::links::Links;
+use self::metadata::{Created, Fault, Keeper, Side, Target, same_version, times};
 use super::ahead::Ahead;
-use super::contents::{Contents, Flush, Mover};
-use super::descend::{Opened, Pending};
 use super::exclude::{CALVES_OWN, Exclude, is_calves_own};
-use super::groups::Groups;
-use super::links::Links;
-use super::log;
-use super::metadata::{Created, Fault, Keeper, Side, Target, same_version, times};
 use super::names::Names;
 use super::node::Node;
 use super::notes::Notes;
@@ -79,17 +87,17 @@ pub(crate) struct Tally {
 }
 
 /// What the workers share while they run.
-pub(super) struct Shared {
-    pub(super) links: Links,
-    pub(super) flush: Flush,
-    pub(super) groups: Groups,
+struct Shared {
+    links: Links,
+    flush: Flush,
+    groups: Groups,
     /// The staged root: should the walk meet it, the destination is inside the source.
     staged: (u64, u64),
     /// Directories whose final mode would keep their owner out: it is set when everything below is done.
     locked: Mutex<Vec<(Arc<Node>, RawMode)>>,
 }
 
-pub(super) enum Task {
+enum Task {
     /// Directories that are in `parent` and have been made in its copy.
     Directories { parent: Arc<Node>, names: Names },
     /// One entry of the root, and nothing else.
@@ -99,24 +107,24 @@ pub(super) enum Task {
 }
 
 /// A directory whose entries are made by several workers; the last one finishes it.
-pub(super) struct Large {
+struct Large {
     node: Arc<Node>,
     stat: Stat,
     unfinished: AtomicUsize,
 }
 
 /// A directory of the source and its copy.
-pub(super) struct Pair {
-    pub(super) src: OwnedFd,
-    pub(super) dst: OwnedFd,
+struct Pair {
+    src: OwnedFd,
+    dst: OwnedFd,
 }
 
 /// A directory that is being filled.
 #[derive(Clone, Copy)]
-pub(super) struct At<'d> {
-    pub(super) node: &'d Arc<Node>,
-    pub(super) src: BorrowedFd<'d>,
-    pub(super) dst: BorrowedFd<'d>,
+struct At<'d> {
+    node: &'d Arc<Node>,
+    src: BorrowedFd<'d>,
+    dst: BorrowedFd<'d>,
 }
 
 /// What the two paths for messages name.
@@ -187,19 +195,19 @@ fn lock_directories(fill: &Fill<'_>, mut locked: Vec<(Arc<Node>, RawMode)>) -> R
     Ok(())
 }
 
-pub(super) struct Worker<'f> {
-    pub(super) fill: &'f Fill<'f>,
-    pub(super) shared: &'f Shared,
-    pub(super) pool: &'f Pool<Task>,
-    pub(super) keeper: Keeper<'f>,
-    pub(super) mover: Mover<'f>,
-    pub(super) tally: Tally,
+struct Worker<'f> {
+    fill: &'f Fill<'f>,
+    shared: &'f Shared,
+    pool: &'f Pool<Task>,
+    keeper: Keeper<'f>,
+    mover: Mover<'f>,
+    tally: Tally,
     listing: ListingBuffer,
     /// The path of the directory whose entries were asked about last, and the directory.
     asked: Option<(Arc<Node>, PathBuf)>,
-    pub(super) ahead: Ahead<Pair, ()>,
-    pub(super) put_off: Vec<Opened>,
-    pub(super) put_off_limit: usize,
+    ahead: Ahead<Pair, ()>,
+    put_off: Vec<Opened>,
+    put_off_limit: usize,
 }
 
 /// Directories that all workers together put off.
@@ -209,8 +217,7 @@ const MOST_PUT_OFF: usize = 32;
 pub(crate) const UNREADABLE: &str = "you may not read it";
 
 const OWNER_MAY_SEARCH: RawMode = 0o100;
-pub(super) const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl<'f> Worker<'f> {
     fn new(fill: &'f Fill<'f>, shared: &'f Shared, pool: &'f Pool<Task>) -> Self {
@@ -251,7 +258,7 @@ impl<'f> Worker<'f> {
     }
 
     /// Makes every entry of one directory, then finishes its copy.
-    pub(super) fn directory(&mut self, Opened { node, pair, stat, place }: Opened) -> Result<(), Error> {
+    fn directory(&mut self, Opened { node, pair, stat, place }: Opened) -> Result<(), Error> {
         if identity(&stat) == self.shared.staged {
             // By way of a bind mount; every other way was seen before anything was made.
             let (src, dst) = (self.fill.src_path.to_path_buf(), self.fill.dst_path.to_path_buf());
@@ -392,7 +399,7 @@ impl<'f> Worker<'f> {
         Ok(root.st_dev != stat.st_dev)
     }
 
-    pub(super) fn open_pair(&self, node: &Node) -> Result<Pair, Error> {
+    fn open_pair(&self, node: &Node) -> Result<Pair, Error> {
         let src = node
             .open_source(self.fill.src_root)
             .map_err(|errno| self.src_error("open directory", &node.path(), errno))?;
@@ -402,20 +409,20 @@ impl<'f> Worker<'f> {
         Ok(Pair { src, dst })
     }
 
-    pub(super) fn src_error(&self, operation: &'static str, path: &Path, errno: Errno) -> Error {
+    fn src_error(&self, operation: &'static str, path: &Path, errno: Errno) -> Error {
         Error::io(operation, self.fill.shown(self.fill.src_path, path), errno)
     }
 
-    pub(super) fn dst_error(&self, operation: &'static str, path: &Path, errno: Errno) -> Error {
+    fn dst_error(&self, operation: &'static str, path: &Path, errno: Errno) -> Error {
         Error::io(operation, self.fill.shown(self.fill.dst_path, path), errno)
     }
 
-    pub(super) fn fault(&self, path: &Path, fault: Fault) -> Error {
+    fn fault(&self, path: &Path, fault: Fault) -> Error {
         self.fill.error(path, fault)
     }
 
     /// Whether an entry of the source that could not be opened is left out, with a note, instead of ending the run.
-    pub(super) fn may_skip(&self, errno: Errno, path: impl FnOnce() -> PathBuf) -> bool {
+    fn may_skip(&self, errno: Errno, path: impl FnOnce() -> PathBuf) -> bool {
         let skips = self.fill.unreadable == Unreadable::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
         if skips {
             self.fill.notes.skipped(path(), UNREADABLE);
@@ -424,12 +431,12 @@ impl<'f> Worker<'f> {
     }
 
     /// Whether to stop working.
-    pub(super) fn stopped(&self) -> bool {
+    fn stopped(&self) -> bool {
         self.pool.stopped()
     }
 
     /// Whether it is something that Calve itself has left in the source. Not so when it was named as the source.
-    pub(super) fn is_calves_own(&self, at: At<'_>, name: &CStr) -> bool {
+    fn is_calves_own(&self, at: At<'_>, name: &CStr) -> bool {
         let own = is_calves_own(name) && matches!(self.fill.paths, Paths::Below);
         if own {
             self.fill.notes.skipped(at.node.path_of(name), CALVES_OWN);
@@ -437,7 +444,7 @@ impl<'f> Worker<'f> {
         own
     }
 
-    pub(super) fn excluded(&mut self, at: At<'_>, name: &CStr, is_directory: bool) -> bool {
+    fn excluded(&mut self, at: At<'_>, name: &CStr, is_directory: bool) -> bool {
         // Patterns are about what is in the source, not about the source itself.
         if self.fill.exclude.is_empty() || matches!(self.fill.paths, Paths::Same) {
             return false;
@@ -508,7 +515,7 @@ impl Tally {
 
 /// Which strategy a way of making files belongs to.
 impl Files<'_> {
-    pub(super) fn strategy(self) -> Strategy {
+    fn strategy(self) -> Strategy {
         match self {
             Self::Clone(Contents::Reflink { .. }) => Strategy::Reflink,
             Self::Clone(Contents::Copy | Contents::CopyOnServer) => Strategy::Copy,

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::contents::open_contents;
 use super::exclude::{Exclude, is_calves_own};
-use super::metadata::same_version;
+use super::fill::contents::open_contents;
+use super::fill::metadata::same_version;
 use super::node::Node;
 use super::pool::Pool;
 use crate::error::{Error, Required, Shown};

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::clone::staging::{Inherit, Staging};
 use crate::error::Error;
 use crate::options::Existing;
 use crate::progress::{Cancel, Progress};
+use crate::remove::delete::Deletion;
+use crate::remove::sweep::sweep;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::delete::Deletion;
 use crate::tree::lock::Purpose;
 use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
-use crate::tree::staging::{Inherit, Staging};
-use crate::tree::sweep::sweep;
 
 /// Where a directory is made before it gets its name. Nobody else can enter.
 #[derive(Debug)]

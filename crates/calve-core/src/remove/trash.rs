@@ -8,11 +8,11 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::lock::{Lock, Purpose};
-use super::place::identity;
 use crate::error::{Error, Shown};
 use crate::report::Trashed;
 use crate::sys;
+use crate::tree::lock::{Lock, Purpose};
+use crate::tree::place::identity;
 
 /// Hides the trash from `git status`; deleted last.
 pub(crate) const GITIGNORE: &CStr = c".gitignore";

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
-use super::fill::open_source;
 use super::metadata::Fault;
+use super::open_source;
 use crate::progress::Cancel;
 use crate::sys::{self, retry};
 

@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::delete::Deletion;
-use super::lock::{Lock, Purpose};
-use super::place::{Place, identity};
-use super::pool::thread_count;
-use super::sweep::delete_protected;
-use super::trash;
+use crate::clone::stage::kept_name;
 use crate::error::Error;
-use crate::guard;
 use crate::options::Existing;
 use crate::progress::{Cancel, Progress};
+use crate::remove::delete::Deletion;
+use crate::remove::guard;
+use crate::remove::sweep::delete_protected;
+use crate::remove::trash;
 use crate::report::Trashed;
-use crate::stage::kept_name;
 use crate::sys;
+use crate::tree::lock::{Lock, Purpose};
+use crate::tree::place::{Place, identity};
+use crate::tree::pool::thread_count;
 
 /// What a staged directory takes over from the directory that it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

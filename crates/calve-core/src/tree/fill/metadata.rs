@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, Gid, Mode, RawMode, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
-use super::notes::Notes;
 use crate::sys::{self, XattrTarget};
+use crate::tree::notes::Notes;
 
 /// A failure, before it has a path.
 #[derive(Debug, Clone, Copy)]

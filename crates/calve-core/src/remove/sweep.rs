@@ -9,11 +9,11 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::delete::{Deletion, delete_directory};
-use super::lock::{Found, Lock, Purpose, Reach, recognise};
-use super::place::identity;
 use super::trash::GITIGNORE;
 use crate::error::Error;
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::lock::{Found, Lock, Purpose, Reach, recognise};
+use crate::tree::place::identity;
 
 /// What a sweep did.
 #[derive(Debug, Default)]

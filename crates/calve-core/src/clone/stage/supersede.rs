@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Stat};
 
 use super::{Metadata, StageReport, Staged, sealed, start};
+use crate::clone::finish::{refusal, require_quiet};
+use crate::clone::staging::{Oversight, Published, Verdict};
 use crate::error::{Error, Shown};
-use crate::finish::{refusal, require_quiet};
 use crate::options::{CloneOptions, Existing, Requirement};
 use crate::source::Source;
 use crate::tree::exclude::Exclude;
 use crate::tree::notes::Notes;
 use crate::tree::place::identity;
 use crate::tree::stable::{Moment, Quiet, changed};
-use crate::tree::staging::{Oversight, Published, Verdict};
 
 /// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`Staged::clone_root`] with
 /// [`Requirement::Stable`]; then one step exchanges the two, and the old tree goes to the trash.

@@ -23,7 +23,7 @@ const MOST_OPENED: usize = 16;
 const MOST_FILES: usize = 8;
 
 /// Whether extents of the source's files can be shared with `target`, an empty file in the staged directory `root`.
-pub(super) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Reason> {
+pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Reason> {
     let mut refused = None;
     let mut files = 0;
     each_file(source, &mut |file| {

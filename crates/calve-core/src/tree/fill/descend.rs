@@ -8,10 +8,10 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode, Stat};
 use rustix::io::Errno;
 
-use super::ahead;
-use super::fill::{DIRECTORY, Pair, Task, Worker, open_source};
-use super::node::Node;
+use super::{DIRECTORY, Pair, Task, Worker, open_source};
 use crate::error::Error;
+use crate::tree::ahead;
+use crate::tree::node::Node;
 
 pub(super) type Pending = ahead::Pending<Pair, ()>;
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
-use crate::check::Checked;
+use crate::clone::check::Checked;
+use crate::clone::staging::{Published, Staging};
 use crate::error::{Error, Required, Shown};
 use crate::options::{CloneOptions, Durability, Requirement, Strategy, Verify};
 use crate::report::{CloneReport, Refusal};
@@ -14,14 +15,13 @@ use crate::source::Source;
 use crate::strategy::Outcome;
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
-use crate::tree::entry::NO_DEVICES;
 use crate::tree::exclude::Exclude;
-use crate::tree::metadata::{Created, Keeper, Target, times};
+use crate::tree::fill::entry::NO_DEVICES;
+use crate::tree::fill::metadata::{Created, Keeper, Target, times};
 use crate::tree::notes::{Notes, Told};
 use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
 use crate::tree::stable::{Moment, Quiet, changed};
-use crate::tree::staging::{Published, Staging};
 
 /// A staged tree, and how it was made.
 pub(crate) struct Made {

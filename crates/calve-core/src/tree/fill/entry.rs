@@ -8,14 +8,14 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::contents::{Contents, Moved, Reflinked, open_contents, size};
-use super::fill::{At, Files, Worker, open_source};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
-use super::names::Names;
-use super::node::Node;
+use super::{At, Files, Worker, open_source};
 use crate::error::{Error, Required};
 use crate::options::{Requirement, Strategy};
 use crate::sys::{self, XattrTarget};
+use crate::tree::names::Names;
+use crate::tree::node::Node;
 
 /// Whether an entry was what the directory said it was.
 enum Made {

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::delete::{Deletion, delete};
-use super::exclude::{CALVES_OWN, Exclude, is_calves_own};
-use super::metadata::times;
-use super::names::Names;
-use super::node::Node;
-use super::notes::Notes;
-use super::pool::Pool;
 use crate::error::Error;
 use crate::options::Selected;
+use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::exclude::{CALVES_OWN, Exclude, is_calves_own};
+use crate::tree::fill::metadata::times;
+use crate::tree::names::Names;
+use crate::tree::node::Node;
+use crate::tree::notes::Notes;
+use crate::tree::pool::Pool;
 
 /// Below this depth a directory is opened from the root again, so that few descriptors are open.
 const MOST_OPEN: usize = 24;

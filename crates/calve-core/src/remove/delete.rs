@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::names::Names;
-use super::node::Node;
-use super::place::identity;
-use super::pool::{Pool, open_directories_per_worker};
 use crate::error::Error;
 use crate::progress::{Cancel, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::names::Names;
+use crate::tree::node::Node;
+use crate::tree::place::identity;
+use crate::tree::pool::{Pool, open_directories_per_worker};
 
 /// How to delete.
 pub(crate) struct Deletion<'a> {

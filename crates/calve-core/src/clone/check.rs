@@ -6,17 +6,17 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::error::Error;
-use crate::guard;
 use crate::options::{CloneOptions, Existing};
+use crate::remove::delete::Deletion;
+use crate::remove::guard;
+use crate::remove::sweep::sweep;
 use crate::source::Source;
 use crate::sys;
-use crate::tree::delete::Deletion;
 use crate::tree::exclude::Exclude;
 use crate::tree::lock::Purpose;
 use crate::tree::notes::Notes;
 use crate::tree::place::{Place, identity, is_inside};
 use crate::tree::pool::thread_count;
-use crate::tree::sweep::sweep;
 
 /// A clone that makes sense.
 pub(crate) struct Checked {

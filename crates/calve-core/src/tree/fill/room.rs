@@ -7,12 +7,12 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, StatVfs};
 use rustix::io::Errno;
 
-use super::exclude::{Exclude, is_calves_own};
-use super::node::Node;
-use super::place::identity;
 use crate::error::Error;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::node::Node;
+use crate::tree::place::identity;
 
 /// Compares what `src` needs with what is free where `dst` is. The tree is walked only when the answer is not plain: all that
 /// is used on the source's file system together may fit.
