@@ -4,22 +4,12 @@
 //! found is put right, one entry after the other. Everything is relative to open directories and follows no symlink. A file is
 //! changed by writing a new one and renaming it, so that nothing is ever written through a link that the donor shares.
 
-mod activate;
-mod cargo;
-mod cmake;
-mod dist_info;
-mod editable;
+mod detectors;
 mod entry;
-mod git_pointer;
-mod links;
-mod pnpm;
-mod pyvenv;
 mod repair;
 mod report;
-mod shebang;
 mod tracked;
 mod trees;
-mod web;
 mod worktrees;
 mod writing;
 
@@ -30,36 +20,13 @@ use std::time::Instant;
 use calve_core::{Descend, EntryKind, Folder, ScanOptions, Visitor, scan_tree};
 
 use crate::error::Result;
+use detectors::{DETECTORS, dist_info};
 use entry::Entry;
 use report::Found;
 use trees::Trees;
 
 pub use report::{Action, AuditOptions, AuditReport, Finding, Fix, Kind};
 pub use worktrees::{Worktrees, worktrees_of};
-
-/// One kind of reference.
-trait Detector: Sync {
-    /// Whether an entry is worth a look, by its name and place alone.
-    fn wants(&self, entry: &Entry<'_>) -> bool;
-    /// Looks at it.
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>);
-}
-
-/// All kinds, in the order in which an entry is offered to them.
-const DETECTORS: &[&dyn Detector] = &[
-    &links::Absolute,
-    &links::Leaving,
-    &git_pointer::GitPointer,
-    &activate::Activate,
-    &shebang::Shebang,
-    &pyvenv::PyvenvCfg,
-    &editable::Editable,
-    &dist_info::DirectUrl,
-    &pnpm::Pnpm,
-    &web::Web,
-    &cmake::CMake,
-    &cargo::Cargo,
-];
 
 /// Looks for references from the tree `new` into the tree `old`, of which it is a copy, and into `options.others`.
 ///

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::report::{Action, Finding, Found, Step};
-use super::trees::Trees;
-use super::writing;
+use crate::escape::report::{Action, Finding, Found, Step};
+use crate::escape::trees::Trees;
+use crate::escape::writing;
 
 /// Carries out a finding's steps. One that fails makes it a report.
 pub(super) fn repair(trees: &Trees, mut found: Found) -> Finding {

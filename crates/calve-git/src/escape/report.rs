@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use calve_core::{Cancel, Skipped};
 
-use super::entry::Entry;
+use crate::escape::entry::Entry;
 
 /// How to audit.
 #[derive(Debug, Clone, Default)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::git::Git;
 
-use super::report::{Action, AuditOptions, Found};
+use crate::escape::report::{Action, AuditOptions, Found};
 
 const HINT: &str = "git tracks it, so that a repair would be a change to commit; change it in the project";
 

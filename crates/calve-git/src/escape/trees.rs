@@ -10,8 +10,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use crate::error::{Error, Result};
 
-use super::entry::{Entry, path_of};
-use super::report::AuditOptions;
+use crate::escape::entry::{Entry, path_of};
+use crate::escape::report::AuditOptions;
 
 /// Where the copy is, and which trees it must not name.
 pub(super) struct Trees {

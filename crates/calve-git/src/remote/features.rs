@@ -1,8 +1,8 @@
 //! What the installed git can do, found out by asking it.
 
-use super::trouble::RemoteError;
 use crate::error::Result;
 use crate::git::Git;
+use crate::remote::error::RemoteError;
 
 /// What the installed git can do beyond 2.30.
 #[derive(Debug, Clone, PartialEq, Eq)]

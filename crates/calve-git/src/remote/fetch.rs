@@ -5,17 +5,17 @@ use std::time::Instant;
 
 use calve_core::Cancel;
 
-use super::Notice;
-use super::features::Features;
-use super::purpose::Purpose;
-use super::recipe::Step;
-use super::run::{Listener, Maintenance, Prompts, Session};
-use super::traffic::{Traces, Traffic};
-use super::trouble::RemoteError;
-use super::url::RepositoryUrl;
 use crate::advise::published;
 use crate::git::Git;
 use crate::redact;
+use crate::remote::Notice;
+use crate::remote::clone::purpose::Purpose;
+use crate::remote::clone::recipe::Step;
+use crate::remote::error::RemoteError;
+use crate::remote::features::Features;
+use crate::remote::session::{Listener, Maintenance, Prompts, Session};
+use crate::remote::traffic::{Traces, Traffic};
+use crate::remote::url::RepositoryUrl;
 
 /// What is wanted of a fetch.
 #[derive(Debug, Clone)]

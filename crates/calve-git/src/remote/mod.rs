@@ -1,26 +1,23 @@
 //! Clones from a URL, by the recipe that fits what they are for, and fetches into them.
 
 mod clone;
+mod error;
 mod features;
 mod fetch;
-mod purpose;
-mod recipe;
-mod run;
+mod session;
 mod traffic;
-mod trouble;
 mod url;
-mod verify;
 
+pub use clone::purpose::Purpose;
+pub use clone::recipe::{Filter, Property, Recipe, Start, Step, Tip};
+pub use clone::verify::{Missing, Verdict};
 pub use clone::{CloneReceipt, CloneWish, Seconds, clone_repository, plan_clone};
+pub use error::{RemoteError, Trouble};
 pub use features::Features;
 pub use fetch::{FetchReceipt, FetchWish, fetch, plan_fetch};
-pub use purpose::Purpose;
-pub use recipe::{Filter, Property, Recipe, Start, Step, Tip};
-pub use run::{Listener, Prompts};
+pub use session::{Listener, Prompts};
 pub use traffic::Traffic;
-pub use trouble::{RemoteError, Trouble};
 pub use url::{Kind, RepositoryUrl};
-pub use verify::{Missing, Verdict};
 
 /// Something that the user should know of and that was no reason to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]

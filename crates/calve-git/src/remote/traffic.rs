@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::url::Kind;
+use crate::remote::url::Kind;
 
 /// What an operation cost in traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
 
-use super::trouble::RemoteError;
 use crate::redact::{self, Url};
+use crate::remote::error::RemoteError;
 
 /// How git reaches a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use calve_core::RemoveOptions;
 
-use super::add::Added;
-use super::register::delete_unmoved;
-use super::remove::{RemoveWorktreeOptions, Removed, remove};
-use super::repository::Repository;
 use crate::error::{Error, Result};
 use crate::trust::entry_of;
+use crate::worktree::add::Added;
+use crate::worktree::registration::delete_unmoved;
+use crate::worktree::remove::{RemoveWorktreeOptions, Removed, remove};
+use crate::worktree::repository::Repository;
 
 /// The mark's name.
 const MARK: &str = "calve-agent";

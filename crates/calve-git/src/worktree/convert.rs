@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use calve_core::{CloneOptions, Requirement, Shown, Staged, Trashed, Verify, supersede};
 
-use super::index::Index;
-use super::repository::{Repository, path_of};
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::worktree::repository::{Repository, path_of};
+use crate::worktree::tracked::index::Index;
 
 /// A worktree that is a subvolume now.
 #[derive(Debug)]

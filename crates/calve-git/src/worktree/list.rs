@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::register::sweep;
-use super::repository::{Repository, Worktree};
 use crate::error::Result;
 use crate::git::Git;
 use crate::trust;
+use crate::worktree::registration::sweep;
+use crate::worktree::repository::{Repository, Worktree};
 
 /// A worktree, and how it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::keeping::{check_broken, check_forgettable};
-use super::register::{self, sweep};
-use super::repository::Repository;
-use super::standing::Standing;
-use super::target;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::worktree::add::target;
+use crate::worktree::registration::{self, sweep};
+use crate::worktree::repository::Repository;
+use crate::worktree::standing::Standing;
+use crate::worktree::unsaved::{check_broken, check_forgettable};
 
 /// What was cleaned up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub fn prune(start: &Path) -> Result<Pruned> {
     let swept = sweep(&repository.common)?;
     let repository = if swept.places.is_empty() { repository } else { Repository::open(start)? };
     let mut pruned = Pruned { swept: swept.trees, ..Pruned::default() };
-    register::remove_broken(&repository.common, |entry| {
+    registration::remove_broken(&repository.common, |entry| {
         pruned.may_go(entry.to_path_buf(), check_broken(&repository, entry))
     })?;
     target::sweep_fetched(&repository.git())?;
@@ -59,7 +59,7 @@ pub fn prune(start: &Path) -> Result<Pruned> {
             _ => Err(Error::refused(reason, hint)),
         };
         if pruned.may_go(worktree.path.clone(), forgettable) {
-            register::remove(entry)?;
+            registration::remove(entry)?;
             pruned.forgotten.push(worktree.path.clone());
         }
     }
@@ -67,7 +67,7 @@ pub fn prune(start: &Path) -> Result<Pruned> {
         repository.worktrees.iter().filter_map(|worktree| Some(worktree.path.parent()?.to_path_buf())).collect();
     places.extend(swept.places);
     if let Some(here) = &repository.here {
-        let usual = super::place::of_branch(&repository, &Config::load(here)?, "x");
+        let usual = crate::worktree::add::location::of_branch(&repository, &Config::load(here)?, "x");
         places.extend(usual.parent().map(Path::to_path_buf));
     }
     for place in places {

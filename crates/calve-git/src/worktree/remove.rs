@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use calve_core::{Cancel, RemoveOptions, Shown, Trashed};
 
-use super::keeping::{check_at_rest, check_forgettable, check_reached};
-use super::register::{self, Turn};
-use super::repository::{Repository, Worktree, joined, path_of};
-use super::standing::{Linked, Standing};
-use super::{nested, submodules};
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::worktree::registration::{self, Turn};
+use crate::worktree::repository::{Repository, Worktree, joined, path_of};
+use crate::worktree::standing::{Linked, Standing};
+use crate::worktree::unsaved::nested;
+use crate::worktree::unsaved::submodules;
+use crate::worktree::unsaved::{check_at_rest, check_forgettable, check_reached};
 
 /// What becomes of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,7 +103,7 @@ fn take_away(
         }
     }
     if let Some(entry) = &worktree.entry {
-        register::remove(entry)?;
+        registration::remove(entry)?;
     }
     let is_branch_deleted = match (&worktree.branch, options.branch) {
         (Some(branch), BranchFate::Deleted) => delete_branch(repository, branch, "-D")?,

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
 
-use super::standing::{self, Linked, Standing};
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::trust;
+use crate::worktree::standing::{self, Linked, Standing};
 
 /// A worktree, as `git worktree list` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -192,7 +192,7 @@ impl Repository {
             return Ok(());
         }
         Linked::open(&own, here).map(|_| ()).map_err(|standing| in_the_way(&standing, here))?;
-        let entries = super::register::entries_by_worktree(&self.common)?;
+        let entries = crate::worktree::registration::entries_by_worktree(&self.common)?;
         let back = entries.iter().find(|(_, entry)| *entry == own).map(|(path, _)| path);
         match back.map(|path| (path, Linked::open(&own, path))) {
             Some((_, Ok(linked))) if linked.is_at(here) => Ok(()),

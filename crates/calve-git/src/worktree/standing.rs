@@ -12,9 +12,9 @@ use calve_core::Shown;
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::place::plain;
-use super::register::entries_by_worktree;
-use super::repository::{Worktree, path_of};
+use crate::worktree::add::location::plain;
+use crate::worktree::registration::entries_by_worktree;
+use crate::worktree::repository::{Worktree, path_of};
 
 /// The relation between the repository that lists a worktree and what is at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -180,7 +180,7 @@ fn are_same(a: &OwnedFd, b: &OwnedFd) -> bool {
 }
 
 /// Sets the standing and the entry of each worktree that git lists.
-pub(super) fn look(common: &Path, worktrees: &mut [Worktree]) -> crate::error::Result<()> {
+pub(crate) fn look(common: &Path, worktrees: &mut [Worktree]) -> crate::error::Result<()> {
     let entries = entries_by_worktree(common)?;
     for worktree in worktrees.iter_mut().filter(|worktree| !worktree.is_main) {
         let mut of_it = entries.iter().filter(|(path, _)| *path == worktree.path).map(|(_, entry)| entry);

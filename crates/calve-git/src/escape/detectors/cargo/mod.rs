@@ -1,0 +1,189 @@
+//! Cargo's `target`. Cargo takes a unit (one crate, compiled one way) for fresh when its sources are no newer, wherever it was compiled.
+//! So a copied unit stays, unless the path of the other tree is compiled into it: those are marked, and Cargo compiles them again.
+//!
+//! What rustc read for a unit is in its dep-info, `deps/NAME-HASH.d`: the files, and the variables that `env!` asked for
+//! (`# env-dep:`). Cargo itself does not track those that it sets, `CARGO_MANIFEST_DIR` among them. A unit is marked by removing its
+//! fingerprint, `.fingerprint/PACKAGE-HASH/KIND-NAME`.
+
+mod dep_info;
+mod fingerprints;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+
+use crate::escape::detectors::Detector;
+use crate::escape::entry::{Entry, TEXT_BYTES, names, open_directory, path_of, read};
+use crate::escape::report::{Action, Found, Kind, Step};
+use crate::escape::trees::{Language, Trees};
+use dep_info::DepInfo;
+use fingerprints::Fingerprints;
+
+pub(super) struct Cargo;
+
+const HINT: &str = "the path is compiled in: cargo compiles this unit again, and what depends on it";
+const HINT_SCRIPT: &str = "what the build script said or wrote names the other tree: cargo runs it again";
+
+impl Detector for Cargo {
+    /// `target/PROFILE` or `target/TRIPLE/PROFILE`, told by what Cargo keeps there.
+    fn wants(&self, entry: &Entry<'_>) -> bool {
+        entry.is_directory() && entry.name() == b".fingerprint"
+    }
+
+    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+        let Ok(profile) = open_directory(entry.directory(), c".") else { return };
+        let Some(fingerprints) = Fingerprints::read(&profile) else { return };
+        let mut look = Look { trees, entry, path: entry.folder(), fingerprints, found };
+        for folder in ["deps", "examples"] {
+            if let Ok(directory) = open_directory(&profile, folder) {
+                look.units(&directory);
+            }
+        }
+        if let Ok(build) = open_directory(&profile, c"build") {
+            for (name, _) in names(&build).into_iter().filter(|(_, kind)| *kind == FileType::Directory) {
+                if let Ok(directory) = open_directory(&build, path_of(&name)) {
+                    look.units(&directory);
+                    look.script_run(&directory, &name);
+                }
+            }
+        }
+        look.lists(&profile);
+    }
+}
+
+struct Look<'a> {
+    trees: &'a Trees,
+    entry: &'a Entry<'a>,
+    /// The profile's directory, below the new tree.
+    path: &'a Path,
+    fingerprints: Fingerprints,
+    found: &'a mut Vec<Found>,
+}
+
+impl Look<'_> {
+    /// The dep-infos in a directory.
+    fn units(&mut self, directory: &File) {
+        for (name, kind) in names(directory) {
+            let Some(stem) = name.strip_suffix(b".d").filter(|_| kind == FileType::RegularFile) else { continue };
+            let Some(text) = read(directory, path_of(&name), TEXT_BYTES) else { continue };
+            if self.trees.first_named(&text).is_none() {
+                continue;
+            }
+            if let Some(named) = self.compiled_in(&DepInfo::parse(&text)) {
+                self.mark(stem, named, HINT);
+            }
+        }
+    }
+
+    /// What of another tree is in the compiled unit, as far as its dep-info tells.
+    fn compiled_in(&self, info: &DepInfo<'_>) -> Option<PathBuf> {
+        let mut from_script = None;
+        for (key, value) in &info.variables {
+            let Some(named) = self.trees.first_named(value) else { continue };
+            if *key != b"OUT_DIR" {
+                return Some(named);
+            }
+            from_script = Some(named);
+        }
+        // What is generated into `target` has been copied with it, and Cargo knows it by its place in `target`.
+        let generated = |path: &Path| path.components().any(|part| part.as_os_str() == "out");
+        for file in &info.files {
+            let Some(named) = self.trees.first_named(file) else { continue };
+            if !generated(&named) {
+                return Some(named);
+            }
+            from_script.get_or_insert(named);
+        }
+        let from_script = from_script?;
+        // `include!(concat!(env!("OUT_DIR"), …))` takes in what the file holds, not its path.
+        let sources = info.files.iter().filter(|file| self.trees.first_named(file).is_none());
+        let texts: Option<Vec<_>> = sources.map(|file| self.source(file)).collect();
+        let only_included = texts.is_some_and(|texts| dep_info::only_included(&texts));
+        (!only_included).then_some(from_script)
+    }
+
+    /// A source file: relative to the workspace, which is above `target`, or somewhere else on the machine.
+    fn source(&self, file: &[u8]) -> Option<Vec<u8>> {
+        let path = path_of(file);
+        if path.is_absolute() {
+            return read(rustix::fs::CWD, &path, TEXT_BYTES);
+        }
+        self.path.ancestors().find_map(|above| {
+            let below = above.join(&path);
+            let (parent, name) = crate::escape::writing::open_parent(self.trees.root(), &below).ok()?;
+            read(&parent, name, TEXT_BYTES)
+        })
+    }
+
+    /// What running a build script left: `build/PACKAGE-HASH` with its output and the files that it made.
+    fn script_run(&mut self, directory: &File, name: &[u8]) {
+        let Some(output) = read(directory, c"output", TEXT_BYTES) else { return };
+        // Cargo puts the new directory in place of this one when it reads the output.
+        let own = read(directory, c"root-output", TEXT_BYTES).unwrap_or_default();
+        let lines = output.split(|&byte| byte == b'\n').map(|line| match own.is_empty() {
+            true => line.to_vec(),
+            false => without(line, own.trim_ascii_end()),
+        });
+        let mut named = None;
+        for line in lines {
+            named = named.or_else(|| self.trees.first_named(&line));
+        }
+        if let Ok(out) = open_directory(directory, c"out") {
+            for (name, kind) in names(&out) {
+                if named.is_none() && kind == FileType::RegularFile && name.ends_with(b".rs") {
+                    let text = read(&out, path_of(&name), TEXT_BYTES);
+                    named = text.and_then(|text| self.trees.first_named(&text));
+                }
+            }
+        }
+        if let Some(named) = named {
+            self.mark(name, named, HINT_SCRIPT);
+        }
+    }
+
+    /// A unit's fingerprint goes. Nothing is said where it is gone already.
+    fn mark(&mut self, stem: &[u8], names: PathBuf, hint: &str) {
+        let folder = self.entry.path();
+        for unit in self.fingerprints.of(stem) {
+            let path = folder.join(OsStr::from_bytes(&unit.folder));
+            let steps: Vec<Step> =
+                unit.files.iter().map(|file| Step::Remove { path: path.join(OsStr::from_bytes(file)) }).collect();
+            if steps.is_empty() || self.found.iter().any(|found| found.path == path) {
+                continue;
+            }
+            let (kind, names) = (Kind::Cargo, names.clone());
+            self.found.push(Found { kind, path, names, action: Action::Dropped, hint: hint.into(), steps });
+        }
+    }
+
+    /// The lists beside the programs, for other build tools: `target/debug/PROGRAM.d`.
+    fn lists(&mut self, profile: &File) {
+        for (name, kind) in names(profile) {
+            if kind != FileType::RegularFile || !name.ends_with(b".d") {
+                continue;
+            }
+            let Some(text) = read(profile, path_of(&name), TEXT_BYTES) else { continue };
+            let Some(named) = self.trees.named(&text, Language::Lines) else { continue };
+            let path = self.path.join(path_of(&name));
+            if let Some(bytes) = named.moved {
+                let hint = "it lists this worktree's files";
+                self.found.push(Found::rewritten(Kind::Cargo, path, named.names, bytes, hint));
+            }
+        }
+    }
+}
+
+/// `line` without each `part`.
+fn without(line: &[u8], part: &[u8]) -> Vec<u8> {
+    let mut rest = line;
+    let mut left = Vec::new();
+    while let Some(at) = memchr::memmem::find(rest, part) {
+        left.extend_from_slice(&rest[..at]);
+        rest = &rest[at + part.len()..];
+    }
+    left.extend_from_slice(rest);
+    left
+}

@@ -1,0 +1,75 @@
+//! Build directories of CMake. Their rules name the source tree everywhere, so that `make` in the copy would build the original.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+
+use crate::escape::detectors::Detector;
+use crate::escape::entry::{Entry, TEXT_BYTES, names, open_directory, path_of, read};
+use crate::escape::report::{Action, Found, Kind, Step, Time};
+use crate::escape::trees::{Language, Trees, UNWRITABLE};
+
+pub(super) struct CMake;
+
+/// What CMake generates from the sources and the cache.
+const GENERATED: &[&[u8]] = &[
+    b"Makefile",
+    b"build.ninja",
+    b"rules.ninja",
+    b".ninja_deps",
+    b".ninja_log",
+    b"cmake_install.cmake",
+    b"CTestTestfile.cmake",
+    b"DartConfiguration.tcl",
+    b"CPackConfig.cmake",
+    b"CPackSourceConfig.cmake",
+    b"compile_commands.json",
+    b"install_manifest.txt",
+];
+
+impl Detector for CMake {
+    fn wants(&self, entry: &Entry<'_>) -> bool {
+        entry.is_file() && entry.name() == b"CMakeCache.txt"
+    }
+
+    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+        let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Lines)) else { return };
+        let (kind, path) = (Kind::CMake, entry.path());
+        let Some(bytes) = named.moved else {
+            found.push(Found::reported(kind, path, named.names, UNWRITABLE));
+            return;
+        };
+        // The cache has the options that somebody chose; the rest follows from it.
+        let mut steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
+        if let Ok(directory) = open_directory(entry.directory(), c".") {
+            generated(&directory, entry.folder(), trees, &mut steps);
+        }
+        let shown = if entry.folder().as_os_str().is_empty() { Path::new(".") } else { entry.folder() };
+        let hint =
+            format!("its options are kept, what was generated is dropped: run `cmake {}`", calve_core::Shown(shown));
+        found.push(Found { kind, path, names: named.names, action: Action::Repaired, hint, steps });
+    }
+}
+
+fn generated(directory: &File, path: &Path, trees: &Trees, steps: &mut Vec<Step>) {
+    for (name, kind) in names(directory) {
+        let below: PathBuf = path.join(path_of(&name));
+        match kind {
+            FileType::Directory if name == b"CMakeFiles" => steps.push(Step::Remove { path: below }),
+            FileType::Directory if name != b".git" => {
+                if let Ok(directory) = open_directory(directory, path_of(&name)) {
+                    generated(&directory, &below, trees, steps);
+                }
+            }
+            FileType::RegularFile if GENERATED.contains(&name.as_slice()) => {
+                // A project that is fetched into the build directory may have a Makefile of its own.
+                let text = read(directory, path_of(&name), TEXT_BYTES * 16);
+                if text.is_none_or(|text| trees.first_named(&text).is_some()) {
+                    steps.push(Step::Remove { path: below });
+                }
+            }
+            _ => {}
+        }
+    }
+}

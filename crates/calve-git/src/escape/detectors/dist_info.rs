@@ -1,0 +1,87 @@
+//! What an installed Python package says of itself: where it came from, and which files it has.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::escape::detectors::Detector;
+use crate::escape::entry::{Entry, TEXT_BYTES, read};
+use crate::escape::report::{Found, Kind, Step};
+use crate::escape::trees::{Language, Trees, UNWRITABLE, normal};
+use crate::escape::writing::open_parent;
+
+/// `direct_url.json` (PEP 610), by which pip and uv tell whether an editable package is the one that is wanted.
+pub(in crate::escape) struct DirectUrl;
+
+impl Detector for DirectUrl {
+    fn wants(&self, entry: &Entry<'_>) -> bool {
+        entry.is_file() && entry.name() == b"direct_url.json" && entry.folder_name().ends_with(b".dist-info")
+    }
+
+    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+        let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
+        let (kind, path) = (Kind::DistInfo, entry.path());
+        found.push(match named.moved {
+            Some(bytes) => Found::rewritten(kind, path, named.names, bytes, "pip and uv see this worktree's package"),
+            None => Found::reported(kind, path, named.names, UNWRITABLE),
+        });
+    }
+}
+
+pub(in crate::escape) fn is_record(entry: &Entry<'_>) -> bool {
+    entry.name() == b"RECORD" && entry.folder_name().ends_with(b".dist-info")
+}
+
+/// The lists of installed files in which something has to change: paths that name another tree, and the hashes of files that get
+/// other contents. A line may go without a hash (the "Recording installed projects" specification of PyPA).
+pub(in crate::escape) fn records(trees: &Trees, found: &[Found], records: Vec<PathBuf>) -> Vec<Found> {
+    let writes = found.iter().flat_map(|found| &found.steps).filter(|step| matches!(step, Step::Write { .. }));
+    let changed: HashSet<&Path> = writes.map(|step| step.path().as_path()).collect();
+    let mut lists: Vec<Found> = records.into_iter().filter_map(|path| record(trees, &changed, path)).collect();
+    lists.sort_by(|a, b| a.path.cmp(&b.path));
+    lists
+}
+
+fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Found> {
+    let (parent, name) = open_parent(trees.root(), &path).ok()?;
+    let text = read(&parent, name, TEXT_BYTES)?;
+    let named = trees.named(&text, Language::Lines);
+    if changed.is_empty() && named.is_none() {
+        return None;
+    }
+    let (names, text) = match named {
+        None => (None, text),
+        Some(named) => (Some(named.names), named.moved?),
+    };
+    let site = path.parent()?.parent()?;
+    let mut lines = Vec::with_capacity(text.len());
+    let mut rehashed = None;
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        match changed_file(line, site).filter(|file| changed.contains(file.as_path())) {
+            Some(file) if !line.trim_ascii_end().ends_with(b",,") => {
+                let end = line.iter().position(|&byte| byte == b',').unwrap_or(line.len());
+                lines.extend_from_slice(&line[..end]);
+                lines.extend_from_slice(b",,\n");
+                rehashed = Some(file);
+            }
+            _ => lines.extend_from_slice(line),
+        }
+    }
+    let hint = match (&names, &rehashed) {
+        (Some(_), _) => "its paths are this worktree's",
+        (None, Some(_)) => "the hashes of the files that were repaired are left out",
+        (None, None) => return None,
+    };
+    let names = names.or(rehashed)?;
+    Some(Found::rewritten(Kind::DistInfo, path, names, lines, hint))
+}
+
+/// The file of a line, below the new tree. Names with commas or quotes are in quotes, and are no names of ours.
+fn changed_file(line: &[u8], site: &Path) -> Option<PathBuf> {
+    let end = line.iter().position(|&byte| byte == b',')?;
+    let listed = Path::new(OsStr::from_bytes(&line[..end]));
+    // Below a root of its own, so that `..` does not lead above it.
+    let whole = normal(&Path::new("/").join(site).join(listed));
+    whole.strip_prefix("/").ok().map(Path::to_path_buf)
+}

@@ -1,0 +1,79 @@
+//! `.git` files that were copied, by which git in the copy would work on the repository of the original; and repositories that
+//! borrow objects from another tree.
+
+use std::path::{Path, PathBuf};
+
+use crate::escape::detectors::Detector;
+use crate::escape::entry::{Entry, TEXT_BYTES, open_directory, path_of, read};
+use crate::escape::report::{Found, Kind};
+use crate::escape::trees::{Trees, normal};
+
+pub(super) struct GitPointer;
+
+impl Detector for GitPointer {
+    fn wants(&self, entry: &Entry<'_>) -> bool {
+        entry.name() == b".git" && (entry.is_directory() || entry.is_file())
+    }
+
+    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+        if entry.is_directory() {
+            found.extend(borrowed(entry, trees));
+        } else if let Some(repository) = entry.text().as_deref().and_then(pointed_at) {
+            match entry.folder().as_os_str().is_empty() {
+                true => found.extend(of_the_root(trees, &repository)),
+                false => found.extend(nested(entry, trees, &repository)),
+            }
+        }
+    }
+}
+
+/// What a `.git` file says (gitrepository-layout(5)).
+fn pointed_at(text: &[u8]) -> Option<PathBuf> {
+    text.strip_prefix(b"gitdir: ").map(|rest| path_of(rest.trim_ascii_end()))
+}
+
+/// The pointer of the worktree itself is right if the repository points back.
+fn of_the_root(trees: &Trees, repository: &Path) -> Option<Found> {
+    let repository = normal(&trees.new_path().join(repository));
+    // A submodule's or a separate repository has nothing that points back.
+    let back = fs_err::read(repository.join("gitdir")).ok()?;
+    let back = repository.join(path_of(back.trim_ascii_end()));
+    let own = trees.new_path().join(".git");
+    let same = |a: &Path, b: &Path| a == b || fs_err::canonicalize(a).ok() == fs_err::canonicalize(b).ok();
+    if same(&normal(&back), &own) {
+        return None;
+    }
+    let hint = "git works on another worktree's index here; if that one was moved here, run `git worktree repair`, else make \
+                this worktree with `calve worktree add`";
+    Some(Found::reported(Kind::GitPointer, ".git".into(), back, hint))
+}
+
+fn nested(entry: &Entry<'_>, trees: &Trees, repository: &Path) -> Option<Found> {
+    let here = normal(&trees.new_path().join(entry.folder()).join(repository));
+    if here.strip_prefix(trees.new_path()).is_ok_and(|below| trees.has(below)) {
+        return None;
+    }
+    let led_to = match repository.is_absolute() {
+        true => here,
+        // Above the tree that was copied; here it leads nowhere.
+        false => normal(&trees.old_path()?.join(entry.folder()).join(repository)),
+    };
+    trees.below_another(&led_to)?;
+    let hint = match led_to.components().any(|part| part.as_os_str() == "modules") {
+        true => "`git submodule update --init` makes the submodule anew, when its directory is empty",
+        false => "its files are plain files here; git in it no longer works on the other worktree",
+    };
+    Some(Found::dropped(Kind::GitPointer, entry.path(), led_to, hint))
+}
+
+/// A repository of its own that has only some of its objects.
+fn borrowed(entry: &Entry<'_>, trees: &Trees) -> Option<Found> {
+    let mut directory = open_directory(entry.directory(), c".git").ok()?;
+    for name in [c"objects", c"info"] {
+        directory = open_directory(&directory, name).ok()?;
+    }
+    let text = read(&directory, c"alternates", TEXT_BYTES)?;
+    let names = trees.first_named(&text)?;
+    let hint = "the repository borrows objects; `git repack -a -d` in it takes them in, then remove the file";
+    Some(Found::reported(Kind::GitPointer, entry.path().join("objects/info/alternates"), names, hint))
+}

@@ -1,0 +1,96 @@
+//! Symlinks: absolute ones into another tree, and relative ones that leave the tree.
+
+use std::path::{Path, PathBuf};
+
+use crate::escape::detectors::Detector;
+use crate::escape::entry::{Entry, path_of};
+use crate::escape::report::{Action, Found, Kind, Step};
+use crate::escape::trees::{Trees, normal, relative};
+
+/// Absolute targets in another tree.
+pub(super) struct Absolute;
+
+impl Detector for Absolute {
+    fn wants(&self, entry: &Entry<'_>) -> bool {
+        entry.is_link()
+    }
+
+    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+        let Some(target) = entry.link().filter(|target| target.starts_with(b"/")).map(path_of) else { return };
+        let Some(below) = trees.below_another(&normal(&target)) else { return };
+        let instead = trees.new_path().join(&below);
+        found.push(relinked(Kind::AbsoluteLink, entry, trees, target, &below, &instead));
+    }
+}
+
+/// Relative targets above the tree. Where they lead depends on where the tree is.
+pub(super) struct Leaving;
+
+impl Detector for Leaving {
+    fn wants(&self, entry: &Entry<'_>) -> bool {
+        entry.is_link()
+    }
+
+    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+        let Some(target) = entry.link().filter(|target| !target.starts_with(b"/")).map(path_of) else { return };
+        if !leaves(entry.folder(), &target) {
+            return;
+        }
+        let here = trees.new_path().join(entry.folder());
+        let leads_to = normal(&here.join(&target));
+        if let Some(below) = trees.below_another(&leads_to) {
+            let instead = relative(&here, &trees.new_path().join(&below));
+            found.push(relinked(Kind::LeavingLink, entry, trees, leads_to, &below, &instead));
+            return;
+        }
+        // In the tree that was copied the same text led elsewhere, if that one is elsewhere.
+        let Some(old) = trees.old_path() else { return };
+        let led_to = normal(&old.join(entry.folder()).join(&target));
+        if led_to == leads_to || led_to.starts_with(trees.new_path()) {
+            return;
+        }
+        if let Some(below) = trees.below_another(&led_to) {
+            let instead = relative(&here, &trees.new_path().join(&below));
+            found.push(relinked(Kind::LeavingLink, entry, trees, led_to, &below, &instead));
+            return;
+        }
+        if led_to.symlink_metadata().is_ok() {
+            let instead = relative(&here, &led_to);
+            let hint = format!("it leads to what it led to before: `{}`", calve_core::Shown(&led_to));
+            found.push(to(Kind::LeavingLink, entry, led_to, &instead, hint));
+        }
+    }
+}
+
+/// Whether going along `target` from `folder` comes above the root of the tree.
+fn leaves(folder: &Path, target: &Path) -> bool {
+    let mut depth = folder.components().count();
+    for part in target.components() {
+        match part {
+            std::path::Component::ParentDir if depth == 0 => return true,
+            std::path::Component::ParentDir => depth -= 1,
+            std::path::Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn relinked(kind: Kind, entry: &Entry<'_>, trees: &Trees, names: PathBuf, below: &Path, instead: &Path) -> Found {
+    // What is nowhere is no loss: then the link leads nowhere in its own tree.
+    if !trees.has(below) && names.symlink_metadata().is_ok() {
+        let hint = format!(
+            "there is no `{}` in this worktree; clone it here with `calve cp`, or remove the link",
+            calve_core::Shown(below)
+        );
+        return Found::reported(kind, entry.path(), names, hint);
+    }
+    to(kind, entry, names, instead, "it leads to the same place in this worktree")
+}
+
+fn to(kind: Kind, entry: &Entry<'_>, names: PathBuf, instead: &Path, hint: impl Into<String>) -> Found {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (path, target) = (entry.path(), instead.as_os_str().as_bytes().to_vec());
+    let steps = vec![Step::Relink { path: path.clone(), target }];
+    Found { kind, path, names, action: Action::Repaired, hint: hint.into(), steps }
+}

@@ -1,0 +1,105 @@
+//! Caches of webpack, Next.js, Vite and others that are keyed by absolute paths.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use rustix::fs::FileType;
+
+use crate::escape::detectors::Detector;
+use crate::escape::entry::{Entry, names, open_directory, path_of, read};
+use crate::escape::report::{Found, Kind};
+use crate::escape::trees::{Language, Trees, UNWRITABLE};
+
+pub(super) struct Web;
+
+/// So much of a cache is searched.
+const SEARCHED_BYTES: u64 = 64 * 1024 * 1024;
+
+const HINT: &str = "it is made again by the next build";
+
+impl Detector for Web {
+    fn wants(&self, entry: &Entry<'_>) -> bool {
+        let name = entry.name();
+        if entry.is_directory() {
+            return is_cache(entry);
+        }
+        entry.is_file()
+            && (matches!(name, b".eslintcache" | b".stylelintcache")
+                || (name == b"required-server-files.json" && entry.folder_name() == b".next"))
+    }
+
+    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+        let (kind, path) = (Kind::WebCache, entry.path());
+        if entry.is_file() {
+            let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
+            let settings = entry.folder_name() == b".next";
+            found.push(match named.moved {
+                Some(bytes) if settings => Found::rewritten(kind, path, named.names, bytes, "it serves this worktree"),
+                None if settings => Found::reported(kind, path, named.names, UNWRITABLE),
+                _ => Found::dropped(kind, path, named.names, HINT),
+            });
+            return;
+        }
+        let Ok(name) = std::ffi::CString::new(entry.name()) else { return };
+        let Ok(directory) = open_directory(entry.directory(), name.as_c_str()) else { return };
+        if matches!(entry.name(), b"webpack" | b"turbopack") {
+            // Packed, so that it cannot be searched; and every key is an absolute path, so that it is of no use here.
+            if !names(&directory).is_empty() {
+                let old = trees.old_path().unwrap_or(trees.new_path()).join(&path);
+                found.push(Found::dropped(kind, path, old, HINT));
+            }
+            return;
+        }
+        let mut search = Search { trees, left: SEARCHED_BYTES, named: None };
+        search.directory(&directory);
+        if let Some(named) = search.named {
+            found.push(Found::dropped(kind, path, named, HINT));
+        }
+    }
+}
+
+fn is_cache(entry: &Entry<'_>) -> bool {
+    let (folder, name) = (entry.folder_name(), entry.name());
+    match name {
+        b".parcel-cache" => true,
+        b".vite" | b".vite-temp" => folder == b"node_modules",
+        b"cache" if folder == b".angular" => true,
+        // `.next/cache`, `.next/dev/cache`, `node_modules/.cache`: each of what is in them by itself.
+        _ => match folder {
+            b"cache" => entry.folder_above() == b".next" || entry.folder().ends_with(".next/dev/cache"),
+            b".cache" => entry.folder_above() == b"node_modules",
+            _ => false,
+        },
+    }
+}
+
+struct Search<'a> {
+    trees: &'a Trees,
+    left: u64,
+    named: Option<std::path::PathBuf>,
+}
+
+impl Search<'_> {
+    fn directory(&mut self, directory: &File) {
+        for (name, kind) in names(directory) {
+            if self.named.is_some() || self.left == 0 {
+                return;
+            }
+            let name = path_of(&name);
+            match kind {
+                FileType::Directory => {
+                    if let Ok(below) = open_directory(directory, &name) {
+                        self.directory(&below);
+                    }
+                }
+                FileType::RegularFile => {
+                    if let Some(bytes) = read(directory.as_fd(), &name, self.left) {
+                        self.left -= bytes.len() as u64;
+                        self.named = self.trees.first_named(&bytes);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The plot of a clone from a URL: choose, stage, begin, verify, check out, publish, report.
+
+pub(crate) mod purpose;
+pub(crate) mod recipe;
+pub(crate) mod verify;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::{Cancel, Shown, Workshop, build_tree};
+
+use crate::git::Git;
+use crate::redact::Url;
+use crate::remote::Notice;
+use crate::remote::clone::purpose::Purpose;
+use crate::remote::clone::recipe::{Property, Recipe, Step, Tip, Wanted, choose};
+use crate::remote::clone::verify::{Missing, Verdict, count_missing, verify};
+use crate::remote::error::RemoteError;
+use crate::remote::features::Features;
+use crate::remote::session::{Listener, Maintenance, Prompts, Session};
+use crate::remote::traffic::{Traces, Traffic, packed_bytes};
+use crate::remote::url::{Kind, RepositoryUrl};
+
+/// What is wanted of a clone.
+#[derive(Debug, Clone)]
+pub struct CloneWish {
+    /// Where from.
+    pub url: RepositoryUrl,
+    /// Exactly what will be there; an empty directory may be.
+    pub dst: PathBuf,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What is checked out.
+    pub tip: Tip,
+    /// The directories of the repository to check out; all when there are none.
+    pub sparse: Vec<String>,
+    /// Where most of a full clone may come from.
+    pub bundle_uri: Option<Url>,
+    /// What must hold, or nothing is made.
+    pub require: Vec<Property>,
+    /// Whether git may ask for a password.
+    pub prompts: Prompts,
+    /// How long the objects left on the server are counted.
+    pub count_for: Duration,
+    /// A switch to stop it.
+    pub cancel: Cancel,
+}
+
+impl CloneWish {
+    /// With everything else as it is by default.
+    pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
+        Self {
+            url,
+            dst: dst.into(),
+            purpose,
+            tip: Tip::Default,
+            sparse: Vec::new(),
+            bundle_uri: None,
+            require: Vec::new(),
+            prompts: Prompts::Never,
+            count_for: Duration::from_secs(3),
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+/// How long the parts took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Seconds {
+    /// From the beginning to the published clone.
+    pub total: f64,
+    /// Until the history was there.
+    pub clone: f64,
+    /// Checking out, with what that had to fetch.
+    pub checkout: f64,
+}
+
+/// The report of a clone.
+#[derive(Debug, Clone)]
+pub struct CloneReceipt {
+    /// How it was made, and why so.
+    pub recipe: Recipe,
+    /// The git that made it.
+    pub git: Features,
+    /// The commit that is checked out; none in an empty repository.
+    pub head: Option<String>,
+    /// What came over the wire.
+    pub traffic: Traffic,
+    /// How long it took.
+    pub seconds: Seconds,
+    /// What is still on the server.
+    pub missing: Missing,
+    /// Whether the server did what it was asked.
+    pub verdicts: Vec<(Property, Verdict)>,
+    /// What the user should know.
+    pub notices: Vec<Notice>,
+}
+
+/// The recipe that [`clone_repository`] would follow. Asks the installed git what it can do, and no server.
+///
+/// # Errors
+/// As [`clone_repository`], for what can be known before.
+pub fn plan_clone(wish: &CloneWish) -> Result<(Recipe, Features), RemoteError> {
+    let features = Features::ask(&Git::at("/"))?;
+    let CloneWish { purpose, url, tip, sparse, bundle_uri, .. } = wish;
+    let wanted = Wanted { purpose: *purpose, url, tip, sparse, bundle_uri: bundle_uri.as_ref() };
+    Ok((choose(&wanted, &features)?, features))
+}
+
+/// Clones by the recipe that fits the purpose, and verifies that the server honoured it.
+///
+/// The destination is absent or complete at any time. `listener` hears git's progress.
+///
+/// # Errors
+/// Nothing is left behind, whatever the error.
+pub fn clone_repository(wish: &CloneWish, listener: Listener<'_>) -> Result<CloneReceipt, RemoteError> {
+    let started = Instant::now();
+    let (recipe, features) = plan_clone(wish)?;
+    refuse_a_partial_source(&recipe)?;
+    let mut receipt =
+        build_tree(&wish.dst, &wish.cancel, |workshop| in_workshop(wish, recipe, features, workshop, listener))?;
+    receipt.seconds.total = started.elapsed().as_secs_f64();
+    Ok(receipt)
+}
+
+fn in_workshop(
+    wish: &CloneWish,
+    recipe: Recipe,
+    git: Features,
+    workshop: &Workshop,
+    listener: Listener<'_>,
+) -> Result<CloneReceipt, RemoteError> {
+    let Workshop { directory, tree } = workshop;
+    let traces = Traces::new(directory, recipe.url.kind())?;
+    let session = Session {
+        url: &wish.url,
+        origin: wish.url.origin(),
+        credentials: wish.url.credentials(),
+        prompts: wish.prompts,
+        cancel: &wish.cancel,
+        listener,
+        traces: &traces,
+        maintenance: Maintenance::Off,
+    };
+    let run = |step: &Step| {
+        let place = if step.inside { tree } else { directory };
+        session.run(step, place).map_err(|error| in_words_of_the_user(error, tree, &wish.dst))
+    };
+    let begun = Instant::now();
+    for step in with_progress(recipe.begin(tree)) {
+        run(&step)?;
+    }
+    let mut notices = told_beforehand(wish, &recipe);
+    let verdicts = verify(&recipe, tree)?;
+    judge(wish, &verdicts, &mut notices)?;
+    if recipe.depth.is_none() && Git::at(tree).line(&["rev-parse", "--is-shallow-repository"])? == "true" {
+        let text = "the repository is shallow itself: its history is cut off, and so is the clone's";
+        notices.push(Notice::new("source_shallow", text));
+    }
+    let cloned = begun.elapsed();
+    let begun = Instant::now();
+    let head = check_out(&recipe, tree, &run, &mut notices)?;
+    let checked_out = begun.elapsed();
+    let missing = match recipe.filter {
+        Some(_) => count_missing(tree, wish.count_for)?,
+        None => Missing { objects: 0, counted: true },
+    };
+    let bytes_received = if recipe.is_local() { 0 } else { packed_bytes(tree) };
+    let traffic = Traffic { requests: traces.requests(), bytes_received: Some(bytes_received) };
+    let seconds = Seconds { total: 0.0, clone: cloned.as_secs_f64(), checkout: checked_out.as_secs_f64() };
+    Ok(CloneReceipt { recipe, git, head, traffic, seconds, missing, verdicts, notices })
+}
+
+/// git links what is there, and says nothing of what is not.
+fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
+    if !recipe.is_local() {
+        return Ok(());
+    }
+    let source = Git::at(recipe.url.as_os_str());
+    let partial = source.output(&["config", "--get-regexp", r"^remote\..*\.promisor$", "true"])?;
+    if !partial.status.success() {
+        return Ok(());
+    }
+    let why = format!(
+        "`{}` is a partial clone, so that a clone of it would lack what it lacks: clone from where it came from",
+        recipe.url
+    );
+    Err(RemoteError::Senseless { why })
+}
+
+/// git shows progress only when it is told to, unless it has a terminal; and without it, it does not count bytes.
+fn with_progress(mut steps: Vec<Step>) -> Vec<Step> {
+    for step in &mut steps {
+        let transfers = step.arguments.first().is_some_and(|word| word == "clone" || word == "fetch");
+        if transfers {
+            step.arguments.insert(1, "--progress".into());
+        }
+    }
+    steps
+}
+
+/// The commit that is checked out then.
+fn check_out(
+    recipe: &Recipe,
+    tree: &Path,
+    run: &impl Fn(&Step) -> Result<String, RemoteError>,
+    notices: &mut Vec<Notice>,
+) -> Result<Option<String>, RemoteError> {
+    let git = Git::at(tree);
+    if let Tip::Revision(id) = &recipe.tip {
+        // Without `--missing`, a partial clone would go and ask for it.
+        let here = git.output(&["rev-list", "--missing=print", "--max-count=1", id])?.status.success();
+        if !here {
+            run(&Step::inside(["fetch", "--progress", "origin"]).with(id))?;
+        }
+    } else if !git.output(&["rev-parse", "--quiet", "--verify", "HEAD"])?.status.success() {
+        let heads = git.run(&["for-each-ref", "--count=1", "refs/remotes"])?;
+        notices.push(match heads.is_empty() {
+            true => Notice::new("empty", "the repository is empty: nothing is checked out"),
+            false => Notice::new(
+                "no_head",
+                "the repository's HEAD names no branch that is there: nothing is checked out; see `git branch -r`",
+            ),
+        });
+        return Ok(None);
+    }
+    for step in recipe.check_out() {
+        run(&step)?;
+    }
+    let head = git.line(&["rev-parse", "--verify", "HEAD"])?;
+    Ok(Some(head.to_string_lossy().into_owned()))
+}
+
+/// What is no surprise to the program, and may be one to the user.
+fn told_beforehand(wish: &CloneWish, recipe: &Recipe) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    let given = wish.url.kind();
+    if given == Kind::Local && recipe.url.kind() == Kind::File {
+        let text =
+            format!("the path is cloned by the URL {}, because git ignores filters and depths for paths", recipe.url);
+        notices.push(Notice::new("path_as_url", text));
+    } else if given == Kind::Local {
+        notices
+            .push(Notice::new("local", "a path: git links or copies the repository's files, and no server is asked"));
+    }
+    if wish.url.credentials().is_some() {
+        let text = "the credentials in the URL were used and not stored; later fetches need a credential helper (gitcredentials(7))";
+        notices.push(Notice::new("credentials_not_stored", text));
+    }
+    if wish.url.has_query() {
+        let text = "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch: if it is \
+            a token, use a credential helper instead (gitcredentials(7))";
+        notices.push(Notice::new("query_stored", text));
+    }
+    if wish.url.exposes_credentials() {
+        notices.push(Notice::new(
+            "credentials_unencrypted",
+            "the credentials travelled unencrypted: http:// is not https://",
+        ));
+    }
+    notices
+}
+
+/// A full clone instead of a partial one works, and costs what was to be saved: that is not passed over in silence.
+fn judge(wish: &CloneWish, verdicts: &[(Property, Verdict)], notices: &mut Vec<Notice>) -> Result<(), RemoteError> {
+    for (property, verdict) in verdicts {
+        let Verdict::Ignored(why) = verdict else { continue };
+        if wish.require.contains(property) {
+            return Err(RemoteError::Refused { property: *property, why: format!("the server ignored it: {why}") });
+        }
+        let (code, remedy) = match property {
+            Property::Filter => ("filter_ignored", "the server has to have `uploadpack.allowFilter` set"),
+            Property::Depth => ("depth_ignored", "the server or what stands before it does not do shallow clones"),
+        };
+        let text = format!(
+            "THE SERVER IGNORED THE {}: {why}; this clone has everything, and cost as much; {remedy}; `--require {property}` fails instead",
+            property.to_string().to_uppercase()
+        );
+        notices.push(Notice::new(code, text));
+    }
+    let present = |wanted: &Property| verdicts.iter().any(|(property, _)| property == wanted);
+    if let Some(property) = wish.require.iter().find(|property| !present(property)) {
+        let why = format!("`--for {}` asks the server for none here", wish.purpose);
+        return Err(RemoteError::Refused { property: *property, why });
+    }
+    Ok(())
+}
+
+/// git speaks of the place where the clone is made, which nobody has asked for and which is gone.
+fn in_words_of_the_user(error: RemoteError, tree: &Path, dst: &Path) -> RemoteError {
+    match error {
+        RemoteError::Git { what, trouble, said } => {
+            let said = said.replace(&Shown(tree).to_string(), &Shown(dst).to_string());
+            RemoteError::Git { what, trouble, said }
+        }
+        error => error,
+    }
+}

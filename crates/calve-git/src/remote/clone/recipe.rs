@@ -1,0 +1,393 @@
+//! Which `git clone` is the right one for a purpose. Pure: what is known goes in, the commands come out.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+
+use crate::advise::published;
+use crate::redact::{self, Url};
+use crate::remote::clone::purpose::Purpose;
+use crate::remote::error::RemoteError;
+use crate::remote::features::Features;
+use crate::remote::url::{Kind, RepositoryUrl};
+
+/// What a partial clone leaves on the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    /// The contents of files, until they are checked out (`blob:none`).
+    Blobs,
+}
+
+impl Filter {
+    /// In git's words.
+    pub fn spec(self) -> &'static str {
+        match self {
+            Self::Blobs => "blob:none",
+        }
+    }
+}
+
+/// What the server has to honour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Property {
+    /// `--filter`.
+    Filter,
+    /// `--depth`.
+    Depth,
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Filter => "filter",
+            Self::Depth => "depth",
+        })
+    }
+}
+
+/// What is checked out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Tip {
+    /// What the repository's own HEAD names.
+    #[default]
+    Default,
+    /// A branch or a tag.
+    Branch(String),
+    /// A commit, by its whole id.
+    Revision(String),
+}
+
+/// How the clone begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// `git clone`.
+    Clone,
+    /// `git clone --revision`.
+    CloneRevision,
+    /// `git init` and `git fetch` of one commit, for a git without `--revision`.
+    InitAndFetch,
+}
+
+/// How a repository is cloned, and why so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipe {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// How it begins.
+    pub start: Start,
+    /// What is left on the server.
+    pub filter: Option<Filter>,
+    /// How many commits of history come; all when there is none.
+    pub depth: Option<u32>,
+    /// What is checked out.
+    pub tip: Tip,
+    /// The directories that are checked out; all when there are none.
+    pub sparse: Vec<String>,
+    /// Where most of a full clone comes from, as a static file.
+    pub bundle_uri: Option<Url>,
+    /// Where from.
+    pub url: RepositoryUrl,
+    /// Why this is the right one, with the numbers that say so.
+    pub reason: String,
+}
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// What git is asked to do, from the subcommand on.
+    pub arguments: Vec<OsString>,
+    /// Whether it runs in the new repository instead of beside it.
+    pub inside: bool,
+    /// What git reads from its standard input.
+    pub input: Vec<u8>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted<'w> {
+    pub(crate) purpose: Purpose,
+    pub(crate) url: &'w RepositoryUrl,
+    pub(crate) tip: &'w Tip,
+    pub(crate) sparse: &'w [String],
+    pub(crate) bundle_uri: Option<&'w Url>,
+}
+
+/// The recipe for a purpose, with the git that is there.
+pub(crate) fn choose(wanted: &Wanted<'_>, features: &Features) -> Result<Recipe, RemoteError> {
+    check(wanted, features)?;
+    let Wanted { purpose, url, tip, sparse, bundle_uri } = wanted.clone();
+    let sparsely = !sparse.is_empty();
+    let (filter, depth) = match purpose {
+        Purpose::Dev => (sparsely.then_some(Filter::Blobs), None),
+        Purpose::Ci => (sparsely.then_some(Filter::Blobs), Some(1)),
+        Purpose::History | Purpose::Blobs => (Some(Filter::Blobs), None),
+    };
+    let start = match tip {
+        Tip::Revision(_) if depth.is_none() => Start::Clone,
+        Tip::Revision(_) if features.revision => Start::CloneRevision,
+        Tip::Revision(_) => Start::InitAndFetch,
+        _ => Start::Clone,
+    };
+    let by_protocol = filter.is_some() || depth.is_some() || bundle_uri.is_some();
+    Ok(Recipe {
+        purpose,
+        start,
+        filter,
+        depth,
+        tip: tip.clone(),
+        sparse: sparse.to_vec(),
+        bundle_uri: bundle_uri.cloned(),
+        url: if by_protocol { url.over_the_protocol() } else { url.clone() },
+        reason: published::reason(purpose, sparsely),
+    })
+}
+
+fn check(wanted: &Wanted<'_>, features: &Features) -> Result<(), RemoteError> {
+    let senseless = |why: String| Err(RemoteError::Senseless { why });
+    match wanted.tip {
+        Tip::Revision(id) => {
+            let hexadecimal = id.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if !hexadecimal || ![40, 64].contains(&id.len()) {
+                return senseless(format!(
+                    "`--rev` takes the whole id of a commit, 40 or 64 hexadecimal digits, not {id:?}"
+                ));
+            }
+        }
+        Tip::Branch(name) if name.is_empty() || name.starts_with('-') || name.contains(char::is_control) => {
+            return senseless(format!("{name:?} cannot be the name of a branch"));
+        }
+        _ => {}
+    }
+    for path in wanted.sparse {
+        let outside = path.split('/').any(|part| part == "..");
+        if path.trim_matches('/').is_empty() || outside || path.contains(char::is_control) {
+            return senseless(format!("`--sparse` takes a directory of the repository, not {path:?}"));
+        }
+    }
+    if let Some(uri) = wanted.bundle_uri {
+        if wanted.purpose != Purpose::Dev || !wanted.sparse.is_empty() {
+            let why = "`--bundle-uri` is for full clones (`--for dev` without `--sparse`): a bundle holds everything";
+            return senseless(why.to_owned());
+        }
+        let text = uri.as_os_str().to_string_lossy();
+        if text.starts_with('-') || text.contains(char::is_control) {
+            return senseless(format!("`{uri}` cannot be the URI of a bundle"));
+        }
+        if !features.bundle_uri {
+            let version = features.version.clone();
+            return Err(RemoteError::Missing { version, feature: "clone --bundle-uri", since: "2.38" });
+        }
+    }
+    Ok(())
+}
+
+impl Recipe {
+    /// The commands up to where nothing is checked out yet, with the repository to be made at `tree`.
+    pub fn begin(&self, tree: &Path) -> Vec<Step> {
+        let purpose = format!("calve.purpose={}", self.purpose);
+        let url = self.url.as_os_str();
+        match self.start {
+            Start::Clone | Start::CloneRevision => {
+                let mut step = Step::beside(["clone", "--no-checkout", "-c", &purpose]);
+                if let Some(filter) = self.filter {
+                    step = step.with(format!("--filter={}", filter.spec()));
+                }
+                if let Some(depth) = self.depth {
+                    step = step.with(format!("--depth={depth}"));
+                    if self.start == Start::Clone {
+                        step = step.with("--single-branch");
+                    }
+                }
+                if let Some(uri) = &self.bundle_uri {
+                    let mut option = OsString::from("--bundle-uri=");
+                    option.push(uri.as_os_str());
+                    step = step.with(option);
+                }
+                step = match (&self.tip, self.start) {
+                    (Tip::Branch(name), _) => step.with(format!("--branch={name}")),
+                    (Tip::Revision(id), Start::CloneRevision) => step.with(format!("--revision={id}")),
+                    _ => step,
+                };
+                vec![step.with("--").with(url).with(tree)]
+            }
+            Start::InitAndFetch => {
+                let Tip::Revision(id) = &self.tip else { return Vec::new() };
+                let format = if id.len() == 64 { "sha256" } else { "sha1" };
+                let mut fetch = Step::inside(["fetch", "--no-tags"]);
+                let mut steps = vec![
+                    Step::beside(["init", "--quiet"]).with(format!("--object-format={format}")).with(tree),
+                    Step::inside(["config", "calve.purpose", self.purpose.name()]),
+                    Step::inside(["config", "remote.origin.url"]).with(url),
+                ];
+                if let Some(filter) = self.filter {
+                    steps.push(Step::inside(["config", "remote.origin.promisor", "true"]));
+                    steps.push(Step::inside(["config", "remote.origin.partialclonefilter", filter.spec()]));
+                    fetch = fetch.with(format!("--filter={}", filter.spec()));
+                }
+                if let Some(depth) = self.depth {
+                    fetch = fetch.with(format!("--depth={depth}"));
+                }
+                steps.push(fetch.with("origin").with(id));
+                // A branch that is not there yet would be the only thing that names nothing.
+                steps.push(Step::inside(["update-ref", "--no-deref", "HEAD"]).with(id));
+                steps
+            }
+        }
+    }
+
+    /// The commands that check out, in the new repository.
+    pub fn check_out(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if !self.sparse.is_empty() {
+            let mut set = Step::inside(["sparse-checkout", "set", "--stdin"]);
+            for path in &self.sparse {
+                set.input.extend_from_slice(line_for_git(path.trim_matches('/')).as_bytes());
+                set.input.push(b'\n');
+            }
+            steps.extend([Step::inside(["sparse-checkout", "init", "--cone"]), set]);
+        }
+        steps.push(match &self.tip {
+            Tip::Revision(id) => Step::inside(["checkout", "--detach"]).with(id),
+            _ => Step::inside(["checkout"]),
+        });
+        steps
+    }
+
+    /// Whether git links or copies the files of a repository on this machine, instead of asking a server.
+    pub fn is_local(&self) -> bool {
+        self.url.kind() == Kind::Local
+    }
+
+    /// All commands as a user would type them.
+    pub fn spoken(&self, directory: &Path) -> Vec<String> {
+        let steps = self.begin(directory).into_iter().chain(self.check_out());
+        steps.map(|step| step.spoken(directory)).collect()
+    }
+}
+
+impl Step {
+    fn beside<const N: usize>(words: [&str; N]) -> Step {
+        Step { arguments: words.into_iter().map(OsString::from).collect(), inside: false, input: Vec::new() }
+    }
+
+    pub(crate) fn inside<const N: usize>(words: [&str; N]) -> Step {
+        Step { inside: true, ..Step::beside(words) }
+    }
+
+    pub(crate) fn with(mut self, argument: impl Into<OsString>) -> Step {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    fn spoken(&self, directory: &Path) -> String {
+        let mut words = vec!["git".to_owned()];
+        if self.inside {
+            words.extend(["-C".into(), quoted(&directory.as_os_str().to_string_lossy())]);
+        }
+        words.extend(self.arguments.iter().map(|argument| quoted(&argument.to_string_lossy())));
+        if !self.input.is_empty() {
+            let lines: Vec<_> = String::from_utf8_lossy(&self.input).lines().map(quoted).collect();
+            return format!("printf '%s\\n' {} | {}", lines.join(" "), words.join(" "));
+        }
+        words.join(" ")
+    }
+}
+
+/// A line that begins with a quote is taken to be quoted as in C.
+fn line_for_git(path: &str) -> String {
+    if path.starts_with('"') {
+        format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        path.to_owned()
+    }
+}
+
+/// For a shell, and for a terminal: what could drive it is escaped.
+fn quoted(word: &str) -> String {
+    let shown = redact::word(&calve_core::Shown(Path::new(word)).to_string());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !shown.is_empty() && shown.chars().all(plain) { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    const ID: &str = "0123456789012345678901234567890123456789";
+
+    fn features(new: bool) -> Features {
+        Features { version: "2.39.5".into(), revision: new, bundle_uri: new, backfill: new }
+    }
+
+    fn lines(purpose: Purpose, tip: Tip, sparse: &[&str], new: bool) -> Vec<String> {
+        let url = RepositoryUrl::parse(OsStr::new("https://me:secret@example.org/a b.git")).unwrap();
+        let sparse: Vec<_> = sparse.iter().map(|path| (*path).to_owned()).collect();
+        let wanted = Wanted { purpose, url: &url, tip: &tip, sparse: &sparse, bundle_uri: None };
+        choose(&wanted, &features(new)).unwrap().spoken(Path::new("it's"))
+    }
+
+    #[test]
+    fn each_purpose_has_its_recipe() {
+        let url = "https://example.org/a%20b.git";
+        let to = format!("-- {url} 'it'\\''s'");
+        let check_out = "git -C 'it'\\''s' checkout";
+        assert_eq!(
+            lines(Purpose::Dev, Tip::Default, &[], false),
+            [format!("git clone --no-checkout -c calve.purpose=dev {to}"), check_out.into()]
+        );
+        assert_eq!(
+            lines(Purpose::Ci, Tip::Branch("main".into()), &[], false),
+            [
+                format!("git clone --no-checkout -c calve.purpose=ci --depth=1 --single-branch --branch=main {to}"),
+                check_out.into()
+            ]
+        );
+        for purpose in [Purpose::History, Purpose::Blobs] {
+            let begin = format!("git clone --no-checkout -c calve.purpose={purpose} --filter=blob:none {to}");
+            assert_eq!(lines(purpose, Tip::Default, &[], false), [begin, check_out.into()]);
+        }
+        assert_eq!(
+            lines(Purpose::Dev, Tip::Default, &["/docs/", "a b"], false),
+            [
+                format!("git clone --no-checkout -c calve.purpose=dev --filter=blob:none {to}"),
+                "git -C 'it'\\''s' sparse-checkout init --cone".into(),
+                "printf '%s\\n' docs 'a b' | git -C 'it'\\''s' sparse-checkout set --stdin".into(),
+                check_out.into()
+            ]
+        );
+    }
+
+    #[test]
+    fn one_commit_is_cloned_as_the_git_that_is_there_can() {
+        let new = lines(Purpose::Ci, Tip::Revision(ID.into()), &[], true);
+        assert!(new[0].contains(&format!("--depth=1 --revision={ID} -- ")), "{new:?}");
+        assert!(!new[0].contains("--single-branch"), "git refuses both together: {new:?}");
+        let old = lines(Purpose::Ci, Tip::Revision(ID.into()), &[], false);
+        assert!(old.iter().any(|line| line.ends_with(&format!("fetch --no-tags --depth=1 origin {ID}"))), "{old:?}");
+        for lines in [new, old, lines(Purpose::Dev, Tip::Revision(ID.into()), &[], true)] {
+            assert!(lines.last().unwrap().ends_with(&format!("checkout --detach {ID}")), "{lines:?}");
+            assert!(!lines.concat().contains("secret"), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
+        let bundle = Url::new("https://example.org/bundle?sig=secret");
+        let refused = |purpose, tip: &Tip, sparse: &[String], bundle_uri, new| {
+            let wanted = Wanted { purpose, url: &url, tip, sparse, bundle_uri };
+            choose(&wanted, &features(new)).unwrap_err().to_string()
+        };
+        refused(Purpose::Ci, &Tip::Revision("HEAD".into()), &[], None, true);
+        refused(Purpose::Ci, &Tip::Revision(ID[1..].into()), &[], None, true);
+        refused(Purpose::Ci, &Tip::Branch("--upload-pack=x".into()), &[], None, true);
+        for path in ["", "/", "../x", "a/../b", "a\nb"] {
+            refused(Purpose::Dev, &Tip::Default, &[path.into()], None, true);
+        }
+        let secret = refused(Purpose::Ci, &Tip::Default, &[], Some(&bundle), true);
+        assert!(!secret.contains("secret"), "{secret}");
+        let old = refused(Purpose::Dev, &Tip::Default, &[], Some(&bundle), false);
+        assert!(old.contains("2.39.5") && old.contains("2.38"), "{old}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Whether the server did what it was asked. git ends with 0 when it did not: it only warns, and has everything sent.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::git::Git;
+use crate::remote::clone::recipe::{Property, Recipe};
+use crate::remote::error::RemoteError;
+
+/// What was found about one property of the recipe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    Honoured,
+    /// It does not, and how that shows.
+    Ignored(String),
+    /// There was nothing to tell it by (an empty repository).
+    Untold,
+}
+
+/// The objects that are still on the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// How many, as far as counted.
+    pub objects: u64,
+    /// Whether all were counted in the time that there was.
+    pub counted: bool,
+}
+
+/// Looks at a new repository in which nothing has been checked out yet: later, a filter could not be told from its absence.
+pub(crate) fn verify(recipe: &Recipe, tree: &Path) -> Result<Vec<(Property, Verdict)>, RemoteError> {
+    let git = Git::at(tree);
+    let has_commit = git.output(&["rev-parse", "--quiet", "--verify", "HEAD"])?.status.success();
+    let mut verdicts = Vec::new();
+    if let Some(depth) = recipe.depth {
+        verdicts.push((Property::Depth, if has_commit { depth_of(&git, depth)? } else { Verdict::Untold }));
+    }
+    if recipe.filter.is_some() {
+        verdicts.push((Property::Filter, if has_commit { filter_of(&git, tree)? } else { Verdict::Untold }));
+    }
+    Ok(verdicts)
+}
+
+fn depth_of(git: &Git, depth: u32) -> Result<Verdict, RemoteError> {
+    let shallow = git.line(&["rev-parse", "--is-shallow-repository"])? == "true";
+    let most = format!("--max-count={}", u64::from(depth) + 1);
+    let commits = git.line(&["rev-list", "--count", "--first-parent", &most, "HEAD"])?;
+    let commits: u64 = commits.to_str().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    // A history that is no longer than the depth is not cut anywhere.
+    if commits <= u64::from(depth) {
+        return Ok(Verdict::Honoured);
+    }
+    let state = if shallow { "shallow, but deeper than asked for" } else { "not shallow" };
+    Ok(Verdict::Ignored(format!("the repository is {state}: there are more than {depth} commits behind HEAD")))
+}
+
+/// A partial clone in which nothing was checked out has no contents of files.
+fn filter_of(git: &Git, tree: &Path) -> Result<Verdict, RemoteError> {
+    let promised = promisor_packs(tree);
+    let listed = git.run(&["rev-list", "--objects", "--missing=print", "--max-count=1", "HEAD"])?;
+    let missing = listed.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"?")).count();
+    if missing > 0 {
+        return Ok(Verdict::Honoured);
+    }
+    let files = git.run(&["ls-tree", "-r", "-z", "HEAD"])?;
+    let files = files.split(|byte| *byte == 0).filter(|entry| entry.windows(6).any(|word| word == b" blob ")).count();
+    if files == 0 {
+        return Ok(Verdict::Untold);
+    }
+    Ok(Verdict::Ignored(format!(
+        "the contents of all {files} files of HEAD came although none were asked for ({promised} packs are marked as partial)"
+    )))
+}
+
+fn promisor_packs(tree: &Path) -> usize {
+    let Ok(entries) = fs_err::read_dir(tree.join(".git/objects/pack")) else { return 0 };
+    entries.flatten().filter(|entry| entry.path().extension().is_some_and(|end| end == "promisor")).count()
+}
+
+/// Counts what a partial clone has left on the server, for as long as `time`.
+pub(crate) fn count_missing(tree: &Path, time: Duration) -> Result<Missing, RemoteError> {
+    let git = Git::at(tree);
+    let mut command = git.command();
+    command.args(["rev-list", "--objects", "--all", "HEAD", "--missing=print"]);
+    let start = |source| Error::Start { program: "git", directory: tree.to_path_buf(), source };
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
+    let mut child = Ended(child);
+    let Some(pipe) = child.0.stdout.take() else { return Ok(Missing { objects: 0, counted: false }) };
+    let deadline = Instant::now() + time;
+    let (mut objects, mut lines, mut line) = (0, 0_u32, Vec::new());
+    let mut pipe = BufReader::new(pipe);
+    loop {
+        line.clear();
+        if pipe.read_until(b'\n', &mut line)? == 0 {
+            let counted = child.0.wait()?.success();
+            return Ok(Missing { objects, counted });
+        }
+        objects += u64::from(line.starts_with(b"?"));
+        lines += 1;
+        if lines.is_multiple_of(1024) && Instant::now() > deadline {
+            return Ok(Missing { objects, counted: false });
+        }
+    }
+}
+
+/// A process that does not outlive this.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

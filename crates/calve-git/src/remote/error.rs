@@ -1,0 +1,286 @@
+//! What can go wrong between here and a repository elsewhere, and what to do next.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use calve_core::Shown;
+
+use crate::error::Error;
+use crate::redact::{self, Url};
+use crate::remote::clone::recipe::Property;
+
+/// Why a clone or a fetch failed. No message holds credentials.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteError {
+    /// git must not be given this.
+    #[error("`{url}` is no repository to clone: {why}")]
+    Url {
+        /// As given, without what may be secret.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The URL has no name for a directory in it, and none was given.
+    #[error("`{0}` names no directory to clone into")]
+    NoName(String),
+    /// What was asked for does not go together, or with this repository.
+    #[error("{why}")]
+    Senseless {
+        /// What, and why not.
+        why: String,
+    },
+    /// The destination is there, and is not an empty directory.
+    #[error("`{}` exists and is not an empty directory", Shown(.0))]
+    NotEmpty(PathBuf),
+    /// git is too old.
+    #[error("git {version} is too old: 2.30 is the oldest that works")]
+    OldGit {
+        /// What it calls itself.
+        version: String,
+    },
+    /// The installed git cannot do what was asked for.
+    #[error("git {version} has no `{feature}`, which came with git {since}")]
+    Missing {
+        /// The installed one.
+        version: String,
+        /// The option or command.
+        feature: &'static str,
+        /// The first version that has it.
+        since: &'static str,
+    },
+    /// A property that was required does not hold. Nothing was made.
+    #[error("`--require {property}` cannot be met: {why}")]
+    Refused {
+        /// Which.
+        property: Property,
+        /// What was found.
+        why: String,
+    },
+    /// A fetch that would cost much more than it saves.
+    #[error("{why}")]
+    Costly {
+        /// What it would cost, in numbers.
+        why: String,
+    },
+    /// git failed.
+    #[error("{what} failed: {said}")]
+    Git {
+        /// The command, in words.
+        what: String,
+        /// What kind of failure it was, as far as git's words tell.
+        trouble: Trouble,
+        /// What git said.
+        said: String,
+    },
+    /// The caller cancelled.
+    #[error("interrupted")]
+    Interrupted,
+    /// A file, a directory or a program could not be used.
+    #[error("{}", redact::prose(&.0.to_string()))]
+    Other(Error),
+}
+
+impl From<Error> for RemoteError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Clone(error) => error.into(),
+            error => Self::Other(error),
+        }
+    }
+}
+
+impl From<calve_core::Error> for RemoteError {
+    fn from(error: calve_core::Error) -> Self {
+        match error {
+            calve_core::Error::DestinationExists(path) => Self::NotEmpty(path),
+            calve_core::Error::Interrupted => Self::Interrupted,
+            error => Self::Other(Error::Clone(error)),
+        }
+    }
+}
+
+impl From<std::io::Error> for RemoteError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Other(Error::Io(error))
+    }
+}
+
+impl RemoteError {
+    pub(crate) fn url(given: &OsStr, why: &str) -> Self {
+        Self::Url { url: Url::new(given).to_string(), why: why.into() }
+    }
+
+    /// What the user can do next, as one sentence without a full stop.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Url { .. } => {
+                "give `https://HOST/PATH`, `ssh://USER@HOST/PATH`, `USER@HOST:PATH`, `git://HOST/PATH`, `file:///PATH` or a directory \
+                 (`./PATH` when it begins with a dash)"
+            }
+            Self::NoName(_) => "name the directory after the URL",
+            Self::Senseless { .. } => "see `calve git --help`",
+            Self::NotEmpty(_) => {
+                "name another directory, or remove that one first (`calve rm`); `.` is always taken to be in use"
+            }
+            Self::OldGit { .. } | Self::Missing { .. } => "install a newer git, or do without",
+            Self::Refused { .. } => {
+                "the server would have sent everything; have it support filters (`uploadpack.allowFilter`), or drop the requirement"
+            }
+            Self::Costly { .. } => "fetch without `--depth`; `--force` does it all the same",
+            Self::Git { trouble, .. } => trouble.hint(),
+            Self::Interrupted => "nothing was left behind; run it again",
+            Self::Other(Error::Clone(calve_core::Error::ParentMissing(_))) => {
+                "create the parent directory first (`mkdir -p`)"
+            }
+            Self::Other(Error::Start { .. }) => "install git, and make sure that the directory is there",
+            Self::Other(_) => "check the path, its permissions and the room on the disk, then try again",
+        }
+    }
+}
+
+/// The kinds of failure that git's words tell apart. git has one exit code for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The server wants to know who asks, or does not let them in.
+    Refused,
+    /// There is no such repository, or nobody may know that there is.
+    NoRepository,
+    /// There is no such host, or nothing listens there.
+    Unreachable,
+    /// The repository has no such branch or tag.
+    NoBranch,
+    /// The repository has no such commit, or does not hand it out.
+    NoCommit,
+    /// The connection ended before everything had arrived.
+    CutShort,
+    /// The disk is full, here.
+    DiskFull,
+    /// Anything else.
+    Unknown,
+}
+
+const DISK_FULL: &[&str] =
+    &["No space left on device", "Disk quota exceeded", "Out of diskspace", "file write error", "unable to write file"];
+const REFUSED: &[&str] = &[
+    "Authentication failed",
+    "could not read Username",
+    "could not read Password",
+    "terminal prompts disabled",
+    "Permission denied (",
+    "Host key verification failed",
+    "The requested URL returned error: 401",
+    "The requested URL returned error: 403",
+    "HTTP 401",
+    "HTTP 403",
+];
+const NO_BRANCH: &[&str] = &["Remote branch", "couldn't find remote ref", "Could not find remote branch"];
+const NO_COMMIT: &[&str] =
+    &["not our ref", "no such remote ref", "unadvertised object", "reference is not a tree", "bad object"];
+const UNREACHABLE: &[&str] = &[
+    "Could not resolve host",
+    "Could not resolve hostname",
+    "Failed to connect",
+    "Connection refused",
+    "unable to connect",
+    "Connection timed out",
+    "No route to host",
+];
+const CUT_SHORT: &[&str] = &[
+    "early EOF",
+    "unexpected disconnect",
+    "hung up unexpectedly",
+    "RPC failed",
+    "invalid index-pack output",
+    "fetch-pack: invalid",
+    "transfer closed",
+    "Connection reset",
+    "Empty reply from server",
+    "expected 'packfile'",
+    "expected flush after",
+    "invalid server response",
+    "bad pack header",
+];
+const NO_REPOSITORY: &[&str] = &[
+    "not found",
+    "does not exist",
+    "does not appear to be a git repository",
+    "not a git repository",
+    "no such directory",
+];
+
+impl Trouble {
+    /// Understands what git said. More particular words come first: a cut connection says more than its cause.
+    pub(crate) fn of(said: &str) -> Self {
+        let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let kinds = [
+            (DISK_FULL, Self::DiskFull),
+            (REFUSED, Self::Refused),
+            (NO_COMMIT, Self::NoCommit),
+            (NO_BRANCH, Self::NoBranch),
+            (UNREACHABLE, Self::Unreachable),
+            (CUT_SHORT, Self::CutShort),
+            (NO_REPOSITORY, Self::NoRepository),
+        ];
+        kinds.into_iter().find(|(words, _)| says(words)).map_or(Self::Unknown, |(_, kind)| kind)
+    }
+
+    /// A word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::NoRepository => "no_repository",
+            Self::Unreachable => "unreachable",
+            Self::NoBranch => "no_branch",
+            Self::NoCommit => "no_commit",
+            Self::CutShort => "cut_short",
+            Self::DiskFull => "disk_full",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Refused => {
+                "check that you may read it, and set up a credential helper (gitcredentials(7)) or an ssh key; git asks for a password only on \
+                 a terminal"
+            }
+            Self::NoRepository => {
+                "check the spelling of the URL; many servers say so too when you may not see the repository"
+            }
+            Self::Unreachable => "check the host's name and your network, then try again",
+            Self::NoBranch => "see what is there: git ls-remote --heads --tags URL",
+            Self::NoCommit => {
+                "check the id; a server may hand out only commits that a branch or tag leads to (`uploadpack.allowReachableSHA1InWant`)"
+            }
+            Self::CutShort => {
+                "nothing was left behind; try again, and ask whoever runs the server when it happens again"
+            }
+            Self::DiskFull => "free some space; `--for ci` and `--sparse` need less",
+            Self::Unknown => "nothing was left behind; `git ls-remote URL` shows whether the server answers at all",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_git_are_understood() {
+        let cases = [
+            ("fatal: Authentication failed for 'http://x/'", Trouble::Refused),
+            ("fatal: could not read Username for 'http://x': terminal prompts disabled", Trouble::Refused),
+            ("fatal: Remote branch nope not found in upstream origin", Trouble::NoBranch),
+            ("fatal: remote error: upload-pack: not our ref 0000", Trouble::NoCommit),
+            ("fatal: repository 'http://x/' not found", Trouble::NoRepository),
+            ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", Trouble::CutShort),
+            ("fatal: write error: No space left on device\nfatal: early EOF", Trouble::DiskFull),
+            ("fatal: unable to access 'http://x/': Failed to connect to x", Trouble::Unreachable),
+            ("fatal: something else", Trouble::Unknown),
+        ];
+        for (said, trouble) in cases {
+            assert_eq!(Trouble::of(said), trouble, "{said}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Running git for as long as a transfer takes: heard, stoppable, and with credentials that nobody else sees.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use calve_core::Cancel;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::error::Error;
+use crate::git::Git;
+use crate::remote::clone::recipe::Step;
+use crate::remote::error::{RemoteError, Trouble};
+use crate::remote::traffic::Traces;
+use crate::remote::url::{Credentials, RepositoryUrl};
+
+/// Hears every piece of text that git prints for people, as it comes. It may hold anything but control characters.
+pub type Listener<'l> = &'l dyn Fn(&str);
+
+/// Whether git may ask for a password.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Prompts {
+    /// It fails instead, and runs in a process group of its own.
+    #[default]
+    Never,
+    /// On the terminal of this process, whose Ctrl-C then reaches it too.
+    OnTerminal,
+}
+
+/// What all commands of one operation have in common.
+pub(crate) struct Session<'s> {
+    /// The repository that is asked.
+    pub(crate) url: &'s RepositoryUrl,
+    pub(crate) origin: &'s str,
+    pub(crate) credentials: Option<&'s Credentials>,
+    pub(crate) prompts: Prompts,
+    pub(crate) cancel: &'s Cancel,
+    pub(crate) listener: Listener<'s>,
+    pub(crate) traces: &'s Traces,
+    pub(crate) maintenance: Maintenance,
+}
+
+/// What git does in the background afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Maintenance {
+    /// Nothing: it would go on in a repository that is about to get another name.
+    Off,
+    AsConfigured,
+}
+
+const WITHOUT_MAINTENANCE: [&str; 4] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false"];
+
+/// Tells git's credentials from the environment, which only this user can read. Arguments, all can.
+const HELPER: &str = "!f() { test \"$1\" = get || exit 0; printf 'username=%s\\n' \"$CALVE_GIT_USERNAME\"; \
+    test -z \"${CALVE_GIT_PASSWORD+x}\" || printf 'password=%s\\n' \"$CALVE_GIT_PASSWORD\"; }; f";
+
+/// After the first signal, before the one that cannot be caught.
+const GRACE: Duration = Duration::from_secs(3);
+
+impl Session<'_> {
+    /// Runs one step to its end; its words on stderr, when that is success.
+    pub(crate) fn run(&self, step: &Step, directory: &Path) -> Result<String, RemoteError> {
+        if self.cancel.is_cancelled() {
+            return Err(RemoteError::Interrupted);
+        }
+        let mut command = self.command(directory);
+        command.args(&step.arguments).stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::piped());
+        let spawned = command.spawn();
+        let started = |source| Error::Start { program: "git", directory: directory.to_path_buf(), source };
+        let mut child = Running { child: spawned.map_err(started)?, prompts: self.prompts };
+        if let Some(mut stdin) = child.child.stdin.take() {
+            // git may end before it has read everything; then its exit code says why.
+            let _ = stdin.write_all(&step.input);
+        }
+        let pieces = child.child.stderr.take().map(read_pieces);
+        let mut said = Said::default();
+        let status = loop {
+            let piece =
+                pieces.as_ref().map_or(Err(RecvTimeoutError::Disconnected), |pieces| pieces.recv_timeout(PAUSE));
+            match piece {
+                Ok(piece) => self.hear(&piece, &mut said),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => thread::sleep(PAUSE),
+            }
+            if self.cancel.is_cancelled() {
+                return Err(RemoteError::Interrupted);
+            }
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+        };
+        // What git started may outlive it and keep the pipe open (a shared ssh connection): its last words are not worth more.
+        let deadline = Instant::now() + Duration::from_millis(500);
+        while let Some(Ok(piece)) = pieces.as_ref().map(|pieces| pieces.recv_timeout(deadline - Instant::now())) {
+            self.hear(&piece, &mut said);
+        }
+        match status.success() {
+            true => Ok(said.text()),
+            // Ctrl-C on a terminal has reached git too.
+            false if self.cancel.is_cancelled() => Err(RemoteError::Interrupted),
+            false => Err(failure(step, &said)),
+        }
+    }
+
+    fn hear(&self, piece: &str, said: &mut Said) {
+        let clean = self.url.censored(&calve_core::Shown(Path::new(piece)).to_string());
+        (self.listener)(&clean);
+        said.add(&clean);
+    }
+
+    /// A command to add arguments to. Nothing in its arguments is secret.
+    fn command(&self, directory: &Path) -> Command {
+        let git = Git::at(directory);
+        let mut command = git.command();
+        command.args(["-c", "clone.defaultRemoteName=origin"]);
+        if self.maintenance == Maintenance::Off {
+            command.args(WITHOUT_MAINTENANCE);
+        }
+        command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
+        self.traces.apply(&mut command);
+        match self.prompts {
+            Prompts::OnTerminal => command.env("GIT_TERMINAL_PROMPT", "1"),
+            Prompts::Never => command.process_group(0),
+        };
+        if let Some(Credentials { username, password }) = self.credentials {
+            if password.is_some() {
+                // The user's own helpers would store what works.
+                command.args(["-c", "credential.helper="]);
+            }
+            let helper: OsString = format!("credential.{}.helper={HELPER}", self.origin).into();
+            command.arg("-c").arg(helper).env("CALVE_GIT_USERNAME", username);
+            match password {
+                Some(password) => command.env("CALVE_GIT_PASSWORD", password),
+                None => command.env_remove("CALVE_GIT_PASSWORD"),
+            };
+        }
+        command
+    }
+}
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A git that is ended, with what it started, when it is let go of.
+struct Running {
+    child: Child,
+    prompts: Prompts,
+}
+
+impl Running {
+    fn try_wait(&mut self) -> std::io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
+        let _ = match self.prompts {
+            Prompts::Never => kill_process_group(pid, signal),
+            Prompts::OnTerminal => kill_process(pid, signal),
+        };
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Ok(Some(_)) = self.child.try_wait() {
+            return;
+        }
+        // git ends what it started, when it is asked to end.
+        self.signal(Signal::TERM);
+        let give_up = Instant::now() + GRACE;
+        while Instant::now() < give_up && matches!(self.child.try_wait(), Ok(None)) {
+            thread::sleep(PAUSE);
+        }
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// The text of a pipe, cut where a line ends or begins anew.
+fn read_pieces(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        let mut piece = Vec::new();
+        while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+            for byte in &buffer[..count] {
+                match byte {
+                    b'\r' | b'\n' if !piece.is_empty() => {
+                        if send.send(String::from_utf8_lossy(&piece).into_owned()).is_err() {
+                            return;
+                        }
+                        piece.clear();
+                    }
+                    b'\r' | b'\n' => {}
+                    // A line without an end, from a server that means no good.
+                    _ if piece.len() >= 4096 => {}
+                    _ => piece.push(*byte),
+                }
+            }
+        }
+        if !piece.is_empty() {
+            let _ = send.send(String::from_utf8_lossy(&piece).into_owned());
+        }
+    });
+    receive
+}
+
+/// What git said, without its progress.
+#[derive(Default)]
+struct Said(Vec<String>);
+
+const MOST_LINES: usize = 40;
+
+impl Said {
+    fn add(&mut self, piece: &str) {
+        let piece = piece.trim();
+        let counts = piece.contains("% (") || piece.ends_with(", done.") || piece.starts_with("remote: Total ");
+        let known =
+            ["Cloning into", "remote: Enumerating", "Updating files:"].iter().any(|start| piece.starts_with(start));
+        if counts || known || piece.is_empty() || self.0.last().is_some_and(|last| last == piece) {
+            return;
+        }
+        if self.0.len() == MOST_LINES {
+            self.0.remove(0);
+        }
+        self.0.push(piece.to_owned());
+    }
+
+    fn text(&self) -> String {
+        self.0.join("\n")
+    }
+}
+
+fn failure(step: &Step, said: &Said) -> RemoteError {
+    let text = said.text();
+    let words = step.arguments.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let said = if text.is_empty() { "it said nothing".to_owned() } else { text };
+    RemoteError::Git { what: format!("git {words}"), trouble: Trouble::of(&said), said }
+}

@@ -1,0 +1,127 @@
+//! Which untracked entries of a worktree go into the new one: those that git ignores, narrowed by `.worktreeinclude` and
+//! `.calve.toml`, and with `--dirty` the others.
+
+pub(crate) mod dependencies;
+pub(crate) mod patterns;
+pub(crate) mod rules;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::worktree::add::ignored::patterns::Patterns;
+use crate::worktree::add::ignored::rules::{NESTED_WORKTREE, Rules};
+use crate::worktree::repository::path_of;
+use crate::worktree::status::Found;
+
+/// The file by which a project says which ignored files a new worktree needs.
+pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
+
+pub(crate) const COLLIDES: &str = "tracked in the new worktree";
+
+/// An entry that is carried, with all that is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Root {
+    pub(crate) path: PathBuf,
+    pub(crate) is_directory: bool,
+}
+
+/// An entry that stays where it is, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Left {
+    /// Relative to the worktree.
+    pub path: PathBuf,
+    /// In a few words.
+    pub reason: &'static str,
+}
+
+/// What is looked at for each entry.
+pub(crate) struct Carry<'a> {
+    pub(crate) donor: &'a Path,
+    pub(crate) rules: &'a Rules,
+    /// `None`: everything.
+    pub(crate) include: Option<&'a Patterns>,
+    /// Roots of worktrees, relative to the donor.
+    pub(crate) nested: &'a HashSet<PathBuf>,
+    /// Whether a path is tracked in the new worktree, or a file that is tracked there is above it.
+    pub(crate) collides: &'a dyn Fn(&Path) -> bool,
+}
+
+impl Carry<'_> {
+    /// The roots to carry, in the order in which git lists them.
+    pub(crate) fn ignored(&self, found: &[Found], left: &mut Vec<Left>) -> Result<Vec<Root>> {
+        let mut roots = Vec::new();
+        for found in found {
+            let root = Root { path: path_of(&found.path), is_directory: found.is_directory };
+            let wanted = self.include.is_none_or(|include| include.covers(&root.path, root.is_directory));
+            if wanted {
+                self.add(root, &mut roots, left);
+            } else if let Some(include) = self.include.filter(|_| root.is_directory) {
+                self.search(&root.path, include, &mut roots, left)?;
+            }
+        }
+        Ok(roots)
+    }
+
+    /// What is neither tracked nor ignored, for `--dirty`.
+    pub(crate) fn untracked(&self, found: &[Found], left: &mut Vec<Left>) -> Vec<Root> {
+        let mut roots = Vec::new();
+        for found in found {
+            self.add(Root { path: path_of(&found.path), is_directory: found.is_directory }, &mut roots, left);
+        }
+        roots
+    }
+
+    fn add(&self, root: Root, roots: &mut Vec<Root>, left: &mut Vec<Left>) {
+        let reason = if self.nested.contains(&root.path) {
+            Some(NESTED_WORKTREE)
+        } else if (self.collides)(&root.path) {
+            Some(COLLIDES)
+        } else {
+            self.rules.leave(&root.path, root.is_directory)
+        };
+        match reason {
+            None => roots.push(root),
+            Some(reason) => left.push(Left { path: root.path, reason }),
+        }
+    }
+
+    /// Looks for what is included inside a directory that is not, as far as patterns with a slash lead into it.
+    fn search(&self, directory: &Path, include: &Patterns, roots: &mut Vec<Root>, left: &mut Vec<Left>) -> Result<()> {
+        if !include.reach_into(directory) || self.nested.contains(directory) {
+            return Ok(());
+        }
+        let Ok(entries) = fs_err::read_dir(self.donor.join(directory)) else { return Ok(()) };
+        for entry in entries {
+            let entry = entry?;
+            let path = directory.join(entry.file_name());
+            let is_directory = entry.file_type()?.is_dir();
+            if include.matches(&path, is_directory) {
+                self.add(Root { path, is_directory }, roots, left);
+            } else if is_directory {
+                self.search(&path, include, roots, left)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `.worktreeinclude` and the configuration's list together; `None` when neither says anything.
+pub(crate) fn included(worktree: Option<&Path>, listed: &[String]) -> Result<Option<Patterns>> {
+    let path = worktree.map(|worktree| worktree.join(INCLUDE_FILE));
+    let is_file = |path: &PathBuf| fs_err::metadata(path).is_ok_and(|found| found.is_file() && found.len() < 1 << 20);
+    let path = path.filter(is_file);
+    if path.is_none() && listed.is_empty() {
+        return Ok(None);
+    }
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(path) = path {
+        let text = fs_err::read(&path)?;
+        // A pattern that is no UTF-8 can match no file that this reads.
+        Patterns::of_file(&String::from_utf8_lossy(&text))?;
+        lines.extend(String::from_utf8_lossy(&text).lines().map(str::to_owned));
+    }
+    lines.extend(listed.iter().cloned());
+    Ok(Some(Patterns::of(lines)?))
+}

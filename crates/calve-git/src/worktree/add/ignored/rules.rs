@@ -1,0 +1,145 @@
+//! Which of the ignored entries are carried, going by their names.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::worktree::add::ignored::patterns::Patterns;
+
+/// Directories that a package manager or a build tool fills. What is in them are others' files: a certificate there is no secret.
+pub(crate) const DEPENDENCIES: [&str; 7] =
+    ["node_modules", ".venv", "venv", "target", "vendor", ".tox", "bower_components"];
+
+/// Endings of names, and whole names, that stand for a running program. Of no use to another one, and often harmful.
+const RUNTIME_ENDINGS: [&str; 4] = [".pid", ".sock", ".swp", ".swo"];
+const RUNTIME_NAMES: [&str; 8] = [
+    ".dmypy.json",
+    ".terraform.tfstate.lock.info",
+    "SingletonLock",
+    "SingletonSocket",
+    "SingletonCookie",
+    "server-process.json",
+    "index.lock",
+    "HEAD.lock",
+];
+const RUNTIME_BEGINNINGS: [&str; 3] = [".watchman-cookie-", ".nfs", ".fuse_hidden"];
+
+/// Names of secrets, and what looks like one but is meant to be read.
+const SECRET_NAMES: [&str; 14] = [
+    ".env",
+    ".envrc",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".htpasswd",
+    ".git-credentials",
+    "credentials.json",
+    "service-account.json",
+    "id_rsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "kubeconfig",
+];
+const SECRET_ENDINGS: [&str; 9] = [".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".tfvars", ".ppk"];
+const SECRET_BEGINNINGS: [&str; 3] = [".env.", "secrets.", "credentials."];
+const SECRET_DIRECTORIES: [&str; 4] = [".aws", ".ssh", ".gnupg", ".secrets"];
+const EXAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".defaults"];
+
+pub(crate) const RUNTIME: &str = "state of a running program";
+pub(crate) const SECRET: &str = "looks like a secret";
+pub(crate) const EXCLUDED: &str = "excluded by .calve.toml";
+pub(crate) const POINTER: &str = "points into another repository";
+pub(crate) const NESTED_WORKTREE: &str = "another worktree";
+const FOREIGN_WORKTREES: &str = "list of worktrees of a nested repository";
+
+/// What holds for every entry that git ignores.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules {
+    pub(crate) exclude: Patterns,
+    /// Secret-looking files stay where they are.
+    pub(crate) leaves_secrets: bool,
+}
+
+impl Rules {
+    /// Why an entry is left out, going by its own name and place; `None` when it is carried.
+    pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<&'static str> {
+        // Asked for every entry: `file_name` would take the whole path apart.
+        let bytes = path.as_os_str().as_bytes();
+        let slash = bytes.iter().rposition(|&byte| byte == b'/');
+        let name = slash.map_or(bytes, |slash| &bytes[slash + 1..]);
+        if name == b".git" && !is_directory {
+            return Some(POINTER);
+        }
+        if name == b"worktrees" && bytes.ends_with(b"/.git/worktrees") {
+            return Some(FOREIGN_WORKTREES);
+        }
+        if !is_directory && is_runtime(name) {
+            return Some(RUNTIME);
+        }
+        if self.leaves_secrets && is_secret(path, is_directory) {
+            return Some(SECRET);
+        }
+        (!self.exclude.is_empty() && self.exclude.matches(path, is_directory)).then_some(EXCLUDED)
+    }
+}
+
+fn is_runtime(name: &[u8]) -> bool {
+    RUNTIME_ENDINGS.iter().any(|ending| name.ends_with(ending.as_bytes()))
+        || RUNTIME_NAMES.iter().any(|known| known.as_bytes() == name)
+        || name.first() == Some(&b'.')
+            && RUNTIME_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning.as_bytes()))
+}
+
+/// Whether a name is one under which people keep secrets. Not in directories that package managers fill.
+pub(crate) fn is_secret(path: &Path, is_directory: bool) -> bool {
+    let Some(name) = path.file_name().map(OsStrExt::as_bytes) else { return false };
+    if dependency(path).is_some() {
+        return false;
+    }
+    if is_directory {
+        return SECRET_DIRECTORIES.iter().any(|known| known.as_bytes() == name);
+    }
+    if EXAMPLES.iter().any(|ending| name.ends_with(ending.as_bytes())) {
+        return false;
+    }
+    SECRET_NAMES.iter().any(|known| known.as_bytes() == name)
+        || SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending.as_bytes()))
+        || SECRET_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning.as_bytes()))
+}
+
+/// The outermost directory of dependencies that the path is in, or is.
+pub(crate) fn dependency(path: &Path) -> Option<&Path> {
+    let is_one = |above: &&Path| {
+        above.file_name().is_some_and(|name| DEPENDENCIES.iter().any(|known| OsStr::new(known) == name))
+    };
+    path.ancestors().filter(is_one).last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_judged() {
+        let rules = Rules { leaves_secrets: true, exclude: Patterns::of(["*.log"]).unwrap() };
+        for (path, is_directory, expected) in [
+            ("node_modules/x/index.js", false, None),
+            ("node_modules/x/yarn.lock", false, None),
+            ("node_modules/x/test/key.pem", false, None),
+            (".venv/lib/certifi/cacert.pem", false, None),
+            (".env", false, Some(SECRET)),
+            ("sub/.env.local", false, Some(SECRET)),
+            (".env.example", false, None),
+            (".ssh", true, Some(SECRET)),
+            ("tmp/server.pid", false, Some(RUNTIME)),
+            ("a/.git", false, Some(POINTER)),
+            ("a/.git", true, None),
+            ("a/.git/worktrees", true, Some(FOREIGN_WORKTREES)),
+            ("x.log", false, Some(EXCLUDED)),
+        ] {
+            assert_eq!(rules.leave(Path::new(path), is_directory), expected, "{path}");
+        }
+        assert_eq!(dependency(Path::new("a/node_modules/b/node_modules/c")), Some(Path::new("a/node_modules")));
+    }
+}

@@ -1,0 +1,93 @@
+//! Where a new worktree goes, and what git calls it.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::worktree::repository::Repository;
+
+const TEMPLATE: &str = "../{repo}.{branch}";
+
+/// The place that the configuration gives a branch. Slashes in its name become dashes.
+pub(crate) fn of_branch(repository: &Repository, config: &Config, branch: &str) -> PathBuf {
+    let template = config.path.as_deref().unwrap_or(TEMPLATE);
+    let path = template.replace("{repo}", &repository.name()).replace("{branch}", &branch.replace('/', "-"));
+    let base = match repository.worktrees.first() {
+        // A bare repository that is the hidden folder of a project.
+        Some(main) => main.path.clone(),
+        None => repository.common.clone(),
+    };
+    plain(&base.join(path))
+}
+
+/// Without `.` and `..`, as far as that is a matter of names: the place need not exist.
+pub(crate) fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// The absolute form of a place whose parent exists: git compares worktrees by their paths.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    let named = || {
+        let reason = format!("`{}` is not a name that a worktree can have", calve_core::Shown(path));
+        Error::refused(reason, "give the path of a directory that does not exist yet")
+    };
+    let name = path.file_name().ok_or_else(named)?;
+    if name.as_encoded_bytes().iter().any(|&byte| byte == b'\n' || byte == b'\r') {
+        // git keeps paths in files of one line.
+        return Err(named());
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(fs_err::canonicalize(parent)?.join(name))
+}
+
+/// The name of the directory in which git keeps a worktree's own files, made the way git makes it: what a reference may not have
+/// becomes a dash.
+pub(crate) fn identifier(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut id: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect();
+    while id.contains("..") {
+        id = id.replace("..", ".-");
+    }
+    if id.starts_with('.') {
+        id.replace_range(..1, "-");
+    }
+    if id.ends_with(".lock") || id.ends_with('.') {
+        id.push('-');
+    }
+    if id.is_empty() { "worktree".to_owned() } else { id }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_names_of_references() {
+        for (path, id) in [
+            ("/a/b.x", "b.x"),
+            ("/a/.hidden", "-hidden"),
+            ("/a/x y\u{e9}", "x-y-"),
+            ("/a/..", "worktree"),
+            ("/a/q.lock", "q.lock-"),
+        ] {
+            assert_eq!(identifier(Path::new(path)), id);
+        }
+    }
+
+    #[test]
+    fn dots_are_resolved_by_name() {
+        assert_eq!(plain(Path::new("/a/b/../c/./d")), Path::new("/a/c/d"));
+        assert_eq!(plain(Path::new("/../x")), Path::new("/x"));
+    }
+}

@@ -1,0 +1,400 @@
+//! The plot of `calve worktree add`.
+
+pub(crate) mod ignored;
+pub(crate) mod location;
+pub(crate) mod plan;
+pub(crate) mod post_checkout;
+pub(crate) mod survey;
+pub(crate) mod target;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::{CloneOptions, CloneReport, Staged, Unreadable, stage};
+
+use crate::config::Hooks;
+use crate::error::{Error, Result};
+use crate::escape::{self, AuditOptions, AuditReport, Fix};
+use crate::git::Git;
+use crate::worktree::add::ignored::Left;
+use crate::worktree::add::ignored::dependencies::Dependency;
+use crate::worktree::add::post_checkout::{HookRun, post_checkout};
+use crate::worktree::add::survey::{Request, Survey, rules_below, selection, survey};
+use crate::worktree::registration::{Entry, sweep};
+use crate::worktree::repository::Repository;
+use crate::worktree::status::Status;
+use crate::worktree::tracked::index::Index;
+use crate::worktree::tracked::{Checkout, Tracked};
+
+/// Whether entries that git ignores are carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ignored {
+    /// All of them, as far as the project's configuration goes along.
+    #[default]
+    Carry,
+    /// None.
+    Leave,
+}
+
+/// Whether uncommitted changes and untracked files are carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Changes {
+    /// The new worktree has what was committed.
+    #[default]
+    Leave,
+    /// It has them too, as changes that are not staged.
+    Carry,
+}
+
+/// Whether a pull request's commit is treated like one's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Trust {
+    /// It gets no secrets, no hook runs, and the worktree is marked ([`crate::trust`]).
+    #[default]
+    No,
+    /// It does.
+    Yes,
+}
+
+/// A worktree to be made.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct AddOptions {
+    /// A directory in the repository.
+    pub start: PathBuf,
+    /// The branch to check out, or to make; `origin/x`; `pr/123`; a commit when detached.
+    pub branch: String,
+    /// What a new branch begins at; by default HEAD.
+    pub base: Option<String>,
+    /// The worktree to take files from: its branch, path or name; by default the one that `start` is in.
+    pub from: Option<PathBuf>,
+    /// Where to, relative to `start`; by default the place that the configuration gives the branch.
+    pub path: Option<PathBuf>,
+    /// Check out the commit, and no branch.
+    pub is_detached: bool,
+    /// What git ignores.
+    pub ignored: Ignored,
+    /// What is not committed.
+    pub changes: Changes,
+    /// Pull requests.
+    pub trust: Trust,
+    /// How the engine works: threads, progress, cancelling, the numbers measured for the place.
+    pub clone: CloneOptions,
+}
+
+/// A worktree that was made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Added {
+    /// Absolute.
+    pub path: PathBuf,
+    /// None when HEAD is detached.
+    pub branch: Option<String>,
+    /// Whether the branch was made for it.
+    pub is_new_branch: bool,
+    /// What the new branch follows.
+    pub upstream: Option<String>,
+    /// The commit.
+    pub head: String,
+    /// The worktree that the files came from.
+    pub donor: PathBuf,
+    /// The number of the pull request.
+    pub pull_request: Option<u64>,
+    /// It is a pull request's, or was made from one's worktree, and is not trusted.
+    pub is_untrusted: bool,
+    /// What the engine did for the donor's part.
+    pub clone: CloneReport,
+    /// Tracked files that were cloned.
+    pub tracked_cloned: u64,
+    /// Tracked files that git wrote.
+    pub tracked_written: u64,
+    /// What was carried of what git ignores (and with [`Changes::Carry`] of what is untracked).
+    pub carried: Vec<PathBuf>,
+    /// What was not, and why.
+    pub left: Vec<Left>,
+    /// Where directories of dependencies came from.
+    pub dependencies: Vec<Dependency>,
+    /// What pointed back into the donor.
+    pub audit: AuditReport,
+    /// git's own hook, when there is one.
+    pub post_checkout: Option<HookRun>,
+    /// What else should be known.
+    pub warnings: Vec<String>,
+    /// There is trash beside the worktree: work for [`calve_core::reap`].
+    pub trash_waits: bool,
+    /// From the call to its return.
+    pub elapsed: Duration,
+}
+
+/// What [`add`] would do.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Planned {
+    /// Where to.
+    pub path: PathBuf,
+    /// None when HEAD is detached.
+    pub branch: Option<String>,
+    /// Whether the branch would be made.
+    pub is_new_branch: bool,
+    /// The commit.
+    pub head: String,
+    /// The worktree that the files would come from.
+    pub donor: PathBuf,
+    /// It would not be trusted.
+    pub is_untrusted: bool,
+    /// Tracked files that would be cloned, or written by git where it converts them.
+    pub tracked_same: u64,
+    /// Tracked files that git would write.
+    pub tracked_other: u64,
+    /// What would be carried.
+    pub carried: Vec<PathBuf>,
+    /// Those of them that look like secrets.
+    pub secrets: Vec<PathBuf>,
+    /// What would stay.
+    pub left: Vec<Left>,
+    /// Where directories of dependencies would come from.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// What a worktree is going to be, when nothing of it has been made.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Upcoming {
+    /// The worktree that files come from.
+    pub donor: PathBuf,
+    /// The main worktree; none when the repository is bare.
+    pub main: Option<PathBuf>,
+    /// What the project wants to be run. None for a pull request that is not trusted.
+    pub hooks: Hooks,
+}
+
+/// Makes a worktree. It is absent or complete at any time, whatever happens to this process, and git does not list it before it is
+/// complete.
+pub fn add(options: &AddOptions) -> Result<Added> {
+    add_after(options, |_| Ok(()))
+}
+
+/// [`add`], which makes something only after `before` has agreed.
+pub fn add_after<E: From<Error>>(
+    options: &AddOptions,
+    before: impl FnOnce(&Upcoming) -> std::result::Result<(), E>,
+) -> std::result::Result<Added, E> {
+    let started = Instant::now();
+    let mut repository = Repository::open(&options.start)?;
+    // Before anything is looked up: a branch that a killed run made goes with what else it left.
+    if !sweep(&repository.common)?.places.is_empty() {
+        repository = Repository::open(&options.start)?;
+    }
+    let request = Request::new(repository, options)?;
+    let upcoming = Upcoming {
+        donor: request.donor.clone(),
+        main: request.repository.main().map(Path::to_path_buf),
+        hooks: if request.is_untrusted { Hooks::default() } else { request.config.hooks.clone() },
+    };
+    before(&upcoming)?;
+    Ok(make(options, request, started)?)
+}
+
+fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<Added> {
+    let parent = request.path.parent().unwrap_or(Path::new("/"));
+    fs_err::create_dir_all(parent)?;
+    request.path = location::absolute(&request.path)?;
+
+    let mut entry = Entry::begin(&request)?;
+    let (index_path, oid) = (entry.index(), request.target.oid.clone());
+    // No files are there yet; these commands look at none.
+    let git = entry.git(&request.donor).with("GIT_INDEX_FILE", &index_path);
+    let hash_bytes = request.repository.hash_bytes();
+    let index = || {
+        git.run(&[&PLAIN[..], &["read-tree", &oid]].concat())?;
+        Index::read(&index_path, hash_bytes)
+    };
+    let survey = survey(&request, options, index, Some(&git))?;
+    let (built, report) = stage(&request.path, &options.clone, |staged| {
+        let mut built = build(staged, &request, options, &entry, survey)?;
+        built.audit = Some(audit(&staged.path(), &request, options, &built)?);
+        entry.seal(&request.repository, &request.target, &staged.path())?;
+        Ok::<_, Error>(built)
+    })?;
+    entry.show()?;
+    let post_checkout = match request.is_untrusted {
+        true => None,
+        false => post_checkout(&request.path, &request.target.oid)?,
+    };
+    let mut warnings = built.warnings;
+    warnings.extend(report.warnings.into_iter().map(|warning| warning.message));
+    Ok(Added {
+        path: request.path,
+        branch: request.target.branch,
+        is_new_branch: request.target.is_new,
+        upstream: request.target.upstream,
+        head: request.target.oid,
+        donor: request.donor,
+        pull_request: request.target.pull_request,
+        is_untrusted: request.is_untrusted,
+        clone: built.clone,
+        tracked_cloned: built.tracked.0,
+        tracked_written: built.tracked.1,
+        carried: built.carried,
+        left: built.left,
+        dependencies: built.dependencies,
+        audit: built.audit.unwrap_or_default(),
+        post_checkout,
+        warnings,
+        trash_waits: report.trash_waits,
+        elapsed: started.elapsed(),
+    })
+}
+
+/// Settings under which git writes an index that is all in one file, with an entry for each file, and starts no daemon for a place
+/// that will be renamed.
+pub(crate) const PLAIN: [&str; 6] =
+    ["-c", "core.splitIndex=false", "-c", "index.sparse=false", "-c", "core.fsmonitor=false"];
+
+struct Built {
+    clone: CloneReport,
+    tracked: (u64, u64),
+    carried: Vec<PathBuf>,
+    left: Vec<Left>,
+    dependencies: Vec<Dependency>,
+    warnings: Vec<String>,
+    /// Tracked files below what was carried.
+    tracked_below: HashSet<PathBuf>,
+    audit: Option<AuditReport>,
+}
+
+/// What the commit tracks although it is ignored.
+fn tracked_below(tracked: &Tracked, carried: &[PathBuf]) -> HashSet<PathBuf> {
+    let roots: HashSet<&Path> = carried.iter().map(PathBuf::as_path).collect();
+    let paths = tracked.index.entries.iter().map(|entry| crate::worktree::repository::path_of(&entry.path));
+    paths.filter(|path| path.ancestors().any(|above| roots.contains(above))).collect()
+}
+
+/// Puts right what points out of the copy, before anybody can see it.
+fn audit(staged: &Path, request: &Request, options: &AddOptions, built: &Built) -> Result<AuditReport> {
+    if built.carried.is_empty() {
+        return Ok(AuditReport::default());
+    }
+    let others = request.repository.worktrees.iter().filter(|one| !one.is_bare).map(|one| one.path.clone());
+    let audit = AuditOptions {
+        fix: Fix::Yes,
+        below: built.carried.clone(),
+        others: others.collect(),
+        will_be: Some(request.path.clone()),
+        tracked: Some(built.tracked_below.clone()),
+        threads: options.clone.threads,
+        cancel: options.clone.cancel.clone(),
+    };
+    escape::audit(staged, &request.donor, &audit)
+}
+
+/// Fills the staged tree.
+fn build(
+    staged: &mut Staged<'_>,
+    request: &Request,
+    options: &AddOptions,
+    entry: &Entry,
+    survey: Survey,
+) -> Result<Built> {
+    let Survey { tracked, plan, rules, roots, mut left, dependencies, may_show, mut warnings } = survey;
+    let mut clone = options.clone.clone();
+    clone.select = Some(selection(&plan));
+    clone.unreadable = Unreadable::Skip;
+    let mut report = staged.clone_root(&request.donor, &clone)?;
+    take_skipped(&mut report, Path::new(""), &mut left);
+    for dependency in dependencies.iter().filter(|dependency| dependency.from != request.donor) {
+        clone.select = Some(rules_below(&rules, &dependency.path));
+        let from = dependency.from.join(&dependency.path);
+        let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
+        take_skipped(&mut part, &dependency.path, &mut left);
+        warnings.extend(part.warnings.into_iter().map(|warning| warning.message));
+    }
+    for pointer in plan.pointers() {
+        // A `.git` file of a worktree: what is beside it is that worktree.
+        if is_worktree(&request.donor.join(&pointer))
+            && let Some(directory) = pointer.parent()
+        {
+            staged.remove(directory)?;
+            left.push(Left {
+                path: directory.to_path_buf(),
+                reason: crate::worktree::add::ignored::rules::NESTED_WORKTREE,
+            });
+        }
+    }
+    warnings.extend(report.warnings.iter().map(|warning| warning.message.clone()));
+    let files = staged.path();
+    let git = entry.git(&files);
+    let mut carried: Vec<PathBuf> = roots.into_iter().map(|root| root.path).collect();
+    carried.extend(dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone()));
+    let tracked_below = tracked_below(&tracked, &carried);
+    let threads = options.clone.threads.map_or(2, std::num::NonZeroUsize::get);
+    let checkout = Checkout {
+        files: &files,
+        index_path: &entry.index(),
+        commit: &request.target.oid,
+        is_sparse: request.is_sparse,
+        promisor: request.repository.promisor(),
+        fetching: &request.repository.git_to_fetch(),
+        threads,
+    };
+    let tracked = tracked.settle(&git, &checkout)?;
+    if may_show {
+        remove_shown(staged, &git, &mut left)?;
+    }
+    carried.sort();
+    carried.retain(|path| !left.iter().any(|left| left.path == *path));
+    left.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Built { clone: report, tracked, carried, left, dependencies, warnings, tracked_below, audit: None })
+}
+
+fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<Left>) {
+    left.extend(report.skipped.drain(..).map(|skipped| Left { path: at.join(skipped.path), reason: skipped.reason }));
+}
+
+/// Whether a `.git` file points to a worktree's entry, rather than a submodule's.
+fn is_worktree(pointer: &Path) -> bool {
+    fs_err::read(pointer).is_ok_and(|text| {
+        text.starts_with(b"gitdir: ") && text.split(|&byte| byte == b'/').any(|name| name == b"worktrees")
+    })
+}
+
+/// What the new commit's rules do not ignore would be in the way: `git status` is to be clean.
+fn remove_shown(staged: &Staged<'_>, git: &Git, left: &mut Vec<Left>) -> Result<()> {
+    for found in Status::of(git)?.untracked {
+        let path = crate::worktree::repository::path_of(&found.path);
+        staged.remove(&path)?;
+        left.push(Left { path, reason: "not ignored in the new worktree" });
+    }
+    Ok(())
+}
+
+/// What [`add`] would do. Makes nothing, but for what fetching a pull request makes.
+pub fn plan(options: &AddOptions) -> Result<Planned> {
+    let request = Request::new(Repository::open(&options.start)?, options)?;
+    let git = request.repository.git();
+    let oid = request.target.oid.clone();
+    let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &oid])?));
+    let survey = survey(&request, options, index, None)?;
+    let (tracked_same, tracked_other) = survey.tracked.counts(request.is_sparse);
+    let foreign = survey.dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone());
+    let mut carried: Vec<PathBuf> = survey.roots.iter().map(|root| root.path.clone()).chain(foreign).collect();
+    carried.sort();
+    let is_secret = |root: &&crate::worktree::add::ignored::Root| {
+        crate::worktree::add::ignored::rules::is_secret(&root.path, root.is_directory)
+    };
+    Ok(Planned {
+        secrets: survey.roots.iter().filter(is_secret).map(|root| root.path.clone()).collect(),
+        path: request.path,
+        branch: request.target.branch,
+        is_new_branch: request.target.is_new,
+        head: request.target.oid,
+        donor: request.donor,
+        is_untrusted: request.is_untrusted,
+        tracked_same,
+        tracked_other,
+        carried,
+        left: survey.left,
+        dependencies: survey.dependencies,
+    })
+}

@@ -1,0 +1,171 @@
+//! Which entries of a donor make up the new worktree: the answer for each path, asked by the clone engine.
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use calve_core::Selected;
+
+use crate::worktree::add::ignored::Root;
+use crate::worktree::add::ignored::rules::{NESTED_WORKTREE, POINTER, Rules};
+use crate::worktree::status::GitPath;
+
+/// What becomes of one name in a directory of which not everything is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Take {
+    /// This file, which git tracks.
+    File,
+    /// This directory; what is in it is decided one by one.
+    Inside,
+    /// This and all that is in it, as far as the rules let it.
+    Whole,
+}
+
+#[derive(Debug, Default)]
+struct Directory {
+    names: HashMap<Vec<u8>, Take>,
+    /// It is in a directory that is taken as a whole: names that are not listed are taken too.
+    rest: bool,
+}
+
+/// The choice.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    directories: HashMap<GitPath, Directory>,
+    whole: HashSet<GitPath>,
+    rules: Rules,
+    nested: HashSet<PathBuf>,
+    /// Directories that come from elsewhere.
+    replaced: HashSet<PathBuf>,
+    /// `.git` files that were met.
+    pointers: Mutex<Vec<PathBuf>>,
+}
+
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[], path),
+    }
+}
+
+impl Plan {
+    pub(crate) fn new(rules: Rules, nested: HashSet<PathBuf>, replaced: HashSet<PathBuf>) -> Plan {
+        let mut plan = Plan { rules, nested, replaced, ..Plan::default() };
+        plan.directories.insert(Vec::new(), Directory::default());
+        plan
+    }
+
+    /// All of these come before the first [`Self::file`].
+    pub(crate) fn root(&mut self, root: &Root) {
+        let path = root.path.as_os_str().as_bytes();
+        self.insert(path, Take::Whole);
+        if root.is_directory {
+            self.whole.insert(path.to_vec());
+        }
+    }
+
+    /// Takes a tracked file.
+    pub(crate) fn file(&mut self, path: &[u8]) {
+        self.insert(path, Take::File);
+    }
+
+    fn insert(&mut self, path: &[u8], take: Take) {
+        let (above, name) = split(path);
+        self.open(above).names.insert(name.to_vec(), take);
+    }
+
+    /// The record of a directory, made with those above it if need be.
+    fn open(&mut self, path: &[u8]) -> &mut Directory {
+        if !self.directories.contains_key(path) {
+            let (above, name) = split(path);
+            let parent = self.open(above);
+            let rest = parent.rest;
+            parent.names.entry(name.to_vec()).or_insert(Take::Inside);
+            let rest = rest || self.whole.contains(path);
+            self.directories.insert(path.to_vec(), Directory { names: HashMap::new(), rest });
+        }
+        self.directories.entry(path.to_vec()).or_default()
+    }
+
+    /// The engine's question. Below a directory that is left out nothing is asked.
+    pub(crate) fn choose(&self, path: &Path, is_directory: bool) -> Selected {
+        let (above, name) = split(path.as_os_str().as_bytes());
+        let take = match self.directories.get(above) {
+            None => Take::Whole,
+            Some(directory) => match directory.names.get(name) {
+                Some(take) => *take,
+                None if directory.rest => Take::Whole,
+                None => return Selected::Leave,
+            },
+        };
+        match take {
+            Take::File if is_directory => Selected::Leave,
+            Take::Inside if !is_directory => Selected::Leave,
+            Take::File | Take::Inside => Selected::Take,
+            Take::Whole => self.by_rules(path, is_directory),
+        }
+    }
+
+    fn by_rules(&self, path: &Path, is_directory: bool) -> Selected {
+        if is_directory && !self.replaced.is_empty() && self.replaced.contains(path) {
+            return Selected::Leave;
+        }
+        if is_directory && !self.nested.is_empty() && self.nested.contains(path) {
+            return Selected::LeaveBecause(NESTED_WORKTREE);
+        }
+        match self.rules.leave(path, is_directory) {
+            None => Selected::Take,
+            Some(reason) => {
+                if reason == POINTER {
+                    self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
+                }
+                Selected::LeaveBecause(reason)
+            }
+        }
+    }
+
+    /// The `.git` files that were left out: each is in a worktree, or a submodule, of another repository.
+    pub(crate) fn pointers(&self) -> Vec<PathBuf> {
+        self.pointers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_roots_and_what_is_between_are_told_apart() {
+        let nested = HashSet::from([PathBuf::from("cache/wt")]);
+        let mut plan = Plan::new(Rules::default(), nested, HashSet::new());
+        let root = |path: &str, is_directory| Root { path: path.into(), is_directory };
+        plan.root(&root("cache", true));
+        plan.root(&root("a/b/out", true));
+        plan.root(&root(".env", false));
+        plan.file(b"a/file");
+        plan.file(b"cache/deep/tracked");
+        let taken = |path: &str, is_directory| plan.choose(Path::new(path), is_directory) == Selected::Take;
+        for (path, is_directory, expected) in [
+            ("a", true, true),
+            ("a", false, false),
+            ("a/file", false, true),
+            ("a/file", true, false),
+            ("a/other", false, false),
+            ("a/b", true, true),
+            ("a/b/x", true, false),
+            ("a/b/out", true, true),
+            ("a/b/out/deep/x", false, true),
+            ("cache", true, true),
+            ("cache/x", false, true),
+            ("cache/deep", true, true),
+            ("cache/deep/tracked", false, true),
+            ("cache/deep/beside", false, true),
+            ("cache/wt", true, false),
+            (".env", false, true),
+            (".git", true, false),
+        ] {
+            assert_eq!(taken(path, is_directory), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! git's own `post-checkout` hook, run as `git worktree add` runs it.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use calve_core::Shown;
+use rustix::io::Errno;
+
+use crate::error::Result;
+use crate::git::Git;
+
+/// What came of git's `post-checkout` hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HookRun {
+    /// Its exit code; none when a signal ended it, or it could not be started.
+    pub code: Option<i32>,
+    /// What it printed, both streams; or why it could not be started.
+    pub output: Vec<u8>,
+}
+
+/// Runs the hook, if there is one: in the new worktree, with the null commit, the new one, and 1. The worktree is there already, so
+/// that a hook which cannot be started is no reason to fail.
+pub(crate) fn post_checkout(worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
+    let git = Git::at(worktree);
+    let hook = worktree.join(PathBuf::from(git.line(&["rev-parse", "--git-path", "hooks/post-checkout"])?));
+    let is_executable = |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
+    if !fs_err::metadata(&hook).is_ok_and(is_executable) {
+        return Ok(None);
+    }
+    let from_nothing = "0".repeat(oid.len());
+    let run = |mut command: Command| -> std::io::Result<Output> {
+        command.args([from_nothing.as_str(), oid, "1"]).current_dir(worktree).stdin(Stdio::null());
+        for (name, value) in git.command().get_envs() {
+            if value.is_none() {
+                command.env_remove(name);
+            }
+        }
+        command.output()
+    };
+    let done = match run(Command::new(&hook)) {
+        // Without a first line that says what runs it, it is for the shell: git hands it over, too.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOEXEC) => {
+            let mut shell = Command::new("/bin/sh");
+            shell.arg(&hook);
+            run(shell)
+        }
+        other => other,
+    };
+    Ok(Some(match done {
+        Ok(done) => HookRun { code: done.status.code(), output: [done.stdout, done.stderr].concat() },
+        Err(error) => HookRun { code: None, output: format!("cannot run `{}`: {error}\n", Shown(&hook)).into_bytes() },
+    }))
+}

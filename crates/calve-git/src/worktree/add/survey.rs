@@ -1,0 +1,277 @@
+//! Finding out what a new worktree is to consist of, before anything of it is made.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calve_core::{Selected, Selection, Shown};
+
+use crate::config::{Config, Secrets};
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::trust;
+use crate::worktree::add::ignored::dependencies::{self, Dependency};
+use crate::worktree::add::ignored::patterns::Patterns;
+use crate::worktree::add::ignored::rules::{self, Rules};
+use crate::worktree::add::ignored::{self, Carry, Left, Root};
+use crate::worktree::add::location;
+use crate::worktree::add::plan::Plan;
+use crate::worktree::add::target::{self, Asked, Target};
+use crate::worktree::add::{AddOptions, Changes, Ignored, Trust};
+use crate::worktree::repository::{Repository, joined, path_of};
+use crate::worktree::status::{GitPath, Status};
+use crate::worktree::tracked::Tracked;
+use crate::worktree::tracked::conversion::conversions;
+use crate::worktree::tracked::index::Index;
+
+/// What was asked for, in terms of one repository.
+pub(crate) struct Request {
+    pub(crate) repository: Repository,
+    /// The worktree that files come from.
+    pub(crate) donor: PathBuf,
+    pub(crate) target: Target,
+    /// Absolute; its parent exists unless this is a dry run.
+    pub(crate) path: PathBuf,
+    pub(crate) config: Config,
+    pub(crate) leaves_secrets: bool,
+    /// What is checked out, or where the rest comes from, is a pull request's: no code of it runs.
+    pub(crate) is_untrusted: bool,
+    /// The worktree whose lists say what is carried.
+    pub(crate) listed_in: Option<PathBuf>,
+    /// The donor has only a part of what is tracked, and so will the new worktree.
+    pub(crate) is_sparse: bool,
+}
+
+impl Request {
+    /// Refuses what makes no sense. Makes nothing but, for a pull request, what fetching it makes.
+    pub(crate) fn new(repository: Repository, options: &AddOptions) -> Result<Request> {
+        let donor = match &options.from {
+            Some(from) => repository.find_usable(from)?.path.clone(),
+            None => repository.here.clone().ok_or_else(no_donor)?,
+        };
+        repository.check()?;
+        let mut is_sparse = repository.is_sparse();
+        if repository.here.as_ref() != Some(&donor) {
+            // Settings may be a worktree's own.
+            let at_donor = Repository::open(&donor)?;
+            if at_donor.here.is_none() {
+                return Err(no_donor());
+            }
+            at_donor.check()?;
+            is_sparse = at_donor.is_sparse();
+        }
+        let is_foreign_donor = options.trust == Trust::No && trust::is_untrusted(&donor);
+        let listed_in = match is_foreign_donor {
+            // What it says itself is what the pull request says.
+            true => repository.main().map(Path::to_path_buf),
+            false => Some(donor.clone()),
+        };
+        let config = listed_in.as_deref().map(Config::load).transpose()?.unwrap_or_default();
+        let asked = Asked { branch: &options.branch, base: options.base.as_deref(), is_detached: options.is_detached };
+        let target = target::resolve(&repository, &asked)?;
+        let path = match &options.path {
+            Some(path) => location::plain(&options.start.join(path)),
+            None => location::of_branch(&repository, &config, target.branch.as_deref().unwrap_or(&options.branch)),
+        };
+        if fs_err::symlink_metadata(&path).is_ok() {
+            return Err(calve_core::Error::DestinationExists(path).into()).map_err(|error| match error {
+                Error::Clone(exists) => {
+                    Error::refused(exists.to_string(), "name another place with `--path`, or remove what is there")
+                }
+                other => other,
+            });
+        }
+        let is_foreign = options.trust == Trust::No && target::is_foreign(&repository, &asked, &target);
+        let is_untrusted = is_foreign_donor || is_foreign;
+        let leaves_secrets = is_untrusted || config.secrets == Some(Secrets::Leave);
+        Ok(Request { repository, donor, target, path, config, leaves_secrets, is_untrusted, listed_in, is_sparse })
+    }
+}
+
+fn no_donor() -> Error {
+    Error::refused(
+        "there is no worktree here to take files from",
+        "run it inside a worktree, or name one with `--from`; in a bare repository make the first one with `git worktree add`",
+    )
+}
+
+/// What it will consist of.
+pub(crate) struct Survey {
+    pub(crate) tracked: Tracked,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) rules: Rules,
+    pub(crate) roots: Vec<Root>,
+    pub(crate) left: Vec<Left>,
+    pub(crate) dependencies: Vec<Dependency>,
+    /// What is carried may not be ignored in the new worktree.
+    pub(crate) may_show: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// `index` gives the commit's index, `converted` what git does to its files; they are asked for while git looks at the donor.
+pub(crate) fn survey(
+    request: &Request,
+    options: &AddOptions,
+    index: impl FnOnce() -> Result<Index> + Send,
+    git: Option<&Git>,
+) -> Result<Survey> {
+    let Request { repository, donor, .. } = request;
+    let at_donor = Git::at(donor);
+    let look = || {
+        let index = index()?;
+        let donor_index = PathBuf::from(at_donor.line(&["rev-parse", "--git-path", "index"])?);
+        let donor_index = Index::read(&donor.join(donor_index), repository.hash_bytes())?;
+        let conversions = match git {
+            Some(git) => conversions(repository, git, &index, &donor_index)?,
+            None => vec![crate::worktree::tracked::conversion::Conversion::None; index.entries.len()],
+        };
+        Ok::<_, Error>((index, donor_index, conversions))
+    };
+    let (status, found) = std::thread::scope(|scope| {
+        let status = scope.spawn(|| Status::of(&at_donor));
+        let found = look();
+        (joined(status), found)
+    });
+    let (status, (index, donor_index, conversions)) = (status?, found?);
+    let mut tracked = Tracked::compare(repository, index, &donor_index, &status, &conversions);
+    let mut warnings = Vec::new();
+    if tracked.has_submodules {
+        warnings
+            .push("submodules are empty, as after `git worktree add`: run `git submodule update --init`".to_owned());
+    }
+    let changed = match options.changes {
+        Changes::Carry => changes(request, &at_donor, &status)?,
+        Changes::Leave => HashSet::new(),
+    };
+    tracked.leave_changed(|path| changed.contains(path));
+    if let Some(git) = git.filter(|_| request.is_untrusted) {
+        let names = tracked.index.entries.iter().flat_map(|entry| [&entry.path[..], b"\0"].concat());
+        warnings.extend(trust::unfiltered(git, &names.collect::<Vec<u8>>())?);
+    }
+
+    let rules = Rules { exclude: Patterns::of(&request.config.exclude)?, leaves_secrets: request.leaves_secrets };
+    let nested = nested(request);
+    let include = ignored::included(request.listed_in.as_deref(), &request.config.include)?;
+    let files: HashSet<&[u8]> = tracked.index.entries.iter().map(|entry| entry.path.as_slice()).collect();
+    let collides = |path: &Path| path.ancestors().any(|above| files.contains(above.as_os_str().as_encoded_bytes()));
+    let carry = Carry { donor, rules: &rules, include: include.as_ref(), nested: &nested, collides: &collides };
+    let mut left = Vec::new();
+    let mut roots = match options.ignored {
+        Ignored::Carry => carry.ignored(&status.ignored, &mut left)?,
+        Ignored::Leave => Vec::new(),
+    };
+    let mut dependencies = Vec::new();
+    if options.ignored == Ignored::Carry {
+        let wanted = |path: &Path| {
+            include.as_ref().is_none_or(|include| include.covers(path, true))
+                && rules.leave(path, true).is_none()
+                && !collides(path)
+        };
+        dependencies = dependencies::choose(&tracked.index, donor, &roots, &repository.worktrees, &wanted)?;
+    }
+    let replaced = replaced(donor, &dependencies, &mut roots, &mut left);
+    if options.changes == Changes::Carry {
+        roots.extend(carry.untracked(&status.untracked, &mut left));
+    }
+    let may_show = options.changes == Changes::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
+    let mut plan = Plan::new(rules.clone(), nested, replaced);
+    for root in &roots {
+        plan.root(root);
+    }
+    for path in tracked.cloned() {
+        plan.file(path);
+    }
+    for path in changed.iter().filter(|path| exists(donor, path)) {
+        plan.file(path);
+    }
+    Ok(Survey { tracked, plan: Arc::new(plan), rules, roots, left, dependencies, may_show, warnings })
+}
+
+fn exists(donor: &Path, path: &GitPath) -> bool {
+    fs_err::symlink_metadata(donor.join(path_of(path))).is_ok_and(|found| !found.is_dir())
+}
+
+/// The tracked files that differ from the donor's commit. Refused where the new worktree's commit has them otherwise too.
+fn changes(request: &Request, git: &Git, status: &Status) -> Result<HashSet<GitPath>> {
+    if status.has_conflicts {
+        return Err(Error::refused(
+            "a merge with conflicts is not finished here, and an unfinished merge cannot be carried",
+            "finish it or `git merge --abort`, or leave `--dirty` out",
+        ));
+    }
+    let changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
+    let oid = &request.target.oid;
+    let differ = git.run(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", "HEAD", oid])?;
+    match differ.split(|&byte| byte == 0).find(|path| changed.contains(*path)) {
+        None => Ok(changed),
+        Some(path) => Err(Error::refused(
+            format!(
+                "`{}` is changed here, and the new worktree's commit has another version of it",
+                Shown(path_of(path))
+            ),
+            "commit or stash the change, or leave `--dirty` out",
+        )),
+    }
+}
+
+/// The roots of worktrees inside the donor, the new one among them.
+fn nested(request: &Request) -> HashSet<PathBuf> {
+    let all = request.repository.worktrees.iter().map(|worktree| worktree.path.as_path());
+    let inside = all.chain([request.path.as_path()]).filter_map(|path| path.strip_prefix(&request.donor).ok());
+    inside.filter(|path| !path.as_os_str().is_empty()).map(Path::to_path_buf).collect()
+}
+
+/// The donor's directories of dependencies that come from another worktree, or that belong to a lockfile whose others do.
+fn replaced(
+    donor: &Path,
+    dependencies: &[Dependency],
+    roots: &mut Vec<Root>,
+    left: &mut Vec<Left>,
+) -> HashSet<PathBuf> {
+    let foreign: Vec<&Dependency> = dependencies.iter().filter(|one| one.from != donor).collect();
+    let mut replaced: HashSet<PathBuf> = foreign.iter().map(|one| one.path.clone()).collect();
+    for root in roots.iter() {
+        let Some(dependency) = rules::dependency(&root.path) else { continue };
+        if foreign.is_empty() || replaced.contains(dependency) || dependencies.iter().any(|one| one.path == dependency)
+        {
+            continue;
+        }
+        let governed = |one: &&Dependency| {
+            let beside = one.lockfile.parent().unwrap_or(Path::new(""));
+            one.path.file_name() == dependency.file_name() && dependency.starts_with(beside)
+        };
+        if foreign.iter().any(governed) {
+            replaced.insert(dependency.to_path_buf());
+            left.push(Left {
+                path: dependency.to_path_buf(),
+                reason: "not where its lockfile's other directories come from",
+            });
+        }
+    }
+    roots.retain(|root| !root.path.ancestors().any(|above| replaced.contains(above)));
+    replaced
+}
+
+/// Whether something ignored lies in a directory that is not tracked: what makes it ignored may be in there and stay behind.
+fn hidden_in_untracked(status: &Status) -> bool {
+    status.untracked.iter().any(|untracked| {
+        let is_rules = untracked.path == b".gitignore" || untracked.path.ends_with(b"/.gitignore");
+        let inside =
+            |path: &[u8]| path.strip_prefix(&untracked.path[..]).is_some_and(|rest| rest.first() == Some(&b'/'));
+        is_rules || untracked.is_directory && status.ignored.iter().any(|ignored| inside(&ignored.path))
+    })
+}
+
+/// The engine's view of a plan.
+pub(crate) fn selection(plan: &Arc<Plan>) -> Selection {
+    let plan = Arc::clone(plan);
+    Selection::new(move |path, is_directory| plan.choose(path, is_directory))
+}
+
+/// The rules alone, for a directory that is cloned to `at`.
+pub(crate) fn rules_below(rules: &Rules, at: &Path) -> Selection {
+    let (rules, at) = (rules.clone(), at.to_path_buf());
+    Selection::new(move |path, is_directory| {
+        rules.leave(&at.join(path), is_directory).map_or(Selected::Take, Selected::LeaveBecause)
+    })
+}

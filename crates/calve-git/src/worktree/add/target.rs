@@ -1,0 +1,281 @@
+//! What a new worktree is to have checked out.
+
+use calve_core::Shown;
+
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::trust;
+use crate::worktree::repository::{Repository, Worktree};
+
+/// A commit, and how HEAD names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) oid: String,
+    /// Without `refs/heads/`; none for a detached HEAD.
+    pub(crate) branch: Option<String>,
+    /// The branch is to be made.
+    pub(crate) is_new: bool,
+    /// What a new branch follows: `origin/x`.
+    pub(crate) upstream: Option<String>,
+    /// The number of the pull request whose head this is.
+    pub(crate) pull_request: Option<u64>,
+}
+
+/// What the user asked for.
+pub(crate) struct Asked<'a> {
+    pub(crate) branch: &'a str,
+    pub(crate) base: Option<&'a str>,
+    pub(crate) is_detached: bool,
+}
+
+pub(crate) fn resolve(repository: &Repository, asked: &Asked<'_>) -> Result<Target> {
+    let git = repository.git();
+    if commit(&git, "HEAD")?.is_none() && !repository.worktrees.iter().any(|worktree| worktree.head.is_some()) {
+        return Err(Error::refused(
+            "the repository has no commit yet",
+            "commit something first: a branch needs a commit",
+        ));
+    }
+    if let Some(number) = pull_request(asked.branch) {
+        return of_pull_request(repository, &git, asked, number);
+    }
+    if asked.is_detached {
+        if asked.base.is_some() {
+            return Err(Error::refused(
+                "`--base` is for new branches, and `--detach` makes none",
+                "name the commit instead of BRANCH",
+            ));
+        }
+        let oid = commit(&git, asked.branch)?.ok_or_else(|| no_commit(asked.branch))?;
+        return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: None });
+    }
+    let name = asked.branch.strip_prefix("refs/heads/").unwrap_or(asked.branch);
+    check_name(&git, name)?;
+    let known = Known::of(&git, name)?;
+    if let Some(oid) = known.local {
+        if asked.base.is_some() {
+            return Err(Error::refused(
+                format!("the branch `{}` exists already, and `--base` is for new ones", Shown(name)),
+                "leave `--base` out to check it out as it is, or name another branch",
+            ));
+        }
+        check_free(&repository.worktrees, name)?;
+        return Ok(Target { oid, branch: Some(name.to_owned()), is_new: false, upstream: None, pull_request: None });
+    }
+    // `origin/x` means the branch x that follows it.
+    if let Some((remote, short)) = name.split_once('/')
+        && repository.settings_below("remote.").any(|(key, _)| key == format!("{remote}.url"))
+        && let Some(oid) = commit(&git, &format!("refs/remotes/{name}"))?
+        && asked.base.is_none()
+    {
+        if let Some(local) = Known::of(&git, short)?.local {
+            check_free(&repository.worktrees, short)?;
+            return Ok(Target {
+                oid: local,
+                branch: Some(short.to_owned()),
+                is_new: false,
+                upstream: None,
+                pull_request: None,
+            });
+        }
+        return Ok(Target {
+            oid,
+            branch: Some(short.to_owned()),
+            is_new: true,
+            upstream: Some(name.to_owned()),
+            pull_request: None,
+        });
+    }
+    if let ([(upstream, oid)], None) = (known.remote.as_slice(), asked.base) {
+        let upstream = Some(upstream.clone());
+        return Ok(Target {
+            oid: oid.clone(),
+            branch: Some(name.to_owned()),
+            is_new: true,
+            upstream,
+            pull_request: None,
+        });
+    }
+    let base = asked.base.unwrap_or("HEAD");
+    let oid = commit(&git, base)?.ok_or_else(|| no_commit(base))?;
+    Ok(Target { oid, branch: Some(name.to_owned()), is_new: true, upstream: None, pull_request: None })
+}
+
+fn no_commit(revision: &str) -> Error {
+    Error::refused(
+        format!("there is no commit `{}`", Shown(revision)),
+        "`git log --all` shows the commits there are; `git fetch` gets new ones",
+    )
+}
+
+/// Where the head of a pull request is until it is known: its number and the process that asks for it follow.
+const FETCHED: &str = "refs/calve/pull/";
+
+/// Removes the references of processes that were killed. Says nothing: nobody could have known of them.
+pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
+    let all = git.run(&["for-each-ref", "--format=%(refname)", FETCHED])?;
+    for reference in String::from_utf8_lossy(&all).lines() {
+        let process = reference.rsplit('-').next().and_then(|number| number.parse().ok());
+        let runs = |process| rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH);
+        if !process.and_then(rustix::process::Pid::from_raw).is_some_and(runs) {
+            git.run(&["update-ref", "-d", reference])?;
+        }
+    }
+    Ok(())
+}
+
+/// `pr/123`
+fn pull_request(branch: &str) -> Option<u64> {
+    let digits = branch.strip_prefix("pr/")?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+/// Whether what is asked for is a pull request's: it is fetched as one, its revision begins at the branch of one (`pr/123`,
+/// `heads/pr/123~2`), or at what a worktree that is not trusted has checked out.
+pub(crate) fn is_foreign(repository: &Repository, asked: &Asked<'_>, target: &Target) -> bool {
+    let is_of_untrusted = |branch: &str| {
+        let mut of_branch = repository.worktrees.iter().filter(|worktree| worktree.branch.as_deref() == Some(branch));
+        of_branch.any(|worktree| trust::is_untrusted(&worktree.path))
+    };
+    let is_foreign = |branch: &str| pull_request(branch).is_some() || is_of_untrusted(branch);
+    let branches =
+        target.branch.as_deref().into_iter().chain([asked.branch, asked.base.unwrap_or_default()].map(begin));
+    // Without a name for it, a commit is looked up in the worktree that the user asks from.
+    let is_from_here = match asked.base {
+        Some(base) => is_here(base),
+        None if asked.is_detached => is_here(asked.branch),
+        None => target.is_new && target.upstream.is_none(),
+    };
+    let is_here_foreign = is_from_here && trust::is_untrusted(&repository.start);
+    target.pull_request.is_some() || branches.into_iter().any(is_foreign) || is_here_foreign
+}
+
+/// The branch that a revision begins at, if it is one.
+fn begin(revision: &str) -> &str {
+    let revision = revision.strip_prefix("refs/").unwrap_or(revision);
+    let revision = revision.strip_prefix("heads/").unwrap_or(revision);
+    revision.split(['~', '^', '@', ':']).next().unwrap_or_default()
+}
+
+/// Whether a revision means another commit in another worktree: `HEAD~2`, `@`, `ORIG_HEAD`.
+fn is_here(revision: &str) -> bool {
+    let begin = begin(revision);
+    begin.is_empty() || begin.ends_with("HEAD")
+}
+
+fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number: u64) -> Result<Target> {
+    if asked.base.is_some() {
+        return Err(Error::refused(
+            "a pull request has its own head, so that `--base` makes no sense",
+            "leave `--base` out",
+        ));
+    }
+    let name = format!("pr/{number}");
+    let mut remotes: Vec<&str> =
+        repository.settings_below("remote.").filter_map(|(key, _)| key.strip_suffix(".url")).collect();
+    remotes.sort_unstable();
+    let remote = remotes.iter().find(|&&remote| remote == "origin").or(remotes.first());
+    let Some(remote) = remote else {
+        return Err(Error::refused(
+            format!("`{name}` is fetched from a remote, and the repository has none"),
+            "`git remote add origin URL` first",
+        ));
+    };
+    if !asked.is_detached {
+        check_free(&repository.worktrees, &name)?;
+    }
+    // A reference of this process alone, for a moment: FETCH_HEAD is shared with whoever else fetches.
+    let kept = format!("{FETCHED}{number}-{}", std::process::id());
+    let fetch = |from: &str| {
+        let refspec = format!("+refs/{from}/{number}/head:{kept}");
+        let git = repository.git_to_fetch();
+        git.run(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec])
+    };
+    if let Err(first) = fetch("pull")
+        // GitLab's name for them.
+        && fetch("merge-requests").is_err()
+    {
+        return Err(first);
+    }
+    let oid = commit(git, &kept)?.ok_or_else(|| no_commit(&kept))?;
+    git.run(&["update-ref", "-d", &kept])?;
+    if asked.is_detached {
+        return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: Some(number) });
+    }
+    let local = Known::of(git, &name)?.local;
+    if let Some(local) = &local
+        && *local != oid
+    {
+        let refuse = || {
+            Error::refused(
+                format!("the branch `{name}` has commits that the pull request does not have"),
+                format!("rename it (`git branch -m {name} NEW`), then run this again"),
+            )
+        };
+        let behind = git.output(&["merge-base", "--is-ancestor", local, &oid])?;
+        if !behind.status.success() {
+            return Err(refuse());
+        }
+        git.run(&["update-ref", "-m", "calve: fetched", &format!("refs/heads/{name}"), &oid, local])?;
+    }
+    Ok(Target { oid, branch: Some(name), is_new: local.is_none(), upstream: None, pull_request: Some(number) })
+}
+
+/// A branch can be checked out in one worktree only.
+pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
+    match worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(name)) {
+        None => Ok(()),
+        Some(other) => Err(Error::refused(
+            format!("the branch `{}` is checked out in `{}`", Shown(name), Shown(&other.path)),
+            "work there, or name another branch; `--detach` checks out the commit without the branch",
+        )),
+    }
+}
+
+fn check_name(git: &Git, name: &str) -> Result<()> {
+    let full = format!("refs/heads/{name}");
+    let is_plain = !name.starts_with('-') && name != "HEAD" && name != "@";
+    if is_plain && git.output(&["check-ref-format", &full])?.status.success() {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("`{}` is not a name that a branch can have", Shown(name)),
+        "`git help check-ref-format` has the rules: no spaces, no `..`, no `-` at the beginning",
+    ))
+}
+
+/// The branches of a name.
+struct Known {
+    local: Option<String>,
+    /// `origin/x` and its commit, for each remote that has it.
+    remote: Vec<(String, String)>,
+}
+
+impl Known {
+    fn of(git: &Git, name: &str) -> Result<Known> {
+        let (local, remote) = (format!("refs/heads/{name}"), format!("refs/remotes/*/{name}"));
+        let printed = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", &local, &remote])?;
+        let mut known = Known { local: None, remote: Vec::new() };
+        for line in String::from_utf8_lossy(&printed).lines() {
+            let Some((oid, reference)) = line.split_once(' ') else { continue };
+            if reference == local {
+                known.local = Some(oid.to_owned());
+            } else if let Some(short) = reference.strip_prefix("refs/remotes/")
+                && short.split_once('/').is_some_and(|(_, rest)| rest == name)
+            {
+                known.remote.push((short.to_owned(), oid.to_owned()));
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// The commit that a revision names.
+pub(crate) fn commit(git: &Git, revision: &str) -> Result<Option<String>> {
+    let revision = format!("{revision}^{{commit}}");
+    let output = git.output(&["rev-parse", "--verify", "--quiet", "--end-of-options", &revision])?;
+    if !output.status.success() {
+        return Ok(None);
+    }
+    Ok(Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()))
+}

@@ -1,0 +1,414 @@
+//! A worktree's entry in the repository: made out of git's sight, and shown in one step.
+//!
+//! git takes `worktrees/ID` for a worktree when there is a file `gitdir` in it, and removes it as broken when there is neither
+//! that nor a file `locked` (gitrepository-layout(5), git-worktree(1)). So an entry is made with `locked` and without `gitdir`. The
+//! worktree gets its name first and its `gitdir` after that. In between it is complete and works, and whoever runs git in it adds
+//! the file, for git does so by itself. Killed before that, nothing is listed, and nothing has the new name.
+//!
+//! As long as its maker lives, the file `calve` in the entry is under flock(2). It says what is being made, for whoever cleans up.
+
+mod journal;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::trust;
+use crate::worktree::add::location;
+use crate::worktree::add::survey::Request;
+use crate::worktree::add::target::{Target, check_free};
+use crate::worktree::registration::journal::{JOURNAL, State, state};
+use crate::worktree::repository;
+use crate::worktree::repository::{Repository, path_of};
+use crate::worktree::standing::Linked;
+
+const LOCKED: &str = "locked";
+const GITDIR: &str = "gitdir";
+/// How the names of entries begin that are being removed. git refuses to make such a name.
+const LEAVING: &str = ".calve-";
+
+/// The right to change the list of worktrees. Held for moments, and by git where that changes a reference: whoever cleans up after a
+/// killed run waits for the git that it has started.
+///
+/// git does not wait for the lock of a configuration file, but fails; so whoever makes or deletes a branch has his turn as well.
+pub(crate) struct Turn(File);
+
+impl Turn {
+    pub(crate) fn take(common: &Path) -> Result<Turn> {
+        // The directory itself: a lock file would have to stay for ever.
+        let directory = File::from(fs_err::File::open(common)?);
+        flock(&directory, FlockOperation::LockExclusive).map_err(std::io::Error::from)?;
+        Ok(Turn(directory))
+    }
+}
+
+/// An entry that git does not show yet. Dropped, it is gone, and so is a branch that was made for it.
+pub(crate) struct Entry {
+    pub(crate) directory: PathBuf,
+    common: PathBuf,
+    worktree: PathBuf,
+    journal: Option<File>,
+    made_branch: Option<(String, String)>,
+}
+
+impl Entry {
+    /// Makes the entry of a worktree at `path`. The branch must be free, also of those who are still at it.
+    pub(crate) fn begin(request: &Request) -> Result<Entry> {
+        let Request { repository, path, target, .. } = request;
+        let common = &repository.common;
+        let _turn = Turn::take(common)?;
+        clean_up(common)?;
+        if let Some(branch) = &target.branch {
+            check_free(&repository::list(&repository.git())?, branch)?;
+            check_unclaimed(common, branch)?;
+            check_at_rest(common, branch)?;
+            check_unmoved(repository, branch, target)?;
+        }
+        let all = common.join("worktrees");
+        fs_err::create_dir_all(&all)?;
+        let directory = new_directory(&all, &location::identifier(path))?;
+        let mut entry =
+            Entry { directory, common: common.clone(), worktree: path.to_path_buf(), journal: None, made_branch: None };
+        fs_err::write(entry.directory.join(LOCKED), "calve: being made\n")?;
+        if request.is_untrusted {
+            trust::mark(&entry.directory)?;
+        }
+        let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
+        flock(journal.file(), FlockOperation::NonBlockingLockExclusive).map_err(std::io::Error::from)?;
+        journal.write_all(path.as_os_str().as_bytes())?;
+        journal.write_all(b"\n")?;
+        entry.journal = Some(File::from(journal));
+        fs_err::write(entry.directory.join("commondir"), "../..\n")?;
+        let head = match &target.branch {
+            Some(branch) => format!("ref: refs/heads/{branch}\n"),
+            None => format!("{}\n", target.oid),
+        };
+        fs_err::write(entry.directory.join("HEAD"), head)?;
+        entry.copy_settings(request)?;
+        Ok(entry)
+    }
+
+    /// With `extensions.worktreeConfig` a new worktree gets the settings of the one it is made from, as with git, but for those
+    /// that are about where that one is. It gets the list of a sparse checkout, too.
+    fn copy_settings(&self, request: &Request) -> Result<()> {
+        if request.is_sparse {
+            fs_err::create_dir_all(self.directory.join("info"))?;
+            self.copy_file("info/sparse-checkout", request)?;
+        }
+        let is_there = request.repository.is_set("extensions.worktreeconfig");
+        if !is_there || !self.copy_file("config.worktree", request)? {
+            return Ok(());
+        }
+        let to = self.directory.join("config.worktree");
+        for name in ["core.worktree", "core.bare"] {
+            let arguments = [
+                OsStr::new("config"),
+                OsStr::new("--file"),
+                to.as_os_str(),
+                OsStr::new("--unset-all"),
+                OsStr::new(name),
+            ];
+            // It fails where there is no such setting.
+            request.repository.git().output(&arguments)?;
+        }
+        Ok(())
+    }
+
+    /// Copies one of the donor's own files in the repository, if there is one.
+    fn copy_file(&self, name: &str, request: &Request) -> Result<bool> {
+        let from = PathBuf::from(Git::at(&request.donor).line(&["rev-parse", "--git-path", name])?);
+        match fs_err::read(request.donor.join(from)) {
+            Ok(bytes) => fs_err::write(self.directory.join(name), bytes)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
+    }
+
+    /// git on this entry with its files elsewhere for now.
+    pub(crate) fn git(&self, files: &Path) -> Git {
+        Git::at(files).with("GIT_DIR", &self.directory).with("GIT_WORK_TREE", files)
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.directory.join("index")
+    }
+
+    /// The last step before the worktree gets its name: its branch is made, and its `.git` points here.
+    pub(crate) fn seal(&mut self, repository: &Repository, target: &Target, files: &Path) -> Result<()> {
+        let turn = Turn::take(&self.common)?;
+        if let Some(branch) = &target.branch {
+            check_free(&repository::list(&repository.git())?, branch)?;
+            check_unmoved(repository, branch, target)?;
+            if target.is_new {
+                self.note_branch(branch, &target.oid)?;
+                // At the commit that the files are of: what it follows may have moved on since.
+                repository.git().run_holding(&turn.0, &["branch", "--quiet", "--no-track", branch, &target.oid])?;
+                self.made_branch = Some((branch.clone(), target.oid.clone()));
+                if let Some(upstream) = &target.upstream {
+                    let follow = format!("--set-upstream-to=refs/remotes/{upstream}");
+                    repository.git().run_holding(&turn.0, &["branch", "--quiet", &follow, branch])?;
+                }
+            }
+        }
+        let mut pointer = b"gitdir: ".to_vec();
+        pointer.extend_from_slice(self.directory.as_os_str().as_bytes());
+        pointer.push(b'\n');
+        let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(files.join(".git"))?;
+        file.write_all(&pointer)?;
+        Ok(())
+    }
+
+    fn note_branch(&mut self, branch: &str, oid: &str) -> Result<()> {
+        if let Some(journal) = &mut self.journal {
+            journal.write_all(format!("{branch}\n{oid}\n").as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The worktree has its name: git may show it.
+    pub(crate) fn show(mut self) -> Result<()> {
+        show(&self.directory, &self.worktree)?;
+        self.journal = None;
+        self.made_branch = None;
+        self.worktree = PathBuf::new();
+        Ok(())
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if self.worktree.as_os_str().is_empty() {
+            return;
+        }
+        if let Some((branch, oid)) = self.made_branch.take() {
+            let turn = Turn::take(&self.common);
+            let _ = delete_branch(&self.common, &branch, &oid);
+            drop(turn);
+        }
+        let _ = remove(&self.directory);
+    }
+}
+
+fn show(directory: &Path, worktree: &Path) -> Result<()> {
+    let mut path = worktree.join(".git").into_os_string().into_encoded_bytes();
+    path.push(b'\n');
+    let staged = directory.join("gitdir.calve");
+    fs_err::write(&staged, path)?;
+    fs_err::rename(&staged, directory.join(GITDIR))?;
+    for name in [LOCKED, JOURNAL] {
+        match fs_err::remove_file(directory.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A name that nobody has; git, too, adds numbers.
+fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
+    let mut number = 0;
+    loop {
+        let name = if number == 0 { id.to_owned() } else { format!("{id}{number}") };
+        match fs_err::create_dir(all.join(&name)) {
+            Ok(()) => return Ok(all.join(name)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 10_000 => number += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Entries that are being made, or were, with whether their maker is gone.
+fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
+    let mut found = Vec::new();
+    for directory in entries(common)? {
+        let Ok(journal) = fs_err::File::open(directory.join(JOURNAL)) else { continue };
+        let journal = File::from(journal);
+        match state(&journal)? {
+            State::Finished => {}
+            State::Alive => found.push((directory, None)),
+            State::Left => found.push((directory, Some(journal))),
+        }
+    }
+    Ok(found)
+}
+
+fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
+    let head = format!("ref: refs/heads/{branch}");
+    for (directory, _) in unfinished(common)? {
+        if fs_err::read_to_string(directory.join("HEAD")).is_ok_and(|text| text.trim_end() == head) {
+            return Err(Error::refused(
+                format!("a worktree of the branch `{}` is being made by another calve", Shown(branch)),
+                "wait for it, or name another branch",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A rebase and a bisection detach HEAD, and come back to their branch in the end. git, too, keeps it for them.
+fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
+    let full = format!("refs/heads/{branch}");
+    for directory in entries(common)?.into_iter().chain([common.to_path_buf()]) {
+        let says = |file: &str, what: &str| {
+            fs_err::read_to_string(directory.join(file)).is_ok_and(|text| text.trim_end() == what)
+        };
+        let is_rebased = says("rebase-merge/head-name", &full) || says("rebase-apply/head-name", &full);
+        if is_rebased || says("BISECT_START", branch) {
+            let (work, stop) =
+                if is_rebased { ("rebased", "git rebase --abort") } else { ("bisected", "git bisect reset") };
+            return Err(Error::refused(
+                format!("the branch `{}` is being {work} in another worktree", Shown(branch)),
+                format!(
+                    "finish that, or give it up with `{stop}`; `--detach` checks out the commit without the branch"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The branch is as it was when it was looked up: another run may have made it, or taken its own away again.
+fn check_unmoved(repository: &Repository, branch: &str, target: &Target) -> Result<()> {
+    let now = crate::worktree::add::target::commit(&repository.git(), &format!("refs/heads/{branch}"))?;
+    let expected = (!target.is_new).then_some(&target.oid);
+    if now.as_ref() == expected {
+        return Ok(());
+    }
+    let reason = format!("the branch `{}` was made, moved or deleted meanwhile", Shown(branch));
+    Err(Error::refused(reason, "run it again"))
+}
+
+/// Finishes or removes what killed runs have left of entries. Says beside which places there may be more.
+fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
+    let mut places = Vec::new();
+    for (directory, journal) in unfinished(common)? {
+        let Some(mut journal) = journal else { continue };
+        let mut text = Vec::new();
+        journal.read_to_end(&mut text)?;
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let worktree = path_of(lines.next().unwrap_or_default());
+        let branch = lines.next().zip(lines.next()).filter(|(branch, oid)| !branch.is_empty() && !oid.is_empty());
+        if worktree.is_absolute() && Linked::open(&directory, &worktree).is_ok() {
+            show(&directory, &worktree)?;
+        } else {
+            if let Some((branch, oid)) = branch {
+                delete_branch(common, &String::from_utf8_lossy(branch), &String::from_utf8_lossy(oid))?;
+            }
+            remove(&directory)?;
+        }
+        places.extend(worktree.parent().map(Path::to_path_buf));
+    }
+    places.sort();
+    places.dedup();
+    Ok(places)
+}
+
+/// [`clean_up`], and the staged trees of killed runs beside the places concerned.
+pub(crate) fn sweep(common: &Path) -> Result<Swept> {
+    let places = {
+        let _turn = Turn::take(common)?;
+        clean_up(common)?
+    };
+    let mut swept = Swept { places, trees: Vec::new() };
+    for place in &swept.places {
+        // Nobody's work depends on it: a git that has outlived such a run may still write into its tree. The next one tries again.
+        swept.trees.extend(calve_core::sweep(place).unwrap_or_default());
+    }
+    Ok(swept)
+}
+
+/// What was cleaned up.
+pub(crate) struct Swept {
+    /// Where entries were finished or removed: the directories of their worktrees.
+    pub(crate) places: Vec<PathBuf>,
+    /// Staged trees that are gone.
+    pub(crate) trees: Vec<PathBuf>,
+}
+
+/// The entries that git lists, each with the root of its worktree.
+pub(crate) fn entries_by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let mut found = Vec::new();
+    for directory in entries(common)? {
+        let Ok(text) = fs_err::read(directory.join(GITDIR)) else { continue };
+        // Relative to the entry, where git is told to write it so.
+        let pointer = location::plain(&directory.join(path_of(text.trim_ascii_end())));
+        found.extend(pointer.parent().map(|worktree| (worktree.to_path_buf(), directory.clone())));
+    }
+    Ok(found)
+}
+
+/// Deletes a branch in turn with others, as long as it is where it was made. Says whether it did.
+pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<bool> {
+    let _turn = Turn::take(common)?;
+    delete_branch(common, branch, oid)
+}
+
+/// Only as long as it is where it was made: somebody may have begun to use it.
+fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
+    let git = Git::at(common).with("GIT_DIR", common);
+    // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
+    let deleted = git.output(&["update-ref", "-d", &format!("refs/heads/{branch}"), oid])?.status.success();
+    git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
+    Ok(deleted)
+}
+
+/// Removes an entry. First git stops showing it. Then it gets a name that no git knows: one that a killed run has started, and that
+/// is still at work, finds its directory gone and can put nothing more into it.
+pub(crate) fn remove(directory: &Path) -> Result<()> {
+    gone(fs_err::remove_file(directory.join(GITDIR)))?;
+    let (Some(all), Some(id)) = (directory.parent(), directory.file_name()) else { return Ok(()) };
+    let mut number = 0;
+    let leaving = loop {
+        let mut name = OsString::from(format!("{LEAVING}{number}-"));
+        name.push(id);
+        let leaving = all.join(name);
+        match fs_err::rename(directory, &leaving) {
+            Ok(()) => break leaving,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty && number < 10_000 => number += 1,
+            Err(error) => return Err(error.into()),
+        }
+    };
+    gone(fs_err::remove_dir_all(leaving))
+}
+
+/// Removes entries that are nobody's: those on their way out when their remover was killed, and what git, too, takes for broken
+/// (`git worktree prune` removes what has neither `gitdir` nor `locked`). `may_go` is asked about the latter.
+pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool) -> Result<()> {
+    let _turn = Turn::take(common)?;
+    for directory in entries(common)? {
+        let is_leaving = directory.file_name().is_some_and(|name| name.as_bytes().starts_with(LEAVING.as_bytes()));
+        if is_leaving {
+            gone(fs_err::remove_dir_all(directory))?;
+        } else if [GITDIR, LOCKED, JOURNAL].iter().all(|name| fs_err::symlink_metadata(directory.join(name)).is_err())
+            && may_go(&directory)
+        {
+            remove(&directory)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every directory in which an entry is or may be.
+fn entries(common: &Path) -> Result<Vec<PathBuf>> {
+    match fs_err::read_dir(common.join("worktrees")) {
+        Ok(all) => Ok(all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn gone(result: std::io::Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}

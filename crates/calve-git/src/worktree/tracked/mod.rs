@@ -1,0 +1,254 @@
+//! The tracked files of a new worktree: which are cloned, which git writes, and an index that knows them all.
+
+pub(crate) mod conversion;
+pub(crate) mod index;
+mod lfs;
+mod partial;
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+
+use crate::error::Result;
+use crate::git::Git;
+use crate::worktree::add::PLAIN;
+use crate::worktree::repository::Repository;
+use crate::worktree::status::{GitPath, Status};
+use crate::worktree::tracked::conversion::Conversion;
+use crate::worktree::tracked::index::{Entry, GITLINK, Index, SYMLINK};
+
+/// The files of the commit, and what is done about each.
+pub(crate) struct Tracked {
+    pub(crate) index: Index,
+    /// Entries that are cloned, with the donor's record of each.
+    clean: Vec<(usize, Seen)>,
+    /// Entries that git writes.
+    by_git: Vec<usize>,
+    /// The donor's ignore rules are not those of the commit.
+    pub(crate) ignores_otherwise: bool,
+    pub(crate) has_submodules: bool,
+    /// Entries that a sparse checkout leaves out in the donor, and so in the new worktree.
+    left_out: u64,
+    keeps_modes: bool,
+}
+
+/// What is to be completed, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct Checkout<'a> {
+    /// The files that were cloned.
+    pub(crate) files: &'a Path,
+    /// The index of the commit.
+    pub(crate) index_path: &'a Path,
+    pub(crate) commit: &'a str,
+    /// Only a part of the commit is to be there.
+    pub(crate) is_sparse: bool,
+    /// The remote that has the objects which are missing here.
+    pub(crate) promisor: Option<&'a str>,
+    /// The git that fetches them.
+    pub(crate) fetching: &'a Git,
+    pub(crate) threads: usize,
+}
+
+/// What the donor's index says of a file.
+#[derive(Clone, Copy)]
+struct Seen {
+    mtime: (u32, u32),
+    size: u32,
+}
+
+impl Tracked {
+    /// Compares the commit's index with the donor's. A file is cloned when both have the same object under its path, git finds it
+    /// unchanged in the donor, and no conversion stands between the object and the file.
+    pub(crate) fn compare(
+        repository: &Repository,
+        index: Index,
+        donor: &Index,
+        status: &Status,
+        conversions: &[Conversion],
+    ) -> Tracked {
+        let has_symlinks = repository.setting("core.symlinks") != Some("false");
+        let mut tracked = Tracked {
+            clean: Vec::with_capacity(index.entries.len()),
+            by_git: Vec::new(),
+            ignores_otherwise: false,
+            left_out: 0,
+            has_submodules: index.entries.iter().any(|entry| entry.mode == GITLINK),
+            keeps_modes: repository.setting("core.filemode") != Some("false"),
+            index,
+        };
+        let known: HashMap<&[u8], usize> = if donor.is_partial {
+            HashMap::new()
+        } else {
+            donor.entries.iter().enumerate().map(|(at, entry)| (entry.path.as_slice(), at)).collect()
+        };
+        let (mut in_both, mut left_out) = (0, 0);
+        for (at, entry) in tracked.index.entries.iter().enumerate() {
+            let same = known.get(entry.path.as_slice()).map(|&at| &donor.entries[at]).filter(|donor| {
+                in_both += usize::from(is_ignore_file(&entry.path));
+                left_out += u64::from(donor.is_skipped);
+                let is_clonable = entry.mode != GITLINK && (entry.mode != SYMLINK || has_symlinks);
+                let converted = match conversions.get(at) {
+                    Some(Conversion::None) => false,
+                    Some(Conversion::Size(size)) => entry.mode != SYMLINK && !donor.has_size(*size),
+                    Some(Conversion::ByGit) => entry.mode != SYMLINK,
+                    None => true,
+                };
+                donor.stage == 0
+                    && !donor.is_special
+                    && (donor.oid == entry.oid && donor.mode == entry.mode)
+                    && is_clonable
+                    && !converted
+                    && !status.changed.contains(&entry.path)
+            });
+            match same {
+                Some(donor) => tracked.clean.push((at, Seen { mtime: donor.mtime, size: donor.size })),
+                None => {
+                    tracked.ignores_otherwise |= is_ignore_file(&entry.path);
+                    tracked.by_git.push(at);
+                }
+            }
+        }
+        tracked.left_out = left_out;
+        let whole: HashSet<&[u8]> = donor.entries.iter().filter_map(Entry::directory).collect();
+        if !whole.is_empty() {
+            let is_below = |path: &[u8]| (0..path.len()).any(|at| path[at] == b'/' && whole.contains(&path[..at]));
+            tracked.left_out += tracked.index.entries.iter().filter(|entry| is_below(&entry.path)).count() as u64;
+        }
+        let in_donor = donor.entries.iter().filter(|entry| is_ignore_file(&entry.path)).count();
+        tracked.ignores_otherwise |= in_donor != in_both;
+        tracked
+    }
+
+    /// The paths of the files that are cloned.
+    pub(crate) fn cloned(&self) -> impl Iterator<Item = &GitPath> {
+        self.clean.iter().map(|(at, _)| &self.index.entries[*at].path)
+    }
+
+    /// Takes files out of all of this: they come from the donor as they are there, and git is to find them changed.
+    pub(crate) fn leave_changed(&mut self, is_changed: impl Fn(&GitPath) -> bool) {
+        let entries = &self.index.entries;
+        self.clean.retain(|(at, _)| !is_changed(&entries[*at].path));
+        self.by_git.retain(|at| !is_changed(&entries[*at].path));
+    }
+
+    /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index. Says how many
+    /// were cloned, and how many git wrote.
+    pub(crate) fn settle(mut self, git: &Git, at: &Checkout<'_>) -> Result<(u64, u64)> {
+        let Checkout { files, index_path, commit, is_sparse, promisor, fetching, threads } = *at;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
+        let permissions = permissions(index_path)?;
+        let paths: Vec<&[u8]> = self.cloned().map(Vec::as_slice).collect();
+        let mut stats = stat_all(root.as_fd(), &paths, threads);
+        if self.keeps_modes {
+            for ((at, _), stat) in self.clean.iter().zip(&mut stats) {
+                let entry = &self.index.entries[*at];
+                correct_mode(root.as_fd(), &entry.path, entry.mode, permissions, stat);
+            }
+        }
+        let clean = std::mem::take(&mut self.clean);
+        let mut cloned = 0;
+        for ((at, seen), stat) in clean.into_iter().zip(stats) {
+            let is_link = self.index.entries[at].mode == SYMLINK;
+            match stat.filter(|stat| seen.is_of(stat) && is_kind(stat, is_link)) {
+                Some(stat) => {
+                    self.index.set_stat(at, &stat);
+                    cloned += 1;
+                }
+                // It has changed since git looked at it, or the donor's index is stale.
+                None => self.by_git.push(at),
+            }
+        }
+        let entries = &self.index.entries;
+        let mut by_git: Vec<(GitPath, String)> =
+            self.by_git.iter().map(|&at| (entries[at].path.clone(), entries[at].hex())).collect();
+        let hash_bytes = self.index.hash_bytes();
+        if let Some(bytes) = self.index.into_bytes() {
+            let staged = index_path.with_extension("calve");
+            fs_err::write(&staged, bytes)?;
+            fs_err::rename(&staged, index_path)?;
+        } else if cloned > 0 {
+            git.output(&["update-index", "-q", "--refresh"])?;
+        }
+        if is_sparse {
+            // Which files are to be there is for git to say. It writes none: the index has the commit already.
+            git.run(&[&PLAIN[..], &["read-tree", "-m", "-u", commit]].concat())?;
+            let entries = Index::read(index_path, hash_bytes)?.entries;
+            let left_out: HashSet<GitPath> =
+                entries.into_iter().filter(|entry| entry.is_skipped).map(|entry| entry.path).collect();
+            by_git.retain(|(path, _)| !left_out.contains(path));
+        }
+        if !by_git.is_empty() {
+            if let Some(remote) = promisor {
+                partial::fetch_missing(fetching, remote, commit, by_git.iter().map(|(_, oid)| oid.as_str()).collect())?;
+            }
+            let mut list = Vec::new();
+            for (path, _) in &by_git {
+                list.extend_from_slice(path);
+                list.push(0);
+            }
+            git.fed(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
+        }
+        Ok((cloned, by_git.len() as u64))
+    }
+
+    /// How many files are cloned, and how many git writes, as far as can be told ahead.
+    pub(crate) fn counts(&self, is_sparse: bool) -> (u64, u64) {
+        let left_out = if is_sparse { self.left_out } else { 0 };
+        (self.clean.len() as u64, (self.by_git.len() as u64).saturating_sub(left_out))
+    }
+}
+
+fn is_ignore_file(path: &[u8]) -> bool {
+    path == b".gitignore" || path.ends_with(b"/.gitignore")
+}
+
+impl Seen {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the index keeps 32 bits")]
+    fn is_of(&self, stat: &Stat) -> bool {
+        let nanoseconds = stat.st_mtime_nsec as u32;
+        self.mtime.0 == stat.st_mtime as u32
+            && (self.mtime.1 == 0 || self.mtime.1 == nanoseconds)
+            && self.size == stat.st_size as u32
+    }
+}
+
+fn is_kind(stat: &Stat, is_link: bool) -> bool {
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    kind == if is_link { FileType::Symlink } else { FileType::RegularFile }
+}
+
+/// The permission bits that the umask leaves to a new file, as a file has them that was just made.
+fn permissions(index_path: &Path) -> Result<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    let beside = index_path.with_file_name("HEAD");
+    Ok(fs_err::metadata(beside)?.mode() & 0o666)
+}
+
+/// git keeps whether a file is executable, and its checkout sets everything else by the umask.
+fn correct_mode(root: BorrowedFd<'_>, path: &[u8], mode: u32, permissions: u32, stat: &mut Option<Stat>) {
+    let Some(found) = stat.filter(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile) else {
+        return;
+    };
+    let executable = if mode & 0o100 != 0 { (permissions & 0o444) >> 2 } else { 0 };
+    #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
+    let (wanted, present): (u32, u32) = (permissions | executable, (found.st_mode & 0o7777).into());
+    if wanted == present || mode == SYMLINK {
+        return;
+    }
+    let changed = rustix::fs::chmodat(root, path, Mode::from_bits_truncate(wanted as _), AtFlags::empty());
+    *stat = changed.and_then(|()| rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW)).ok();
+}
+
+/// What each of these files is like, `None` where there is none.
+fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option<Stat>> {
+    let one = |path: &&[u8]| rustix::fs::statat(root, *path, AtFlags::SYMLINK_NOFOLLOW).ok();
+    let share = paths.len().div_ceil(threads.max(1)).max(1);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> =
+            paths.chunks(share).map(|part| scope.spawn(move || part.iter().map(one).collect::<Vec<_>>())).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
+    })
+}

@@ -1,0 +1,93 @@
+//! Finds work that exists only in the entry of a worktree, and would go when the worktree is removed or forgotten.
+
+pub(crate) mod nested;
+pub(crate) mod submodules;
+mod unpushed;
+
+use std::path::Path;
+
+use calve_core::Shown;
+
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::worktree::repository::{Repository, Worktree};
+
+/// The files that git keeps during an operation, the operation's name, and the command that abandons it.
+const UNFINISHED: [(&str, &str, &str); 7] = [
+    ("rebase-merge", "rebase", "git rebase --abort"),
+    ("rebase-apply", "rebase or `git am`", "git rebase --abort"),
+    ("MERGE_HEAD", "merge", "git merge --abort"),
+    ("MERGE_AUTOSTASH", "merge", "git merge --abort"),
+    ("CHERRY_PICK_HEAD", "cherry-pick", "git cherry-pick --abort"),
+    ("REVERT_HEAD", "revert", "git revert --abort"),
+    ("BISECT_LOG", "bisection", "git bisect reset"),
+];
+
+/// Refuses while git is in the middle of an operation: its own stash and the commits so far exist nowhere else.
+pub(crate) fn check_at_rest(worktree: &Worktree, entry: &Path) -> Result<()> {
+    let is_there = |name: &str| fs_err::symlink_metadata(entry.join(name)).is_ok();
+    match UNFINISHED.iter().find(|(name, _, _)| is_there(name)) {
+        None => Ok(()),
+        Some((_, what, stop)) => Err(Error::refused(
+            format!("a {what} is not finished in the worktree `{}`", Shown(&worktree.path)),
+            format!("finish it, or abandon it with `{stop}`; `-f` loses it"),
+        )),
+    }
+}
+
+/// Refuses if HEAD is detached at commits that no reference has.
+pub(crate) fn check_reached(repository: &Repository, worktree: &Worktree) -> Result<()> {
+    let (None, Some(head)) = (&worktree.branch, &worktree.head) else { return Ok(()) };
+    if is_reached(&repository.common, head)? {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("the worktree `{}` has commits that no branch or tag has", Shown(&worktree.path)),
+        format!("keep them with `git branch NAME {}`, or pass `-f` to lose them", &head[..head.len().min(12)]),
+    ))
+}
+
+/// Asks the repository itself, because references of the worktree alone (`refs/bisect`, `refs/worktree`) go with it.
+fn is_reached(common: &Path, commit: &str) -> Result<bool> {
+    let git = Git::at(common).with("GIT_DIR", common);
+    Ok(!git.run(&["for-each-ref", "--count=1", "--format=x", "--contains", commit])?.is_empty())
+}
+
+/// Refuses to forget a worktree whose directory is gone if its entry has the last copy of staged contents, commits or submodules.
+pub(crate) fn check_forgettable(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<()> {
+    check_at_rest(worktree, entry)?;
+    check_reached(repository, worktree)?;
+    submodules::check_kept(repository, worktree, entry)?;
+    if let Some(first) = staged(repository, worktree, entry)? {
+        return Err(Error::refused(
+            format!("the entry of the worktree `{}` has staged changes (first: `{first}`)", Shown(&worktree.path)),
+            "`git fsck --lost-found` in the repository finds them; then `-f` or `git worktree prune` forgets the entry",
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the first file whose staged contents the commit does not have.
+fn staged(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Option<String>> {
+    if fs_err::symlink_metadata(entry.join("index")).is_err() {
+        return Ok(None);
+    }
+    let git = Git::at(&repository.common).with("GIT_DIR", entry);
+    let said = match &worktree.head {
+        Some(_) => git.run(&["diff-index", "--cached", "--name-only", "--diff-filter=AMTU", "-z", "HEAD", "--"])?,
+        None => git.run(&["ls-files", "--cached", "-z"])?,
+    };
+    let first = said.split(|&byte| byte == 0).find(|path| !path.is_empty());
+    Ok(first.map(|path| Shown(String::from_utf8_lossy(path).as_ref()).to_string()))
+}
+
+/// Refuses to forget an entry that git takes for broken, for the same reasons.
+pub(crate) fn check_broken(repository: &Repository, entry: &Path) -> Result<()> {
+    let Ok(text) = fs_err::read_to_string(entry.join("HEAD")) else { return Ok(()) };
+    let branch = text.trim_end().strip_prefix("ref: refs/heads/").map(str::to_owned);
+    let git = Git::at(&repository.common).with("GIT_DIR", entry);
+    let head = git.output(&["rev-parse", "--verify", "--quiet", "HEAD"])?;
+    let head = head.status.success().then(|| String::from_utf8_lossy(&head.stdout).trim().to_owned());
+    let worktree = Worktree { path: entry.to_path_buf(), branch, head, ..Worktree::default() };
+    check_forgettable(repository, &worktree, entry)
+}

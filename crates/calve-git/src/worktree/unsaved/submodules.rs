@@ -1,0 +1,63 @@
+//! What a worktree's submodules have that nobody else has.
+//!
+//! git keeps the repositories of a linked worktree's submodules in the worktree's entry (gitrepository-layout(5), `modules`), and they
+//! go with it. git refuses to remove any worktree with submodules; here it is looked whether something would be lost.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+
+use crate::error::{Error, Result};
+use crate::worktree::repository::{Repository, Worktree, path_of};
+use crate::worktree::tracked::index::{GITLINK, Index};
+use crate::worktree::unsaved::unpushed::{careful, only_here};
+
+/// Refuses where a submodule has commits that none of its remotes has.
+pub(crate) fn check_kept(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<()> {
+    let mut found = Vec::new();
+    let modules = entry.join("modules");
+    collect(&modules, &modules, &mut found)?;
+    for submodule in Index::read(&entry.join("index"), repository.hash_bytes())?.entries {
+        // A repository that nobody has moved out of the way (`git submodule absorbgitdirs`).
+        let path = path_of(&submodule.path);
+        let inside = worktree.path.join(&path).join(".git");
+        if submodule.mode == GITLINK && inside.is_dir() {
+            found.push((path, inside));
+        }
+    }
+    for (name, repository) in found {
+        if let Some(commit) = only_here(&careful(&repository, &repository), &repository)? {
+            return Err(Error::refused(
+                format!(
+                    "the submodule `{}` of the worktree `{}` has commits that none of its remotes has (first: {})",
+                    Shown(&name),
+                    Shown(&worktree.path),
+                    &commit[..commit.len().min(12)]
+                ),
+                "push them, or pass `-f` to lose them",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The repositories below a directory, each with its name. A name may have slashes in it, and a submodule has submodules.
+fn collect(all: &Path, directory: &Path, found: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
+    let entries = match fs_err::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if !fs_err::symlink_metadata(&path)?.is_dir() {
+            continue;
+        }
+        if path.join("HEAD").exists() {
+            found.push((path.strip_prefix(all).unwrap_or(&path).to_path_buf(), path.clone()));
+            collect(all, &path.join("modules"), found)?;
+        } else {
+            collect(all, &path, found)?;
+        }
+    }
+    Ok(())
+}
