@@ -1,4 +1,4 @@
-.PHONY: demo test bench dist check-dist packages check-packages build lint
+.PHONY: demo test bench docs dist check-dist packages check-packages build lint
 
 demo: ## clone a real project here and on the file systems that this machine can mount; a table, and an HTML report
 	@scripts/demo
@@ -8,6 +8,9 @@ test: ## everything that CI runs
 
 bench: ## compare with cp, rsync, cpz, rmz, xcp; options: make bench ARGS='--fs xfs --runs 3'
 	@bench/run $(ARGS)
+
+docs: ## the documentation as a site, into target/book
+	@cargo build --quiet -p calve && scripts/docs target/debug
 
 dist: ## the files of a release for Linux, into target/dist
 	@scripts/dist
