@@ -2,8 +2,9 @@
 
 pub(crate) mod build;
 pub(crate) mod check;
+pub(crate) mod facts;
 pub(crate) mod finish;
-pub(crate) mod sample;
+mod sample;
 pub(crate) mod scrub;
 pub(crate) mod stage;
 pub(crate) mod staging;
@@ -16,13 +17,13 @@ use crate::clone::finish::{Made, finish};
 use crate::clone::staging::Staging;
 use crate::error::Error;
 use crate::options::{CloneOptions, Requirement, Strategy};
-use crate::probe::Facts;
 use crate::report::{CloneReport, Plan, Refusal};
 use crate::strategy::{self, Failure, Job, Method, Outcome, Wish};
 use crate::tree::fill::metadata::Created;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::stable::watchable;
+use facts::Facts;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
 ///

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::choice::Reason;
 use crate::source::Source;
-use crate::strategy::Reason;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::fill::open_source;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, open_source};
 
 /// Directories that are looked into for a file to try with.
 const MOST_DIRECTORIES: usize = 256;

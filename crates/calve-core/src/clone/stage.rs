@@ -12,6 +12,7 @@ use std::time::Instant;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::facts::{Facts, created_in};
 use crate::choice::Reason;
 use crate::clone::check::sweep_leftovers;
 use crate::clone::finish::{reopen, require_quiet, seal, verify};
@@ -19,7 +20,6 @@ use crate::clone::scrub::scrub;
 use crate::clone::staging::{Published, Staging};
 use crate::error::Error;
 use crate::options::{CloneOptions, Durability, Existing, Strategy, Verify};
-use crate::probe::{Facts, created_in};
 use crate::remove::delete::{Deletion, delete};
 use crate::remove::guard;
 use crate::report::{CloneReport, Refusal, Trashed, Warning};

@@ -1,6 +1,6 @@
 //! Deleting a tree in parallel. Never leaves the mount it starts on, never follows a link.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::progress::{Cancel, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::names::Names;
 use crate::tree::node::Node;
-use crate::tree::place::identity;
+use crate::tree::place::{identity, split};
 use crate::tree::pool::{Pool, open_directories_per_worker};
 
 /// How to delete.
@@ -447,16 +447,4 @@ fn destroy_subvolume(parent: BorrowedFd<'_>, name: &CStr, directory: BorrowedFd<
         destroy_subvolume(current.as_fd(), &last, inner.as_fd())?;
     }
     sys::delete_subvolume(parent, name)
-}
-
-/// The directories above a path's last name, and that name.
-pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
-    let mut names: Vec<CString> = path
-        .to_bytes()
-        .split(|&byte| byte == b'/')
-        .filter(|name| !name.is_empty())
-        .map(|name| CString::new(name).unwrap_or_default())
-        .collect();
-    let last = names.pop().unwrap_or_default();
-    (names, last)
 }

@@ -10,9 +10,9 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use crate::clone::facts::{Facts, created_in};
 use crate::error::Error;
 use crate::options::Strategy;
-use crate::probe::{Facts, created_in};
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::{Exclude, is_calves_own};

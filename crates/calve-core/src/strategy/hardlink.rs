@@ -2,8 +2,8 @@
 //! either side shows on the other. Only when named.
 
 use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use crate::clone::facts::Facts;
 use crate::options::Strategy;
-use crate::probe::Facts;
 use crate::tree::fill::Files;
 
 pub(super) struct Hardlink;

@@ -7,8 +7,6 @@ mod overlay;
 mod reflink;
 mod snapshot;
 
-pub(crate) use snapshot::open_below;
-
 pub use overlay::{OverlayMount, OverlayOptions, mount_overlay};
 pub use snapshot::make_snapshotable_directory;
 
@@ -19,10 +17,10 @@ use rustix::fs::{Mode, Stat};
 use crate::CloneOptions;
 use crate::choice;
 pub(crate) use crate::choice::{Reason, Wish};
+use crate::clone::facts::Facts;
 use crate::clone::staging::Staging;
 use crate::error::Error;
 use crate::options::Strategy;
-use crate::probe::Facts;
 use crate::report::{Bytes, Entries, Refusal};
 use crate::source::Source;
 use crate::tree::exclude::Exclude;

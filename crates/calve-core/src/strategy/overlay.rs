@@ -9,9 +9,9 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::options::Strategy;
-use crate::probe::Facts;
 use crate::remove::delete::{Deletion, delete};
 use crate::source::Source;
 use crate::sys::{self, XattrTarget};

@@ -1,8 +1,8 @@
 //! `reflink`: every file made on its own, its extents shared (FICLONE on btrfs, XFS, bcachefs, overlay).
 
 use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use crate::clone::facts::Facts;
 use crate::options::{Inlined, Requirement, Strategy};
-use crate::probe::Facts;
 use crate::tree::fill::Files;
 use crate::tree::fill::contents::Contents;
 

@@ -1,22 +1,21 @@
 //! `snapshot`: the source is a btrfs subvolume. One call for it, and one for each subvolume nested in it.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::options::{Requirement, Strategy};
-use crate::probe::Facts;
-use crate::remove::delete::split;
 use crate::sys;
 use crate::tree::exclude::{Exclude, is_calves_own_text};
 use crate::tree::fill::metadata::times;
-use crate::tree::place::Place;
+use crate::tree::place::{Place, open_below, split};
 
 pub(super) struct Snapshot;
 
@@ -144,14 +143,4 @@ fn below(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, path: &CStr) -> sys::Result<(
     let (above, name) = split(path);
     let all = || above.iter().chain([&name]);
     Ok((open_below(src, all())?, open_below(dst, all())?))
-}
-
-/// Opens a directory below `root`, one name after the other, following no link.
-pub(crate) fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut current = crate::sys::open_at(root, c".", flags, Mode::empty())?;
-    for name in names {
-        current = crate::sys::open_at(&current, name.as_c_str(), flags, Mode::empty())?;
-    }
-    Ok(current)
 }

@@ -487,14 +487,6 @@ impl Fill<'_> {
     }
 }
 
-/// Opens for reading, leaving the access time alone where that is permitted (to owners and the privileged).
-pub(crate) fn open_source(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> sys::Result<OwnedFd> {
-    match crate::sys::open_at(directory, name, flags | sys::NO_ATIME, Mode::empty()) {
-        Err(Errno::PERM) => crate::sys::open_at(directory, name, flags, Mode::empty()),
-        other => other,
-    }
-}
-
 impl Tally {
     fn plus(mut self, other: Self) -> Self {
         let (a, b) = (&mut self.entries, &other.entries);

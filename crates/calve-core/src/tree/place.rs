@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::sys;
 
 /// A name in an open directory. The name itself is never followed; the path above it is resolved once, as usual.
 pub(crate) struct Place {
@@ -115,4 +116,26 @@ pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: (u64, u64)) -> Result<b
             Err(errno) => return Err(errno),
         });
     }
+}
+
+/// The directories above a path's last name, and that name.
+pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
+    let mut names: Vec<CString> = path
+        .to_bytes()
+        .split(|&byte| byte == b'/')
+        .filter(|name| !name.is_empty())
+        .map(|name| CString::new(name).unwrap_or_default())
+        .collect();
+    let last = names.pop().unwrap_or_default();
+    (names, last)
+}
+
+/// Opens a directory below `root`, one name after the other, following no link.
+pub(crate) fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut current = crate::sys::open_at(root, c".", flags, Mode::empty())?;
+    for name in names {
+        current = crate::sys::open_at(&current, name.as_c_str(), flags, Mode::empty())?;
+    }
+    Ok(current)
 }

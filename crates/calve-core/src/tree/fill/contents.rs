@@ -9,9 +9,9 @@ use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use super::metadata::Fault;
-use super::open_source;
 use crate::progress::Cancel;
 use crate::sys::{self, retry};
+use crate::tree::node::open_source;
 
 /// What became of a file's bytes.
 #[derive(Debug, Default, Clone, Copy)]

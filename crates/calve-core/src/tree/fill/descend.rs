@@ -8,10 +8,10 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode, Stat};
 use rustix::io::Errno;
 
-use super::{DIRECTORY, Pair, Task, Worker, open_source};
+use super::{DIRECTORY, Pair, Task, Worker};
 use crate::error::Error;
 use crate::tree::ahead;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, open_source};
 
 pub(super) type Pending = ahead::Pending<Pair, ()>;
 

@@ -10,12 +10,12 @@ use rustix::io::Errno;
 use super::contents::{Contents, Moved, Reflinked, open_contents, size};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
-use super::{At, Files, Worker, open_source};
+use super::{At, Files, Worker};
 use crate::error::{Error, Required};
 use crate::options::{Requirement, Strategy};
 use crate::sys::{self, XattrTarget};
 use crate::tree::names::Names;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, open_source};
 
 /// Whether an entry was what the directory said it was.
 enum Made {
