@@ -28,7 +28,7 @@ impl Reason {
 
 /// What the caller wants, as far as it decides about strategies.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct Criteria {
     pub(crate) choice: Choice,
     pub(crate) require: Vec<Requirement>,
     #[allow(dead_code, reason = "not every system has a strategy that asks")]
@@ -37,7 +37,7 @@ pub(crate) struct Wish {
     pub(crate) mounts: Mounts,
 }
 
-impl Wish {
+impl Criteria {
     pub(crate) fn of(options: &CloneOptions) -> Self {
         Self {
             choice: options.strategy,
@@ -62,7 +62,7 @@ pub(crate) fn choose<M>(
     methods: impl IntoIterator<Item = M>,
     strategy_of: impl Fn(&M) -> Strategy,
     accepts: impl Fn(&M) -> Result<(), Reason>,
-    wish: &Wish,
+    criteria: &Criteria,
     refused_already: &[Refusal],
 ) -> Result<(M, Vec<Refusal>), Error> {
     let mut refused = Vec::new();
@@ -72,13 +72,13 @@ pub(crate) fn choose<M>(
             refused.push(known.clone());
             continue;
         }
-        match consider(strategy, wish, || accepts(&method)) {
+        match consider(strategy, criteria, || accepts(&method)) {
             Ok(()) => return Ok((method, refused)),
             Err(None) => {}
             Err(Some(reason)) => refused.push(reason.by(strategy)),
         }
     }
-    let requirement = match (wish.choice, wish.require.first()) {
+    let requirement = match (criteria.choice, criteria.require.first()) {
         (Choice::Only(strategy), _) => Required::Strategy(strategy),
         (Choice::Fastest, Some(requirement)) => Required::Property(*requirement),
         // `copy` accepts everything, unless it is kept out by a requirement.
@@ -90,17 +90,17 @@ pub(crate) fn choose<M>(
 /// `Err(None)`: it is not in question at all.
 fn consider(
     strategy: Strategy,
-    wish: &Wish,
+    criteria: &Criteria,
     accepts: impl FnOnce() -> Result<(), Reason>,
 ) -> Result<(), Option<Reason>> {
-    if matches!(wish.choice, Choice::Only(named) if named != strategy) {
+    if matches!(criteria.choice, Choice::Only(named) if named != strategy) {
         return Err(None);
     }
     let only_when_named = matches!(strategy, Strategy::Hardlink | Strategy::Overlay);
-    if only_when_named && !wish.names(strategy) {
+    if only_when_named && !criteria.names(strategy) {
         return Err(None);
     }
-    for requirement in &wish.require {
+    for requirement in &criteria.require {
         if !satisfies(strategy, *requirement) {
             return Err(Some(Reason::new(match requirement {
                 Requirement::Instant => "its cost grows with the tree",

@@ -18,7 +18,7 @@ use crate::clone::staging::Staging;
 use crate::error::Error;
 use crate::options::{CloneOptions, Requirement, Strategy};
 use crate::report::{CloneReport, Plan, Refusal};
-use crate::strategy::{self, Failure, Job, Method, Outcome, Wish};
+use crate::strategy::{self, Criteria, Failure, Job, Method, Outcome};
 use crate::tree::fill::metadata::Created;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
@@ -56,18 +56,18 @@ fn run(
     notes: &Notes,
     options: &CloneOptions,
 ) -> Result<Ran, Error> {
-    let wish = Wish::of(options);
+    let criteria = Criteria::of(options);
     let mut created = Created { uid: 0, gid: 0, mask: 0 };
     let mut refused = Vec::new();
     loop {
-        let (method, declined) = match in_one_call(&facts, &wish, &refused) {
+        let (method, declined) = match in_one_call(&facts, &criteria, &refused) {
             Some(choice) => choice,
             None => {
                 if staging.root().is_none() {
                     staging.make_directory()?;
                     created = facts.try_in(&checked.source, staging)?;
                 }
-                strategy::choose(&facts, &wish, &refused)?
+                strategy::choose(&facts, &criteria, &refused)?
             }
         };
         refused = declined;
@@ -92,11 +92,11 @@ fn run(
 }
 
 /// The choice, where it is a method that makes the whole tree by itself: then nothing has to be tried with files first.
-fn in_one_call(facts: &Facts, wish: &Wish, refused: &[Refusal]) -> Option<(&'static dyn Method, Vec<Refusal>)> {
-    let (method, declined) = strategy::choose(facts, wish, refused).ok()?;
+fn in_one_call(facts: &Facts, criteria: &Criteria, refused: &[Refusal]) -> Option<(&'static dyn Method, Vec<Refusal>)> {
+    let (method, declined) = strategy::choose(facts, criteria, refused).ok()?;
     let whole = match method.strategy() {
         Strategy::Snapshot => true,
-        Strategy::Clonefile => !wish.excludes,
+        Strategy::Clonefile => !criteria.excludes,
         _ => false,
     };
     whole.then_some((method, declined))
@@ -109,7 +109,7 @@ pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Plan, Erro
     let mut staging = Staging::reserve(&place)?;
     staging.make_directory()?;
     facts.try_in(&source, &staging)?;
-    let (method, refused) = strategy::choose(&facts, &Wish::of(options), &[])?;
+    let (method, refused) = strategy::choose(&facts, &Criteria::of(options), &[])?;
     if options.requires(Requirement::Stable) && method.strategy() != Strategy::Snapshot {
         watchable(&source, options.mounts)?;
     }

@@ -12,9 +12,9 @@ use crate::clone::staging::Staging;
 use crate::error::{Error, Shown};
 use crate::report::{Offer, PlaceReport, ProbeReport};
 use crate::source::Source;
-use crate::strategy::{IN_ORDER, Reason, Wish};
+use crate::strategy::{Criteria, IN_ORDER, Reason};
 use crate::sys;
-use crate::tree::place::{Place, identity};
+use crate::tree::location::{Location, identity};
 
 /// Finds out what cloning `src` to `dst` could use. Where `dst` is a directory, into it; otherwise beside it.
 ///
@@ -34,9 +34,9 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         }
         Err(error) => return Err(error),
     };
-    let wish = Wish::of(&CloneOptions::default());
+    let criteria = Criteria::of(&CloneOptions::default());
     let chosen = match unwritable {
-        None => Some(crate::strategy::choose(&facts, &wish, &[])?.0.strategy()),
+        None => Some(crate::strategy::choose(&facts, &criteria, &[])?.0.strategy()),
         Some(_) => None,
     };
     if let Some(reason) = &unwritable {
@@ -44,7 +44,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         facts.reflink = Err(reason.clone());
     }
     let offers = IN_ORDER.map(|method| {
-        let own = method.accepts(&facts, &wish).err();
+        let own = method.accepts(&facts, &criteria).err();
         let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(method.strategy()));
         Offer { strategy: method.strategy(), refused }
     });
@@ -57,16 +57,16 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
 }
 
 /// The place that is meant by `dst`: in it where it is a directory, otherwise beside it. Says which.
-fn place_of(dst: &Path) -> Result<(Place, bool), Error> {
+fn place_of(dst: &Path) -> Result<(Location, bool), Error> {
     let inside = dst.join(".calve-probe");
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
     let target = if is_directory { inside.as_path() } else { dst };
-    let place = Place::open(target)?.ok_or_else(|| Error::io("open", dst, Errno::INVAL))?;
+    let place = Location::open(target)?.ok_or_else(|| Error::io("open", dst, Errno::INVAL))?;
     Ok((place, is_directory))
 }
 
-fn try_at(place: &Place, source: &Source, facts: &mut Facts) -> Result<(), Error> {
+fn try_at(place: &Location, source: &Source, facts: &mut Facts) -> Result<(), Error> {
     let mut staging = Staging::reserve(place)?;
     staging.make_directory()?;
     facts.try_in(source, &staging).map(|_| ())

@@ -20,8 +20,8 @@ use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::sweep::delete_protected;
 use crate::remove::trash::{GITIGNORE, REPLACED};
 use crate::report::{ReapReport, RemoveReport, Warning};
+use crate::tree::location::{Location, identity};
 use crate::tree::lock::Purpose;
-use crate::tree::place::{Place, identity};
 use crate::tree::pool::thread_count;
 use crate::{Cancel, Progress};
 
@@ -77,8 +77,8 @@ pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error
     guard::check(&open(path)?, &options.protect)
 }
 
-fn open(path: &Path) -> Result<Place, Error> {
-    let place = Place::open(path).map_err(|error| match error {
+fn open(path: &Path) -> Result<Location, Error> {
+    let place = Location::open(path).map_err(|error| match error {
         Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
         other => other,
     })?;
@@ -96,13 +96,13 @@ fn open(path: &Path) -> Result<Place, Error> {
     Ok(place)
 }
 
-fn remove_file(place: &Place) -> Result<(), Error> {
+fn remove_file(place: &Location) -> Result<(), Error> {
     rustix::fs::unlinkat(place.parent(), place.name(), AtFlags::empty())
         .map_err(|errno| Error::io("remove", place.path(), errno))
 }
 
 fn remove_directory(
-    place: &Place,
+    place: &Location,
     expected: Option<(u64, u64)>,
     options: &RemoveOptions,
     report: &mut RemoveReport,
@@ -150,7 +150,7 @@ fn remove_directory(
 
 /// A rename needs no permission on the directory itself, but deleting what is in it does: somebody else's directory would only be
 /// hidden, for good.
-fn refuse_what_cannot_be_deleted(place: &Place) -> Result<(), Error> {
+fn refuse_what_cannot_be_deleted(place: &Location) -> Result<(), Error> {
     let user = rustix::process::geteuid();
     let foreign = |stat: rustix::fs::Stat| stat.st_uid != user.as_raw();
     if user.is_root() || !place.stat()?.is_some_and(foreign) {

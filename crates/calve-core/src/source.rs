@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::sys;
-use crate::tree::place::{Place, identity};
+use crate::tree::location::{Location, identity};
 
 /// An open source.
 pub(crate) struct Source {
@@ -21,14 +21,14 @@ pub(crate) struct Source {
 enum Opened {
     Directory(OwnedFd),
     /// Anything else: a name in its directory.
-    Entry(Place),
+    Entry(Location),
 }
 
 impl Source {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         // `link/` means the directory behind the link, as everywhere in Unix.
         let follow = ends_with_slash(path);
-        let place = if follow { None } else { Place::open(path).map_err(missing(path))? };
+        let place = if follow { None } else { Location::open(path).map_err(missing(path))? };
         let stat = match &place {
             Some(place) => place.stat()?.ok_or_else(|| Error::Missing(path.to_path_buf()))?,
             None => rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(|errno| match errno {
@@ -76,7 +76,7 @@ impl Source {
     }
 }
 
-fn open_directory(path: &Path, place: Option<&Place>, stat: &Stat) -> Result<OwnedFd, Error> {
+fn open_directory(path: &Path, place: Option<&Location>, stat: &Stat) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = |flags| match place {
         Some(place) => crate::sys::open_at(place.parent(), place.name(), flags | OFlags::NOFOLLOW, Mode::empty()),

@@ -15,20 +15,20 @@ use crate::progress::{Cancel, Progress};
 use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::location::Location;
 use crate::tree::lock::Purpose;
-use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
 
 /// Where a directory is made before it gets its name. Nobody else can enter.
 #[derive(Debug)]
-pub struct Workshop {
+pub struct BuildPaths {
     /// A private directory on the destination's file system. Files in it that are left over at the end are removed.
     pub directory: PathBuf,
     /// What will become the destination: a name in that directory, at which nothing is yet.
     pub tree: PathBuf,
 }
 
-/// Lets `make` make a directory at [`Workshop::tree`], and gives it the name `dst` when that has succeeded.
+/// Lets `make` make a directory at [`BuildPaths::tree`], and gives it the name `dst` when that has succeeded.
 ///
 /// The parent of `dst` must exist. `dst` itself is absent or complete at any time, whatever happens to this process; an empty
 /// directory may be there, and is replaced.
@@ -39,9 +39,9 @@ pub struct Workshop {
 pub fn build_tree<T, E: From<Error>>(
     dst: &Path,
     cancel: &Cancel,
-    make: impl FnOnce(&Workshop) -> Result<T, E>,
+    make: impl FnOnce(&BuildPaths) -> Result<T, E>,
 ) -> Result<T, E> {
-    let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
+    let place = Location::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
     let replaces = holds_an_empty_directory(&place)?;
     let deletion = Deletion {
         threads: thread_count(None),
@@ -55,7 +55,7 @@ pub fn build_tree<T, E: From<Error>>(
     staging.make_directory_like(Inherit::Everything)?;
     let hidden = staging.parent_path().join(OsStr::from_bytes(staging.name().to_bytes()));
     let directory = std::path::absolute(&hidden).map_err(|error| Error::io("find", &hidden, error))?;
-    let made = make(&Workshop { tree: directory.join("tree"), directory })?;
+    let made = make(&BuildPaths { tree: directory.join("tree"), directory })?;
     let failed = |errno| Error::io("finish the staged tree in", place.parent_path(), errno);
     if let Some(root) = staging.root() {
         remove_other_files(root, TREE).map_err(failed)?;
@@ -78,7 +78,7 @@ pub fn build_tree<T, E: From<Error>>(
 const TREE: &CStr = c"tree";
 
 /// Whether an empty directory is there; anything else that is there is an error.
-fn holds_an_empty_directory(place: &Place) -> Result<bool, Error> {
+fn holds_an_empty_directory(place: &Location) -> Result<bool, Error> {
     let Some(stat) = place.stat()? else { return Ok(false) };
     let exists = || Error::DestinationExists(place.path().to_path_buf());
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {

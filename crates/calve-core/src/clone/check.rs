@@ -13,15 +13,15 @@ use crate::remove::sweep::sweep;
 use crate::source::Source;
 use crate::sys;
 use crate::tree::exclude::Exclude;
+use crate::tree::location::{Location, identity, is_inside};
 use crate::tree::lock::Purpose;
 use crate::tree::notes::Notes;
-use crate::tree::place::{Place, identity, is_inside};
 use crate::tree::pool::thread_count;
 
 /// A clone that makes sense.
 pub(crate) struct Checked {
     pub(crate) source: Source,
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     pub(crate) exclude: Exclude,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Checked {
 pub(crate) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Checked, Error> {
     let exclude = Exclude::new(&options.exclude)?.and_select(options.select.clone());
     let source = Source::open(src)?;
-    let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
+    let place = Location::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
     let (src_owned, dst_owned) = (src.to_path_buf(), dst.to_path_buf());
     let failed = |errno| Error::io("open directory", place.parent_path(), errno);
     if source.single().is_none()
@@ -59,7 +59,7 @@ pub(crate) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Ch
 }
 
 /// Whether the source is a part of the existing destination that is mounted elsewhere: replacing would take it away.
-fn is_inside_by_mount(source: &Source, place: &Place) -> bool {
+fn is_inside_by_mount(source: &Source, place: &Location) -> bool {
     let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     crate::sys::open_at(place.parent(), place.name(), flags, Mode::empty())
         .is_ok_and(|existing| sys::is_inside_by_another_mount(source.directory(), existing.as_fd()))
@@ -67,7 +67,7 @@ fn is_inside_by_mount(source: &Source, place: &Place) -> bool {
 
 /// Staged trees of killed processes, in this place, go first: they may hold the space that is needed now. Says whether there is
 /// trash too, which is left to the reaper.
-pub(crate) fn sweep_leftovers(place: &Place, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
+pub(crate) fn sweep_leftovers(place: &Location, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
     let deletion = Deletion {
         threads: thread_count(options.threads),
         progress: &options.progress,

@@ -15,7 +15,7 @@ use crate::error::{Error, Shown};
 use crate::source::Source;
 use crate::sys;
 use crate::tree::fill::metadata::Created;
-use crate::tree::place::{open_below, split};
+use crate::tree::location::{open_below, split};
 
 /// What was found out: all that the choice of a strategy may depend on.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use crate::clone::check::Checked;
-use crate::clone::staging::{Published, Staging};
+use crate::clone::staging::{Publication, Staging};
 use crate::error::{Error, Required, Shown};
 use crate::options::{CloneOptions, Durability, Requirement, Strategy, Verify};
 use crate::report::{CloneReport, Refusal};
@@ -18,8 +18,8 @@ use crate::tree::compare::{Comparison, compare, compare_entry};
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::entry::NO_DEVICES;
 use crate::tree::fill::metadata::{Created, Keeper, Target, times};
-use crate::tree::notes::{Notes, Told};
-use crate::tree::place::Place;
+use crate::tree::location::Location;
+use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::pool::thread_count;
 use crate::tree::stable::{Moment, Quiet, changed};
 
@@ -72,7 +72,7 @@ pub(crate) fn finish(
         sys::sync_file(root).map_err(io("sync"))?;
     }
     options.still_wanted()?;
-    let Published { trashed, left, .. } = staging.publish(options.existing, &options.protect)?;
+    let Publication { trashed, left, .. } = staging.publish(options.existing, &options.protect)?;
     if let Some(error) = left {
         let message = format!("what was replaced is still there under a hidden name: {error}");
         notes.warn("old_not_removed", None, message);
@@ -99,7 +99,7 @@ pub(crate) fn finish(
 }
 
 /// A source that is one entry, and of which nothing was made: left out, or gone since it was looked at.
-fn missing(source: &Source, staging: &Staging<'_>, told: &Told) -> Option<Error> {
+fn missing(source: &Source, staging: &Staging<'_>, told: &NoteSummary) -> Option<Error> {
     let ((name, _), root) = (source.single()?, staging.root()?);
     let made = rustix::fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW);
     if made.err() != Some(Errno::NOENT) {
@@ -143,7 +143,7 @@ pub(crate) fn verify(
     source: &Source,
     exclude: &Exclude,
     dst: BorrowedFd<'_>,
-    told: &Told,
+    told: &NoteSummary,
     options: &CloneOptions,
 ) -> Result<(), Error> {
     let lost = |code| told.warnings.iter().any(|warning| warning.code == code);
@@ -167,7 +167,7 @@ pub(crate) fn verify(
 }
 
 /// Gives the staged root the source's metadata, last: until then only its owner can enter.
-fn seal_staged(source: &Source, staging: &Staging<'_>, notes: &Notes, place: &Place) -> Result<(), Error> {
+fn seal_staged(source: &Source, staging: &Staging<'_>, notes: &Notes, place: &Location) -> Result<(), Error> {
     let failed = |errno| match errno {
         Errno::NOENT => Error::StagingLost(place.parent_path().to_path_buf()),
         _ => Error::io("stat the staged tree of", place.path(), errno),

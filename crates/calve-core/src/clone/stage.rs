@@ -17,19 +17,19 @@ use crate::choice::Reason;
 use crate::clone::check::sweep_leftovers;
 use crate::clone::finish::{reopen, require_quiet, seal, verify};
 use crate::clone::scrub::scrub;
-use crate::clone::staging::{Published, Staging};
+use crate::clone::staging::{Publication, Staging};
 use crate::error::Error;
 use crate::options::{CloneOptions, Durability, Existing, Strategy, Verify};
 use crate::remove::delete::{Deletion, delete};
 use crate::remove::guard;
 use crate::report::{CloneReport, Refusal, Trashed, Warning};
 use crate::source::Source;
-use crate::strategy::{self, Failure, IN_ORDER, Job, Outcome, Wish};
+use crate::strategy::{self, Criteria, Failure, IN_ORDER, Job, Outcome};
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::metadata::Created;
+use crate::tree::location::Location;
 use crate::tree::notes::Notes;
-use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
 use crate::tree::stable::Moment;
 
@@ -61,19 +61,19 @@ pub struct StageReport {
 pub fn stage<T, E: From<Error>>(
     dst: &Path,
     options: &CloneOptions,
-    make: impl FnOnce(&mut Staged<'_>) -> Result<T, E>,
+    make: impl FnOnce(&mut StagedTree<'_>) -> Result<T, E>,
 ) -> Result<(T, StageReport), E> {
     let notes = Notes::default();
     let (place, trash_waits) = start(dst, &notes, options)?;
-    let mut staged = Staged::reserve(&place, options)?;
+    let mut staged = StagedTree::reserve(&place, options)?;
     let made = make(&mut staged)?;
     let published = staged.publish(&notes)?;
     Ok((made, sealed(published, trash_waits, &notes)))
 }
 
 /// Opens the place of `dst` and checks that it may be used. Returns also whether there is trash.
-fn start(dst: &Path, notes: &Notes, options: &CloneOptions) -> Result<(Place, bool), Error> {
-    let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
+fn start(dst: &Path, notes: &Notes, options: &CloneOptions) -> Result<(Location, bool), Error> {
+    let place = Location::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
     match (place.stat()?, options.existing) {
         (None, _) => {}
         (Some(_), Existing::Refuse) => return Err(Error::DestinationExists(dst.to_path_buf())),
@@ -83,11 +83,11 @@ fn start(dst: &Path, notes: &Notes, options: &CloneOptions) -> Result<(Place, bo
     Ok((place, trash_waits))
 }
 
-fn sealed(published: Published, trash_waits: bool, notes: &Notes) -> StageReport {
+fn sealed(published: Publication, trash_waits: bool, notes: &Notes) -> StageReport {
     if let Some(error) = &published.left {
         notes.warn("old_not_removed", None, format!("what was replaced is still there under a hidden name: {error}"));
     }
-    let Published { trashed, kept, .. } = published;
+    let Publication { trashed, kept, .. } = published;
     StageReport { trash_waits: trash_waits || trashed.is_some(), trashed, kept, warnings: notes.tell().warnings }
 }
 
@@ -101,8 +101,8 @@ enum Metadata {
 }
 
 /// A tree that is being put together.
-pub struct Staged<'p> {
-    place: &'p Place,
+pub struct StagedTree<'p> {
+    place: &'p Location,
     staging: Staging<'p>,
     options: &'p CloneOptions,
     metadata: Metadata,
@@ -123,10 +123,10 @@ struct Part<'a> {
 
 type Ran = (Strategy, Vec<Refusal>, Outcome);
 
-impl<'p> Staged<'p> {
-    fn reserve(place: &'p Place, options: &'p CloneOptions) -> Result<Self, Error> {
+impl<'p> StagedTree<'p> {
+    fn reserve(place: &'p Location, options: &'p CloneOptions) -> Result<Self, Error> {
         let staging = Staging::reserve(place)?;
-        Ok(Staged { place, staging, options, metadata: Metadata::Plain, watched: None })
+        Ok(StagedTree { place, staging, options, metadata: Metadata::Plain, watched: None })
     }
 
     /// Where it is for now, for programs to work in.
@@ -238,11 +238,11 @@ impl<'p> Staged<'p> {
         if self.staging.root().is_some() {
             return refuse(Reason::new("it goes into a tree that is there already"));
         }
-        let wish = Wish { excludes: false, ..Wish::of(part.options) };
+        let criteria = Criteria { excludes: false, ..Criteria::of(part.options) };
         let Some(method) = IN_ORDER.into_iter().find(|method| method.strategy() == Strategy::Snapshot) else {
             return refuse(Reason::new("not built in"));
         };
-        if let Err(reason) = method.accepts(&part.facts, &wish) {
+        if let Err(reason) = method.accepts(&part.facts, &criteria) {
             return refuse(reason);
         }
         match method.run(&mut self.job(part, Created { uid: 0, gid: 0, mask: 0 })) {
@@ -261,9 +261,9 @@ impl<'p> Staged<'p> {
     /// By the best of the strategies that work file by file.
     fn fill(&mut self, mut part: Part<'_>, mut refused: Vec<Refusal>) -> Result<Ran, Error> {
         let created = part.facts.try_in(part.source, &self.staging)?;
-        let wish = Wish::of(part.options);
+        let criteria = Criteria::of(part.options);
         loop {
-            let (method, declined) = strategy::choose(&part.facts, &wish, &refused)?;
+            let (method, declined) = strategy::choose(&part.facts, &criteria, &refused)?;
             refused = declined;
             match method.run(&mut self.job(&part, created)) {
                 Ok(outcome) => return Ok((method.strategy(), refused, outcome)),
@@ -308,7 +308,7 @@ impl<'p> Staged<'p> {
     }
 
     /// Gives the root its metadata, and the tree its name.
-    fn publish(self, notes: &Notes) -> Result<Published, Error> {
+    fn publish(self, notes: &Notes) -> Result<Publication, Error> {
         self.seal(notes)?;
         let path = self.place.path();
         let published = self.staging.publish(self.options.existing, &self.options.protect)?;

@@ -21,8 +21,8 @@ use crate::remove::sweep::delete_protected;
 use crate::remove::trash;
 use crate::report::Trashed;
 use crate::sys;
+use crate::tree::location::{Location, identity};
 use crate::tree::lock::{Lock, Purpose};
-use crate::tree::place::{Place, identity};
 use crate::tree::pool::thread_count;
 
 /// What a staged directory takes over from the directory that it is in.
@@ -36,7 +36,7 @@ pub(crate) enum Inherit {
 
 /// A hidden name that is reserved beside `place`, and whatever has been made under it.
 pub(crate) struct Staging<'p> {
-    place: &'p Place,
+    place: &'p Location,
     /// `None` once published.
     lock: Option<Lock>,
     /// The staged directory, when one has been made.
@@ -47,7 +47,7 @@ pub(crate) struct Staging<'p> {
 
 impl<'p> Staging<'p> {
     /// Reserves a name. Nothing but its lock is made yet.
-    pub(crate) fn reserve(place: &'p Place) -> Result<Self, Error> {
+    pub(crate) fn reserve(place: &'p Location) -> Result<Self, Error> {
         let lock = Lock::reserve(place.parent(), Purpose::Staging)
             .map_err(|errno| Error::io("create a staging directory in", place.parent_path(), errno))?;
         Ok(Self { place, lock: Some(lock), root: None, inside: None })
@@ -127,7 +127,7 @@ impl<'p> Staging<'p> {
 
     /// Gives the staged tree its name. With [`Existing::Replace`] what was there is exchanged for it in the same step, and goes
     /// to the trash.
-    pub(crate) fn publish(self, existing: Existing, protect: &[PathBuf]) -> Result<Published, Error> {
+    pub(crate) fn publish(self, existing: Existing, protect: &[PathBuf]) -> Result<Publication, Error> {
         self.publish_overseen(existing, protect, None)
     }
 
@@ -137,13 +137,13 @@ impl<'p> Staging<'p> {
         existing: Existing,
         protect: &[PathBuf],
         oversight: Option<Oversight<'_>>,
-    ) -> Result<Published, Error> {
+    ) -> Result<Publication, Error> {
         let parent = self.place.parent();
         let lost = || Error::StagingLost(self.place.parent_path().to_path_buf());
         let Some(lock) = self.lock.take() else { return Err(lost()) };
         let name = lock.name().to_owned();
         // From here on `abandon` needs the lock again.
-        let guard = Unpublished { staging: &self, lock: Some(lock) };
+        let guard = PublishGuard { staging: &self, lock: Some(lock) };
         let root = self.root.as_ref().ok_or_else(lost)?;
         let (from, from_name): (BorrowedFd<'_>, &CStr) = match &self.inside {
             Some(inside) => (root.as_fd(), inside),
@@ -165,10 +165,10 @@ impl<'p> Staging<'p> {
     /// Asks `oversight` after an exchange, while the old tree is under the hidden name.
     fn decide(
         &self,
-        mut guard: Unpublished<'_, '_>,
+        mut guard: PublishGuard<'_, '_>,
         name: &CStr,
         oversight: Oversight<'_>,
-    ) -> Result<Published, Error> {
+    ) -> Result<Publication, Error> {
         let (parent, dst) = (self.place.parent(), self.place.name());
         let failed = |errno| Error::io("exchange back", self.place.path(), errno);
         let verdict = (oversight.judge)(name);
@@ -178,16 +178,16 @@ impl<'p> Staging<'p> {
         let is_undone = verdict == Verdict::Undo && sys::rename_exchange(parent, name, parent, dst).is_ok();
         if is_undone && (oversight.may_drop)() {
             // The new tree is the one under the hidden name again; it goes with the guard.
-            return Ok(Published { is_undone, ..Published::default() });
+            return Ok(Publication { is_undone, ..Publication::default() });
         }
-        let Some(lock) = guard.lock.take() else { return Ok(Published::default()) };
+        let Some(lock) = guard.lock.take() else { return Ok(Publication::default()) };
         for number in 0..1000 {
             let kept = kept_name(self.place.path(), number);
             let kept_as = kept.file_name().and_then(|name| CString::new(name.as_bytes()).ok()).unwrap_or_default();
             match sys::rename_no_replace(parent, name, parent, &kept_as) {
                 Ok(()) => {
                     lock.remove(parent);
-                    return Ok(Published { is_undone, kept: Some(kept), ..Published::default() });
+                    return Ok(Publication { is_undone, kept: Some(kept), ..Publication::default() });
                 }
                 Err(Errno::EXIST) => {}
                 Err(errno) => {
@@ -273,15 +273,15 @@ impl<'p> Staging<'p> {
     }
 
     /// After the rename: what is left under the hidden name goes. The clone is published, so nothing here is a failure of it.
-    fn settle(&self, mut guard: Unpublished<'_, '_>, replaced: bool) -> Published {
+    fn settle(&self, mut guard: PublishGuard<'_, '_>, replaced: bool) -> Publication {
         let parent = self.place.parent();
-        let Some(lock) = guard.lock.take() else { return Published::default() };
+        let Some(lock) = guard.lock.take() else { return Publication::default() };
         if !replaced {
             if self.inside.is_some() {
                 let _ = rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR);
             }
             lock.remove(parent);
-            return Published::default();
+            return Publication::default();
         }
         let gone = match self.inside {
             // The old entry is now in the staged directory.
@@ -291,12 +291,12 @@ impl<'p> Staging<'p> {
         match gone {
             Ok(trashed) => {
                 lock.remove(parent);
-                Published { trashed, ..Published::default() }
+                Publication { trashed, ..Publication::default() }
             }
             // It stays under the hidden name, and is swept by the next run.
             Err(error) => {
                 lock.leave();
-                Published { left: Some(error), ..Published::default() }
+                Publication { left: Some(error), ..Publication::default() }
             }
         }
     }
@@ -319,7 +319,7 @@ impl Staging<'_> {
 
 /// What became of the entry that a published clone replaced.
 #[derive(Default)]
-pub(crate) struct Published {
+pub(crate) struct Publication {
     pub(crate) trashed: Option<Trashed>,
     /// Why it is still there, under the hidden name.
     pub(crate) left: Option<Error>,
@@ -361,7 +361,7 @@ fn is_directory(parent: BorrowedFd<'_>, name: &CStr) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// Deletes what a lock protects in the foreground, whatever the caller's wish to stop: nothing is to be left behind.
+/// Deletes what a lock protects in the foreground, whatever the caller's criteria to stop: nothing is to be left behind.
 fn remove_now(parent: BorrowedFd<'_>, lock: &Lock, path: &Path) -> Result<(), Error> {
     let deletion = Deletion {
         threads: thread_count(None),
@@ -372,7 +372,7 @@ fn remove_now(parent: BorrowedFd<'_>, lock: &Lock, path: &Path) -> Result<(), Er
     delete_protected(parent, lock, path, &deletion).map(|_| ())
 }
 
-fn abandon(place: &Place, lock: Lock) {
+fn abandon(place: &Location, lock: Lock) {
     let staged = place.parent_path().join(OsStr::from_bytes(lock.name().to_bytes()));
     match remove_now(place.parent(), &lock, &staged) {
         Ok(()) => lock.remove(place.parent()),
@@ -391,12 +391,12 @@ impl Drop for Staging<'_> {
 }
 
 /// Cleans up when publishing fails half way.
-struct Unpublished<'s, 'p> {
+struct PublishGuard<'s, 'p> {
     staging: &'s Staging<'p>,
     lock: Option<Lock>,
 }
 
-impl Drop for Unpublished<'_, '_> {
+impl Drop for PublishGuard<'_, '_> {
     fn drop(&mut self) {
         if let Some(lock) = self.lock.take() {
             abandon(self.staging.place, lock);

@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::progress::{Cancel, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::location::{identity, split};
 use crate::tree::names::Names;
 use crate::tree::node::Node;
-use crate::tree::place::{identity, split};
 use crate::tree::pool::{Pool, open_directories_per_worker};
 
 /// How to delete.

@@ -8,11 +8,11 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Shown};
 use crate::sys;
-use crate::tree::place::{Place, identity, is_inside};
+use crate::tree::location::{Location, identity, is_inside};
 
 /// Refuses the root, mount points, trees with something mounted below, protected places and whatever contains one, and ancestors
 /// of the current directory. Goes by identity, not by spelling.
-pub(crate) fn check(place: &Place, protect: &[PathBuf]) -> Result<(), Error> {
+pub(crate) fn check(place: &Location, protect: &[PathBuf]) -> Result<(), Error> {
     let path = place.path();
     let Some(stat) = place.stat()? else { return Err(Error::Missing(path.to_path_buf())) };
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {

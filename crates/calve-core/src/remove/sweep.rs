@@ -12,12 +12,12 @@ use super::delete::{Deletion, delete_directory};
 use super::trash::GITIGNORE;
 use crate::error::Error;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::lock::{Found, Lock, Purpose, Reach, recognise};
-use crate::tree::place::identity;
+use crate::tree::location::identity;
+use crate::tree::lock::{HiddenName, Lock, Purpose, Reach, recognise};
 
 /// What a sweep did.
 #[derive(Debug, Default)]
-pub(crate) struct Swept {
+pub(crate) struct SweepReport {
     /// The hidden names that are gone.
     pub(crate) removed: Vec<PathBuf>,
     pub(crate) deleted_entries: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Swept {
 }
 
 /// Names of this user and machine in `parent`, whatever their purpose.
-pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<Found>> {
+pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<HiddenName>> {
     // A descriptor of its own: the position in the directory is the descriptor's.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = crate::sys::open_at(parent, c".", flags, Mode::empty())?;
@@ -55,10 +55,10 @@ pub(crate) fn sweep(
     parent_path: &Path,
     purpose: Purpose,
     deletion: &Deletion<'_>,
-) -> Result<Swept, Error> {
+) -> Result<SweepReport, Error> {
     let found = find(parent).map_err(|errno| Error::io("read directory", parent_path, errno))?;
-    let mut swept = Swept::default();
-    for Found { purpose: other, name } in found {
+    let mut swept = SweepReport::default();
+    for HiddenName { purpose: other, name } in found {
         // Without a lock, or with one that somebody else holds, it is not to be touched.
         let Ok(Some(lock)) = Lock::take(parent, &name) else {
             // Its holder may be about to end; whoever reaps finds out.

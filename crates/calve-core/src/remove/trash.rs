@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use crate::error::{Error, Shown};
 use crate::report::Trashed;
 use crate::sys;
+use crate::tree::location::identity;
 use crate::tree::lock::{Lock, Purpose};
-use crate::tree::place::identity;
 
 /// Hides the trash from `git status`; deleted last.
 pub(crate) const GITIGNORE: &CStr = c".gitignore";

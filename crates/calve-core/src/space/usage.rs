@@ -13,7 +13,7 @@ use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
 use crate::report::{Skipped, Warning};
 use crate::source::Source;
-use crate::tree::place::is_inside;
+use crate::tree::location::is_inside;
 use crate::tree::pool::thread_count;
 
 /// How to look at trees. `DiskUsageOptions::default()` is what most callers want.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{Mode, OFlags, Stat};
 
 use crate::sys::{self, SpaceRules};
-use crate::tree::place::identity;
+use crate::tree::location::identity;
 
 /// A device, and the file system that it belongs to.
 pub(super) struct Volume {

@@ -16,9 +16,9 @@ use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::ahead::{self, Ahead};
 
+use crate::tree::location::identity;
 use crate::tree::names::Names;
 use crate::tree::node::{Node, open_source};
-use crate::tree::place::identity;
 use crate::tree::pool::{Pool, open_directories_per_worker};
 
 use super::volumes::{Volume, Volumes};

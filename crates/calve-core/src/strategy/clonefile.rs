@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::{Facts, created_in};
 use crate::error::Error;
 use crate::options::Strategy;
@@ -26,7 +26,7 @@ impl Method for Clonefile {
         Strategy::Clonefile
     }
 
-    fn accepts(&self, facts: &Facts, _: &Wish) -> Result<(), Reason> {
+    fn accepts(&self, facts: &Facts, _: &Criteria) -> Result<(), Reason> {
         facts.clonefile.clone()
     }
 

@@ -1,6 +1,6 @@
 //! `copy`: every file made on its own, its bytes read and written. Always works; what the others are checked against.
 
-use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::options::{Requirement, Strategy};
@@ -18,7 +18,7 @@ impl Method for Copy {
         Strategy::Copy
     }
 
-    fn accepts(&self, _: &Facts, _: &Wish) -> Result<(), Reason> {
+    fn accepts(&self, _: &Facts, _: &Criteria) -> Result<(), Reason> {
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! `hardlink`: every file is the source's own inode under a second name. **The trees are not independent**: a write in place on
 //! either side shows on the other. Only when named.
 
-use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
 use crate::options::Strategy;
 use crate::tree::fill::Files;
@@ -13,7 +13,7 @@ impl Method for Hardlink {
         Strategy::Hardlink
     }
 
-    fn accepts(&self, facts: &Facts, _: &Wish) -> Result<(), Reason> {
+    fn accepts(&self, facts: &Facts, _: &Criteria) -> Result<(), Reason> {
         facts.hardlink.clone()
     }
 

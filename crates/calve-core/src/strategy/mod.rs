@@ -16,7 +16,7 @@ use rustix::fs::{Mode, Stat};
 
 use crate::CloneOptions;
 use crate::choice;
-pub(crate) use crate::choice::{Reason, Wish};
+pub(crate) use crate::choice::{Criteria, Reason};
 use crate::clone::facts::Facts;
 use crate::clone::staging::Staging;
 use crate::error::Error;
@@ -33,7 +33,7 @@ pub(crate) trait Method: Sync {
     fn strategy(&self) -> Strategy;
 
     /// Whether it can do what is wished, going by what the probe found. Pure: no system calls.
-    fn accepts(&self, facts: &Facts, wish: &Wish) -> Result<(), Reason>;
+    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), Reason>;
 
     /// Makes the clone under the staging name. The metadata of the root is set later, and nobody else can enter until then.
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure>;
@@ -98,10 +98,16 @@ impl From<Error> for Failure {
 /// The fastest method that accepts, and the refusals of those before it. `refused_already`: those that were tried.
 pub(crate) fn choose(
     facts: &Facts,
-    wish: &Wish,
+    criteria: &Criteria,
     refused_already: &[Refusal],
 ) -> Result<(&'static dyn Method, Vec<Refusal>), Error> {
-    choice::choose(IN_ORDER, |method| method.strategy(), |method| method.accepts(facts, wish), wish, refused_already)
+    choice::choose(
+        IN_ORDER,
+        |method| method.strategy(),
+        |method| method.accepts(facts, criteria),
+        criteria,
+        refused_already,
+    )
 }
 
 #[cfg(test)]
@@ -109,8 +115,8 @@ mod tests {
     use super::*;
     use crate::options::{Choice, Mounts, Requirement};
 
-    fn wish(choice: Choice, require: &[Requirement]) -> Wish {
-        Wish { choice, require: require.to_vec(), excludes: false, mounts: Mounts::Cross }
+    fn criteria(choice: Choice, require: &[Requirement]) -> Criteria {
+        Criteria { choice, require: require.to_vec(), excludes: false, mounts: Mounts::Cross }
     }
 
     fn no() -> Result<(), Reason> {
@@ -122,8 +128,8 @@ mod tests {
         Facts { snapshot: offer(snapshot), reflink: offer(reflink), ..Facts::nothing() }
     }
 
-    fn chosen(facts: &Facts, wish: &Wish) -> Result<Strategy, Vec<Strategy>> {
-        match choose(facts, wish, &[]) {
+    fn chosen(facts: &Facts, criteria: &Criteria) -> Result<Strategy, Vec<Strategy>> {
+        match choose(facts, criteria, &[]) {
             Ok((method, _)) => Ok(method.strategy()),
             Err(Error::RequirementRefused { refused, .. }) => {
                 Err(refused.into_iter().map(|refusal| refusal.strategy).collect())
@@ -134,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_first_that_works_is_taken_and_those_before_it_say_why_not() {
-        let any = wish(Choice::Fastest, &[]);
+        let any = criteria(Choice::Fastest, &[]);
         assert_eq!(chosen(&facts(true, true), &any), Ok(Strategy::Snapshot));
         assert_eq!(chosen(&facts(false, true), &any), Ok(Strategy::Reflink));
         let (method, refused) = choose(&facts(false, false), &any, &[]).unwrap();
@@ -146,9 +152,9 @@ mod tests {
 
     #[test]
     fn requirements_are_never_traded_for_something_that_works() {
-        let cow = wish(Choice::Fastest, &[Requirement::Cow]);
+        let cow = criteria(Choice::Fastest, &[Requirement::Cow]);
         assert!(chosen(&facts(false, false), &cow).is_err());
-        let instant = wish(Choice::Fastest, &[Requirement::Instant]);
+        let instant = criteria(Choice::Fastest, &[Requirement::Instant]);
         assert!(chosen(&facts(false, true), &instant).is_err());
         assert_eq!(chosen(&facts(true, true), &instant), Ok(Strategy::Snapshot));
     }
@@ -156,16 +162,16 @@ mod tests {
     #[test]
     fn hardlink_and_overlay_are_taken_only_when_named() {
         let everything = Facts { hardlink: Ok(()), ..facts(false, false) };
-        assert_eq!(chosen(&everything, &wish(Choice::Fastest, &[])), Ok(Strategy::Copy));
-        let named = wish(Choice::Only(Strategy::Hardlink), &[]);
+        assert_eq!(chosen(&everything, &criteria(Choice::Fastest, &[])), Ok(Strategy::Copy));
+        let named = criteria(Choice::Only(Strategy::Hardlink), &[]);
         assert_eq!(chosen(&everything, &named), Ok(Strategy::Hardlink));
-        let overlay = wish(Choice::Only(Strategy::Overlay), &[]);
+        let overlay = criteria(Choice::Only(Strategy::Overlay), &[]);
         assert_eq!(chosen(&everything, &overlay), Err(vec![Strategy::Overlay]));
     }
 
     #[test]
     fn a_named_strategy_that_refuses_is_not_replaced() {
-        let named = wish(Choice::Only(Strategy::Reflink), &[]);
+        let named = criteria(Choice::Only(Strategy::Reflink), &[]);
         assert_eq!(chosen(&facts(true, false), &named), Err(vec![Strategy::Reflink]));
     }
 }

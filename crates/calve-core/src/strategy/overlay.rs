@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::options::Strategy;
@@ -16,9 +16,9 @@ use crate::remove::delete::{Deletion, delete};
 use crate::source::Source;
 use crate::sys::{self, XattrTarget};
 use crate::tree::fill::metadata::{Created, Keeper, Target};
+use crate::tree::location::Location;
 use crate::tree::lock::{Lock, Purpose};
 use crate::tree::notes::Notes;
-use crate::tree::place::Place;
 use crate::tree::pool::thread_count;
 use crate::{Cancel, Progress};
 
@@ -29,7 +29,7 @@ impl Method for Overlay {
         Strategy::Overlay
     }
 
-    fn accepts(&self, _: &Facts, _: &Wish) -> Result<(), Reason> {
+    fn accepts(&self, _: &Facts, _: &Criteria) -> Result<(), Reason> {
         Err(Reason::new("a mount needs an owner for its lifetime; only callers of the library can ask for one"))
     }
 
@@ -84,7 +84,7 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
     if source.single().is_some() {
         return Err(Error::io("mount an overlay of", src, Errno::NOTDIR));
     }
-    let Some(place) = Place::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
+    let Some(place) = Location::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
     let state_parent = options.state.as_deref().unwrap_or(place.parent_path());
     let state = State::make(state_parent, &source)?;
     match rustix::fs::mkdirat(place.parent(), place.name(), Mode::RWXU) {

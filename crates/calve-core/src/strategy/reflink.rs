@@ -1,6 +1,6 @@
 //! `reflink`: every file made on its own, its extents shared (FICLONE on btrfs, XFS, bcachefs, overlay).
 
-use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
 use crate::options::{Inlined, Requirement, Strategy};
 use crate::tree::fill::Files;
@@ -13,7 +13,7 @@ impl Method for Reflink {
         Strategy::Reflink
     }
 
-    fn accepts(&self, facts: &Facts, _: &Wish) -> Result<(), Reason> {
+    fn accepts(&self, facts: &Facts, _: &Criteria) -> Result<(), Reason> {
         facts.reflink.clone()
     }
 

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use super::{Failure, Job, Method, Outcome, Reason, Wish};
+use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::options::{Requirement, Strategy};
 use crate::sys;
 use crate::tree::exclude::{Exclude, is_calves_own_text};
 use crate::tree::fill::metadata::times;
-use crate::tree::place::{Place, open_below, split};
+use crate::tree::location::{Location, open_below, split};
 
 pub(super) struct Snapshot;
 
@@ -24,15 +24,15 @@ impl Method for Snapshot {
         Strategy::Snapshot
     }
 
-    fn accepts(&self, facts: &Facts, wish: &Wish) -> Result<(), Reason> {
+    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), Reason> {
         facts.snapshot.clone()?;
-        if wish.excludes {
+        if criteria.excludes {
             return Err(Reason::new("entries are excluded, and a snapshot has everything"));
         }
-        if facts.nested_subvolumes > 0 && wish.requires(Requirement::Stable) {
+        if facts.nested_subvolumes > 0 && criteria.requires(Requirement::Stable) {
             return Err(Reason::new("nested subvolumes are snapshotted one after the other"));
         }
-        if facts.nested_subvolumes > 0 && wish.mounts == crate::Mounts::Stay {
+        if facts.nested_subvolumes > 0 && criteria.mounts == crate::Mounts::Stay {
             return Err(Reason::new("a nested subvolume is another file system"));
         }
         Ok(())
@@ -67,7 +67,7 @@ impl Method for Snapshot {
 /// Makes the empty directory `path`, in such a way that clones of it can be snapshots where the file system has them: on btrfs
 /// as a subvolume. Says whether it is one.
 pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
-    let Some(place) = Place::open(path)? else { return Err(Error::DestinationExists(path.to_path_buf())) };
+    let Some(place) = Location::open(path)? else { return Err(Error::DestinationExists(path.to_path_buf())) };
     let failed = |errno| Error::io("create directory", path, errno);
     let is_subvolume = match sys::create_subvolume(place.parent(), place.name()) {
         Ok(()) => true,

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use super::exclude::{Exclude, is_calves_own};
 use super::fill::contents::open_contents;
+use super::location::identity;
 use super::node::Node;
-use super::place::identity;
 use super::pool::Pool;
 use crate::error::Error;
 use crate::options::Mounts;

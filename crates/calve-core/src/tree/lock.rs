@@ -11,14 +11,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::place::identity;
+use super::location::identity;
 pub(crate) use crate::hidden::Purpose;
 use crate::hidden::{Hidden, LOCK_SUFFIX};
 use crate::sys::{self, Listing, ListingBuffer};
 
 /// A hidden name that was found in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct HiddenName {
     pub(crate) purpose: Purpose,
     /// Without the lock's suffix.
     pub(crate) name: CString,
@@ -36,12 +36,12 @@ pub(crate) enum Reach {
 /// Understands a name, if it is one that this user made on this machine.
 ///
 /// The same boot counts as the same machine: containers on one kernel have names of their own and share its locks.
-pub(crate) fn recognise(name: &CStr, reach: Reach) -> Option<Found> {
+pub(crate) fn recognise(name: &CStr, reach: Reach) -> Option<HiddenName> {
     let hidden = Hidden::parse(name.to_str().ok()?)?;
     let this_machine = reach == Reach::Machine && hidden.machine == sys::machine_identity();
     let here = this_machine || hidden.boot == sys::boot_identity();
     let mine = hidden.user == rustix::process::geteuid().as_raw();
-    (here && mine).then(|| Found { purpose: hidden.purpose, name: CString::new(hidden.name).unwrap_or_default() })
+    (here && mine).then(|| HiddenName { purpose: hidden.purpose, name: CString::new(hidden.name).unwrap_or_default() })
 }
 
 fn new_name(purpose: Purpose) -> CString {

@@ -37,7 +37,7 @@ struct NotKept {
 }
 
 /// All of it so far, for the report.
-pub(crate) struct Told {
+pub(crate) struct NoteSummary {
     pub(crate) fell_back: Vec<FellBack>,
     pub(crate) skipped: Vec<Skipped>,
     /// Every reason for which something was skipped, also where the list is cut.
@@ -110,7 +110,7 @@ impl Notes {
         self.lock().warnings.push(Warning { code, path, message });
     }
 
-    pub(crate) fn tell(&self) -> Told {
+    pub(crate) fn tell(&self) -> NoteSummary {
         let mut collected = self.lock().clone();
         let mut warnings = collected.warnings;
         for lost in collected.not_kept {
@@ -132,7 +132,7 @@ impl Notes {
         collected.skipped.sort_by(|a, b| a.path.cmp(&b.path));
         collected.changed.sort();
         collected.changed.dedup();
-        Told {
+        NoteSummary {
             fell_back: collected.fell_back,
             skipped: collected.skipped,
             skipped_for: collected.skipped_for,

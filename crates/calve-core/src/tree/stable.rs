@@ -208,16 +208,16 @@ fn look(
             return Ok(None);
         }
         match one(quiet, node, directory.as_fd(), entry.name, root) {
-            Ok(Looked::Quiet) => {}
-            Ok(Looked::Below) => pool.give(Node::child(node, entry.name)),
-            Ok(Looked::Changed) | Err(Errno::NOENT) => return Ok(Some(node.path_of(entry.name))),
+            Ok(EntryState::Quiet) => {}
+            Ok(EntryState::Below) => pool.give(Node::child(node, entry.name)),
+            Ok(EntryState::Changed) | Err(Errno::NOENT) => return Ok(Some(node.path_of(entry.name))),
             Err(errno) => return Err(failed("stat", &node.path_of(entry.name), errno)),
         }
     }
     Ok(None)
 }
 
-enum Looked {
+enum EntryState {
     Quiet,
     /// A directory that has not changed; there is more in it.
     Below,
@@ -230,9 +230,9 @@ fn one(
     directory: BorrowedFd<'_>,
     name: &CStr,
     root: &Stat,
-) -> sys::Result<Looked> {
+) -> sys::Result<EntryState> {
     if is_calves_own(name) {
-        return Ok(Looked::Quiet);
+        return Ok(EntryState::Quiet);
     }
     let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -240,11 +240,11 @@ fn one(
     // Neither is cloned.
     if kind == FileType::Socket || !quiet.exclude.is_empty() && quiet.exclude.matches(&node.path_of(name), is_directory)
     {
-        return Ok(Looked::Quiet);
+        return Ok(EntryState::Quiet);
     }
     if Moment::of(&stat) > quiet.since {
-        return Ok(Looked::Changed);
+        return Ok(EntryState::Changed);
     }
     let stays_out = quiet.mounts == Mounts::Stay && stat.st_dev != root.st_dev;
-    Ok(if is_directory && !stays_out { Looked::Below } else { Looked::Quiet })
+    Ok(if is_directory && !stays_out { EntryState::Below } else { EntryState::Quiet })
 }

@@ -13,11 +13,11 @@ use super::facts::{Facts, check_room, resolved};
 use super::file::special;
 use super::fill::{Files, Fill, Tally, fill};
 use super::guard;
+use super::location::{Location, code, ends_with_separator, is_inside};
 use super::notes::Notes;
-use super::place::{Place, code, ends_with_separator, is_inside};
 use super::pool::thread_count;
 use super::staging::Staging;
-use crate::choice::Wish;
+use crate::choice::Criteria;
 use crate::error::Error;
 use crate::hidden::Purpose;
 use crate::options::{CloneOptions, Durability, Existing, Requirement, Strategy, Verify};
@@ -40,7 +40,7 @@ impl Source {
             other => other,
         };
         // `link\` means the directory behind the link; a root and `.` have no name.
-        let place = if ends_with_separator(given) { None } else { Place::open(given).map_err(missing)? };
+        let place = if ends_with_separator(given) { None } else { Location::open(given).map_err(missing)? };
         let path = match &place {
             Some(place) => place.path().to_path_buf(),
             None if sys::verbatim(given).is_ok_and(|path| !path.exists()) => {
@@ -79,7 +79,7 @@ impl Source {
 
 struct Checked {
     source: Source,
-    place: Place,
+    place: Location,
     exclude: Exclude,
 }
 
@@ -87,7 +87,7 @@ struct Checked {
 fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Checked, Error> {
     let exclude = Exclude::new(&options.exclude)?.and_select(options.select.clone());
     let source = Source::open(src)?;
-    let place = Place::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
+    let place = Location::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
     let (src_owned, dst_owned) = (src.to_path_buf(), dst.to_path_buf());
     if source.single.is_none() && is_inside(place.parent(), source.info.identity) {
         return Err(Error::DestinationInsideSource { src: src_owned, dst: dst_owned });
@@ -129,7 +129,7 @@ pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Clon
     let mut facts = Facts::from_places(source, place)?;
     let staging = Staging::make(place)?;
     facts.try_in(source, &staging)?;
-    let (strategy, refused) = facts.choose(&Wish::of(options))?;
+    let (strategy, refused) = facts.choose(&Criteria::of(options))?;
     if strategy == Strategy::Copy {
         check_room(source, place, &facts)?;
     }
@@ -222,7 +222,7 @@ fn report(
 
 /// Staged trees of killed processes, in this place, go first: they may hold the space that is needed now. Says whether there is trash
 /// too, which is left to the reaper.
-fn sweep_leftovers(place: &Place, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
+fn sweep_leftovers(place: &Location, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
     let deletion = Deletion { progress: &options.progress, cancel: &options.cancel };
     let swept = match sweep(place.parent(), &place.given_parent(), Purpose::Staging, deletion) {
         Ok(swept) => swept,
@@ -244,6 +244,6 @@ pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Plan, Erro
     let mut facts = Facts::from_places(&source, &place)?;
     let staging = Staging::make(&place)?;
     facts.try_in(&source, &staging)?;
-    let (strategy, refused) = facts.choose(&Wish::of(options))?;
+    let (strategy, refused) = facts.choose(&Criteria::of(options))?;
     Ok(Plan { strategy, refused })
 }

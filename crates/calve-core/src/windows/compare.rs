@@ -10,7 +10,7 @@ use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 
 use super::exclude::{Exclude, is_calves_own_text};
 use super::file::{settable, special};
-use super::place::below;
+use super::location::below;
 use crate::error::Error;
 use crate::progress::Cancel;
 use crate::sys::{self, Info};

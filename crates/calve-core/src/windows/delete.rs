@@ -85,7 +85,7 @@ pub(super) fn delete_protected(lock: &Lock, shown: &Path, deletion: Deletion<'_>
 
 /// What a sweep did.
 #[derive(Default)]
-pub(super) struct Swept {
+pub(super) struct SweepReport {
     pub(super) removed: Vec<PathBuf>,
     pub(super) deleted: u64,
     /// The first name that could not be deleted, and why.
@@ -100,9 +100,9 @@ pub(super) fn sweep(
     shown_parent: &Path,
     purpose: Purpose,
     deletion: Deletion<'_>,
-) -> Result<Swept, Error> {
+) -> Result<SweepReport, Error> {
     let failed = |error| Error::io("read directory", shown_parent, error);
-    let mut swept = Swept::default();
+    let mut swept = SweepReport::default();
     let mut seen = Vec::new();
     for entry in std::fs::read_dir(parent).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();

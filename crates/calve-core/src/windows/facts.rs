@@ -7,9 +7,9 @@ use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_INVALID_NAME, ER
 use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 
 use super::clone::Source;
-use super::place::{Place, below, code, resolve};
+use super::location::{Location, below, code, resolve};
 use super::staging::Staging;
-use crate::choice::{Reason, Wish, choose};
+use crate::choice::{Criteria, Reason, choose};
 use crate::error::{Error, Shown};
 use crate::options::{CloneOptions, Requirement, Strategy};
 use crate::report::{Offer, PlaceReport, ProbeReport, Refusal};
@@ -27,7 +27,7 @@ const ELSEWHERE: &str = "source and destination are on different volumes";
 
 impl Facts {
     /// What the two volumes say of themselves.
-    pub(super) fn from_places(source: &Source, place: &Place) -> Result<Self, Error> {
+    pub(super) fn from_places(source: &Source, place: &Location) -> Result<Self, Error> {
         let volume = |path: &Path, shown: &Path| {
             sys::open(path, FILE_READ_ATTRIBUTES)
                 .and_then(|directory| sys::volume(&directory, path))
@@ -62,12 +62,12 @@ impl Facts {
     }
 
     /// The strategy to use, and the refusals of those before it.
-    pub(super) fn choose(&self, wish: &Wish) -> Result<(Strategy, Vec<Refusal>), Error> {
-        choose(Strategy::ALL, |strategy| *strategy, |strategy| self.accepts(*strategy, wish), wish, &[])
+    pub(super) fn choose(&self, criteria: &Criteria) -> Result<(Strategy, Vec<Refusal>), Error> {
+        choose(Strategy::ALL, |strategy| *strategy, |strategy| self.accepts(*strategy, criteria), criteria, &[])
     }
 
-    fn accepts(&self, strategy: Strategy, wish: &Wish) -> Result<(), Reason> {
-        if wish.requires(Requirement::Stable) {
+    fn accepts(&self, strategy: Strategy, criteria: &Criteria) -> Result<(), Reason> {
+        if criteria.requires(Requirement::Stable) {
             return Err(Reason::new("on Windows it cannot tell whether the source changes"));
         }
         match strategy {
@@ -108,7 +108,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let source = Source::open(src)?;
     let is_directory = std::fs::metadata(dst).is_ok_and(|found| found.is_dir());
     let target = if is_directory { below(dst, Path::new(".calve-probe")) } else { dst.to_path_buf() };
-    let place = Place::open(&target)?.ok_or_else(|| Error::io("open", dst, code(ERROR_INVALID_NAME)))?;
+    let place = Location::open(&target)?.ok_or_else(|| Error::io("open", dst, code(ERROR_INVALID_NAME)))?;
     let mut facts = Facts::from_places(&source, &place)?;
     let unwritable = match Staging::make(&place).and_then(|staging| facts.try_in(&source, &staging)) {
         Ok(()) => None,
@@ -118,13 +118,13 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         }
         Err(error) => return Err(error),
     };
-    let wish = Wish::of(&CloneOptions::default());
+    let criteria = Criteria::of(&CloneOptions::default());
     let chosen = match unwritable {
-        None => Some(facts.choose(&wish)?.0),
+        None => Some(facts.choose(&criteria)?.0),
         Some(_) => None,
     };
     let offers = Strategy::ALL.map(|strategy| {
-        let own = facts.accepts(strategy, &wish).err();
+        let own = facts.accepts(strategy, &criteria).err();
         let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(strategy));
         Offer { strategy, refused }
     });
@@ -138,7 +138,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
 }
 
 /// Whether the bytes of `source` fit, found out before writing them. The tree is walked only when the answer is not plain.
-pub(super) fn check_room(source: &Source, place: &Place, facts: &Facts) -> Result<(), Error> {
+pub(super) fn check_room(source: &Source, place: &Location, facts: &Facts) -> Result<(), Error> {
     let Some(available) = facts.dst.free else { return Ok(()) };
     if facts.src.used.is_some_and(|used| used <= available) {
         return Ok(());

@@ -207,7 +207,7 @@ impl Worker<'_> {
             (FILE_ATTRIBUTE_SPARSE_FILE, "holes (sparse file)"),
         ];
         for (_, what) in kinds.iter().filter(|(bit, _)| src.attributes & !dst.attributes & bit != 0) {
-            let reason = super::place::code(ERROR_NOT_SUPPORTED);
+            let reason = super::location::code(ERROR_NOT_SUPPORTED);
             self.fill.notes.not_kept("attribute_not_kept", what, reason, || relative.to_path_buf());
         }
     }

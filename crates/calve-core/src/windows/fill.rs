@@ -17,8 +17,8 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 use super::exclude::{CALVES_OWN, Exclude, is_calves_own_text};
 use super::file::{LINK_FALLS_BACK, is_any, plus, settable};
+use super::location::below;
 use super::notes::Notes;
-use super::place::below;
 use super::pool::Pool;
 use crate::error::Error;
 use crate::progress::{Cancel, Progress};

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 
-use super::place::{Place, is_inside, resolve};
+use super::location::{Location, is_inside, resolve};
 use crate::error::{Error, Shown};
 use crate::sys;
 
 /// Refuses a mounted volume, protected places and whatever contains one, and what the current directory is in. Roots of volumes have
 /// no name, and are refused before.
-pub(super) fn check(place: &Place, protect: &[PathBuf]) -> Result<(), Error> {
+pub(super) fn check(place: &Location, protect: &[PathBuf]) -> Result<(), Error> {
     let given = place.given();
     let Some(info) = place.look()? else { return Err(Error::Missing(given.to_path_buf())) };
     let refuse = |reason: String| Err(Error::Protected { path: given.to_path_buf(), reason });

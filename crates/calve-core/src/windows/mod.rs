@@ -9,8 +9,8 @@ mod facts;
 mod file;
 mod fill;
 mod guard;
+mod location;
 mod lock;
-mod place;
 mod remove;
 mod staging;
 #[cfg(test)]

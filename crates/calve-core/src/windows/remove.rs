@@ -8,8 +8,8 @@ use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_DIRECTORY};
 
 use super::delete::{Deletion, delete, delete_protected, sweep};
 use super::guard;
+use super::location::{Location, code, ends_with_separator, resolve};
 use super::lock::Lock;
-use super::place::{Place, code, ends_with_separator, resolve};
 use crate::Cancel;
 use crate::error::Error;
 use crate::hidden::Purpose;
@@ -58,8 +58,8 @@ pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error
     guard::check(&open(path)?, &options.protect)
 }
 
-fn open(path: &Path) -> Result<Place, Error> {
-    let place = Place::open(path).map_err(|error| match error {
+fn open(path: &Path) -> Result<Location, Error> {
+    let place = Location::open(path).map_err(|error| match error {
         Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
         other => other,
     })?;
@@ -69,7 +69,7 @@ fn open(path: &Path) -> Result<Place, Error> {
     })
 }
 
-fn move_to_trash(place: &Place) -> Result<Lock, Error> {
+fn move_to_trash(place: &Location) -> Result<Lock, Error> {
     let failed = |error| Error::io("move to the trash", place.given(), error);
     let lock = Lock::reserve(place.parent(), Purpose::Trash).map_err(failed)?;
     let recorded = sys::look(place.path()).and_then(|info| lock.record(info.identity));

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_FILE_EXISTS};
 
 use super::delete::{Deletion, delete_protected};
+use super::location::Location;
 use super::lock::Lock;
-use super::place::Place;
 use crate::error::Error;
 use crate::hidden::Purpose;
 use crate::options::Existing;
@@ -19,7 +19,7 @@ use crate::sys;
 
 /// A hidden directory beside `place`, in which a clone is made.
 pub(super) struct Staging<'p> {
-    place: &'p Place,
+    place: &'p Location,
     /// `None` once published.
     lock: Option<Lock>,
     path: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Staging<'p> {
 }
 
 impl<'p> Staging<'p> {
-    pub(super) fn make(place: &'p Place) -> Result<Self, Error> {
+    pub(super) fn make(place: &'p Location) -> Result<Self, Error> {
         let failed = |error| Error::io("create a staging directory in", place.given_parent(), error);
         let lock = Lock::reserve(place.parent(), Purpose::Staging).map_err(failed)?;
         let path = lock.path();

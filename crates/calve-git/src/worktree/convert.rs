@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, Requirement, Shown, Staged, Trashed, Verify, supersede};
+use calve_core::{CloneOptions, Requirement, Shown, StagedTree, Trashed, Verify, supersede};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -43,7 +43,7 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
         return Ok(done(true, None));
     }
     check_idle(&path)?;
-    let make = |staged: &mut Staged<'_>| {
+    let make = |staged: &mut StagedTree<'_>| {
         if !staged.make_root()? {
             return Err(Error::refused(
                 format!("`{}` is not on btrfs, and only btrfs has subvolumes", Shown(&path)),

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Stat};
 
-use super::{Metadata, StageReport, Staged, sealed, start};
+use super::{Metadata, StageReport, StagedTree, sealed, start};
 use crate::clone::finish::{refusal, require_quiet};
-use crate::clone::staging::{Oversight, Published, Verdict};
+use crate::clone::staging::{Oversight, Publication, Verdict};
 use crate::error::{Error, Shown};
 use crate::options::{CloneOptions, Existing, Requirement};
 use crate::source::Source;
 use crate::tree::exclude::Exclude;
+use crate::tree::location::identity;
 use crate::tree::notes::Notes;
-use crate::tree::place::identity;
 use crate::tree::stable::{Moment, Quiet, changed};
 
-/// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`Staged::clone_root`] with
+/// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`StagedTree::clone_root`] with
 /// [`Requirement::Stable`]; then one step exchanges the two, and the old tree goes to the trash.
 ///
 /// Nothing that is written meanwhile is lost. Checks the whole of `path` again right before the exchange. After it, calls `is_left` with
@@ -30,14 +30,14 @@ use crate::tree::stable::{Moment, Quiet, changed};
 pub fn supersede<E: From<Error>>(
     path: &Path,
     options: &CloneOptions,
-    make: impl FnOnce(&mut Staged<'_>) -> Result<(), E>,
+    make: impl FnOnce(&mut StagedTree<'_>) -> Result<(), E>,
     is_left: impl Fn(&Path) -> Result<(), E>,
 ) -> Result<StageReport, E> {
     let mut options = options.clone();
     options.existing = Existing::Replace;
     let notes = Notes::default();
     let (place, trash_waits) = start(path, &notes, &options)?;
-    let mut staged = Staged::reserve(&place, &options)?;
+    let mut staged = StagedTree::reserve(&place, &options)?;
     make(&mut staged)?;
     let hidden = staged.path();
     let mut trouble: Option<E> = None;
@@ -72,16 +72,16 @@ fn changed_in_both(path: &Path, kept: &Path) -> Error {
 }
 
 /// The old directory, which has another name by now.
-struct Old<'a> {
+struct OldTree<'a> {
     source: &'a Source,
     exclude: &'a Exclude,
     since: Moment,
     options: &'a CloneOptions,
 }
 
-impl Old<'_> {
+impl OldTree<'_> {
     fn require_unchanged(&self) -> Result<(), Error> {
-        let Old { source, exclude, since, options } = *self;
+        let OldTree { source, exclude, since, options } = *self;
         let quiet = quiet(source, exclude, since, options, Some(source.stat()));
         match changed(&quiet)? {
             None => Ok(()),
@@ -105,8 +105,8 @@ fn quiet<'a>(
     Quiet { source, since, exclude, mounts: options.mounts, threads, cancel: &options.cancel, renamed }
 }
 
-impl Staged<'_> {
-    fn exchange(mut self, notes: &Notes, is_fine: &mut dyn FnMut(&Old<'_>) -> bool) -> Result<Published, Error> {
+impl StagedTree<'_> {
+    fn exchange(mut self, notes: &Notes, is_fine: &mut dyn FnMut(&OldTree<'_>) -> bool) -> Result<Publication, Error> {
         let path = self.place.path();
         let unwatched = || refusal(Requirement::Stable, "it was not cloned as a whole".into());
         let (since, exclude) = self.watched.take().ok_or_else(unwatched)?;
@@ -119,7 +119,7 @@ impl Staged<'_> {
             let quiet = quiet(&new, &everything, published_at, self.options, Some(new.stat()));
             matches!(changed(&quiet), Ok(None))
         };
-        let old = Old { source, exclude: &exclude, since, options: self.options };
+        let old = OldTree { source, exclude: &exclude, since, options: self.options };
         let parent = self.place.parent();
         let is_old = |name: &CStr| {
             rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)

@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::Stat;
 
+use crate::tree::location::identity;
 use crate::tree::node::Node;
-use crate::tree::place::identity;
 
 /// The inodes with several names that were met so far.
 ///

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::location::identity;
 use crate::tree::node::Node;
-use crate::tree::place::identity;
 
 /// Compares what `src` needs with what is free where `dst` is. The tree is walked only when the answer is not plain: all that
 /// is used on the source's file system together may fit.

@@ -7,7 +7,7 @@ pub(crate) mod verify;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Shown, Workshop, build_tree};
+use calve_core::{BuildPaths, Cancel, Shown, build_tree};
 
 use crate::git::Git;
 use crate::redact::Url;
@@ -117,20 +117,19 @@ pub fn clone_repository(wish: &CloneWish, listener: Listener<'_>) -> Result<Clon
     let started = Instant::now();
     let (recipe, features) = plan_clone(wish)?;
     refuse_a_partial_source(&recipe)?;
-    let mut receipt =
-        build_tree(&wish.dst, &wish.cancel, |workshop| in_workshop(wish, recipe, features, workshop, listener))?;
+    let mut receipt = build_tree(&wish.dst, &wish.cancel, |build| in_build(wish, recipe, features, build, listener))?;
     receipt.seconds.total = started.elapsed().as_secs_f64();
     Ok(receipt)
 }
 
-fn in_workshop(
+fn in_build(
     wish: &CloneWish,
     recipe: Recipe,
     git: Features,
-    workshop: &Workshop,
+    build: &BuildPaths,
     listener: Listener<'_>,
 ) -> Result<CloneReceipt, RemoteError> {
-    let Workshop { directory, tree } = workshop;
+    let BuildPaths { directory, tree } = build;
     let traces = Traces::new(directory, recipe.url.kind())?;
     let session = Session {
         url: &wish.url,

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, CloneReport, Staged, Unreadable, stage};
+use calve_core::{CloneOptions, CloneReport, StagedTree, Unreadable, stage};
 
 use crate::config::Hooks;
 use crate::error::{Error, Result};
@@ -291,7 +291,7 @@ fn audit(staged: &Path, request: &Request, options: &AddOptions, built: &Built) 
 
 /// Fills the staged tree.
 fn build(
-    staged: &mut Staged<'_>,
+    staged: &mut StagedTree<'_>,
     request: &Request,
     options: &AddOptions,
     entry: &Entry,
@@ -360,7 +360,7 @@ fn is_worktree(pointer: &Path) -> bool {
 }
 
 /// What the new commit's rules do not ignore would be in the way: `git status` is to be clean.
-fn remove_shown(staged: &Staged<'_>, git: &Git, left: &mut Vec<Left>) -> Result<()> {
+fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<Left>) -> Result<()> {
     for found in Status::of(git)?.untracked {
         let path = crate::worktree::repository::path_of(&found.path);
         staged.remove(&path)?;

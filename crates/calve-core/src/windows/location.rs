@@ -10,13 +10,13 @@ use crate::error::Error;
 use crate::sys::{self, Info};
 
 /// A name in a directory. The name itself is never followed.
-pub(super) struct Place {
+pub(super) struct Location {
     given: PathBuf,
     parent: PathBuf,
     path: PathBuf,
 }
 
-impl Place {
+impl Location {
     /// `None` when the path ends in no name: a root, `.`, `..`.
     pub(super) fn open(given: &Path) -> Result<Option<Self>, Error> {
         if ends_in_dots(given) {
@@ -118,13 +118,13 @@ mod tests {
     #[test]
     fn paths_that_name_no_entry_are_known() {
         for path in [".", "..", r"a\.", r"a\..\", "a/..", "/", r"C:\", ""] {
-            assert!(Place::open(Path::new(path)).unwrap().is_none(), "{path}");
+            assert!(Location::open(Path::new(path)).unwrap().is_none(), "{path}");
         }
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::open(&folder.path().join("a")).unwrap().unwrap();
+        let place = Location::open(&folder.path().join("a")).unwrap().unwrap();
         assert_eq!(place.name(), "a");
         assert!(place.look().unwrap().is_none());
-        assert!(matches!(Place::open(&folder.path().join("b").join("c")), Err(Error::ParentMissing(_))));
-        assert!(matches!(Place::open(&folder.path().join("name:b")), Err(Error::Io { .. })));
+        assert!(matches!(Location::open(&folder.path().join("b").join("c")), Err(Error::ParentMissing(_))));
+        assert!(matches!(Location::open(&folder.path().join("name:b")), Err(Error::Io { .. })));
     }
 }

@@ -12,14 +12,14 @@ use crate::error::Error;
 use crate::sys;
 
 /// A name in an open directory. The name itself is never followed; the path above it is resolved once, as usual.
-pub(crate) struct Place {
+pub(crate) struct Location {
     parent: OwnedFd,
     parent_path: PathBuf,
     name: CString,
     path: PathBuf,
 }
 
-impl Place {
+impl Location {
     /// Opens the parent of `path`. `None` when the path ends in no name: `/`, `.`, `..`.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
         let Some(Component::Normal(name)) = last_component(path) else { return Ok(None) };
