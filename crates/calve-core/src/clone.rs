@@ -1,29 +1,32 @@
-//! The plot of a clone: check, probe, choose, stage, run, verify, publish, report.
+//! The plot of a clone: check, sweep, stage, fill, publish, report. Both engines follow it.
 
+mod check;
+pub(crate) mod choose;
+
+#[cfg(unix)]
 pub(crate) mod build;
-pub(crate) mod check;
+#[cfg(unix)]
 pub(crate) mod facts;
-pub(crate) mod finish;
+#[cfg(unix)]
+mod finish;
+#[cfg(unix)]
 mod sample;
-pub(crate) mod scrub;
+#[cfg(unix)]
+mod scrub;
+#[cfg(unix)]
 pub(crate) mod stage;
+#[cfg(unix)]
 pub(crate) mod staging;
 
 use std::path::Path;
 use std::time::Instant;
 
-use crate::clone::check::{Checked, check};
-use crate::clone::finish::{Made, finish};
-use crate::clone::staging::Staging;
+use self::check::{CloneRequest, check, sweep_leftovers};
+use crate::engine::StagedTree;
 use crate::error::Error;
-use crate::options::{CloneOptions, Requirement, Strategy};
-use crate::report::{CloneReport, Plan, Refusal};
-use crate::strategy::{self, Criteria, Failure, Job, Method, Outcome};
-use crate::tree::fill::metadata::Created;
+use crate::options::{CloneOptions, Strategy};
+use crate::report::{Bytes, CloneReport, Entries, Plan, Refusal};
 use crate::tree::notes::Notes;
-use crate::tree::pool::thread_count;
-use crate::tree::stable::watchable;
-use facts::Facts;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
 ///
@@ -31,87 +34,51 @@ use facts::Facts;
 /// or complete at any time, whatever happens to this process. The source is never written.
 ///
 /// # Errors
-/// Nothing is left behind, whatever the error. [`Error::RequirementRefused`] when a requirement cannot be met.
+/// Leaves nothing behind, whatever the error. Fails with [`Error::RequirementRefused`] when a requirement cannot be met.
 pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
     let started = Instant::now();
-    let checked = check(src, dst, options)?;
+    let CloneRequest { source, destination, exclude } = check(src, dst, options)?;
     let notes = Notes::default();
-    let trash_waits = crate::clone::check::sweep_leftovers(&checked.place, &notes, options)?;
-    let facts = Facts::from_places(&checked.source, checked.place.parent());
-    let mut staging = Staging::reserve(&checked.place)?;
-    let (method, refused, outcome) = run(&checked, facts, &mut staging, &notes, options)?;
-    let made = Made { strategy: method.strategy(), refused, outcome, notes };
-    let report = finish(&checked, staging, made, options)?;
-    let trash_waits = trash_waits || report.trashed.is_some();
-    Ok(CloneReport { trash_waits, elapsed: started.elapsed(), ..report })
+    let trash_waits = sweep_leftovers(&destination, &notes, options)?;
+    let mut staged = StagedTree::for_clone(&destination, options)?;
+    let run = staged.fill(source, exclude, &notes, options)?;
+    let trashed = staged.publish(&notes)?;
+    let report = run.report(src, dst, &notes, started);
+    Ok(CloneReport { trash_waits: trash_waits || trashed.is_some(), trashed, ..report })
 }
 
-type Ran = (&'static dyn Method, Vec<Refusal>, Outcome);
+/// Returns the strategy that [`clone_tree`] would use, and why nothing better. Tries as much, and makes nothing that stays.
+pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Plan, Error> {
+    let CloneRequest { source, destination, .. } = check(src, dst, options)?;
+    StagedTree::for_clone(&destination, options)?.plan(&source)
+}
 
-/// Runs the fastest method that accepts; should it decline after all, the next.
-fn run(
-    checked: &Checked,
-    mut facts: Facts,
-    staging: &mut Staging<'_>,
-    notes: &Notes,
-    options: &CloneOptions,
-) -> Result<Ran, Error> {
-    let criteria = Criteria::of(options);
-    let mut created = Created { uid: 0, gid: 0, mask: 0 };
-    let mut refused = Vec::new();
-    loop {
-        let (method, declined) = match in_one_call(&facts, &criteria, &refused) {
-            Some(choice) => choice,
-            None => {
-                if staging.root().is_none() {
-                    staging.make_directory()?;
-                    created = facts.try_in(&checked.source, staging)?;
-                }
-                strategy::choose(&facts, &criteria, &refused)?
-            }
-        };
-        refused = declined;
-        let mut job = Job {
-            source: &checked.source,
-            dst_path: checked.place.path(),
-            staging: &mut *staging,
-            below: None,
-            options,
-            exclude: &checked.exclude,
-            facts: &facts,
-            notes,
-            created,
-            threads: thread_count(options.threads),
-        };
-        match method.run(&mut job) {
-            Ok(outcome) => return Ok((method, refused, outcome)),
-            Err(Failure::Error(error)) => return Err(error),
-            Err(Failure::Refused(reason)) => refused.push(reason.by(method.strategy())),
+/// What a strategy has made of a source.
+pub(crate) struct StrategyRun {
+    pub(crate) strategy: Strategy,
+    /// The better ones.
+    pub(crate) refused: Vec<Refusal>,
+    pub(crate) entries: Option<Entries>,
+    pub(crate) bytes: Option<Bytes>,
+}
+
+impl StrategyRun {
+    pub(crate) fn report(self, src: &Path, dst: &Path, notes: &Notes, started: Instant) -> CloneReport {
+        let told = notes.tell();
+        CloneReport {
+            src: src.to_path_buf(),
+            dst: dst.to_path_buf(),
+            strategy: self.strategy,
+            refused: self.refused,
+            entries: self.entries,
+            bytes: self.bytes,
+            fell_back: told.fell_back,
+            skipped: told.skipped,
+            changed: told.changed,
+            warnings: told.warnings,
+            trashed: None,
+            trash_waits: false,
+            elapsed: started.elapsed(),
         }
     }
-}
-
-/// The choice, where it is a method that makes the whole tree by itself: then nothing has to be tried with files first.
-fn in_one_call(facts: &Facts, criteria: &Criteria, refused: &[Refusal]) -> Option<(&'static dyn Method, Vec<Refusal>)> {
-    let (method, declined) = strategy::choose(facts, criteria, refused).ok()?;
-    let whole = match method.strategy() {
-        Strategy::Snapshot => true,
-        Strategy::Clonefile => !criteria.excludes,
-        _ => false,
-    };
-    whole.then_some((method, declined))
-}
-
-/// What [`clone_tree`] would use, and why nothing better. Tries as much, and makes nothing that stays.
-pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Plan, Error> {
-    let Checked { source, place, .. } = check(src, dst, options)?;
-    let mut facts = Facts::from_places(&source, place.parent());
-    let mut staging = Staging::reserve(&place)?;
-    staging.make_directory()?;
-    facts.try_in(&source, &staging)?;
-    let (method, refused) = strategy::choose(&facts, &Criteria::of(options), &[])?;
-    if options.requires(Requirement::Stable) && method.strategy() != Strategy::Snapshot {
-        watchable(&source, options.mounts)?;
-    }
-    Ok(Plan { strategy: method.strategy(), refused })
 }

@@ -1,5 +1,9 @@
 //! The names of hidden siblings: `.calve-<purpose>-<user>-<machine>-<boot>-<random>`, and `.lock` behind it for the lock.
 
+use std::path::PathBuf;
+
+use crate::error::Error;
+
 /// What a hidden sibling is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -54,6 +58,20 @@ impl<'n> Hidden<'n> {
 /// A new name. `random` makes it one that nobody else has.
 pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, random: u64) -> String {
     format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word())
+}
+
+/// What a sweep of a directory's hidden names did.
+#[derive(Debug, Default)]
+pub(crate) struct SweepReport {
+    /// The hidden names that are gone.
+    pub(crate) removed: Vec<PathBuf>,
+    pub(crate) deleted_entries: u64,
+    /// The first name that could not be deleted, and why.
+    pub(crate) failure: Option<Error>,
+    /// Whether there still is trash.
+    pub(crate) saw_trash: bool,
+    /// Trash that an earlier reaper could not delete.
+    pub(crate) stuck_trash: Vec<PathBuf>,
 }
 
 #[cfg(test)]

@@ -21,20 +21,20 @@
 //! The library never prints, never reads the environment or configuration files, and never changes anything of the process
 //! that it runs in.
 
-mod choice;
+mod clone;
 mod error;
 mod hidden;
 mod options;
 mod progress;
+mod reap;
 mod report;
 mod sys;
+mod tree;
 
 // The engine. On Unix it works relative to open directories, which Windows has no calls for in its documented interface; there it
 // works by path. Nowhere else outside of `sys` are systems told apart.
 #[cfg(unix)]
 mod bulk;
-#[cfg(unix)]
-mod clone;
 #[cfg(unix)]
 mod probe;
 #[cfg(unix)]
@@ -45,11 +45,22 @@ mod source;
 mod space;
 #[cfg(unix)]
 mod strategy;
-#[cfg(unix)]
-mod tree;
 #[cfg(windows)]
 mod windows;
 
+/// What each engine has of its own, under the same names.
+#[cfg(unix)]
+mod engine {
+    pub(crate) use crate::clone::stage::StagedTree;
+    pub(crate) use crate::remove::guard::check_replaceable;
+    pub(crate) use crate::remove::sweep::sweep_staged;
+    pub(crate) use crate::source::Source;
+    pub(crate) use crate::tree::location::Location;
+}
+#[cfg(windows)]
+use windows as engine;
+
+pub use clone::{clone_tree, plan};
 pub use error::{Error, Required, Shown};
 pub use options::{
     Background, Choice, CloneOptions, Durability, Existing, Inlined, LastLook, Latency, Mounts, RemoveOptions,
@@ -62,7 +73,7 @@ pub use report::{
 };
 
 #[cfg(windows)]
-pub use windows::{check_removable, clone_tree, plan, probe, reap, remove_tree, start_reaper};
+pub use windows::{check_removable, probe, reap, remove_tree, start_reaper};
 #[cfg(unix)]
 pub use {
     bulk::{
@@ -71,7 +82,6 @@ pub use {
     },
     clone::build::{BuildPaths, build_tree},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
-    clone::{clone_tree, plan},
     probe::probe,
     remove::{check_removable, reap, remove_opened, remove_tree, sweep},
     space::{

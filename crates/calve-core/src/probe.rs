@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::CloneOptions;
 use crate::clone::facts::Facts;
-use crate::clone::staging::Staging;
+use crate::clone::staging::{RootKind, Staging};
 use crate::error::{Error, Shown};
 use crate::report::{Offer, PlaceReport, ProbeReport};
 use crate::source::Source;
@@ -68,7 +68,7 @@ fn place_of(dst: &Path) -> Result<(Location, bool), Error> {
 
 fn try_at(place: &Location, source: &Source, facts: &mut Facts) -> Result<(), Error> {
     let mut staging = Staging::reserve(place)?;
-    staging.make_directory()?;
+    staging.make_root(RootKind::Closed)?;
     facts.try_in(source, &staging).map(|_| ())
 }
 

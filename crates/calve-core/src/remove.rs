@@ -8,7 +8,7 @@ pub(crate) mod trash;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -16,13 +16,13 @@ use rustix::io::Errno;
 use crate::error::Error;
 
 use crate::options::{Background, RemoveOptions, Wait};
+use crate::reap::reap_all;
 use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::sweep::delete_protected;
 use crate::remove::trash::{GITIGNORE, REPLACED};
 use crate::report::{ReapReport, RemoveReport, Warning};
 use crate::tree::location::{Location, identity};
 use crate::tree::lock::Purpose;
-use crate::tree::pool::thread_count;
 use crate::{Cancel, Progress};
 
 /// Removes whatever is at `path`.
@@ -49,8 +49,8 @@ pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOpt
 
 fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
     let started = Instant::now();
-    let place = open(path)?;
-    guard::check(&place, &options.protect)?;
+    let location = open(path)?;
+    guard::check(&location, &options.protect)?;
     let mut report = RemoveReport {
         path: path.to_path_buf(),
         trashed: None,
@@ -58,14 +58,14 @@ fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) ->
         warnings: Vec::new(),
         elapsed: started.elapsed(),
     };
-    let stat = place.stat()?;
+    let stat = location.stat()?;
     if expected.is_some_and(|expected| stat.is_none_or(|stat| identity(&stat) != expected)) {
         return Err(Error::Protected { path: path.to_path_buf(), reason: REPLACED.into() });
     }
     if stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
-        remove_directory(&place, expected, options, &mut report)?;
+        remove_directory(&location, expected, options, &mut report)?;
     } else {
-        remove_file(&place)?;
+        remove_file(&location)?;
         report.deleted = 1;
     }
     report.elapsed = started.elapsed();
@@ -78,69 +78,62 @@ pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error
 }
 
 fn open(path: &Path) -> Result<Location, Error> {
-    let place = Location::open(path).map_err(|error| match error {
-        Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
-        other => other,
-    })?;
-    let place = place.ok_or_else(|| {
+    let location = Location::of_existing(path)?.ok_or_else(|| {
         let reason = "its name is `/`, `.` or `..`; name the directory itself".into();
         Error::Protected { path: path.to_path_buf(), reason }
     })?;
     if path.as_os_str().as_bytes().ends_with(b"/") {
-        match place.stat()?.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        match location.stat()?.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             None | Some(FileType::Directory) => {}
             Some(FileType::Symlink) => return Err(Error::LinkWithSlash(path.to_path_buf())),
             Some(_) => return Err(Error::io("open directory", path, Errno::NOTDIR)),
         }
     }
-    Ok(place)
+    Ok(location)
 }
 
-fn remove_file(place: &Location) -> Result<(), Error> {
-    rustix::fs::unlinkat(place.parent(), place.name(), AtFlags::empty())
-        .map_err(|errno| Error::io("remove", place.path(), errno))
+fn remove_file(location: &Location) -> Result<(), Error> {
+    rustix::fs::unlinkat(location.parent(), location.name(), AtFlags::empty())
+        .map_err(|errno| Error::io("remove", location.path(), errno))
 }
 
 fn remove_directory(
-    place: &Location,
+    location: &Location,
     expected: Option<(u64, u64)>,
     options: &RemoveOptions,
     report: &mut RemoveReport,
 ) -> Result<(), Error> {
-    let deletion = Deletion {
-        threads: thread_count(options.threads),
-        progress: &options.progress,
-        cancel: &options.cancel,
-        last: None,
-    };
-    refuse_what_cannot_be_deleted(place)?;
-    match trash::move_in(place.parent(), place.name(), place.parent_path(), expected) {
+    let deletion = Deletion::new(options.threads, &options.progress, &options.cancel);
+    refuse_what_cannot_be_deleted(location)?;
+    match trash::move_in(location.parent(), location.name(), location.parent_path(), expected) {
         Ok((trashed, lock)) if options.wait == Wait::No => {
             lock.leave();
             report.trashed = Some(trashed);
         }
         Ok((trashed, lock)) => {
-            let path = place.parent_path().join(&trashed.name);
+            let path = location.parent_path().join(&trashed.name);
             let deletion = Deletion { last: Some(GITIGNORE), ..deletion };
-            match delete_protected(place.parent(), &lock, &path, &deletion) {
+            match delete_protected(location.parent(), &lock, &path, &deletion) {
                 Ok(entries) => report.deleted = entries,
                 Err(error) => {
                     lock.leave();
                     return Err(error);
                 }
             }
-            lock.remove(place.parent());
+            lock.remove(location.parent());
         }
         Err(error) if refused_rename(&error) => {
             report.warnings.push(Warning {
                 code: "deleted_in_place",
-                path: Some(place.path().to_path_buf()),
+                path: Some(location.path().to_path_buf()),
                 message: "the parent directory does not permit a rename, so the tree was deleted in the foreground"
                     .into(),
             });
             report.deleted = match expected {
-                Some(expected) => delete_directory(place.parent(), place.name(), place.path(), expected, &deletion)?,
-                None => delete(place.parent(), place.name(), place.path(), &deletion)?,
+                Some(expected) => {
+                    delete_directory(location.parent(), location.name(), location.path(), expected, &deletion)?
+                }
+                None => delete(location.parent(), location.name(), location.path(), &deletion)?,
             };
         }
         Err(error) => return Err(error),
@@ -150,15 +143,15 @@ fn remove_directory(
 
 /// A rename needs no permission on the directory itself, but deleting what is in it does: somebody else's directory would only be
 /// hidden, for good.
-fn refuse_what_cannot_be_deleted(place: &Location) -> Result<(), Error> {
+fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), Error> {
     let user = rustix::process::geteuid();
     let foreign = |stat: rustix::fs::Stat| stat.st_uid != user.as_raw();
-    if user.is_root() || !place.stat()?.is_some_and(foreign) {
+    if user.is_root() || !location.stat()?.is_some_and(foreign) {
         return Ok(());
     }
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
-    match rustix::fs::accessat(place.parent(), place.name(), wanted, AtFlags::EACCESS) {
-        Err(errno @ Errno::ACCESS) => Err(Error::io("delete what is in", place.path(), errno)),
+    match rustix::fs::accessat(location.parent(), location.name(), wanted, AtFlags::EACCESS) {
+        Err(errno @ Errno::ACCESS) => Err(Error::io("delete what is in", location.path(), errno)),
         _ => Ok(()),
     }
 }
@@ -177,7 +170,7 @@ pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
         Err(errno) => return Err(Error::io("open directory", parent, errno)),
     };
     let (progress, cancel) = (Progress::default(), Cancel::default());
-    let deletion = Deletion { threads: thread_count(None), progress: &progress, cancel: &cancel, last: None };
+    let deletion = Deletion::new(None, &progress, &cancel);
     let swept = sweep::sweep(directory.as_fd(), parent, Purpose::Staging, &deletion)?;
     match swept.failure {
         Some(error) => Err(error),
@@ -192,20 +185,7 @@ pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cance
     if background == Background::Yes {
         crate::sys::lower_priority();
     }
-    let deletion = Deletion { threads: thread_count(None), progress: &Progress::default(), cancel, last: None };
-    let mut report = ReapReport::default();
-    // Trash that another process has, or that changed while it was being deleted, may be left to nobody a moment later: the other
-    // process may have been killed, and not be gone yet.
-    let waits: &[u64] = if background == Background::Yes { &[50, 100, 200, 400, 800, 1600, 3200] } else { &[] };
-    for wait_ms in waits.iter().map(Some).chain([None]) {
-        let swept = sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion)?;
-        report.deleted += swept.deleted_entries;
-        report.failure = swept.failure;
-        let Some(wait_ms) = wait_ms else { break };
-        if !swept.saw_trash {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(*wait_ms));
-    }
-    Ok(report)
+    let progress = Progress::default();
+    let deletion = Deletion::new(None, &progress, cancel);
+    reap_all(background, || sweep::sweep(parent.as_fd(), path, Purpose::Trash, &deletion))
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::sys;
-use crate::tree::location::{Location, identity};
+use crate::tree::location::{Location, identity, is_inside};
 
 /// An open source.
 pub(crate) struct Source {
@@ -28,7 +28,7 @@ impl Source {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         // `link/` means the directory behind the link, as everywhere in Unix.
         let follow = ends_with_slash(path);
-        let place = if follow { None } else { Location::open(path).map_err(missing(path))? };
+        let place = if follow { None } else { Location::of_existing(path)? };
         let stat = match &place {
             Some(place) => place.stat()?.ok_or_else(|| Error::Missing(path.to_path_buf()))?,
             None => rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(|errno| match errno {
@@ -74,13 +74,32 @@ impl Source {
             Opened::Entry(place) => Some((place.name(), FileType::from_raw_mode(self.stat.st_mode))),
         }
     }
+
+    /// Returns whether what is made at `destination` would be inside the source.
+    pub(crate) fn contains(&self, destination: &Location) -> Result<bool, Error> {
+        let failed = |errno| Error::io("open directory", destination.parent_path(), errno);
+        Ok(is_inside(destination.parent(), self.identity()).map_err(failed)?
+            || sys::is_inside_by_another_mount(destination.parent(), self.directory()))
+    }
+
+    /// Returns whether the source is in the directory with that identity at `destination`, or is a part of it that is mounted elsewhere:
+    /// replacing would take it away.
+    pub(crate) fn is_inside(&self, destination: &Location, existing: (u64, u64)) -> Result<bool, Error> {
+        let failed = |errno| Error::io("open directory", destination.parent_path(), errno);
+        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let by_mount = || {
+            let directory = destination.open_at(flags);
+            directory.is_ok_and(|directory| sys::is_inside_by_another_mount(self.directory(), directory.as_fd()))
+        };
+        Ok(is_inside(self.directory(), existing).map_err(failed)? || by_mount())
+    }
 }
 
 fn open_directory(path: &Path, place: Option<&Location>, stat: &Stat) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open = |flags| match place {
-        Some(place) => crate::sys::open_at(place.parent(), place.name(), flags | OFlags::NOFOLLOW, Mode::empty()),
-        None => crate::sys::open_at(CWD, path, flags, Mode::empty()),
+        Some(place) => sys::open_at(place.parent(), place.name(), flags | OFlags::NOFOLLOW, Mode::empty()),
+        None => sys::open_at(CWD, path, flags, Mode::empty()),
     };
     let opened = match open(flags | sys::NO_ATIME) {
         Err(Errno::PERM) => open(flags),
@@ -92,14 +111,6 @@ fn open_directory(path: &Path, place: Option<&Location>, stat: &Stat) -> Result<
         return Err(Error::io("open directory", path, Errno::NOENT));
     }
     Ok(directory)
-}
-
-/// A source whose parent is missing is itself what is missing.
-fn missing(path: &Path) -> impl FnOnce(Error) -> Error {
-    move |error| match error {
-        Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
-        other => other,
-    }
 }
 
 fn ends_with_slash(path: &Path) -> bool {

@@ -1,23 +1,21 @@
 //! A directory that somebody else makes (a program, say), staged and published as clones are.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
-use crate::clone::staging::{Inherit, Staging};
+use super::check::sweep_leftovers;
+use super::stage::StagedTree;
+use super::staging::RootKind;
 use crate::error::Error;
-use crate::options::Existing;
-use crate::progress::{Cancel, Progress};
-use crate::remove::delete::Deletion;
-use crate::remove::sweep::sweep;
+use crate::options::CloneOptions;
+use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::location::Location;
-use crate::tree::lock::Purpose;
-use crate::tree::pool::thread_count;
+use crate::tree::location::{DIRECTORY, Location};
+use crate::tree::notes::Notes;
 
 /// Where a directory is made before it gets its name. Nobody else can enter.
 #[derive(Debug)]
@@ -34,59 +32,49 @@ pub struct BuildPaths {
 /// directory may be there, and is replaced.
 ///
 /// # Errors
-/// Those of `make`, after which nothing is left behind. [`Error::DestinationExists`] when `dst` is anything but an empty directory,
-/// [`Error::Interrupted`] when `cancel` was thrown.
+/// Fails when `make` fails, and leaves nothing behind. Fails with [`Error::DestinationExists`] when `dst` is anything but an empty
+/// directory, and with [`Error::Interrupted`] when `cancel` was thrown.
 pub fn build_tree<T, E: From<Error>>(
     dst: &Path,
     cancel: &Cancel,
     make: impl FnOnce(&BuildPaths) -> Result<T, E>,
 ) -> Result<T, E> {
-    let place = Location::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
-    let replaces = holds_an_empty_directory(&place)?;
-    let deletion = Deletion {
-        threads: thread_count(None),
-        progress: &Progress::default(),
-        cancel: &Cancel::default(),
-        last: None,
-    };
-    // What killed runs have left there may hold the space that is needed now. That it cannot be removed is no reason to stop.
-    let _ = sweep(place.parent(), place.parent_path(), Purpose::Staging, &deletion);
-    let mut staging = Staging::reserve(&place)?;
-    staging.make_directory_like(Inherit::Everything)?;
-    let hidden = staging.parent_path().join(OsStr::from_bytes(staging.name().to_bytes()));
+    let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
+    let notes = Notes::default();
+    let destination = Location::of_destination(dst)?;
+    let replaces = holds_an_empty_directory(&destination)?;
+    sweep_leftovers(&destination, &notes, &options)?;
+    let mut staged = StagedTree::reserve(&destination, RootKind::Inheriting, &options)?;
+    staged.make_root()?;
+    let hidden = staged.path();
     let directory = std::path::absolute(&hidden).map_err(|error| Error::io("find", &hidden, error))?;
     let made = make(&BuildPaths { tree: directory.join("tree"), directory })?;
-    let failed = |errno| Error::io("finish the staged tree in", place.parent_path(), errno);
-    if let Some(root) = staging.root() {
-        remove_other_files(root, TREE).map_err(failed)?;
-    }
-    if cancel.is_cancelled() {
-        return Err(Error::Interrupted.into());
-    }
+    let failed = |errno| Error::io("finish the staged tree in", destination.parent_path(), errno);
+    remove_other_files(staged.root()?, TREE).map_err(failed)?;
+    options.still_wanted()?;
     if replaces {
-        match rustix::fs::unlinkat(place.parent(), place.name(), AtFlags::REMOVEDIR) {
+        match rustix::fs::unlinkat(destination.parent(), destination.name(), AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(Errno::NOTEMPTY | Errno::EXIST) => return Err(Error::DestinationExists(dst.to_path_buf()).into()),
             Err(errno) => return Err(Error::io("replace the empty directory", dst, errno).into()),
         }
     }
-    staging.publish_inside(TREE.to_owned());
-    staging.publish(Existing::Refuse, &[])?;
+    staged.publish_inside(TREE.to_owned());
+    staged.publish(&notes)?;
     Ok(made)
 }
 
 const TREE: &CStr = c"tree";
 
-/// Whether an empty directory is there; anything else that is there is an error.
-fn holds_an_empty_directory(place: &Location) -> Result<bool, Error> {
-    let Some(stat) = place.stat()? else { return Ok(false) };
-    let exists = || Error::DestinationExists(place.path().to_path_buf());
+/// Returns whether an empty directory is there. Fails if it is anything else.
+fn holds_an_empty_directory(destination: &Location) -> Result<bool, Error> {
+    let Some(stat) = destination.stat()? else { return Ok(false) };
+    let exists = || Error::DestinationExists(destination.path().to_path_buf());
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Err(exists());
     }
-    let failed = |errno| Error::io("read directory", place.path(), errno);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = sys::open_at(place.parent(), place.name(), flags, Mode::empty()).map_err(failed)?;
+    let failed = |errno| Error::io("read directory", destination.path(), errno);
+    let directory = destination.open_at(DIRECTORY).map_err(failed)?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
     match listing.next() {
@@ -97,8 +85,7 @@ fn holds_an_empty_directory(place: &Location) -> Result<bool, Error> {
 }
 
 fn remove_other_files(root: BorrowedFd<'_>, kept: &CStr) -> sys::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let again = sys::open_at(root, c".", flags, Mode::empty())?;
+    let again = sys::open_at(root, c".", DIRECTORY, Mode::empty())?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(again.as_fd(), &mut buffer)?;
     while let Some(entry) = listing.next() {

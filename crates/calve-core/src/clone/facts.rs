@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
+use super::choose::Reason;
 use super::sample;
 use super::staging::Staging;
-use crate::choice::Reason;
 use crate::error::{Error, Shown};
 use crate::source::Source;
 use crate::sys;

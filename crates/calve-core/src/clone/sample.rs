@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::choice::Reason;
+use super::choose::Reason;
 use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::node::{Node, open_source};

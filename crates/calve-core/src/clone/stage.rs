@@ -1,5 +1,5 @@
-//! A tree that a caller puts together under a hidden name, from several clones and with programs of its own, before it is
-//! published.
+//! A tree that is made under a hidden name and then published: one clone, or what a caller puts together from several clones and with
+//! programs of its own.
 
 mod supersede;
 
@@ -9,31 +9,32 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
+use super::StrategyRun;
+use super::check::sweep_leftovers;
+use super::choose::{Criteria, Reason};
 use super::facts::{Facts, created_in};
-use crate::choice::Reason;
-use crate::clone::check::sweep_leftovers;
-use crate::clone::finish::{reopen, require_quiet, seal, verify};
-use crate::clone::scrub::scrub;
-use crate::clone::staging::{Publication, Staging};
+use super::finish::{check, reopen, seal};
+use super::scrub::scrub;
+use super::staging::{Publication, RootKind, Staging};
 use crate::error::Error;
-use crate::options::{CloneOptions, Durability, Existing, Strategy, Verify};
+use crate::options::{CloneOptions, Durability, Existing, Requirement, Strategy};
 use crate::remove::delete::{Deletion, delete};
 use crate::remove::guard;
-use crate::report::{CloneReport, Refusal, Trashed, Warning};
+use crate::report::{CloneReport, Plan, Refusal, Trashed, Warning};
 use crate::source::Source;
-use crate::strategy::{self, Criteria, Failure, IN_ORDER, Job, Outcome};
+use crate::strategy::{self, Failure, Job, Method, Outcome};
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::metadata::Created;
-use crate::tree::location::Location;
+use crate::tree::location::{DIRECTORY, Location, open_below};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
-use crate::tree::stable::Moment;
+use crate::tree::stable::{Moment, watchable};
 
-pub(crate) use supersede::kept_name;
+pub(super) use supersede::kept_name;
 pub use supersede::supersede;
 
 /// What [`stage`] did beside what its caller did.
@@ -54,252 +55,248 @@ pub struct StageReport {
 ///
 /// `dst` is absent (or as it was) or complete at any time, whatever happens to this process. Until it is published, nobody but
 /// its owner can enter the staged tree. What killed runs have left beside `dst` is removed first. On btrfs the staged tree is a
-/// subvolume.
+/// subvolume. Each clone into the tree is verified and stable as its own options demand; `options` are about the tree as a whole.
 ///
 /// # Errors
-/// Those of `make`, and those of staging and publishing. Nothing is left behind.
+/// Fails when `make`, staging or publishing fails. Leaves nothing behind.
 pub fn stage<T, E: From<Error>>(
     dst: &Path,
     options: &CloneOptions,
     make: impl FnOnce(&mut StagedTree<'_>) -> Result<T, E>,
 ) -> Result<(T, StageReport), E> {
     let notes = Notes::default();
-    let (place, trash_waits) = start(dst, &notes, options)?;
-    let mut staged = StagedTree::reserve(&place, options)?;
+    let (destination, trash_waits) = start(dst, &notes, options)?;
+    let mut staged = StagedTree::reserve(&destination, RootKind::Subvolume, options)?;
     let made = make(&mut staged)?;
-    let published = staged.publish(&notes)?;
-    Ok((made, sealed(published, trash_waits, &notes)))
+    let trashed = staged.publish(&notes)?;
+    Ok((made, report(trashed, None, trash_waits, &notes)))
 }
 
-/// Opens the place of `dst` and checks that it may be used. Returns also whether there is trash.
+/// Checks that `dst` may be used, and sweeps beside it. Returns also whether there is trash.
 fn start(dst: &Path, notes: &Notes, options: &CloneOptions) -> Result<(Location, bool), Error> {
-    let place = Location::open(dst)?.ok_or_else(|| Error::DestinationExists(dst.to_path_buf()))?;
-    match (place.stat()?, options.existing) {
+    let destination = Location::of_destination(dst)?;
+    match (destination.stat()?, options.existing) {
         (None, _) => {}
         (Some(_), Existing::Refuse) => return Err(Error::DestinationExists(dst.to_path_buf())),
-        (Some(_), Existing::Replace) => guard::check(&place, &options.protect)?,
+        (Some(_), Existing::Replace) => guard::check(&destination, &options.protect)?,
     }
-    let trash_waits = sweep_leftovers(&place, notes, options)?;
-    Ok((place, trash_waits))
+    let trash_waits = sweep_leftovers(&destination, notes, options)?;
+    Ok((destination, trash_waits))
 }
 
-fn sealed(published: Publication, trash_waits: bool, notes: &Notes) -> StageReport {
-    if let Some(error) = &published.left {
-        notes.warn("old_not_removed", None, format!("what was replaced is still there under a hidden name: {error}"));
-    }
-    let Publication { trashed, kept, .. } = published;
+fn report(trashed: Option<Trashed>, kept: Option<PathBuf>, trash_waits: bool, notes: &Notes) -> StageReport {
     StageReport { trash_waits: trash_waits || trashed.is_some(), trashed, kept, warnings: notes.tell().warnings }
 }
 
-/// Where the root's own metadata comes from.
-enum Metadata {
-    /// It is as it was made, but open to those whom the umask permits.
-    Plain,
-    /// It has all of it, and was closed to others.
-    Whole(Box<Stat>),
-    Like(Box<Source>),
-}
-
-/// A tree that is being put together.
+/// A tree under a hidden name beside its destination.
 pub struct StagedTree<'p> {
-    place: &'p Location,
+    destination: &'p Location,
     staging: Staging<'p>,
     options: &'p CloneOptions,
-    metadata: Metadata,
-    /// The moment since which the source of the root may not change, and the paths in it that do not matter.
-    watched: Option<(Moment, Exclude)>,
+    root_kind: RootKind,
+    /// What the root is a clone of.
+    origin: Option<Origin>,
 }
 
-/// One clone into the staged tree.
-struct Part<'a> {
-    source: &'a Source,
+/// The source of a staged root.
+struct Origin {
+    source: Source,
+    exclude: Exclude,
+    /// The root's own metadata, if it has all of it from one call and was closed to others.
+    whole: Option<Stat>,
+    /// The moment since which the source may not change.
+    started: Option<Moment>,
+}
+
+/// One clone into a staged tree.
+pub(super) struct Part<'a> {
+    pub(super) source: &'a Source,
+    pub(super) exclude: &'a Exclude,
     /// The directory to fill, when it is not the root.
-    below: Option<BorrowedFd<'a>>,
-    exclude: &'a Exclude,
-    facts: Facts,
-    notes: &'a Notes,
-    options: &'a CloneOptions,
+    pub(super) below: Option<BorrowedFd<'a>>,
+    /// For messages.
+    pub(super) dst: &'a Path,
+    pub(super) notes: &'a Notes,
+    pub(super) options: &'a CloneOptions,
 }
-
-type Ran = (Strategy, Vec<Refusal>, Outcome);
 
 impl<'p> StagedTree<'p> {
-    fn reserve(place: &'p Location, options: &'p CloneOptions) -> Result<Self, Error> {
-        let staging = Staging::reserve(place)?;
-        Ok(StagedTree { place, staging, options, metadata: Metadata::Plain, watched: None })
+    pub(super) fn reserve(
+        destination: &'p Location,
+        root_kind: RootKind,
+        options: &'p CloneOptions,
+    ) -> Result<Self, Error> {
+        let staging = Staging::reserve(destination)?;
+        Ok(StagedTree { destination, staging, options, root_kind, origin: None })
     }
 
-    /// Where it is for now, for programs to work in.
+    /// Reserves a tree that will be one clone and nothing else.
+    pub(crate) fn for_clone(destination: &'p Location, options: &'p CloneOptions) -> Result<Self, Error> {
+        Self::reserve(destination, RootKind::Closed, options)
+    }
+
+    /// Returns where the tree is for now, for programs to work in.
     pub fn path(&self) -> PathBuf {
-        self.place.parent_path().join(OsStr::from_bytes(self.staging.name().to_bytes()))
+        self.destination.parent_path().join(OsStr::from_bytes(self.staging.name().to_bytes()))
     }
 
-    /// Makes the root: on btrfs a subvolume, elsewhere a directory. Says whether it is a subvolume.
+    /// Makes the root: on btrfs a subvolume, elsewhere a directory. Returns whether it is a subvolume.
     pub fn make_root(&mut self) -> Result<bool, Error> {
-        let parent = self.staging.parent();
-        if sys::magic(parent) == Ok(sys::BTRFS_MAGIC) {
-            let failed = |errno| Error::io("create a subvolume in", self.place.parent_path(), errno);
-            self.staging.expect_subvolume().map_err(failed)?;
-            match sys::create_subvolume(parent, self.staging.name()) {
-                Ok(()) => {
-                    self.staging.adopt_directory()?;
-                    let root = self.root()?;
-                    sys::drop_inherited_acls(root);
-                    let _ = sys::clear_nocow(root);
-                    rustix::fs::fchmod(root, Mode::RWXU).map_err(failed)?;
-                    return Ok(true);
-                }
-                Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOTTY) => {}
-                Err(errno) => return Err(failed(errno)),
-            }
-        }
-        self.staging.make_directory()?;
-        Ok(false)
+        self.staging.make_root(self.root_kind)
     }
 
-    /// Makes the root a clone of `src`, as far as it is selected. A btrfs subvolume is snapshotted, and what is not selected is
-    /// removed from the snapshot. With [`Verify::Contents`] it is then compared with `src`.
+    /// Makes the root a clone of the directory `src`, as far as it is selected. A btrfs subvolume is snapshotted, and what is not
+    /// selected is removed from the snapshot.
+    ///
+    /// # Errors
+    /// Fails as [`crate::clone_tree`] does when the clone is not as `options` demand it.
     pub fn clone_root(&mut self, src: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let started = Instant::now();
         let notes = Notes::default();
-        let source = Source::open(src)?;
-        if source.single().is_some() {
-            return Err(Error::io("open directory", src, Errno::NOTDIR));
-        }
-        let exclude = Exclude::new(&options.exclude)?.and_select(options.select.clone());
-        let facts = Facts::from_places(&source, self.place.parent());
-        let part = Part { source: &source, below: None, exclude: &exclude, facts, notes: &notes, options };
-        let (strategy, refused, outcome) = match self.snapshot(&part)? {
-            Ok(outcome) => (Strategy::Snapshot, Vec::new(), outcome),
-            Err(refused) => {
-                if self.staging.root().is_none() {
-                    self.make_root()?;
-                }
-                self.fill(part, refused)?
-            }
-        };
-        let told = notes.tell();
-        if options.verify == Verify::Contents {
-            verify(&source, &exclude, self.root()?, &told, options)?;
-        }
-        if let Some(since) = outcome.started {
-            require_quiet(&source, &exclude, since, options)?;
-        }
-        let report = report(&source, self.place.path(), (strategy, refused, &outcome), &notes, started);
-        self.watched = outcome.started.map(|since| (since, exclude));
-        self.metadata = match outcome.whole {
-            Some(whole) => Metadata::Whole(Box::new(whole)),
-            None => Metadata::Like(Box::new(source)),
-        };
-        Ok(report)
+        let (source, exclude) = open_directory(src, options)?;
+        let run = self.fill(source, exclude, &notes, options)?;
+        Ok(run.report(src, self.destination.path(), &notes, started))
     }
 
     /// Makes `at`, a path below the root at which nothing is yet, a clone of the directory `src`.
+    ///
+    /// # Errors
+    /// Fails as [`crate::clone_tree`] does when the clone is not as `options` demand it.
     pub fn clone_below(&mut self, src: &Path, at: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let started = Instant::now();
         let notes = Notes::default();
-        let dst = self.place.path().join(at);
-        let source = Source::open(src)?;
-        let exclude = Exclude::new(&options.exclude)?.and_select(options.select.clone());
-        let target = make_directories(self.root()?, at).map_err(|errno| Error::io("create directory", &dst, errno))?;
-        let facts = Facts::from_places(&source, self.place.parent());
-        let below = Some(target.as_fd());
-        let part = Part { source: &source, below, exclude: &exclude, facts, notes: &notes, options };
-        let reason = "it goes into a tree that is there already".to_owned();
-        let (strategy, refused, outcome) =
-            self.fill(part, vec![Refusal { strategy: Strategy::Snapshot, reason, remedy: None }])?;
-        seal(&source, target.as_fd(), &notes, &dst)?;
-        Ok(report(&source, &dst, (strategy, refused, &outcome), &notes, started))
+        let dst = self.destination.path().join(at);
+        let (source, exclude) = open_directory(src, options)?;
+        let made = make_directories(self.root()?, at).map_err(|errno| Error::io("create directory", &dst, errno))?;
+        let below = Some(made.as_fd());
+        let part = Part { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
+        let (run, _) = self.clone_part(&part)?;
+        seal(&source, made.as_fd(), &notes, &dst)?;
+        Ok(run.report(src, &dst, &notes, started))
     }
 
-    /// Deletes what is at `at`, a path below the root, through no link. Says how many entries that were.
-    pub fn remove(&self, at: &Path) -> Result<u64, Error> {
-        let path = self.place.path().join(at);
-        let failed = |errno| Error::io("remove", &path, errno);
-        let (above, name) = components(at).ok_or_else(|| failed(Errno::INVAL))?;
-        let mut directory = rustix::io::dup(self.root()?).map_err(failed)?;
-        for component in above {
-            directory = match sys::open_at(&directory, component.as_c_str(), BELOW, Mode::empty()) {
-                Ok(below) => below,
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(0),
-                Err(errno) => return Err(failed(errno)),
-            };
+    /// Makes the root a clone of `source`, or puts the entry into it that `source` is.
+    pub(crate) fn fill(
+        &mut self,
+        source: Source,
+        exclude: Exclude,
+        notes: &Notes,
+        options: &CloneOptions,
+    ) -> Result<StrategyRun, Error> {
+        let dst = self.destination.path();
+        let part = Part { source: &source, exclude: &exclude, below: None, dst, notes, options };
+        let (run, outcome) = self.clone_part(&part)?;
+        if let Some((name, _)) = source.single() {
+            self.staging.publish_inside(name.to_owned());
         }
-        delete(directory.as_fd(), &name, &path, &deletion(self.options))
+        self.origin = Some(Origin { source, exclude, whole: outcome.whole, started: outcome.started });
+        Ok(run)
     }
 
-    fn root(&self) -> Result<BorrowedFd<'_>, Error> {
-        self.staging.root().ok_or_else(|| Error::StagingLost(self.place.parent_path().to_path_buf()))
+    /// Runs the fastest strategy that accepts, and checks what it has made.
+    fn clone_part(&mut self, part: &Part<'_>) -> Result<(StrategyRun, Outcome), Error> {
+        let (method, refused, outcome) = self.run(part)?;
+        let strategy = method.strategy();
+        if strategy == Strategy::Snapshot && !part.exclude.is_empty() {
+            scrub(self.root()?, part.dst, part.exclude, part.notes, &Deletion::of(part.options))?;
+        }
+        let made = part.below.map_or_else(|| self.root(), Ok)?;
+        check(part, made, outcome.started)?;
+        Ok((StrategyRun { strategy, refused, entries: outcome.entries, bytes: outcome.bytes }, outcome))
     }
 
-    /// The inner `Err`: why there is no snapshot.
-    fn snapshot(&mut self, part: &Part<'_>) -> Result<Result<Outcome, Vec<Refusal>>, Error> {
-        let refuse = |reason: Reason| Ok(Err(vec![reason.by(Strategy::Snapshot)]));
+    /// Runs the fastest method that accepts; should it decline after all, the next.
+    fn run(&mut self, part: &Part<'_>) -> Result<(&'static dyn Method, Vec<Refusal>, Outcome), Error> {
+        let mut facts = Facts::from_places(part.source, self.destination.parent());
+        let mut criteria = Criteria::of(part.options);
+        // In a tree that is put together from several, what a snapshot has too much is removed.
+        criteria.excludes &= self.root_kind != RootKind::Subvolume;
+        let mut refused = Vec::new();
         if self.staging.root().is_some() {
-            return refuse(Reason::new("it goes into a tree that is there already"));
+            refused.push(Reason::new("it goes into a tree that is there already").by(Strategy::Snapshot));
         }
-        let criteria = Criteria { excludes: false, ..Criteria::of(part.options) };
-        let Some(method) = IN_ORDER.into_iter().find(|method| method.strategy() == Strategy::Snapshot) else {
-            return refuse(Reason::new("not built in"));
-        };
-        if let Err(reason) = method.accepts(&part.facts, &criteria) {
-            return refuse(reason);
-        }
-        match method.run(&mut self.job(part, Created { uid: 0, gid: 0, mask: 0 })) {
-            Ok(outcome) => {
-                if !part.exclude.is_empty() {
-                    let deletion = deletion(part.options);
-                    scrub(self.root()?, self.place.path(), part.exclude, part.notes, &deletion)?;
-                }
-                Ok(Ok(outcome))
-            }
-            Err(Failure::Refused(reason)) => refuse(reason),
-            Err(Failure::Error(error)) => Err(error),
-        }
-    }
-
-    /// By the best of the strategies that work file by file.
-    fn fill(&mut self, mut part: Part<'_>, mut refused: Vec<Refusal>) -> Result<Ran, Error> {
-        let created = part.facts.try_in(part.source, &self.staging)?;
-        let criteria = Criteria::of(part.options);
+        let mut created = None;
         loop {
-            let (method, declined) = strategy::choose(&part.facts, &criteria, &refused)?;
+            let one_call = self.staging.root().is_none().then(|| in_one_call(&facts, &criteria, part, &refused));
+            let (method, declined) = match one_call.flatten() {
+                Some(choice) => choice,
+                None => {
+                    if self.staging.root().is_none() {
+                        self.make_root()?;
+                    }
+                    if created.is_none() {
+                        created = Some(facts.try_in(part.source, &self.staging)?);
+                    }
+                    strategy::choose(&facts, &criteria, &refused)?
+                }
+            };
             refused = declined;
-            match method.run(&mut self.job(&part, created)) {
-                Ok(outcome) => return Ok((method.strategy(), refused, outcome)),
+            let mut job = Job {
+                source: part.source,
+                dst_path: part.dst,
+                staging: &mut self.staging,
+                below: part.below,
+                options: part.options,
+                exclude: part.exclude,
+                facts: &facts,
+                notes: part.notes,
+                created: created.unwrap_or(Created { uid: 0, gid: 0, mask: 0 }),
+                threads: thread_count(part.options.threads),
+            };
+            match method.run(&mut job) {
+                Ok(outcome) => return Ok((method, refused, outcome)),
                 Err(Failure::Error(error)) => return Err(error),
                 Err(Failure::Refused(reason)) => refused.push(reason.by(method.strategy())),
             }
         }
     }
 
-    fn job<'a>(&'a mut self, part: &'a Part<'_>, created: Created) -> Job<'a, 'p> {
-        Job {
-            source: part.source,
-            dst_path: self.place.path(),
-            staging: &mut self.staging,
-            below: part.below,
-            options: part.options,
-            exclude: part.exclude,
-            facts: &part.facts,
-            notes: part.notes,
-            created,
-            threads: thread_count(part.options.threads),
+    /// Tries what cloning `source` would try, and makes nothing that stays.
+    pub(crate) fn plan(mut self, source: &Source) -> Result<Plan, Error> {
+        let mut facts = Facts::from_places(source, self.destination.parent());
+        self.make_root()?;
+        facts.try_in(source, &self.staging)?;
+        let (method, refused) = strategy::choose(&facts, &Criteria::of(self.options), &[])?;
+        if self.options.requires(Requirement::Stable) && method.strategy() != Strategy::Snapshot {
+            watchable(source, self.options.mounts)?;
+        }
+        Ok(Plan { strategy: method.strategy(), refused })
+    }
+
+    /// Deletes what is at `at`, a path below the root, through no link. Returns how many entries that were.
+    pub fn remove(&self, at: &Path) -> Result<u64, Error> {
+        let path = self.destination.path().join(at);
+        let failed = |errno| Error::io("remove", &path, errno);
+        let (above, name) = components(at).ok_or_else(|| failed(Errno::INVAL))?;
+        match open_below(self.root()?, above.iter()) {
+            Ok(directory) => delete(directory.as_fd(), &name, &path, &Deletion::of(self.options)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(0),
+            Err(errno) => Err(failed(errno)),
         }
     }
 
-    /// Gives the root its metadata.
+    pub(super) fn root(&self) -> Result<BorrowedFd<'_>, Error> {
+        self.staging.root().ok_or_else(|| Error::StagingLost(self.destination.parent_path().to_path_buf()))
+    }
+
+    /// Publishes the entry `name` of the root instead of the root.
+    pub(super) fn publish_inside(&mut self, name: CString) {
+        self.staging.publish_inside(name);
+    }
+
+    /// Gives the root its metadata, last: until then only its owner can enter. Fails if the caller no longer wants the tree.
     fn seal(&self, notes: &Notes) -> Result<(), Error> {
-        let path = self.place.path();
+        let path = self.destination.path();
         let failed = |errno| Error::io("set the mode of the staged tree of", path, errno);
         let root = self.root()?;
-        match &self.metadata {
-            Metadata::Plain => {
+        match &self.origin {
+            _ if self.staging.is_published_inside() => {}
+            None => {
                 let mask = created_in(&self.staging)?.mask;
                 rustix::fs::fchmod(root, Mode::from_raw_mode(mask | Mode::RWXU.bits())).map_err(failed)?;
             }
-            Metadata::Whole(whole) => reopen(root, whole, notes).map_err(failed)?,
-            Metadata::Like(source) => seal(source, root, notes, path)?,
+            Some(Origin { whole: Some(whole), .. }) => reopen(root, whole, notes).map_err(failed)?,
+            Some(Origin { source, .. }) => seal(source, root, notes, path)?,
         }
         if self.options.durability == Durability::Synced {
             sys::sync_file_system(root).map_err(|errno| Error::io("sync", path, errno))?;
@@ -307,28 +304,63 @@ impl<'p> StagedTree<'p> {
         self.options.still_wanted()
     }
 
-    /// Gives the root its metadata, and the tree its name.
-    fn publish(self, notes: &Notes) -> Result<Publication, Error> {
+    /// Gives the tree its metadata and its name. Returns what it replaced.
+    pub(crate) fn publish(self, notes: &Notes) -> Result<Option<Trashed>, Error> {
         self.seal(notes)?;
-        let path = self.place.path();
-        let published = self.staging.publish(self.options.existing, &self.options.protect)?;
-        if self.options.durability == Durability::Synced {
-            let synced = sys::sync_file(self.place.parent());
-            synced.map_err(|errno| Error::io(crate::error::SYNC_NAME, path, errno))?;
-        }
-        Ok(published)
+        let (destination, options) = (self.destination, self.options);
+        let publication = self.staging.publish(options.existing, &options.protect)?;
+        conclude(destination, publication, notes, options).map(|publication| publication.trashed)
     }
 }
 
-/// Whether a directory is a btrfs subvolume.
+/// Makes a publication durable, and notes what it left.
+fn conclude(
+    destination: &Location,
+    mut publication: Publication,
+    notes: &Notes,
+    options: &CloneOptions,
+) -> Result<Publication, Error> {
+    if let Some(error) = publication.left.take() {
+        notes.warn("old_not_removed", None, format!("what was replaced is still there under a hidden name: {error}"));
+    }
+    if options.durability == Durability::Synced {
+        let synced = sys::sync_file(destination.parent());
+        synced.map_err(|errno| Error::io(crate::error::SYNC_NAME, destination.path(), errno))?;
+    }
+    Ok(publication)
+}
+
+/// Returns the choice, where it is a method that makes the whole tree by itself: then nothing has to be tried with files first.
+fn in_one_call(
+    facts: &Facts,
+    criteria: &Criteria,
+    part: &Part<'_>,
+    refused: &[Refusal],
+) -> Option<(&'static dyn Method, Vec<Refusal>)> {
+    let (method, declined) = strategy::choose(facts, criteria, refused).ok()?;
+    let whole = match method.strategy() {
+        Strategy::Snapshot => true,
+        Strategy::Clonefile => part.exclude.is_empty(),
+        _ => false,
+    };
+    whole.then_some((method, declined))
+}
+
+/// Returns whether a directory is a btrfs subvolume.
 pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
     let failed = |errno| Error::io("open directory", path, errno);
-    let directory = sys::open_at(rustix::fs::CWD, path, BELOW, Mode::empty()).map_err(failed)?;
+    let directory = sys::open_at(rustix::fs::CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
     let stat = rustix::fs::fstat(&directory).map_err(failed)?;
     sys::is_subvolume(directory.as_fd(), &stat).map_err(failed)
 }
 
-const BELOW: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclude), Error> {
+    let source = Source::open(src)?;
+    if source.single().is_some() {
+        return Err(Error::io("open directory", src, Errno::NOTDIR));
+    }
+    Ok((source, Exclude::new(&options.exclude)?.and_select(options.select.clone())))
+}
 
 /// The names of a relative path: those of the directories, and the last. `None` unless all of them are plain names.
 fn components(path: &Path) -> Option<(Vec<CString>, CString)> {
@@ -350,38 +382,8 @@ fn make_directories(root: BorrowedFd<'_>, at: &Path) -> sys::Result<OwnedFd> {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
-        current = sys::open_at(&current, name.as_c_str(), BELOW, Mode::empty())?;
+        current = sys::open_at(&current, name.as_c_str(), DIRECTORY, Mode::empty())?;
     }
     rustix::fs::mkdirat(&current, last.as_c_str(), Mode::RWXU)?;
-    sys::open_at(&current, last.as_c_str(), BELOW, Mode::empty())
-}
-
-fn deletion(options: &CloneOptions) -> Deletion<'_> {
-    let threads = thread_count(options.threads);
-    Deletion { threads, progress: &options.progress, cancel: &options.cancel, last: None }
-}
-
-fn report(
-    source: &Source,
-    dst: &Path,
-    (strategy, refused, outcome): (Strategy, Vec<Refusal>, &Outcome),
-    notes: &Notes,
-    started: Instant,
-) -> CloneReport {
-    let told = notes.tell();
-    CloneReport {
-        src: source.path().to_path_buf(),
-        dst: dst.to_path_buf(),
-        strategy,
-        refused,
-        entries: outcome.entries,
-        bytes: outcome.bytes,
-        fell_back: told.fell_back,
-        skipped: told.skipped,
-        changed: told.changed,
-        warnings: told.warnings,
-        trashed: None,
-        trash_waits: false,
-        elapsed: started.elapsed(),
-    }
+    sys::open_at(&current, last.as_c_str(), DIRECTORY, Mode::empty())
 }

@@ -1,14 +1,14 @@
 //! Making a tree under a hidden name beside its destination, and publishing it by one rename.
 //!
 //! The promise: whatever happens to this process, the destination is absent (or as it was) or complete. What a killed process
-//! leaves is a hidden name whose lock is free, which the next run in that place sweeps.
+//! leaves is a hidden name whose lock is free, which the next run in that directory sweeps.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
 use crate::clone::stage::kept_name;
@@ -21,22 +21,23 @@ use crate::remove::sweep::delete_protected;
 use crate::remove::trash;
 use crate::report::Trashed;
 use crate::sys;
-use crate::tree::location::{Location, identity};
+use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose};
-use crate::tree::pool::thread_count;
 
-/// What a staged directory takes over from the directory that it is in.
+/// What is made under the hidden name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inherit {
-    /// The tree gets everything from its source.
-    Nothing,
-    /// Default ACLs, the set-group-ID bit and attributes: what is made in it is as if made beside it.
-    Everything,
+pub(crate) enum RootKind {
+    /// A directory that takes nothing over from the one that it is in: the tree gets everything from its source.
+    Closed,
+    /// A directory with its parent's default ACLs, set-group-ID bit and attributes: what is made in it is as if made beside it.
+    Inheriting,
+    /// As `Closed`, but on btrfs a subvolume.
+    Subvolume,
 }
 
-/// A hidden name that is reserved beside `place`, and whatever has been made under it.
+/// A hidden name that is reserved beside `location`, and whatever has been made under it.
 pub(crate) struct Staging<'p> {
-    place: &'p Location,
+    location: &'p Location,
     /// `None` once published.
     lock: Option<Lock>,
     /// The staged directory, when one has been made.
@@ -47,46 +48,49 @@ pub(crate) struct Staging<'p> {
 
 impl<'p> Staging<'p> {
     /// Reserves a name. Nothing but its lock is made yet.
-    pub(crate) fn reserve(place: &'p Location) -> Result<Self, Error> {
-        let lock = Lock::reserve(place.parent(), Purpose::Staging)
-            .map_err(|errno| Error::io("create a staging directory in", place.parent_path(), errno))?;
-        Ok(Self { place, lock: Some(lock), root: None, inside: None })
+    pub(crate) fn reserve(location: &'p Location) -> Result<Self, Error> {
+        let lock = Lock::reserve(location.parent(), Purpose::Staging)
+            .map_err(|errno| Error::io("create a staging directory in", location.parent_path(), errno))?;
+        Ok(Self { location, lock: Some(lock), root: None, inside: None })
     }
 
     pub(crate) fn parent(&self) -> BorrowedFd<'_> {
-        self.place.parent()
+        self.location.parent()
     }
 
     pub(crate) fn parent_path(&self) -> &Path {
-        self.place.parent_path()
+        self.location.parent_path()
     }
 
     pub(crate) fn name(&self) -> &CStr {
         self.lock.as_ref().map_or(c"", Lock::name)
     }
 
-    /// Makes the staged directory: only its owner can enter, and nothing that its parent bequeaths (default ACLs, the
-    /// set-group-ID bit) is in it.
-    pub(crate) fn make_directory(&mut self) -> Result<(), Error> {
-        self.make_directory_like(Inherit::Nothing)
-    }
-
-    /// The same, with a say in what it inherits. Nobody but its owner can enter either way.
-    pub(crate) fn make_directory_like(&mut self, inherit: Inherit) -> Result<(), Error> {
-        let failed = |errno| Error::io("create a staging directory in", self.place.parent_path(), errno);
+    /// Makes the staged directory, which only its owner can enter. Returns whether it is a subvolume.
+    pub(crate) fn make_root(&mut self, kind: RootKind) -> Result<bool, Error> {
+        let parent_path = self.location.parent_path();
+        if kind == RootKind::Subvolume && sys::magic(self.parent()) == Ok(sys::BTRFS_MAGIC) {
+            let failed = |errno| Error::io("create a subvolume in", parent_path, errno);
+            self.expect_subvolume().map_err(failed)?;
+            match sys::create_subvolume(self.parent(), self.name()) {
+                Ok(()) => {
+                    self.adopt_directory()?;
+                    self.root().map_or(Ok(()), inherit_nothing).map_err(failed)?;
+                    return Ok(true);
+                }
+                Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOTTY) => {}
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        let failed = |errno| Error::io("create a staging directory in", parent_path, errno);
         rustix::fs::mkdirat(self.parent(), self.name(), Mode::RWXU).map_err(failed)?;
         let root = self.open_root().map_err(failed)?;
         self.record(&root).map_err(failed)?;
-        if inherit == Inherit::Everything {
-            self.root = Some(root);
-            return Ok(());
+        if kind != RootKind::Inheriting {
+            inherit_nothing(root.as_fd()).map_err(failed)?;
         }
-        sys::drop_inherited_acls(root.as_fd());
-        // btrfs: files in it would inherit this, and could then share nothing with ordinary ones.
-        let _ = sys::clear_nocow(root.as_fd());
-        rustix::fs::fchmod(&root, Mode::RWXU).map_err(failed)?;
         self.root = Some(root);
-        Ok(())
+        Ok(false)
     }
 
     /// A strategy is about to make a subvolume under the reserved name.
@@ -102,7 +106,7 @@ impl<'p> Staging<'p> {
 
     /// Takes note of a directory that a strategy has made under the reserved name by itself.
     pub(crate) fn adopt_directory(&mut self) -> Result<(), Error> {
-        let failed = |errno| Error::io("open the staged tree in", self.place.parent_path(), errno);
+        let failed = |errno| Error::io("open the staged tree in", self.location.parent_path(), errno);
         let root = self.open_root().map_err(failed)?;
         self.record(&root).map_err(failed)?;
         self.root = Some(root);
@@ -110,8 +114,7 @@ impl<'p> Staging<'p> {
     }
 
     fn open_root(&self) -> sys::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        crate::sys::open_at(self.parent(), self.name(), flags, Mode::empty())
+        sys::open_at(self.parent(), self.name(), DIRECTORY, Mode::empty())
     }
 
     /// The staged directory.
@@ -123,6 +126,10 @@ impl<'p> Staging<'p> {
     /// directory needs no permission on itself).
     pub(crate) fn publish_inside(&mut self, name: CString) {
         self.inside = Some(name);
+    }
+
+    pub(crate) fn is_published_inside(&self) -> bool {
+        self.inside.is_some()
     }
 
     /// Gives the staged tree its name. With [`Existing::Replace`] what was there is exchanged for it in the same step, and goes
@@ -138,8 +145,8 @@ impl<'p> Staging<'p> {
         protect: &[PathBuf],
         oversight: Option<Oversight<'_>>,
     ) -> Result<Publication, Error> {
-        let parent = self.place.parent();
-        let lost = || Error::StagingLost(self.place.parent_path().to_path_buf());
+        let parent = self.location.parent();
+        let lost = || Error::StagingLost(self.location.parent_path().to_path_buf());
         let Some(lock) = self.lock.take() else { return Err(lost()) };
         let name = lock.name().to_owned();
         // From here on `abandon` needs the lock again.
@@ -169,8 +176,8 @@ impl<'p> Staging<'p> {
         name: &CStr,
         oversight: Oversight<'_>,
     ) -> Result<Publication, Error> {
-        let (parent, dst) = (self.place.parent(), self.place.name());
-        let failed = |errno| Error::io("exchange back", self.place.path(), errno);
+        let (parent, dst) = (self.location.parent(), self.location.name());
+        let failed = |errno| Error::io("exchange back", self.location.path(), errno);
         let verdict = (oversight.judge)(name);
         if verdict == Verdict::Settle {
             return Ok(self.settle(guard, true));
@@ -182,7 +189,7 @@ impl<'p> Staging<'p> {
         }
         let Some(lock) = guard.lock.take() else { return Ok(Publication::default()) };
         for number in 0..1000 {
-            let kept = kept_name(self.place.path(), number);
+            let kept = kept_name(self.location.path(), number);
             let kept_as = kept.file_name().and_then(|name| CString::new(name.as_bytes()).ok()).unwrap_or_default();
             match sys::rename_no_replace(parent, name, parent, &kept_as) {
                 Ok(()) => {
@@ -209,9 +216,9 @@ impl<'p> Staging<'p> {
         existing: Existing,
         (protect, notes_old): (&[PathBuf], bool),
     ) -> Result<bool, Error> {
-        let (parent, dst) = (self.place.parent(), self.place.name());
-        let failed = |errno| Error::io("rename the finished clone to", self.place.path(), errno);
-        let exists = || Error::DestinationExists(self.place.path().to_path_buf());
+        let (parent, dst) = (self.location.parent(), self.location.name());
+        let failed = |errno| Error::io("rename the finished clone to", self.location.path(), errno);
+        let exists = || Error::DestinationExists(self.location.path().to_path_buf());
         // A destination that comes and goes between the two calls is met again in the next round.
         for _ in 0..16 {
             match sys::rename_no_replace(from, name, parent, dst) {
@@ -224,17 +231,17 @@ impl<'p> Staging<'p> {
                 Err(errno) => return Err(failed(errno)),
             }
             // It may have come since the clone began. What is exchanged will be under the hidden name.
-            match self.place.stat()? {
+            match self.location.stat()? {
                 None => continue,
                 Some(stat) if notes_old => lock.record(identity(&stat)).map_err(failed)?,
                 Some(_) => {}
             }
-            guard::check(self.place, protect)?;
+            guard::check(self.location, protect)?;
             match sys::rename_exchange(from, name, parent, dst) {
                 Ok(()) => return Ok(true),
                 Err(Errno::NOENT) => {}
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                    return Err(Error::ReplaceUnsupported(self.place.path().to_path_buf()));
+                    return Err(Error::ReplaceUnsupported(self.location.path().to_path_buf()));
                 }
                 Err(errno) => return Err(failed(errno)),
             }
@@ -245,10 +252,10 @@ impl<'p> Staging<'p> {
     /// For file systems without the rename flags (NFS, some FUSE ones). A directory can be renamed only over an empty
     /// directory, so nothing can be lost; anything else gets its name by a link, which never replaces.
     fn rename_without_flags(&self, from: BorrowedFd<'_>, name: &CStr, existing: Existing) -> Result<bool, Error> {
-        let (parent, dst) = (self.place.parent(), self.place.name());
-        let path = self.place.path();
+        let (parent, dst) = (self.location.parent(), self.location.name());
+        let path = self.location.path();
         let failed = |errno| Error::io("rename the finished clone to", path, errno);
-        if self.place.stat()?.is_some() {
+        if self.location.stat()?.is_some() {
             return Err(match existing {
                 Existing::Refuse => Error::DestinationExists(path.to_path_buf()),
                 Existing::Replace => Error::ReplaceUnsupported(path.to_path_buf()),
@@ -274,7 +281,7 @@ impl<'p> Staging<'p> {
 
     /// After the rename: what is left under the hidden name goes. The clone is published, so nothing here is a failure of it.
     fn settle(&self, mut guard: PublishGuard<'_, '_>, replaced: bool) -> Publication {
-        let parent = self.place.parent();
+        let parent = self.location.parent();
         let Some(lock) = guard.lock.take() else { return Publication::default() };
         if !replaced {
             if self.inside.is_some() {
@@ -285,7 +292,7 @@ impl<'p> Staging<'p> {
         }
         let gone = match self.inside {
             // The old entry is now in the staged directory.
-            Some(_) => remove_now(parent, &lock, self.place.path()).map(|()| None),
+            Some(_) => remove_now(parent, &lock, self.location.path()).map(|()| None),
             None => self.trash(&lock),
         };
         match gone {
@@ -305,16 +312,23 @@ impl<'p> Staging<'p> {
 impl Staging<'_> {
     /// Moves what was replaced, now under the hidden name, to the trash; what is no directory goes at once.
     fn trash(&self, lock: &Lock) -> Result<Option<Trashed>, Error> {
-        let parent = self.place.parent();
+        let parent = self.location.parent();
         match rustix::fs::unlinkat(parent, lock.name(), AtFlags::empty()) {
             Ok(()) => return Ok(None),
             Err(Errno::ISDIR | Errno::PERM | Errno::ACCESS) => {}
-            Err(errno) => return Err(Error::io("remove what was replaced at", self.place.path(), errno)),
+            Err(errno) => return Err(Error::io("remove what was replaced at", self.location.path(), errno)),
         }
-        let (trashed, trash) = trash::move_in(parent, lock.name(), self.place.parent_path(), None)?;
+        let (trashed, trash) = trash::move_in(parent, lock.name(), self.location.parent_path(), None)?;
         trash.leave();
         Ok(Some(trashed))
     }
+}
+
+/// Takes away what the parent bequeaths: default ACLs, the set-group-ID bit, and on btrfs what keeps files from being shared.
+fn inherit_nothing(root: BorrowedFd<'_>) -> sys::Result<()> {
+    sys::drop_inherited_acls(root);
+    let _ = sys::clear_nocow(root);
+    rustix::fs::fchmod(root, Mode::RWXU)
 }
 
 /// What became of the entry that a published clone replaced.
@@ -363,20 +377,15 @@ fn is_directory(parent: BorrowedFd<'_>, name: &CStr) -> bool {
 
 /// Deletes what a lock protects in the foreground, whatever the caller's criteria to stop: nothing is to be left behind.
 fn remove_now(parent: BorrowedFd<'_>, lock: &Lock, path: &Path) -> Result<(), Error> {
-    let deletion = Deletion {
-        threads: thread_count(None),
-        progress: &Progress::default(),
-        cancel: &Cancel::default(),
-        last: None,
-    };
-    delete_protected(parent, lock, path, &deletion).map(|_| ())
+    let (progress, cancel) = (Progress::default(), Cancel::default());
+    delete_protected(parent, lock, path, &Deletion::new(None, &progress, &cancel)).map(|_| ())
 }
 
-fn abandon(place: &Location, lock: Lock) {
-    let staged = place.parent_path().join(OsStr::from_bytes(lock.name().to_bytes()));
-    match remove_now(place.parent(), &lock, &staged) {
-        Ok(()) => lock.remove(place.parent()),
-        // The next run in this place tries again.
+fn abandon(location: &Location, lock: Lock) {
+    let staged = location.parent_path().join(OsStr::from_bytes(lock.name().to_bytes()));
+    match remove_now(location.parent(), &lock, &staged) {
+        Ok(()) => lock.remove(location.parent()),
+        // The next run in this directory tries again.
         Err(_) => lock.leave(),
     }
 }
@@ -385,7 +394,7 @@ impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if let Some(lock) = self.lock.take() {
             self.root = None;
-            abandon(self.place, lock);
+            abandon(self.location, lock);
         }
     }
 }
@@ -399,7 +408,7 @@ struct PublishGuard<'s, 'p> {
 impl Drop for PublishGuard<'_, '_> {
     fn drop(&mut self) {
         if let Some(lock) = self.lock.take() {
-            abandon(self.staging.place, lock);
+            abandon(self.staging.location, lock);
         }
     }
 }

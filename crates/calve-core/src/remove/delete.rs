@@ -1,6 +1,7 @@
 //! Deleting a tree in parallel. Never leaves the mount it starts on, never follows a link.
 
 use std::ffi::{CStr, OsStr};
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,12 +14,13 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::options::CloneOptions;
 use crate::progress::{Cancel, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{identity, split};
 use crate::tree::names::Names;
 use crate::tree::node::Node;
-use crate::tree::pool::{Pool, open_directories_per_worker};
+use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
 
 /// How to delete.
 pub(crate) struct Deletion<'a> {
@@ -27,6 +29,17 @@ pub(crate) struct Deletion<'a> {
     pub(crate) cancel: &'a Cancel,
     /// A file in the root that is deleted last: the trash's `.gitignore`, which hides the rest.
     pub(crate) last: Option<&'a CStr>,
+}
+
+impl<'a> Deletion<'a> {
+    pub(crate) fn new(threads: Option<NonZeroUsize>, progress: &'a Progress, cancel: &'a Cancel) -> Self {
+        Self { threads: thread_count(threads), progress, cancel, last: None }
+    }
+
+    /// A deletion that belongs to a clone.
+    pub(crate) fn of(options: &'a CloneOptions) -> Self {
+        Self::new(options.threads, &options.progress, &options.cancel)
+    }
 }
 
 /// Deletes `name` in `parent`, whatever it is, and says how many entries went. What cannot be deleted is left, and the first

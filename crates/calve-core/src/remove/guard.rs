@@ -7,21 +7,26 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Shown};
+use crate::source::Source;
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
 
+/// Refuses what a clone of `source` may not replace.
+pub(crate) fn check_replaceable(_source: &Source, destination: &Location, protect: &[PathBuf]) -> Result<(), Error> {
+    check(destination, protect)
+}
+
 /// Refuses the root, mount points, trees with something mounted below, protected places and whatever contains one, and ancestors
 /// of the current directory. Goes by identity, not by spelling.
-pub(crate) fn check(place: &Location, protect: &[PathBuf]) -> Result<(), Error> {
-    let path = place.path();
-    let Some(stat) = place.stat()? else { return Err(Error::Missing(path.to_path_buf())) };
+pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Error> {
+    let path = location.path();
+    let Some(stat) = location.stat()? else { return Err(Error::Missing(path.to_path_buf())) };
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Ok(());
     }
     let refuse = |reason: String| Err(Error::Protected { path: path.to_path_buf(), reason });
     let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = crate::sys::open_at(place.parent(), place.name(), flags, Mode::empty())
-        .map_err(|errno| Error::io("open directory", path, errno))?;
+    let directory = location.open_at(flags).map_err(|errno| Error::io("open directory", path, errno))?;
     let directory = directory.as_fd();
     let root = identity(&stat);
     if is_root(root) {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -11,29 +11,16 @@ use rustix::io::Errno;
 use super::delete::{Deletion, delete_directory};
 use super::trash::GITIGNORE;
 use crate::error::Error;
+use crate::hidden::SweepReport;
+use crate::options::CloneOptions;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::location::identity;
+use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{HiddenName, Lock, Purpose, Reach, recognise};
-
-/// What a sweep did.
-#[derive(Debug, Default)]
-pub(crate) struct SweepReport {
-    /// The hidden names that are gone.
-    pub(crate) removed: Vec<PathBuf>,
-    pub(crate) deleted_entries: u64,
-    /// The first name that could not be deleted, and why.
-    pub(crate) failure: Option<Error>,
-    /// Whether there still is trash.
-    pub(crate) saw_trash: bool,
-    /// Trash that an earlier reaper could not delete.
-    pub(crate) stuck_trash: Vec<PathBuf>,
-}
 
 /// Names of this user and machine in `parent`, whatever their purpose.
 pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<HiddenName>> {
     // A descriptor of its own: the position in the directory is the descriptor's.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = crate::sys::open_at(parent, c".", flags, Mode::empty())?;
+    let directory = sys::open_at(parent, c".", DIRECTORY, Mode::empty())?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory.as_fd(), &mut buffer)?;
     let shared_by_machines = sys::copies_on_the_server(sys::magic(parent)?);
@@ -96,6 +83,11 @@ pub(crate) fn sweep(
         }
     }
     Ok(swept)
+}
+
+/// Deletes the staged trees beside `destination` that killed processes have left.
+pub(crate) fn sweep_staged(destination: &Location, options: &CloneOptions) -> Result<SweepReport, Error> {
+    sweep(destination.parent(), destination.parent_path(), Purpose::Staging, &Deletion::of(options))
 }
 
 /// Deletes what a lock protects, if that is what its name stands for. Anything else under the name is left alone.

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::{Facts, created_in};
+use crate::clone::staging::RootKind;
 use crate::error::Error;
 use crate::options::Strategy;
 use crate::progress::Cancel;
@@ -78,7 +79,7 @@ const MOST_ENTRIES_IN_ONE_CALL: u64 = 10_000;
 
 fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outcome, Failure> {
     if job.staging.root().is_none() {
-        job.staging.make_directory()?;
+        job.staging.make_root(RootKind::Closed)?;
         job.created = created_in(job.staging)?;
     }
     // Several at a time take as long as one after the other, and leave less of the disk to others.

@@ -18,11 +18,7 @@ impl Method for Hardlink {
     }
 
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-        job.notes.warn(
-            "not_independent",
-            None,
-            "hard links: source and clone are the same files, so a write in place on either side changes both".into(),
-        );
+        job.notes.not_independent();
         super::copy::per_file(job, Files::Hardlink, false)
     }
 }

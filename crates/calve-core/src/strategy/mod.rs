@@ -15,8 +15,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{Mode, Stat};
 
 use crate::CloneOptions;
-use crate::choice;
-pub(crate) use crate::choice::{Criteria, Reason};
+pub(crate) use crate::clone::choose::{Criteria, Reason};
 use crate::clone::facts::Facts;
 use crate::clone::staging::Staging;
 use crate::error::Error;
@@ -101,7 +100,7 @@ pub(crate) fn choose(
     criteria: &Criteria,
     refused_already: &[Refusal],
 ) -> Result<(&'static dyn Method, Vec<Refusal>), Error> {
-    choice::choose(
+    crate::clone::choose::choose(
         IN_ORDER,
         |method| method.strategy(),
         |method| method.accepts(facts, criteria),

@@ -5,11 +5,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::sys;
+
+/// How a directory is opened that is to be read, through no link.
+pub(crate) const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A name in an open directory. The name itself is never followed; the path above it is resolved once, as usual.
 pub(crate) struct Location {
@@ -26,10 +30,10 @@ impl Location {
         let above = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent_path = above.unwrap_or(Path::new(".")).to_path_buf();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = |flags| crate::sys::open_at(CWD, &parent_path, flags, Mode::empty());
+        let open = |flags| sys::open_at(CWD, &parent_path, flags, Mode::empty());
         let parent = match open(flags) {
             // Searching is enough to reach what is inside.
-            Err(Errno::ACCESS) => open(flags | crate::sys::PATH_ONLY),
+            Err(Errno::ACCESS) => open(flags | sys::PATH_ONLY),
             other => other,
         };
         let parent = parent.map_err(|errno| match errno {
@@ -38,6 +42,24 @@ impl Location {
         })?;
         let name = CString::new(name.as_bytes()).map_err(|_| Error::io("open", path, Errno::INVAL))?;
         Ok(Some(Self { parent, parent_path, name, path: path.to_path_buf() }))
+    }
+
+    /// Opens the parent of what is to be made.
+    pub(crate) fn of_destination(path: &Path) -> Result<Self, Error> {
+        Self::open(path)?.ok_or_else(|| Error::DestinationExists(path.to_path_buf()))
+    }
+
+    /// Opens the parent of what has to be there: if the parent is missing, so is it. Returns `None` as [`Self::open`] does.
+    pub(crate) fn of_existing(path: &Path) -> Result<Option<Self>, Error> {
+        Self::open(path).map_err(|error| match error {
+            Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
+            other => other,
+        })
+    }
+
+    /// Opens what is there.
+    pub(crate) fn open_at(&self, flags: OFlags) -> sys::Result<OwnedFd> {
+        sys::open_at(&self.parent, &*self.name, flags, Mode::empty())
     }
 
     pub(crate) fn parent(&self) -> BorrowedFd<'_> {
@@ -64,38 +86,36 @@ impl Location {
             Err(errno) => Err(Error::io("stat", &self.path, errno)),
         }
     }
+
+    /// The identity of what is there, and whether it is a directory.
+    pub(crate) fn existing(&self) -> Result<Option<(Identity, bool)>, Error> {
+        let is_directory = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        Ok(self.stat()?.map(|stat| (identity(&stat), is_directory(&stat))))
+    }
 }
 
 /// `Path::file_name` and its kin ignore a `.` at the end, which must not be mistaken for the name before it.
 fn last_component(path: &Path) -> Option<Component<'_>> {
     let bytes = path.as_os_str().as_bytes();
-    let trimmed = bytes.trim_ascii_end_slashes();
+    let trimmed = &bytes[..bytes.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1)];
     if trimmed == b"." || trimmed.ends_with(b"/.") {
         return None;
     }
     path.components().next_back()
 }
 
-trait TrimSlashes {
-    fn trim_ascii_end_slashes(&self) -> &[u8];
-}
+/// Device and inode.
+pub(crate) type Identity = (u64, u64);
 
-impl TrimSlashes for [u8] {
-    fn trim_ascii_end_slashes(&self) -> &[u8] {
-        let end = self.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
-        &self[..end]
-    }
-}
-
-/// Device and inode: the identity of what is open or named.
+/// The identity of what is open or named.
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
-pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
+pub(crate) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev as u64, stat.st_ino as u64)
 }
 
 /// Whether `directory` is the directory `root`, or lies anywhere inside it. Follows `..` up, so that links and bind mounts in
 /// the path that was given do not matter.
-pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: (u64, u64)) -> Result<bool, Errno> {
+pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: Identity) -> Result<bool, Errno> {
     let mut last = None;
     let mut current: Option<OwnedFd> = None;
     loop {
@@ -108,8 +128,8 @@ pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: (u64, u64)) -> Result<b
             return Ok(false);
         }
         last = Some(here);
-        let flags = crate::sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        current = Some(match crate::sys::open_at(at, c"..", flags, Mode::empty()) {
+        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        current = Some(match sys::open_at(at, c"..", flags, Mode::empty()) {
             Ok(above) => above,
             // Above here nothing can be seen, so nothing there can be the root, which was opened by its path.
             Err(Errno::ACCESS) => return Ok(false),
@@ -132,10 +152,9 @@ pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
 
 /// Opens a directory below `root`, one name after the other, following no link.
 pub(crate) fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut current = crate::sys::open_at(root, c".", flags, Mode::empty())?;
+    let mut current = sys::open_at(root, c".", DIRECTORY, Mode::empty())?;
     for name in names {
-        current = crate::sys::open_at(&current, name.as_c_str(), flags, Mode::empty())?;
+        current = sys::open_at(&current, name.as_c_str(), DIRECTORY, Mode::empty())?;
     }
     Ok(current)
 }

@@ -1,9 +1,10 @@
 //! What a walk has to tell afterwards: collected by all workers, with each kind counted and its first path kept.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::error::Error;
 use crate::options::Strategy;
 use crate::report::{FellBack, Skipped, Warning};
 
@@ -44,6 +45,17 @@ pub(crate) struct NoteSummary {
     pub(crate) skipped_for: Vec<&'static str>,
     pub(crate) changed: Vec<PathBuf>,
     pub(crate) warnings: Vec<Warning>,
+}
+
+impl NoteSummary {
+    /// The error for a source that is one entry, and of which nothing was made: left out, or gone since it was looked at.
+    pub(crate) fn nothing_made_of(&self, path: &Path) -> Error {
+        let path = path.to_path_buf();
+        match self.skipped.first() {
+            Some(skipped) => Error::NotClonable { path, kind: skipped.reason },
+            None => Error::Missing(path),
+        }
+    }
 }
 
 impl Notes {
@@ -108,6 +120,13 @@ impl Notes {
 
     pub(crate) fn warn(&self, code: &'static str, path: Option<PathBuf>, message: String) {
         self.lock().warnings.push(Warning { code, path, message });
+    }
+
+    /// The clone's files are the source's own.
+    pub(crate) fn not_independent(&self) {
+        let message =
+            "hard links: source and clone are the same files, so a write in place on either side changes both";
+        self.warn("not_independent", None, message.into());
     }
 
     pub(crate) fn tell(&self) -> NoteSummary {

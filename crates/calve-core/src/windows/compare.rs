@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 
-use super::exclude::{Exclude, is_calves_own_text};
 use super::file::{settable, special};
 use super::location::below;
 use crate::error::Error;
 use crate::progress::Cancel;
 use crate::sys::{self, Info};
+use crate::tree::exclude::{Exclude, is_calves_own_text};
 
 pub(super) struct Comparison<'a> {
     pub(super) src: &'a Path,

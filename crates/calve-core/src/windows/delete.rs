@@ -1,14 +1,16 @@
 //! Deleting trees, and what earlier runs left. Links are removed, never followed.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use windows_sys::Win32::Foundation::ERROR_ACCESS_DENIED;
 use windows_sys::Win32::Storage::FileSystem::FILE_ATTRIBUTE_READONLY;
 
+use super::location::Location;
 use super::lock::{Lock, recognise};
 use crate::error::Error;
-use crate::hidden::Purpose;
+use crate::hidden::{Purpose, SweepReport};
+use crate::options::CloneOptions;
 use crate::progress::{Cancel, Progress};
 use crate::sys;
 
@@ -83,15 +85,10 @@ pub(super) fn delete_protected(lock: &Lock, shown: &Path, deletion: Deletion<'_>
     }
 }
 
-/// What a sweep did.
-#[derive(Default)]
-pub(super) struct SweepReport {
-    pub(super) removed: Vec<PathBuf>,
-    pub(super) deleted: u64,
-    /// The first name that could not be deleted, and why.
-    pub(super) failure: Option<Error>,
-    /// Whether there still is trash.
-    pub(super) saw_trash: bool,
+/// Deletes the staged trees beside `destination` that killed processes have left.
+pub(crate) fn sweep_staged(destination: &Location, options: &CloneOptions) -> Result<SweepReport, Error> {
+    let deletion = Deletion { progress: &options.progress, cancel: &options.cancel };
+    sweep(destination.parent(), &destination.given_parent(), Purpose::Staging, deletion)
 }
 
 /// Deletes every hidden name of that purpose, of this user and machine, whose lock is free. A held lock means that its maker lives.
@@ -124,7 +121,7 @@ pub(super) fn sweep(
         let shown = shown_parent.join(hidden.name);
         match delete_protected(&lock, &shown, deletion) {
             Ok(deleted) => {
-                swept.deleted += deleted;
+                swept.deleted_entries += deleted;
                 swept.removed.extend((deleted > 0).then_some(shown));
                 lock.remove();
             }

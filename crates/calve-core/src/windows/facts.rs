@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_INVALID_NAME, ERROR_WRITE_PROTECT, GENERIC_READ};
 use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 
-use super::clone::Source;
 use super::location::{Location, below, code, resolve};
+use super::source::Source;
 use super::staging::Staging;
-use crate::choice::{Criteria, Reason, choose};
+use crate::clone::choose::{Criteria, Reason, choose};
 use crate::error::{Error, Shown};
 use crate::options::{CloneOptions, Requirement, Strategy};
 use crate::report::{Offer, PlaceReport, ProbeReport, Refusal};

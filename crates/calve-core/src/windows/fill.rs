@@ -15,15 +15,15 @@ use windows_sys::Win32::Storage::FileSystem::{
     READ_CONTROL,
 };
 
-use super::exclude::{CALVES_OWN, Exclude, is_calves_own_text};
 use super::file::{LINK_FALLS_BACK, is_any, plus, settable};
 use super::location::below;
-use super::notes::Notes;
-use super::pool::Pool;
 use crate::error::Error;
 use crate::progress::{Cancel, Progress};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Info};
+use crate::tree::exclude::{CALVES_OWN, Exclude, is_calves_own_text};
+use crate::tree::notes::Notes;
+use crate::tree::pool::Pool;
 
 /// How files are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,17 +5,26 @@ use std::path::{Path, PathBuf};
 use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 
 use super::location::{Location, is_inside, resolve};
+use super::source::Source;
 use crate::error::{Error, Shown};
 use crate::sys;
 
+/// Refuses what a clone of `source` may not replace: only a file can be replaced, by a file, in one step.
+pub(crate) fn check_replaceable(source: &Source, destination: &Location, protect: &[PathBuf]) -> Result<(), Error> {
+    if source.single().is_none() || destination.look()?.is_some_and(|info| info.is_directory()) {
+        return Err(Error::ReplaceUnsupported(destination.given().to_path_buf()));
+    }
+    check(destination, protect)
+}
+
 /// Refuses a mounted volume, protected places and whatever contains one, and what the current directory is in. Roots of volumes have
 /// no name, and are refused before.
-pub(super) fn check(place: &Location, protect: &[PathBuf]) -> Result<(), Error> {
-    let given = place.given();
-    let Some(info) = place.look()? else { return Err(Error::Missing(given.to_path_buf())) };
+pub(super) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Error> {
+    let given = location.given();
+    let Some(info) = location.look()? else { return Err(Error::Missing(given.to_path_buf())) };
     let refuse = |reason: String| Err(Error::Protected { path: given.to_path_buf(), reason });
     if info.is_link() {
-        let link = sys::open(place.path(), FILE_READ_ATTRIBUTES).and_then(|file| sys::read_link(&file));
+        let link = sys::open(location.path(), FILE_READ_ATTRIBUTES).and_then(|file| sys::read_link(&file));
         return match link.map_err(|error| Error::io("look at", given, error))? {
             link if link.is_mounted_volume() => refuse("a volume is mounted there; unmount it first".into()),
             _ => Ok(()),

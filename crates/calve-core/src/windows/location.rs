@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::sys::{self, Info};
 
 /// A name in a directory. The name itself is never followed.
-pub(super) struct Location {
+pub(crate) struct Location {
     given: PathBuf,
     parent: PathBuf,
     path: PathBuf,
@@ -39,6 +39,24 @@ impl Location {
             return Err(Error::io("open directory", parent_of(given), code(ERROR_DIRECTORY)));
         }
         Ok(Some(Self { given: given.to_path_buf(), path: parent.join(name), parent }))
+    }
+
+    /// Takes the path of what is to be made apart.
+    pub(crate) fn of_destination(given: &Path) -> Result<Self, Error> {
+        Self::open(given)?.ok_or_else(|| Error::DestinationExists(given.to_path_buf()))
+    }
+
+    /// Takes the path of what has to be there apart: if its directory is missing, so is it. Returns `None` as [`Self::open`] does.
+    pub(super) fn of_existing(given: &Path) -> Result<Option<Self>, Error> {
+        Self::open(given).map_err(|error| match error {
+            Error::ParentMissing(_) => Error::Missing(given.to_path_buf()),
+            other => other,
+        })
+    }
+
+    /// The identity of what is there, and whether it is a directory.
+    pub(crate) fn existing(&self) -> Result<Option<(sys::Identity, bool)>, Error> {
+        Ok(self.look()?.map(|info| (info.identity, info.is_directory() && !info.is_link())))
     }
 
     /// As given by the caller, for messages.

@@ -2,7 +2,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "every error gets its path and operation here, as `Error::Io`")]
 
-mod clone;
 mod compare;
 mod delete;
 mod facts;
@@ -12,21 +11,16 @@ mod guard;
 mod location;
 mod lock;
 mod remove;
+mod source;
+mod stage;
 mod staging;
 #[cfg(test)]
 mod tests;
 
-// These know nothing of the system, and are the Unix engine's own.
-#[path = "../tree/exclude.rs"]
-#[allow(dead_code, reason = "one form of a name is of no use here")]
-mod exclude;
-#[path = "../tree/notes.rs"]
-#[allow(dead_code, reason = "not everything is told here")]
-mod notes;
-#[path = "../tree/pool.rs"]
-#[allow(dead_code, reason = "there are no descriptors to count")]
-mod pool;
-
-pub use clone::{clone_tree, plan};
+pub(crate) use delete::sweep_staged;
 pub use facts::probe;
+pub(crate) use guard::check_replaceable;
+pub(crate) use location::Location;
 pub use remove::{check_removable, reap, remove_tree, start_reaper};
+pub(crate) use source::Source;
+pub(crate) use stage::StagedTree;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use windows_sys::Win32::Foundation::{ERROR_ACCESS_DENIED, ERROR_DIRECTORY};
 
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::hidden::Purpose;
 use crate::options::{Background, RemoveOptions, Wait};
 use crate::progress::Progress;
+use crate::reap::reap_all;
 use crate::report::{ReapReport, RemoveReport, Trashed};
 use crate::sys;
 
@@ -59,11 +60,7 @@ pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error
 }
 
 fn open(path: &Path) -> Result<Location, Error> {
-    let place = Location::open(path).map_err(|error| match error {
-        Error::ParentMissing(_) => Error::Missing(path.to_path_buf()),
-        other => other,
-    })?;
-    place.ok_or_else(|| {
+    Location::of_existing(path)?.ok_or_else(|| {
         let reason = "it is a root, `.` or `..`; name the directory itself".into();
         Error::Protected { path: path.to_path_buf(), reason }
     })
@@ -107,20 +104,7 @@ pub fn reap(parent: &Path, background: Background, cancel: &Cancel) -> Result<Re
     }
     let resolved = resolve(parent).map_err(|error| Error::io("open directory", parent, error))?;
     let deletion = Deletion { progress: &Progress::default(), cancel };
-    let mut report = ReapReport::default();
-    // Trash that another process has may be left to nobody a moment later: that process may have been killed, and not be gone yet.
-    let waits: &[u64] = if background == Background::Yes { &[50, 100, 200, 400, 800, 1600, 3200] } else { &[] };
-    for wait_ms in waits.iter().map(Some).chain([None]) {
-        let swept = sweep(&resolved, parent, Purpose::Trash, deletion)?;
-        report.deleted += swept.deleted;
-        report.failure = swept.failure;
-        let Some(wait_ms) = wait_ms else { break };
-        if !swept.saw_trash {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(*wait_ms));
-    }
-    Ok(report)
+    reap_all(background, || sweep(&resolved, parent, Purpose::Trash, deletion))
 }
 
 /// Starts `program __reap PARENT`, a process of its own that is expected to call [`reap`]. Nobody who reads this process's output waits

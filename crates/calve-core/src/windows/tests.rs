@@ -178,7 +178,7 @@ fn the_named_strategy_or_none() {
 #[test]
 fn verification_finds_what_differs() {
     use super::compare::{Comparison, compare};
-    use super::exclude::Exclude;
+    use crate::tree::exclude::Exclude;
     let folder = source();
     clone(&folder, &CloneOptions::default()).unwrap();
     let (src, dst) = (folder.path().join("src"), folder.path().join("dst"));

@@ -18,5 +18,6 @@ mod overlay;
 mod regression;
 mod remove;
 mod space;
+mod staging;
 mod sweep;
 mod tidy;

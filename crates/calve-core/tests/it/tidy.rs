@@ -65,16 +65,17 @@ fn lines(select: impl Fn(&Source) -> bool, is_wrong: impl Fn(&str) -> bool) -> V
 
 #[test]
 fn platforms_are_told_apart_in_sys_only() {
-    // `lib.rs` picks the engine.
+    // These pick the files of the engine.
+    let roots = ["lib.rs", "clone.rs", "tree/mod.rs"].map(|root| Path::new(CORE).join(root));
     let elsewhere = |source: &Source| {
-        source.is_in(CORE)
-            && !source.is_in("crates/calve-core/src/sys")
-            && source.path != Path::new(CORE).join("lib.rs")
+        source.is_in(CORE) && !source.is_in("crates/calve-core/src/sys") && !roots.contains(&source.path)
     };
     let found = lines(elsewhere, |line| {
         line.contains("target_os") || line.contains("cfg(unix") || line.contains("cfg(windows")
     });
     assert_none(&found, "platform code belongs into src/sys");
+    let found = lines(|_| true, |line| line.trim_start().starts_with("#[path"));
+    assert_none(&found, "a file is where its module is");
     // `bench` as a whole is for Unix.
     let in_program = |source: &Source| {
         source.is_in("crates/calve/src")

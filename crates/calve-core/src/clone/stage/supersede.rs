@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Stat};
 
-use super::{Metadata, StageReport, StagedTree, sealed, start};
+use super::{Origin, StageReport, StagedTree, conclude, report, start};
 use crate::clone::finish::{refusal, require_quiet};
-use crate::clone::staging::{Oversight, Publication, Verdict};
+use crate::clone::staging::{Oversight, Publication, RootKind, Verdict};
 use crate::error::{Error, Shown};
 use crate::options::{CloneOptions, Existing, Requirement};
 use crate::source::Source;
 use crate::tree::exclude::Exclude;
 use crate::tree::location::identity;
 use crate::tree::notes::Notes;
+use crate::tree::pool::thread_count;
 use crate::tree::stable::{Moment, Quiet, changed};
 
 /// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`StagedTree::clone_root`] with
@@ -36,13 +37,14 @@ pub fn supersede<E: From<Error>>(
     let mut options = options.clone();
     options.existing = Existing::Replace;
     let notes = Notes::default();
-    let (place, trash_waits) = start(path, &notes, &options)?;
-    let mut staged = StagedTree::reserve(&place, &options)?;
+    let (destination, trash_waits) = start(path, &notes, &options)?;
+    let mut staged = StagedTree::reserve(&destination, RootKind::Subvolume, &options)?;
     make(&mut staged)?;
     let hidden = staged.path();
     let mut trouble: Option<E> = None;
     let published = staged.exchange(&notes, &mut |old| {
-        let judged = is_left(&hidden).and_then(|()| old.require_unchanged().map_err(E::from));
+        let judged = is_left(&hidden)
+            .and_then(|()| require_quiet(old, "changed while the clone took its place").map_err(E::from));
         trouble = judged.err();
         trouble.is_none()
     });
@@ -55,7 +57,8 @@ pub fn supersede<E: From<Error>>(
         }
         (published, _) => published?,
     };
-    Ok(sealed(published, trash_waits, &notes))
+    let Publication { trashed, kept, .. } = conclude(&destination, published, &notes, &options)?;
+    Ok(report(trashed, kept, trash_waits, &notes))
 }
 
 fn changed_meanwhile(path: &Path) -> Error {
@@ -71,59 +74,33 @@ fn changed_in_both(path: &Path, kept: &Path) -> Error {
     refusal(Requirement::Stable, detail)
 }
 
-/// The old directory, which has another name by now.
-struct OldTree<'a> {
-    source: &'a Source,
-    exclude: &'a Exclude,
-    since: Moment,
-    options: &'a CloneOptions,
-}
-
-impl OldTree<'_> {
-    fn require_unchanged(&self) -> Result<(), Error> {
-        let OldTree { source, exclude, since, options } = *self;
-        let quiet = quiet(source, exclude, since, options, Some(source.stat()));
-        match changed(&quiet)? {
-            None => Ok(()),
-            Some(below) => {
-                let path =
-                    if below.as_os_str().is_empty() { source.path().to_path_buf() } else { source.path().join(below) };
-                Err(refusal(Requirement::Stable, format!("`{}` changed while the clone took its place", Shown(&path))))
-            }
-        }
-    }
-}
-
-fn quiet<'a>(
-    source: &'a Source,
-    exclude: &'a Exclude,
-    since: Moment,
-    options: &'a CloneOptions,
-    renamed: Option<&'a Stat>,
-) -> Quiet<'a> {
-    let threads = crate::tree::pool::thread_count(options.threads);
+fn quiet<'a>(origin: &'a Origin, since: Moment, options: &'a CloneOptions, renamed: Option<&'a Stat>) -> Quiet<'a> {
+    let Origin { source, exclude, .. } = origin;
+    let threads = thread_count(options.threads);
     Quiet { source, since, exclude, mounts: options.mounts, threads, cancel: &options.cancel, renamed }
 }
 
 impl StagedTree<'_> {
-    fn exchange(mut self, notes: &Notes, is_fine: &mut dyn FnMut(&OldTree<'_>) -> bool) -> Result<Publication, Error> {
-        let path = self.place.path();
+    /// Exchanges the two trees. `is_fine` looks at the old one after that; `quiet` of it has its new name.
+    fn exchange(mut self, notes: &Notes, is_fine: &mut dyn FnMut(&Quiet<'_>) -> bool) -> Result<Publication, Error> {
+        let (path, options) = (self.destination.path(), self.options);
         let unwatched = || refusal(Requirement::Stable, "it was not cloned as a whole".into());
-        let (since, exclude) = self.watched.take().ok_or_else(unwatched)?;
         self.seal(notes)?;
-        let Metadata::Like(source) = &self.metadata else { return Err(unwatched()) };
-        let new = Source::open(&self.path())?;
-        let (everything, published_at) = (Exclude::new(&[])?, Moment::of_clock());
-        require_quiet(source, &exclude, since, self.options)?;
+        let origin = self.origin.take().ok_or_else(unwatched)?;
+        let since = origin.started.ok_or_else(unwatched)?;
+        let new =
+            Origin { source: Source::open(&self.path())?, exclude: Exclude::new(&[])?, whole: None, started: None };
+        let published_at = Moment::of_clock();
+        require_quiet(&quiet(&origin, since, options, None), "changed while the clone was made")?;
         let is_quiet = || {
-            let quiet = quiet(&new, &everything, published_at, self.options, Some(new.stat()));
+            let quiet = quiet(&new, published_at, options, Some(new.source.stat()));
             matches!(changed(&quiet), Ok(None))
         };
-        let old = OldTree { source, exclude: &exclude, since, options: self.options };
-        let parent = self.place.parent();
+        let old = quiet(&origin, since, options, Some(origin.source.stat()));
+        let parent = self.destination.parent();
         let is_old = |name: &CStr| {
             rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-                .is_ok_and(|stat| identity(&stat) == source.identity())
+                .is_ok_and(|stat| identity(&stat) == origin.source.identity())
         };
         let oversight = Oversight {
             judge: &mut |hidden| match is_old(hidden) && is_fine(&old) {
@@ -133,11 +110,10 @@ impl StagedTree<'_> {
             },
             may_drop: &is_quiet,
         };
-        self.staging.publish_overseen(Existing::Replace, &self.options.protect, Some(oversight)).map_err(|error| {
-            match error {
-                Error::DestinationExists(_) => changed_meanwhile(path),
-                other => other,
-            }
+        let published = self.staging.publish_overseen(Existing::Replace, &options.protect, Some(oversight));
+        published.map_err(|error| match error {
+            Error::DestinationExists(_) => changed_meanwhile(path),
+            other => other,
         })
     }
 }

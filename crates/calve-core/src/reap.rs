@@ -1,0 +1,30 @@
+//! How often a reaper looks for trash.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::hidden::SweepReport;
+use crate::options::Background;
+use crate::report::ReapReport;
+
+/// Sweeps trash by `sweep`, in the background until there is none.
+///
+/// Trash that another process has, or that changed while it was being deleted, may be left to nobody a moment later: the other process may
+/// have been killed, and not be gone yet.
+pub(crate) fn reap_all(
+    background: Background,
+    sweep: impl Fn() -> Result<SweepReport, Error>,
+) -> Result<ReapReport, Error> {
+    let waits: &[u64] = if background == Background::Yes { &[50, 100, 200, 400, 800, 1600, 3200] } else { &[] };
+    let mut report = ReapReport::default();
+    for wait_ms in waits.iter().map(Some).chain([None]) {
+        let swept = sweep()?;
+        report.deleted += swept.deleted_entries;
+        report.failure = swept.failure;
+        match wait_ms {
+            Some(wait_ms) if swept.saw_trash => std::thread::sleep(Duration::from_millis(*wait_ms)),
+            _ => break,
+        }
+    }
+    Ok(report)
+}
