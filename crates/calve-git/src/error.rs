@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use calve_core::Shown;
 
 use crate::redact;
+use crate::remedy::Remedy;
 
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -55,7 +56,7 @@ pub enum Error {
         /// Why, in lower case and without a full stop.
         reason: String,
         /// What to do next.
-        hint: String,
+        remedy: Remedy,
     },
     /// The caller cancelled. Nothing is left behind.
     #[error("interrupted")]
@@ -78,21 +79,20 @@ impl From<calve_core::Error> for Error {
 }
 
 impl Error {
-    pub(crate) fn refused(reason: impl Into<String>, hint: impl Into<String>) -> Error {
-        Error::Refused { reason: reason.into(), hint: hint.into() }
+    pub(crate) fn refused(reason: impl Into<String>, remedy: Remedy) -> Error {
+        Error::Refused { reason: reason.into(), remedy }
     }
 
-    /// What the user can do next, as one sentence without a full stop.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Error::Start { .. } => "install git, and see that it is in PATH".into(),
-            Error::Git { .. } => "that is git's own message; run the same git command there to look into it".into(),
-            Error::Config { .. } => "docs/worktrees.md lists what the file may have".into(),
-            Error::Refused { hint, .. } => hint.clone(),
-            Error::Io(_) => "see that the place exists, has room, and may be written to, then try again".into(),
-            Error::Clone(error) => return error.hint(),
-            Error::Interrupted => return None,
-        })
+    /// Returns what the user can do next. An interruption needs nothing, and the clone engine's errors have remedies of their own.
+    pub fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Error::Start { .. } => Some(Remedy::InstallGit),
+            Error::Git { .. } => Some(Remedy::RunGitCommand),
+            Error::Config { .. } => Some(Remedy::CorrectConfig),
+            Error::Refused { remedy, .. } => Some(remedy.clone()),
+            Error::Io(_) => Some(Remedy::CheckPath),
+            Error::Clone(_) | Error::Interrupted => None,
+        }
     }
 }
 

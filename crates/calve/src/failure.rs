@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use calve_core::Error;
 
 use crate::output;
+#[cfg(unix)]
+use crate::wording;
 
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
@@ -53,7 +55,10 @@ impl From<Error> for Failure {
 #[cfg(unix)]
 impl From<calve_git::Error> for Failure {
     fn from(error: calve_git::Error) -> Self {
-        Self::Git(error)
+        match error {
+            calve_git::Error::Clone(error) => Self::Core(error),
+            other => Self::Git(other),
+        }
     }
 }
 
@@ -137,7 +142,9 @@ impl Failure {
             }
             Self::Usage(text) => output::error(text, Some("see `calve cp --help`")),
             #[cfg(unix)]
-            Self::Git(error) => output::error(&error.to_string(), error.hint().as_deref()),
+            Self::Git(error) => {
+                output::error(&error.to_string(), error.remedy().map(|remedy| wording::git::hint(&remedy)).as_deref())
+            }
             Self::Io(error) => output::error(&error.to_string(), Some(io_hint(error))),
             #[cfg(unix)]
             Self::Db(error) => {

@@ -22,6 +22,7 @@ mod receipt;
 #[cfg(unix)]
 mod space_receipt;
 mod sys;
+mod wording;
 
 use std::process::ExitCode;
 

@@ -66,8 +66,9 @@ impl Address {
 }
 
 fn parse(text: &str) -> Result<RepositoryUrl, BenchError> {
-    RepositoryUrl::parse(OsStr::new(text))
-        .map_err(|error| BenchError::stated(FailureKind::Usage, error.to_string(), error.hint()))
+    RepositoryUrl::parse(OsStr::new(text)).map_err(|error| {
+        BenchError::stated(FailureKind::Usage, error.to_string(), "give a URL that git understands, or a directory")
+    })
 }
 
 fn named(url: &RepositoryUrl) -> String {

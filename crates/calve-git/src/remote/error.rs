@@ -7,6 +7,7 @@ use calve_core::Shown;
 
 use crate::error::Error;
 use crate::redact::{self, Url};
+use crate::remedy::Remedy;
 use crate::remote::clone::recipe::Property;
 
 /// Why a clone or a fetch failed. No message holds credentials.
@@ -50,7 +51,7 @@ pub enum RemoteError {
         since: &'static str,
     },
     /// A property that was required does not hold. Nothing was made.
-    #[error("`--require {property}` cannot be met: {why}")]
+    #[error("the required {property} is not possible: {why}")]
     Refused {
         /// Which.
         property: Property,
@@ -111,30 +112,21 @@ impl RemoteError {
         Self::Url { url: Url::new(given).to_string(), why: why.into() }
     }
 
-    /// What the user can do next, as one sentence without a full stop.
-    pub fn hint(&self) -> &'static str {
+    /// Returns what the user can do next.
+    pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Url { .. } => {
-                "give `https://HOST/PATH`, `ssh://USER@HOST/PATH`, `USER@HOST:PATH`, `git://HOST/PATH`, `file:///PATH` or a directory \
-                 (`./PATH` when it begins with a dash)"
-            }
-            Self::NoName(_) => "name the directory after the URL",
-            Self::Senseless { .. } => "see `calve git --help`",
-            Self::NotEmpty(_) => {
-                "name another directory, or remove that one first (`calve rm`); `.` is always taken to be in use"
-            }
-            Self::OldGit { .. } | Self::Missing { .. } => "install a newer git, or do without",
-            Self::Refused { .. } => {
-                "the server would have sent everything; have it support filters (`uploadpack.allowFilter`), or drop the requirement"
-            }
-            Self::Costly { .. } => "fetch without `--depth`; `--force` does it all the same",
-            Self::Git { trouble, .. } => trouble.hint(),
-            Self::Interrupted => "nothing was left behind; run it again",
-            Self::Other(Error::Clone(calve_core::Error::ParentMissing(_))) => {
-                "create the parent directory first (`mkdir -p`)"
-            }
-            Self::Other(Error::Start { .. }) => "install git, and make sure that the directory is there",
-            Self::Other(_) => "check the path, its permissions and the room on the disk, then try again",
+            Self::Url { .. } => Remedy::GiveUrl,
+            Self::NoName(_) => Remedy::NameDirectory,
+            Self::Senseless { .. } => Remedy::ReadHelp,
+            Self::NotEmpty(_) => Remedy::ChooseAnotherDirectory,
+            Self::OldGit { .. } | Self::Missing { .. } => Remedy::UpdateGitOrDoWithout,
+            Self::Refused { .. } => Remedy::AllowFiltersOrDropRequirement,
+            Self::Costly { .. } => Remedy::DropDepthOrForce,
+            Self::Git { trouble, .. } => Remedy::Transfer(*trouble),
+            Self::Interrupted => Remedy::RunAgainUnchanged,
+            Self::Other(Error::Clone(calve_core::Error::ParentMissing(_))) => Remedy::CreateParent,
+            Self::Other(Error::Start { .. }) => Remedy::InstallGit,
+            Self::Other(_) => Remedy::CheckPath,
         }
     }
 }
@@ -236,28 +228,6 @@ impl Trouble {
             Self::CutShort => "cut_short",
             Self::DiskFull => "disk_full",
             Self::Unknown => "unknown",
-        }
-    }
-
-    fn hint(self) -> &'static str {
-        match self {
-            Self::Refused => {
-                "check that you may read it, and set up a credential helper (gitcredentials(7)) or an ssh key; git asks for a password only on \
-                 a terminal"
-            }
-            Self::NoRepository => {
-                "check the spelling of the URL; many servers say so too when you may not see the repository"
-            }
-            Self::Unreachable => "check the host's name and your network, then try again",
-            Self::NoBranch => "see what is there: git ls-remote --heads --tags URL",
-            Self::NoCommit => {
-                "check the id; a server may hand out only commits that a branch or tag leads to (`uploadpack.allowReachableSHA1InWant`)"
-            }
-            Self::CutShort => {
-                "nothing was left behind; try again, and ask whoever runs the server when it happens again"
-            }
-            Self::DiskFull => "free some space; `--for ci` and `--sparse` need less",
-            Self::Unknown => "nothing was left behind; `git ls-remote URL` shows whether the server answers at all",
         }
     }
 }

@@ -178,7 +178,7 @@ pub(crate) fn choose(state: &State, wish: &FetchWish, features: &Features) -> Re
     let mut steps = vec![step];
     if wish.backfill {
         if state.filter.is_none() {
-            let why = "nothing is missing from this clone: `--backfill` is for partial ones";
+            let why = "nothing is missing from this clone: only a partial clone can be backfilled";
             return Err(RemoteError::Senseless { why: why.into() });
         }
         if !features.backfill {

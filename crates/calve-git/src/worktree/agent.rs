@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use calve_core::RemoveOptions;
 
 use crate::error::{Error, Result};
+use crate::remedy::Remedy;
 use crate::trust::entry_of;
 use crate::worktree::add::Added;
 use crate::worktree::registration::delete_unmoved;
@@ -51,9 +52,9 @@ pub fn for_agent(start: &Path, branch: &str) -> Result<ForAgent> {
 pub fn finish_for_agent(added: &Added) -> Result<()> {
     let Some(entry) = entry_of(&added.path)? else {
         let reason = format!("`{}` is not a linked worktree any more", calve_core::Shown(&added.path));
-        return Err(Error::refused(reason, "check what is there now: something has changed it meanwhile"));
+        return Err(Error::refused(reason, Remedy::CheckWorktree));
     };
-    fs_err::write(entry.join(MARK), "made by calve hook worktree-create\n")?;
+    fs_err::write(entry.join(MARK), "made for a coding agent\n")?;
     Ok(())
 }
 

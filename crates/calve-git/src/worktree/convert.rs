@@ -7,6 +7,7 @@ use calve_core::{CloneOptions, Requirement, Shown, StagedTree, Trashed, Verify, 
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::remedy::Remedy;
 use crate::worktree::repository::{Repository, path_of};
 use crate::worktree::tracked::index::Index;
 
@@ -33,9 +34,10 @@ pub struct Converted {
 pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
     let started = Instant::now();
     let repository = Repository::open(start)?;
-    let path = repository.here.clone().ok_or_else(|| {
-        Error::refused("there is no worktree here to convert", "run it inside the worktree, or name its path")
-    })?;
+    let path = repository
+        .here
+        .clone()
+        .ok_or_else(|| Error::refused("there is no worktree here to convert", Remedy::EnterWorktree))?;
     repository.check_here()?;
     let elapsed = || started.elapsed();
     let done = |was_one, trashed| Converted { path: path.clone(), was_one, trashed, kept: None, elapsed: elapsed() };
@@ -47,7 +49,7 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
         if !staged.make_root()? {
             return Err(Error::refused(
                 format!("`{}` is not on btrfs, and only btrfs has subvolumes", Shown(&path)),
-                "`calve worktree add` clones it file by file, which needs no conversion",
+                Remedy::AddWithoutConversion,
             ));
         }
         let mut clone = options.clone();
@@ -61,13 +63,12 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
     Ok(Converted { kept: report.kept, ..done(false, report.trashed) })
 }
 
-/// Replaces the engine's error about `--require stable`, which nobody has asked for.
+/// Replaces the engine's error about a requirement that nobody has asked for.
 fn while_at_work(error: Error) -> Error {
     match error {
-        Error::Clone(calve_core::Error::RequirementRefused { detail: Some(detail), .. }) => Error::refused(
-            detail,
-            "stop the programs that write there, and run it again; nothing is converted, and nothing is lost",
-        ),
+        Error::Clone(calve_core::Error::RequirementRefused { detail: Some(detail), .. }) => {
+            Error::refused(detail, Remedy::StopWriters)
+        }
         other => other,
     }
 }
@@ -112,7 +113,7 @@ fn check_idle(path: &Path) -> Result<()> {
             let command = fs_err::read_to_string(process.path().join("comm")).unwrap_or_default();
             return Err(Error::refused(
                 format!("the process {name} ({}) is inside: `{}`", Shown(command.trim()), Shown(&what)),
-                "leave the directory with it, or end it: it would go on in the old directory",
+                Remedy::LeaveDirectory,
             ));
         }
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::remedy::Remedy;
 use crate::worktree::add::target;
 use crate::worktree::registration::{self, sweep};
 use crate::worktree::repository::Repository;
@@ -34,7 +35,7 @@ pub struct Kept {
     /// Why.
     pub reason: String,
     /// What to do about it.
-    pub hint: String,
+    pub remedy: Option<Remedy>,
 }
 
 /// Makes git forget worktrees that are gone or were replaced by something else, unless they are locked or their entry has the last copy of
@@ -49,14 +50,14 @@ pub fn prune(start: &Path) -> Result<Pruned> {
     })?;
     target::sweep_fetched(&repository.git())?;
     for worktree in repository.worktrees.iter().filter(|worktree| worktree.locked.is_none()) {
-        let (Some(entry), Some((reason, hint))) = (&worktree.entry, worktree.standing.trouble(&worktree.path)) else {
+        let (Some(entry), Some(problem)) = (&worktree.entry, worktree.standing.problem(&worktree.path)) else {
             continue;
         };
         let forgettable = match worktree.standing {
             Standing::Gone | Standing::Foreign(_) | Standing::Replaced(_) => {
                 check_forgettable(&repository, worktree, entry)
             }
-            _ => Err(Error::refused(reason, hint)),
+            _ => Err(problem),
         };
         if pruned.may_go(worktree.path.clone(), forgettable) {
             registration::remove(entry)?;
@@ -82,7 +83,7 @@ pub fn prune(start: &Path) -> Result<Pruned> {
 impl Pruned {
     fn may_go(&mut self, path: PathBuf, checked: Result<()>) -> bool {
         let Err(error) = checked else { return true };
-        self.kept.push(Kept { path, reason: error.to_string(), hint: error.hint().unwrap_or_default() });
+        self.kept.push(Kept { path, reason: error.to_string(), remedy: error.remedy() });
         false
     }
 }

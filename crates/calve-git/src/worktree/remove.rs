@@ -9,6 +9,7 @@ use calve_core::{Cancel, RemoveOptions, Shown, Trashed};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::remedy::{HiddenBy, Remedy};
 use crate::worktree::registration::{self, Turn};
 use crate::worktree::repository::{Repository, Worktree, joined, path_of};
 use crate::worktree::standing::{Linked, Standing};
@@ -124,7 +125,7 @@ fn check_linked(worktree: &Worktree) -> Result<()> {
     if worktree.is_main || worktree.is_bare {
         return Err(Error::refused(
             format!("`{}` is the main worktree, with the repository in it", Shown(&worktree.path)),
-            "name a linked worktree; `calve worktree list` shows them",
+            Remedy::NameLinkedWorktree,
         ));
     }
     Ok(())
@@ -133,10 +134,7 @@ fn check_linked(worktree: &Worktree) -> Result<()> {
 fn check_unlocked(worktree: &Worktree) -> Result<()> {
     let Some(reason) = &worktree.locked else { return Ok(()) };
     let why = if reason.is_empty() { String::new() } else { format!(": {}", Shown(reason)) };
-    Err(Error::refused(
-        format!("the worktree `{}` is locked{why}", Shown(&worktree.path)),
-        "`git worktree unlock` it first, or pass `-f`",
-    ))
+    Err(Error::refused(format!("the worktree `{}` is locked{why}", Shown(&worktree.path)), Remedy::UnlockOrForce))
 }
 
 /// Refuses if another worktree is registered at a path inside this one, and something else is there: nobody knows whose that is.
@@ -153,7 +151,7 @@ fn check_places_inside(repository: &Repository, worktree: &Worktree) -> Result<(
                 Shown(&inside.path),
                 Shown(&worktree.path)
             ),
-            "`calve worktree list` says what it is; move it away, or pass `-f`",
+            Remedy::MoveAwayOrForce,
         )),
     }
 }
@@ -206,7 +204,7 @@ fn check_clean(git: &Git, path: &Path) -> Result<()> {
                 Shown(path),
                 Shown(Path::new(name))
             ),
-            "commit or stash them, or pass `-f` to lose them",
+            Remedy::CommitOrForce,
         ));
     }
     Ok(())
@@ -232,17 +230,15 @@ fn check_hidden(git: &Git, path: &Path) -> Result<()> {
             false => continue,
         };
         if now.trim_ascii_end() != oid {
-            let how = if tag.eq_ignore_ascii_case(&b's') { "--skip-worktree" } else { "--assume-unchanged" };
+            let mark = if tag.eq_ignore_ascii_case(&b's') { HiddenBy::SkipWorktree } else { HiddenBy::AssumeUnchanged };
             return Err(Error::refused(
                 format!(
-                    "`{}` in the worktree `{}` has changes that git was told to ignore (`{how}`)",
+                    "`{}` in the worktree `{}` has changes that git was told to ignore (`--{}`)",
                     Shown(&name),
-                    Shown(path)
+                    Shown(path),
+                    mark.name()
                 ),
-                format!(
-                    "keep a copy elsewhere, or run `git update-index --no{} FILE` and commit it; `-f` loses it",
-                    &how[1..]
-                ),
+                Remedy::KeepHiddenOrForce(mark),
             ));
         }
     }

@@ -9,6 +9,7 @@ use calve_core::Shown;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::standing::{self, Linked, Standing};
 
@@ -57,8 +58,6 @@ pub(crate) struct Repository {
     pub(crate) worktrees: Vec<Worktree>,
     settings: HashMap<String, String>,
 }
-
-const NOT_HERE: &str = "run it inside a git repository that has a commit, or make one with `git init`";
 
 impl Repository {
     /// The repository that `start` is in.
@@ -161,7 +160,7 @@ impl Repository {
         found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(|| {
             Error::refused(
                 format!("there is no worktree of the branch or at the path `{}`", Shown(what)),
-                "`calve worktree list` shows them",
+                Remedy::NameListedWorktree,
             )
         })
     }
@@ -172,7 +171,7 @@ impl Repository {
             (Standing::Intact, Some(entry)) => Linked::open(entry, &worktree.path),
             (standing, _) => Err(standing.clone()),
         };
-        opened.map_err(|standing| in_the_way(&standing, &worktree.path))
+        opened.map_err(|standing| standing.refusal(&worktree.path))
     }
 
     /// The worktree that a user means, to take files from.
@@ -180,7 +179,7 @@ impl Repository {
         let found = self.find(what)?;
         match found.standing {
             Standing::Intact => Ok(found),
-            ref standing => Err(in_the_way(standing, &found.path)),
+            ref standing => Err(standing.refusal(&found.path)),
         }
     }
 
@@ -191,7 +190,7 @@ impl Repository {
         if own.parent() != Some(&self.common.join("worktrees")) {
             return Ok(());
         }
-        Linked::open(&own, here).map(|_| ()).map_err(|standing| in_the_way(&standing, here))?;
+        Linked::open(&own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
         let entries = crate::worktree::registration::entries_by_worktree(&self.common)?;
         let back = entries.iter().find(|(_, entry)| *entry == own).map(|(path, _)| path);
         match back.map(|path| (path, Linked::open(&own, path))) {
@@ -202,11 +201,11 @@ impl Repository {
                     Shown(here),
                     Shown(path)
                 ),
-                "if you moved the worktree here, run `git worktree repair`; otherwise make a new one with `calve worktree add`",
+                Remedy::RepairOrAdd,
             )),
             _ => Err(Error::refused(
                 format!("the repository does not know that `{}` is its worktree", Shown(here)),
-                "run `git worktree repair` in it",
+                Remedy::RepairWorktree,
             )),
         }
     }
@@ -219,7 +218,7 @@ impl Repository {
                     "this repository keeps its references as `{}`, in which Calve cannot register a worktree",
                     Shown(format)
                 ),
-                "use `git worktree add`, then `calve cp` for what git ignores",
+                Remedy::AddWithGit,
             ));
         }
         const KNOWN: [&str; 8] = [
@@ -235,22 +234,17 @@ impl Repository {
         if let Some((unknown, _)) = self.settings_below("extensions.").find(|(name, _)| !KNOWN.contains(name)) {
             return Err(Error::refused(
                 format!("this repository uses the extension `{}`, which Calve does not know", Shown(unknown)),
-                "use `git worktree add`, then `calve cp` for what git ignores",
+                Remedy::AddWithGit,
             ));
         }
         if self.setting("core.worktree").is_some() {
             return Err(Error::refused(
                 "the repository has `core.worktree` set, as a submodule has: git does not say where its main worktree is",
-                "use `git worktree add`, then `calve cp` for what git ignores",
+                Remedy::AddWithGit,
             ));
         }
         Ok(())
     }
-}
-
-fn in_the_way(standing: &Standing, path: &Path) -> Error {
-    let (reason, hint) = standing.trouble(path).unwrap_or_default();
-    Error::refused(reason, hint)
 }
 
 fn not_a_repository(start: &Path, said: &str) -> Error {
@@ -262,18 +256,18 @@ fn not_a_repository(start: &Path, said: &str) -> Error {
                 Shown(git),
                 said.trim_start_matches("fatal: ")
             ),
-            "if the main worktree was moved, run `git worktree repair` in it; if it was deleted, only this worktree's files are left",
+            Remedy::RepairMovedMain,
         ),
         Some(_) if said.contains("dubious ownership") => Error::refused(
             format!("`{}` is in a repository that belongs to somebody else, and git does not trust it", Shown(start)),
-            "if you trust its owner, name it to git: `git config --global --add safe.directory DIRECTORY`, the directory that has `.git` in it",
+            Remedy::TrustOwner,
         ),
         Some(_) if said.contains("unknown repository") => Error::refused(
             said.split_whitespace().collect::<Vec<_>>().join(" ").trim_start_matches("fatal: ").to_owned(),
-            "this git is too old for the repository: `git --version` tells which one is run",
+            Remedy::UpdateGit,
         ),
-        Some(_) => Error::refused(said.trim_start_matches("fatal: ").to_owned(), NOT_HERE),
-        None => Error::refused(format!("`{}` is not in a git repository", Shown(start)), NOT_HERE),
+        Some(_) => Error::refused(said.trim_start_matches("fatal: ").to_owned(), Remedy::EnterRepository),
+        None => Error::refused(format!("`{}` is not in a git repository", Shown(start)), Remedy::EnterRepository),
     }
 }
 

@@ -12,6 +12,8 @@ use calve_core::Shown;
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::error::Error;
+use crate::remedy::Remedy;
 use crate::worktree::add::location::plain;
 use crate::worktree::registration::entries_by_worktree;
 use crate::worktree::repository::{Worktree, path_of};
@@ -57,38 +59,44 @@ impl Standing {
         }
     }
 
-    /// Returns what is wrong with the worktree at `path` and what to do next; `None` if nothing is wrong.
-    pub fn trouble(&self, path: &Path) -> Option<(String, &'static str)> {
-        const REPAIR: &str = "`git worktree repair` in the main worktree makes them name each other again";
-        const PRUNE: &str = "`calve worktree prune` makes git forget the entry and leaves the path alone; if you moved the worktree, \
-                             run `git worktree repair NEW-PATH` instead";
+    /// Returns what is wrong with the worktree at `path`; `None` if nothing is wrong.
+    pub fn problem(&self, path: &Path) -> Option<Error> {
+        (*self != Standing::Intact).then(|| self.refusal(path))
+    }
+
+    /// Returns the error for an operation on the worktree at `path`, which something is wrong with.
+    pub(crate) fn refusal(&self, path: &Path) -> Error {
         let path = Shown(path);
-        Some(match self {
-            Standing::Intact => return None,
-            Standing::Gone => (format!("the worktree `{path}` is gone"), "`calve worktree prune` makes git forget it"),
-            Standing::Unlinked => {
-                (format!("the directory `{path}` has no `.git`, so it may not be the worktree"), REPAIR)
+        match self {
+            Standing::Intact | Standing::Gone => {
+                Error::refused(format!("the worktree `{path}` is gone"), Remedy::Prune)
             }
-            Standing::Adrift => {
-                (format!("the `.git` file of `{path}` names a place in a repository that is not there"), REPAIR)
-            }
-            Standing::Foreign(repository) => {
-                (format!("`{path}` is a worktree of another repository, `{}`", Shown(repository)), PRUNE)
-            }
-            Standing::Linked(real) => (
+            Standing::Unlinked => Error::refused(
+                format!("the directory `{path}` has no `.git`, so it may not be the worktree"),
+                Remedy::RepairFromMain,
+            ),
+            Standing::Adrift => Error::refused(
+                format!("the `.git` file of `{path}` names a place in a repository that is not there"),
+                Remedy::RepairFromMain,
+            ),
+            Standing::Foreign(repository) => Error::refused(
+                format!("`{path}` is a worktree of another repository, `{}`", Shown(repository)),
+                Remedy::PruneOrRepair,
+            ),
+            Standing::Linked(real) => Error::refused(
                 format!("`{path}` is a link to the worktree, which is at `{}`", Shown(real)),
-                "`git worktree repair` in it, or with that path, makes git list it where it is",
+                Remedy::RepairLinkedPath,
             ),
-            Standing::Replaced(what) => (format!("`{path}` is {what}, not the worktree any more"), PRUNE),
-            Standing::Duplicate => (
-                format!("two worktrees are registered at `{path}`"),
-                "`git worktree prune` makes git forget the one that is not there",
-            ),
-            Standing::Unseen(why) => (
-                format!("cannot tell whether `{path}` is the worktree: {why}"),
-                "make sure that you may read that path",
-            ),
-        })
+            Standing::Replaced(what) => {
+                Error::refused(format!("`{path}` is {what}, not the worktree any more"), Remedy::PruneOrRepair)
+            }
+            Standing::Duplicate => {
+                Error::refused(format!("two worktrees are registered at `{path}`"), Remedy::PruneDuplicate)
+            }
+            Standing::Unseen(why) => {
+                Error::refused(format!("cannot tell whether `{path}` is the worktree: {why}"), Remedy::AllowReading)
+            }
+        }
     }
 }
 

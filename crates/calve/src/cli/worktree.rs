@@ -32,7 +32,11 @@ pub(crate) enum WorktreeCommand {
 Examples:
   calve worktree add feature-x
   cd \"$(calve worktree add --base main fix/typo)\"
-  calve worktree add -n pr/123                     say what would be carried, and what not")]
+  calve worktree add -n pr/123                     say what would be carried, and what not
+
+.calve.toml, at the root of the repository:
+  [worktree]  path, include, exclude, secrets
+  [hooks]     post-add, pre-remove")]
 pub(crate) struct AddArguments {
     /// The branch to check out or to make, origin/NAME, or pr/NUMBER
     #[arg(value_name = "BRANCH", add = ArgValueCandidates::new(branch_names::free))]

@@ -279,7 +279,7 @@ fn judge(wish: &CloneWish, verdicts: &[(Property, Verdict)], notices: &mut Vec<N
     }
     let present = |wanted: &Property| verdicts.iter().any(|(property, _)| property == wanted);
     if let Some(property) = wish.require.iter().find(|property| !present(property)) {
-        let why = format!("`--for {}` asks the server for none here", wish.purpose);
+        let why = format!("the purpose `{}` asks the server for none here", wish.purpose);
         return Err(RemoteError::Refused { property: *property, why });
     }
     Ok(())

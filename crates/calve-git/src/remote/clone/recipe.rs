@@ -149,7 +149,7 @@ fn check(wanted: &Wanted<'_>, features: &Features) -> Result<(), RemoteError> {
             let hexadecimal = id.bytes().all(|byte| byte.is_ascii_hexdigit());
             if !hexadecimal || ![40, 64].contains(&id.len()) {
                 return senseless(format!(
-                    "`--rev` takes the whole id of a commit, 40 or 64 hexadecimal digits, not {id:?}"
+                    "{id:?} is not the whole id of a commit, which has 40 or 64 hexadecimal digits"
                 ));
             }
         }
@@ -161,12 +161,12 @@ fn check(wanted: &Wanted<'_>, features: &Features) -> Result<(), RemoteError> {
     for path in wanted.sparse {
         let outside = path.split('/').any(|part| part == "..");
         if path.trim_matches('/').is_empty() || outside || path.contains(char::is_control) {
-            return senseless(format!("`--sparse` takes a directory of the repository, not {path:?}"));
+            return senseless(format!("{path:?} is not a directory of the repository"));
         }
     }
     if let Some(uri) = wanted.bundle_uri {
         if wanted.purpose != Purpose::Dev || !wanted.sparse.is_empty() {
-            let why = "`--bundle-uri` is for full clones (`--for dev` without `--sparse`): a bundle holds everything";
+            let why = "a bundle holds everything, so it is only for full clones";
             return senseless(why.to_owned());
         }
         let text = uri.as_os_str().to_string_lossy();

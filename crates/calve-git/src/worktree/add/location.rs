@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::remedy::Remedy;
 use crate::worktree::repository::Repository;
 
 const TEMPLATE: &str = "../{repo}.{branch}";
@@ -39,7 +40,7 @@ pub(crate) fn plain(path: &Path) -> PathBuf {
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     let named = || {
         let reason = format!("`{}` is not a name that a worktree can have", calve_core::Shown(path));
-        Error::refused(reason, "give the path of a directory that does not exist yet")
+        Error::refused(reason, Remedy::GiveNewPath)
     };
     let name = path.file_name().ok_or_else(named)?;
     if name.as_encoded_bytes().iter().any(|&byte| byte == b'\n' || byte == b'\r') {

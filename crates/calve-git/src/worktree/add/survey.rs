@@ -9,6 +9,7 @@ use calve_core::{Selected, Selection, Shown};
 use crate::config::{Config, Secrets};
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::patterns::Patterns;
@@ -74,12 +75,8 @@ impl Request {
             None => location::of_branch(&repository, &config, target.branch.as_deref().unwrap_or(&options.branch)),
         };
         if fs_err::symlink_metadata(&path).is_ok() {
-            return Err(calve_core::Error::DestinationExists(path).into()).map_err(|error| match error {
-                Error::Clone(exists) => {
-                    Error::refused(exists.to_string(), "name another place with `--path`, or remove what is there")
-                }
-                other => other,
-            });
+            let exists = calve_core::Error::DestinationExists(path);
+            return Err(Error::refused(exists.to_string(), Remedy::ChooseAnotherPath));
         }
         let is_foreign = options.trust == Trust::No && target::is_foreign(&repository, &asked, &target);
         let is_untrusted = is_foreign_donor || is_foreign;
@@ -89,10 +86,7 @@ impl Request {
 }
 
 fn no_donor() -> Error {
-    Error::refused(
-        "there is no worktree here to take files from",
-        "run it inside a worktree, or name one with `--from`; in a bare repository make the first one with `git worktree add`",
-    )
+    Error::refused("there is no worktree here to take files from", Remedy::NameSource)
 }
 
 /// What it will consist of.
@@ -196,7 +190,7 @@ fn changes(request: &Request, git: &Git, status: &Status) -> Result<HashSet<GitP
     if status.has_conflicts {
         return Err(Error::refused(
             "a merge with conflicts is not finished here, and an unfinished merge cannot be carried",
-            "finish it or `git merge --abort`, or leave `--dirty` out",
+            Remedy::FinishMergeOrLeaveChanges,
         ));
     }
     let changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
@@ -209,7 +203,7 @@ fn changes(request: &Request, git: &Git, status: &Status) -> Result<HashSet<GitP
                 "`{}` is changed here, and the new worktree's commit has another version of it",
                 Shown(path_of(path))
             ),
-            "commit or stash the change, or leave `--dirty` out",
+            Remedy::CommitOrLeaveChanges,
         )),
     }
 }

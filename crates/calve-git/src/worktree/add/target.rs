@@ -4,6 +4,7 @@ use calve_core::Shown;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::repository::{Repository, Worktree};
 
@@ -31,10 +32,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) fn resolve(repository: &Repository, asked: &Asked<'_>) -> Result<Target> {
     let git = repository.git();
     if commit(&git, "HEAD")?.is_none() && !repository.worktrees.iter().any(|worktree| worktree.head.is_some()) {
-        return Err(Error::refused(
-            "the repository has no commit yet",
-            "commit something first: a branch needs a commit",
-        ));
+        return Err(Error::refused("the repository has no commit yet", Remedy::CommitFirst));
     }
     if let Some(number) = pull_request(asked.branch) {
         return of_pull_request(repository, &git, asked, number);
@@ -42,8 +40,8 @@ pub(crate) fn resolve(repository: &Repository, asked: &Asked<'_>) -> Result<Targ
     if asked.is_detached {
         if asked.base.is_some() {
             return Err(Error::refused(
-                "`--base` is for new branches, and `--detach` makes none",
-                "name the commit instead of BRANCH",
+                "a detached worktree has no new branch, so it takes no base",
+                Remedy::NameCommitAsBranch,
             ));
         }
         let oid = commit(&git, asked.branch)?.ok_or_else(|| no_commit(asked.branch))?;
@@ -55,8 +53,8 @@ pub(crate) fn resolve(repository: &Repository, asked: &Asked<'_>) -> Result<Targ
     if let Some(oid) = known.local {
         if asked.base.is_some() {
             return Err(Error::refused(
-                format!("the branch `{}` exists already, and `--base` is for new ones", Shown(name)),
-                "leave `--base` out to check it out as it is, or name another branch",
+                format!("the branch `{}` exists already, and only a new branch takes a base", Shown(name)),
+                Remedy::DropBaseOrRename,
             ));
         }
         check_free(&repository.worktrees, name)?;
@@ -102,10 +100,7 @@ pub(crate) fn resolve(repository: &Repository, asked: &Asked<'_>) -> Result<Targ
 }
 
 fn no_commit(revision: &str) -> Error {
-    Error::refused(
-        format!("there is no commit `{}`", Shown(revision)),
-        "`git log --all` shows the commits there are; `git fetch` gets new ones",
-    )
+    Error::refused(format!("there is no commit `{}`", Shown(revision)), Remedy::FindCommit)
 }
 
 /// Where the head of a pull request is until it is known: its number and the process that asks for it follow.
@@ -165,10 +160,7 @@ fn is_here(revision: &str) -> bool {
 
 fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number: u64) -> Result<Target> {
     if asked.base.is_some() {
-        return Err(Error::refused(
-            "a pull request has its own head, so that `--base` makes no sense",
-            "leave `--base` out",
-        ));
+        return Err(Error::refused("a pull request has its own head, so it takes no base", Remedy::DropBase));
     }
     let name = format!("pr/{number}");
     let mut remotes: Vec<&str> =
@@ -178,7 +170,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number
     let Some(remote) = remote else {
         return Err(Error::refused(
             format!("`{name}` is fetched from a remote, and the repository has none"),
-            "`git remote add origin URL` first",
+            Remedy::AddRemote,
         ));
     };
     if !asked.is_detached {
@@ -209,7 +201,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number
         let refuse = || {
             Error::refused(
                 format!("the branch `{name}` has commits that the pull request does not have"),
-                format!("rename it (`git branch -m {name} NEW`), then run this again"),
+                Remedy::RenameBranch(name.clone()),
             )
         };
         let behind = git.output(&["merge-base", "--is-ancestor", local, &oid])?;
@@ -227,7 +219,7 @@ pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
         None => Ok(()),
         Some(other) => Err(Error::refused(
             format!("the branch `{}` is checked out in `{}`", Shown(name), Shown(&other.path)),
-            "work there, or name another branch; `--detach` checks out the commit without the branch",
+            Remedy::ChooseAnotherBranch,
         )),
     }
 }
@@ -238,10 +230,7 @@ fn check_name(git: &Git, name: &str) -> Result<()> {
     if is_plain && git.output(&["check-ref-format", &full])?.status.success() {
         return Ok(());
     }
-    Err(Error::refused(
-        format!("`{}` is not a name that a branch can have", Shown(name)),
-        "`git help check-ref-format` has the rules: no spaces, no `..`, no `-` at the beginning",
-    ))
+    Err(Error::refused(format!("`{}` is not a name that a branch can have", Shown(name)), Remedy::CorrectBranchName))
 }
 
 /// The branches of a name.

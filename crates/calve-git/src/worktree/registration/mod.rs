@@ -20,6 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::remedy::{Operation, Remedy};
 use crate::trust;
 use crate::worktree::add::location;
 use crate::worktree::add::survey::Request;
@@ -246,7 +247,7 @@ fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
         if fs_err::read_to_string(directory.join("HEAD")).is_ok_and(|text| text.trim_end() == head) {
             return Err(Error::refused(
                 format!("a worktree of the branch `{}` is being made by another calve", Shown(branch)),
-                "wait for it, or name another branch",
+                Remedy::WaitOrChooseAnotherBranch,
             ));
         }
     }
@@ -262,13 +263,11 @@ fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
         };
         let is_rebased = says("rebase-merge/head-name", &full) || says("rebase-apply/head-name", &full);
         if is_rebased || says("BISECT_START", branch) {
-            let (work, stop) =
-                if is_rebased { ("rebased", "git rebase --abort") } else { ("bisected", "git bisect reset") };
+            let (work, operation) =
+                if is_rebased { ("rebased", Operation::Rebase) } else { ("bisected", Operation::Bisect) };
             return Err(Error::refused(
                 format!("the branch `{}` is being {work} in another worktree", Shown(branch)),
-                format!(
-                    "finish that, or give it up with `{stop}`; `--detach` checks out the commit without the branch"
-                ),
+                Remedy::FinishElsewhere(operation),
             ));
         }
     }
@@ -283,7 +282,7 @@ fn check_unmoved(repository: &Repository, branch: &str, target: &Target) -> Resu
         return Ok(());
     }
     let reason = format!("the branch `{}` was made, moved or deleted meanwhile", Shown(branch));
-    Err(Error::refused(reason, "run it again"))
+    Err(Error::refused(reason, Remedy::RunAgain))
 }
 
 /// Finishes or removes what killed runs have left of entries. Says beside which places there may be more.

@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::Stat;
 
 use crate::error::{Error, Result};
+use crate::remedy::Remedy;
 
 const FIXED_BYTES: usize = 40;
 /// PATH_MAX of Linux: nothing longer can be checked out. In version 4 a path costs no more bytes than it differs from the one before.
@@ -83,10 +84,7 @@ impl Index {
             read => read?,
         };
         Self::parse(bytes, hash_bytes).ok_or_else(|| {
-            Error::refused(
-                format!("`{}` is no index file that this version understands", calve_core::Shown(path)),
-                "run `git status` there; git says what is wrong with it",
-            )
+            Error::refused(format!("cannot parse the git index `{}`", calve_core::Shown(path)), Remedy::AskGitStatus)
         })
     }
 

@@ -10,27 +10,28 @@ use calve_core::Shown;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::remedy::{Operation, Remedy};
 use crate::worktree::repository::{Repository, Worktree};
 
-/// The files that git keeps during an operation, the operation's name, and the command that abandons it.
-const UNFINISHED: [(&str, &str, &str); 7] = [
-    ("rebase-merge", "rebase", "git rebase --abort"),
-    ("rebase-apply", "rebase or `git am`", "git rebase --abort"),
-    ("MERGE_HEAD", "merge", "git merge --abort"),
-    ("MERGE_AUTOSTASH", "merge", "git merge --abort"),
-    ("CHERRY_PICK_HEAD", "cherry-pick", "git cherry-pick --abort"),
-    ("REVERT_HEAD", "revert", "git revert --abort"),
-    ("BISECT_LOG", "bisection", "git bisect reset"),
+/// The files that git keeps during an operation.
+const UNFINISHED: [(&str, Operation); 7] = [
+    ("rebase-merge", Operation::Rebase),
+    ("rebase-apply", Operation::RebaseOrAm),
+    ("MERGE_HEAD", Operation::Merge),
+    ("MERGE_AUTOSTASH", Operation::Merge),
+    ("CHERRY_PICK_HEAD", Operation::CherryPick),
+    ("REVERT_HEAD", Operation::Revert),
+    ("BISECT_LOG", Operation::Bisect),
 ];
 
 /// Refuses while git is in the middle of an operation: its own stash and the commits so far exist nowhere else.
 pub(crate) fn check_at_rest(worktree: &Worktree, entry: &Path) -> Result<()> {
     let is_there = |name: &str| fs_err::symlink_metadata(entry.join(name)).is_ok();
-    match UNFINISHED.iter().find(|(name, _, _)| is_there(name)) {
+    match UNFINISHED.iter().find(|(name, _)| is_there(name)) {
         None => Ok(()),
-        Some((_, what, stop)) => Err(Error::refused(
-            format!("a {what} is not finished in the worktree `{}`", Shown(&worktree.path)),
-            format!("finish it, or abandon it with `{stop}`; `-f` loses it"),
+        Some((_, operation)) => Err(Error::refused(
+            format!("a {} is not finished in the worktree `{}`", operation.name(), Shown(&worktree.path)),
+            Remedy::FinishOrForce(*operation),
         )),
     }
 }
@@ -43,7 +44,7 @@ pub(crate) fn check_reached(repository: &Repository, worktree: &Worktree) -> Res
     }
     Err(Error::refused(
         format!("the worktree `{}` has commits that no branch or tag has", Shown(&worktree.path)),
-        format!("keep them with `git branch NAME {}`, or pass `-f` to lose them", &head[..head.len().min(12)]),
+        Remedy::BranchOrForce(head.clone()),
     ))
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn check_forgettable(repository: &Repository, worktree: &Worktree, en
     if let Some(first) = staged(repository, worktree, entry)? {
         return Err(Error::refused(
             format!("the entry of the worktree `{}` has staged changes (first: `{first}`)", Shown(&worktree.path)),
-            "`git fsck --lost-found` in the repository finds them; then `-f` or `git worktree prune` forgets the entry",
+            Remedy::RecoverStaged,
         ));
     }
     Ok(())

@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::add::location::plain;
 use crate::worktree::standing::{Linked, named};
@@ -88,9 +89,9 @@ fn real(path: &Path) -> PathBuf {
 }
 
 impl Outer<'_> {
-    fn refuse(&self, path: &Path, what: impl AsRef<str>, hint: &str) -> Error {
+    fn refuse(&self, path: &Path, what: impl AsRef<str>, remedy: Remedy) -> Error {
         let (inside, outer) = (Shown(path), Shown(self.shown));
-        Error::refused(format!("`{inside}` in the worktree `{outer}` {}", what.as_ref()), hint)
+        Error::refused(format!("`{inside}` in the worktree `{outer}` {}", what.as_ref()), remedy)
     }
 
     /// Turns a failure of git into a refusal.
@@ -99,7 +100,7 @@ impl Outer<'_> {
             Error::Git { said, .. } => {
                 let said = said.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
                 let what = format!("is a repository that git cannot read: {said}");
-                self.refuse(path, what, "check what it is, and move it away; `-f` removes it")
+                self.refuse(path, what, Remedy::MoveNestedOrForce)
             }
             other => other,
         })
@@ -121,7 +122,7 @@ impl Outer<'_> {
         if let Some(first) = said.split(|&byte| byte == 0).find(|record| record.len() > 3) {
             let first = OsStr::from_bytes(&first[3..]);
             let what = format!("has changes that are not committed (first: `{}`)", Shown(Path::new(first)));
-            return Err(self.refuse(path, what, "commit and push them, or move it away; `-f` loses them"));
+            return Err(self.refuse(path, what, Remedy::CommitNestedOrForce));
         }
         if repository.starts_with(&self.root) || fs_err::symlink_metadata(repository.join("commondir")).is_err() {
             return Ok(());
@@ -132,18 +133,14 @@ impl Outer<'_> {
     /// Checks a worktree of a repository that stays, this one or another. Its commits stay with that repository.
     fn check_registered(&self, path: &Path, git: &Git, entry: &Path) -> Result<()> {
         if fs_err::symlink_metadata(entry.join("locked")).is_ok() {
-            return Err(self.refuse(
-                path,
-                "is a worktree that is locked",
-                "run `git worktree unlock` on it first, or pass `-f`",
-            ));
+            return Err(self.refuse(path, "is a worktree that is locked", Remedy::UnlockNestedOrForce));
         }
         let loose = ["rev-list", "--max-count=1", "HEAD", "--not", "--branches", "--tags", "--remotes"];
         // Of a branch without a commit, there is nothing to lose.
         let loose = git.output(&loose)?;
         if !loose.stdout.is_empty() {
-            let hint = "keep them with `git branch NAME HEAD` in it; `-f` loses them";
-            return Err(self.refuse(path, "is a worktree with commits that no branch or tag has", hint));
+            let what = "is a worktree with commits that no branch or tag has";
+            return Err(self.refuse(path, what, Remedy::BranchNestedOrForce));
         }
         Ok(())
     }
@@ -161,8 +158,7 @@ impl Outer<'_> {
             Ok(repository) => Ok(Some(repository)),
             Err(_) => {
                 let what = format!("belongs to the repository `{}`, which is not there", Shown(&there));
-                let hint = "if it was moved, run `git worktree repair` in it, so that uncommitted work can be found; `-f` removes it";
-                Err(self.refuse(path, what, hint))
+                Err(self.refuse(path, what, Remedy::RepairNestedOrForce))
             }
         }
     }
@@ -184,12 +180,12 @@ impl Outer<'_> {
         let git = careful(&repository, &repository);
         if let Some(commit) = self.judged(shown, only_here(&git, &repository))? {
             let what = format!("has commits that none of its remotes has (first: {})", &commit[..commit.len().min(12)]);
-            return Err(self.refuse(shown, what, "push them, or move it away; `-f` loses them"));
+            return Err(self.refuse(shown, what, Remedy::PushNestedOrForce));
         }
         for (at, entry) in crate::worktree::registration::entries_by_worktree(&repository)? {
             if Linked::open(&entry, &at).is_ok() && !real(&at).starts_with(&self.root) {
                 let what = format!("is the repository of the worktree `{}`", Shown(&at));
-                return Err(self.refuse(shown, what, "remove that one first; `-f` leaves it without a repository"));
+                return Err(self.refuse(shown, what, Remedy::RemoveOtherOrForce));
             }
         }
         Ok(())

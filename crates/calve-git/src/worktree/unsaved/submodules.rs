@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use calve_core::Shown;
 
 use crate::error::{Error, Result};
+use crate::remedy::Remedy;
 use crate::worktree::repository::{Repository, Worktree, path_of};
 use crate::worktree::tracked::index::{GITLINK, Index};
 use crate::worktree::unsaved::unpushed::{careful, only_here};
@@ -34,7 +35,7 @@ pub(crate) fn check_kept(repository: &Repository, worktree: &Worktree, entry: &P
                     Shown(&worktree.path),
                     &commit[..commit.len().min(12)]
                 ),
-                "push them, or pass `-f` to lose them",
+                Remedy::PushSubmoduleOrForce,
             ));
         }
     }

@@ -11,6 +11,7 @@ use calve_git::remote::{Prompts, RemoteError};
 
 use crate::cli::git::GitCommand;
 use crate::failure::{FAILED, Failure, INTERRUPTED, REFUSED, USAGE};
+use crate::wording;
 
 pub(crate) fn run(command: &GitCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
@@ -27,7 +28,7 @@ fn failure(error: RemoteError) -> Failure {
         RemoteError::Interrupted => INTERRUPTED,
         _ => FAILED,
     };
-    Failure::stated(code, error.to_string(), error.hint())
+    Failure::stated(code, error.to_string(), wording::git::hint(&error.remedy()))
 }
 
 /// git may ask where somebody can answer.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::worktree::ListArguments;
 use crate::failure::Failure;
-use crate::{output, receipt};
+use crate::{output, receipt, wording};
 
 pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     let all = worktree::list(&super::here()?)?;
@@ -26,8 +26,9 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     output::result(&text)?;
     for listed in &all {
         let worktree = &listed.worktree;
-        if let Some((reason, hint)) = worktree.standing.trouble(&worktree.path) {
-            output::say(&format!("{reason}; {hint}"));
+        if let Some(problem) = worktree.standing.problem(&worktree.path) {
+            let hint = problem.remedy().map(|remedy| wording::git::hint(&remedy)).unwrap_or_default();
+            output::say(&format!("{problem}; {hint}"));
         }
     }
     Ok(())

@@ -7,7 +7,11 @@ use serde_json::{Value, json};
 use crate::cli::worktree::PruneArguments;
 use crate::commands::reap;
 use crate::failure::Failure;
-use crate::{output, receipt};
+use crate::{output, receipt, wording};
+
+fn hint(kept: &Kept) -> String {
+    kept.remedy.as_ref().map(wording::git::hint).unwrap_or_default()
+}
 
 pub(crate) fn run(arguments: &PruneArguments) -> Result<(), Failure> {
     let pruned = worktree::prune(&super::here()?)?;
@@ -18,14 +22,15 @@ pub(crate) fn run(arguments: &PruneArguments) -> Result<(), Failure> {
         output::say(&format!("forgot `{}`, which is gone", Shown(path)));
     }
     for kept in &pruned.kept {
-        output::say(&format!("kept the entry of `{}`: {}; {}", Shown(&kept.path), kept.reason, kept.hint));
+        output::say(&format!("kept the entry of `{}`: {}; {}", Shown(&kept.path), kept.reason, hint(kept)));
     }
     for path in &pruned.swept {
         output::say(&format!("removed `{}`, which a killed run had left", Shown(path)));
     }
     if arguments.json {
         let paths = |paths: &[std::path::PathBuf]| paths.iter().map(|path| receipt::path(path)).collect::<Vec<Value>>();
-        let kept = |kept: &Kept| json!({ "path": receipt::path(&kept.path), "reason": kept.reason, "hint": kept.hint });
+        let kept =
+            |kept: &Kept| json!({ "path": receipt::path(&kept.path), "reason": kept.reason, "hint": hint(kept) });
         return output::json(&json!({
             "schema": "calve.worktree-prune/1",
             "forgotten": paths(&pruned.forgotten),

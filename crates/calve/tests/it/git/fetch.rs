@@ -94,7 +94,7 @@ fn a_dry_run_and_a_wrong_place_ask_nobody() {
     hosted.calve(&["fetch", "-C", "nowhere"]).fails(1).hints();
     hosted.calve(&["fetch", "-C", "."]).fails(1).says(&["not a git repository"]).hints();
     hosted.calve(&["fetch", "-C", "dev", "--", "--upload-pack=x"]).fails(2).hints();
-    hosted.calve(&["fetch", "-C", "dev", "--backfill"]).fails(2).says(&["for partial ones"]).hints();
+    hosted.calve(&["fetch", "-C", "dev", "--backfill"]).fails(2).says(&["only a partial clone"]).hints();
     hosted
         .calve(&["fetch", "-C", "dev", "nope"])
         .fails(1)

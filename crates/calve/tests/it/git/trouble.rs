@@ -27,7 +27,7 @@ fn a_server_without_filters_is_reported_and_may_be_refused() {
         // It is a good clone all the same.
         assert_eq!(hosted.git(purpose, &["fsck"]), "");
         let required = hosted.calve(&["clone", "--require", "filter", "--for", purpose, &hosted.url(), "none"]);
-        required.fails(3).says(&["`--require filter` cannot be met: the server ignored it"]).hints();
+        required.fails(3).says(&["the required filter is not possible: the server ignored it"]).hints();
     }
     // The depth is another matter, and what is not asked of the server cannot be required of it.
     hosted.calve(&["clone", "--require", "depth", "--for", "ci", &hosted.url(), "ci"]).succeeds();

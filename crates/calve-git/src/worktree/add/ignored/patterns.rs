@@ -5,6 +5,7 @@ use std::path::Path;
 use globset::{Candidate, GlobBuilder, GlobMatcher};
 
 use crate::error::{Error, Result};
+use crate::remedy::Remedy;
 
 /// A list of patterns. Of those that match, the last one decides.
 #[derive(Debug, Clone, Default)]
@@ -79,7 +80,7 @@ fn leads_into(parts: &[Part], names: &[&Path]) -> bool {
 fn pattern(line: &str) -> Result<Option<Pattern>> {
     let invalid = |why: String| {
         let reason = format!("the pattern `{}` is not valid: {why}", calve_core::Shown(line));
-        Error::refused(reason, "patterns are written as in .gitignore")
+        Error::refused(reason, Remedy::CorrectPattern)
     };
     let mut text = line.trim_end_matches(['\r', '\n']);
     // Spaces at the end do not count, unless the last is quoted.

@@ -1,0 +1,181 @@
+//! Words for calve-git: what to type next.
+
+use calve_core::Shown;
+use calve_git::remote::Trouble;
+use calve_git::{Operation, Remedy};
+
+/// Says what to do next, in one sentence without a full stop.
+pub(crate) fn hint(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::RenameBranch(branch) => {
+            format!("rename it (`git branch -m {} NEW`), then run this again", Shown(branch))
+        }
+        Remedy::FinishElsewhere(operation) => format!(
+            "finish that, or abandon it with `{}`; `--detach` checks out the commit without the branch",
+            abort(*operation)
+        ),
+        Remedy::FinishOrForce(operation) => {
+            format!("finish it, or abandon it with `{}`; `-f` loses it", abort(*operation))
+        }
+        Remedy::BranchOrForce(commit) => {
+            format!("keep them with `git branch NAME {}`, or pass `-f` to lose them", &commit[..commit.len().min(12)])
+        }
+        Remedy::KeepHiddenOrForce(mark) => format!(
+            "keep a copy elsewhere, or run `git update-index --no-{} FILE` and commit it; `-f` loses it",
+            mark.name()
+        ),
+        other => {
+            let fixed = repository(other).or_else(|| add(other)).or_else(|| remove(other)).or_else(|| remote(other));
+            fixed.unwrap_or("see `calve --help`").to_owned()
+        }
+    }
+}
+
+/// Returns the command that abandons what git is doing.
+fn abort(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Rebase | Operation::RebaseOrAm => "git rebase --abort",
+        Operation::Merge => "git merge --abort",
+        Operation::CherryPick => "git cherry-pick --abort",
+        Operation::Revert => "git revert --abort",
+        Operation::Bisect => "git bisect reset",
+    }
+}
+
+fn repository(remedy: &Remedy) -> Option<&'static str> {
+    Some(match remedy {
+        Remedy::InstallGit => "install git, and check that it is in PATH and the directory exists",
+        Remedy::RunGitCommand => "that is git's own message; run the same git command there to look into it",
+        Remedy::CorrectConfig => "`calve worktree add --help` lists the tables and keys that the file may have",
+        Remedy::CheckPath => "check that the path exists, has room and may be written to, then try again",
+        Remedy::RunAgain => "run it again",
+        Remedy::EnterRepository => "run it inside a git repository that has a commit, or make one with `git init`",
+        Remedy::EnterWorktree => "run it inside the worktree, or name its path",
+        Remedy::NameListedWorktree => "`calve worktree list` shows them",
+        Remedy::NameLinkedWorktree => "name a linked worktree; `calve worktree list` shows them",
+        Remedy::RepairOrAdd => {
+            "if you moved the worktree here, run `git worktree repair`; otherwise make a new one with `calve worktree add`"
+        }
+        Remedy::RepairWorktree => "run `git worktree repair` in it",
+        Remedy::RepairFromMain => "`git worktree repair` in the main worktree makes them name each other again",
+        Remedy::RepairMovedMain => {
+            "if the main worktree was moved, run `git worktree repair` in it; if it was deleted, only this worktree's files are left"
+        }
+        Remedy::RepairLinkedPath => "`git worktree repair` in it, or with that path, makes git list it where it is",
+        Remedy::Prune => "`calve worktree prune` makes git forget it",
+        Remedy::PruneOrRepair => {
+            "`calve worktree prune` makes git forget the entry and leaves the path alone; if you moved the worktree, run \
+             `git worktree repair NEW-PATH` instead"
+        }
+        Remedy::PruneDuplicate => "`git worktree prune` makes git forget the one that is not there",
+        Remedy::AllowReading => "make sure that you may read that path",
+        Remedy::AddWithGit => "use `git worktree add`, then `calve cp` for what git ignores",
+        Remedy::TrustOwner => {
+            "if you trust its owner, name it to git: `git config --global --add safe.directory DIRECTORY`, the directory that has \
+             `.git` in it"
+        }
+        Remedy::UpdateGit => "this git is too old for the repository; `git --version` shows which one runs",
+        Remedy::AskGitStatus => "run `git status` there; git says what is wrong with it",
+        _ => return None,
+    })
+}
+
+fn add(remedy: &Remedy) -> Option<&'static str> {
+    Some(match remedy {
+        Remedy::NameSource => {
+            "run it inside a worktree, or name one with `--from`; in a bare repository make the first one with `git worktree add`"
+        }
+        Remedy::CommitFirst => "commit something first: a branch needs a commit",
+        Remedy::NameCommitAsBranch => "leave `--base` out, and name the commit instead of BRANCH",
+        Remedy::DropBaseOrRename => "leave `--base` out to check it out as it is, or name another branch",
+        Remedy::DropBase => "leave `--base` out",
+        Remedy::FindCommit => "`git log --all` shows the commits there are; `git fetch` gets new ones",
+        Remedy::AddRemote => "`git remote add origin URL` first",
+        Remedy::ChooseAnotherBranch => {
+            "work there, or name another branch; `--detach` checks out the commit without the branch"
+        }
+        Remedy::CorrectBranchName => {
+            "`git help check-ref-format` has the rules: no spaces, no `..`, no `-` at the beginning"
+        }
+        Remedy::WaitOrChooseAnotherBranch => "wait for it, or name another branch",
+        Remedy::FinishMergeOrLeaveChanges => "finish it or `git merge --abort`, or leave `--dirty` out",
+        Remedy::CommitOrLeaveChanges => "commit or stash the change, or leave `--dirty` out",
+        Remedy::ChooseAnotherPath => "name another place with `--path`, or remove what is there",
+        Remedy::GiveNewPath => "give the path of a directory that does not exist yet",
+        Remedy::CorrectPattern => "patterns are written as in .gitignore",
+        Remedy::CheckWorktree => "check what is there now: something has changed it meanwhile",
+        Remedy::AddWithoutConversion => "`calve worktree add` clones it file by file, which needs no conversion",
+        Remedy::StopWriters => {
+            "stop the programs that write there, and run it again; nothing is converted, and nothing is lost"
+        }
+        Remedy::LeaveDirectory => "leave the directory with it, or end it: it would go on in the old directory",
+        _ => return None,
+    })
+}
+
+fn remove(remedy: &Remedy) -> Option<&'static str> {
+    Some(match remedy {
+        Remedy::UnlockOrForce => "`git worktree unlock` it first, or pass `-f`",
+        Remedy::CommitOrForce => "commit or stash them, or pass `-f` to lose them",
+        Remedy::MoveAwayOrForce => "`calve worktree list` says what it is; move it away, or pass `-f`",
+        Remedy::RecoverStaged => {
+            "`git fsck --lost-found` in the repository finds them; then `-f` or `git worktree prune` forgets the entry"
+        }
+        Remedy::PushSubmoduleOrForce => "push them, or pass `-f` to lose them",
+        Remedy::MoveNestedOrForce => "check what it is, and move it away; `-f` removes it",
+        Remedy::CommitNestedOrForce => "commit and push them, or move it away; `-f` loses them",
+        Remedy::PushNestedOrForce => "push them, or move it away; `-f` loses them",
+        Remedy::UnlockNestedOrForce => "run `git worktree unlock` on it first, or pass `-f`",
+        Remedy::BranchNestedOrForce => "keep them with `git branch NAME HEAD` in it; `-f` loses them",
+        Remedy::RepairNestedOrForce => {
+            "if it was moved, run `git worktree repair` in it, so that uncommitted work can be found; `-f` removes it"
+        }
+        Remedy::RemoveOtherOrForce => "remove that one first; `-f` leaves it without a repository",
+        _ => return None,
+    })
+}
+
+fn remote(remedy: &Remedy) -> Option<&'static str> {
+    Some(match remedy {
+        Remedy::GiveUrl => {
+            "give `https://HOST/PATH`, `ssh://USER@HOST/PATH`, `USER@HOST:PATH`, `git://HOST/PATH`, `file:///PATH` or a directory \
+             (`./PATH` when it begins with a dash)"
+        }
+        Remedy::NameDirectory => "name the directory after the URL",
+        Remedy::ReadHelp => "see `calve git --help`",
+        Remedy::ChooseAnotherDirectory => {
+            "name another directory, or remove that one first (`calve rm`); `.` is always taken to be in use"
+        }
+        Remedy::UpdateGitOrDoWithout => "install a newer git, or do without",
+        Remedy::AllowFiltersOrDropRequirement => {
+            "the server would have sent everything; have it support filters (`uploadpack.allowFilter`), or drop the requirement"
+        }
+        Remedy::DropDepthOrForce => "fetch without `--depth`; `--force` does it all the same",
+        Remedy::RunAgainUnchanged => "nothing was left behind; run it again",
+        Remedy::CreateParent => "create the parent directory first (`mkdir -p`)",
+        Remedy::Transfer(trouble) => transfer(*trouble),
+        _ => return None,
+    })
+}
+
+fn transfer(trouble: Trouble) -> &'static str {
+    match trouble {
+        Trouble::Refused => {
+            "check that you may read it, and set up a credential helper (gitcredentials(7)) or an ssh key; git asks for a password only \
+             on a terminal"
+        }
+        Trouble::NoRepository => {
+            "check the spelling of the URL; many servers say so too when you may not see the repository"
+        }
+        Trouble::Unreachable => "check the host's name and your network, then try again",
+        Trouble::NoBranch => "see what is there: git ls-remote --heads --tags URL",
+        Trouble::NoCommit => {
+            "check the id; a server may hand out only commits that a branch or tag leads to (`uploadpack.allowReachableSHA1InWant`)"
+        }
+        Trouble::CutShort => {
+            "nothing was left behind; try again, and ask whoever runs the server when it happens again"
+        }
+        Trouble::DiskFull => "free some space; `--for ci` and `--sparse` need less",
+        Trouble::Unknown => "nothing was left behind; `git ls-remote URL` shows whether the server answers at all",
+    }
+}

@@ -1,0 +1,4 @@
+//! Words for the remedies of the libraries: what to type next.
+
+#[cfg(unix)]
+pub(crate) mod git;
