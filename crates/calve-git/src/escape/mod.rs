@@ -25,7 +25,7 @@ use entry::Entry;
 use report::Found;
 use trees::Trees;
 
-pub use report::{Action, AuditOptions, AuditReport, Finding, Fix, Kind};
+pub use report::{Action, AuditOptions, AuditReport, Explanation, Finding, Fix, Kind};
 pub use worktrees::{Worktrees, worktrees_of};
 
 /// Looks for references from the tree `new` into the tree `old`, of which it is a copy, and into `options.others`.

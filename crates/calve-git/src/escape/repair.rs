@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::escape::report::{Action, Finding, Found, Step};
+use crate::escape::report::{Explanation, Finding, Found, Step};
 use crate::escape::trees::Trees;
 use crate::escape::writing;
 
@@ -19,10 +19,8 @@ pub(super) fn repair(trees: &Trees, mut found: Found) -> Finding {
             // Something else has removed it meanwhile, be it another finding's repair.
             Err(rustix::io::Errno::NOENT) => {}
             Err(errno) => {
-                let why = io::Error::from(errno);
-                let hint = format!("`{}` could not be changed: {why}", calve_core::Shown(step.path()));
-                found.action = Action::Reported;
-                found.hint = format!("{hint}; free what holds it, then run `calve worktree check --fix`");
+                let (path, reason) = (step.path().clone(), io::Error::from(errno).to_string());
+                found.only_reported(Explanation::Unchangeable { path, reason });
                 break;
             }
         }

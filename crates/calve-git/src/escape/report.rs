@@ -8,6 +8,7 @@ use std::time::Duration;
 use calve_core::{Cancel, Skipped};
 
 use crate::escape::entry::Entry;
+use crate::escape::trees::Named;
 
 /// How to audit.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +79,48 @@ pub struct Finding {
     /// What was done, or would be done.
     pub action: Action,
     /// What that means, or what is left to do.
-    pub hint: String,
+    pub explanation: Explanation,
+}
+
+/// What an action means, or what is left to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Explanation {
+    /// It names this tree now; the kind says what follows from that.
+    NamesThisTree,
+    /// The hashes of repaired files are left out of the list.
+    HashesRemoved,
+    /// The link still leads to what it led to before.
+    SameTarget,
+    /// The link's target does not exist in this tree.
+    TargetMissing(PathBuf),
+    /// The new path has characters that mean something in the file.
+    Unwritable,
+    /// git tracks the file, so that a repair would be a change to commit.
+    Tracked,
+    /// This path could not be changed.
+    Unchangeable {
+        /// Below the new tree.
+        path: PathBuf,
+        /// The system's message.
+        reason: String,
+    },
+    /// What was generated is dropped; CMake has to run in this directory.
+    RunCMake(PathBuf),
+    /// The next build makes it again.
+    MadeAgain,
+    /// Cargo compiles the unit again, because the path is compiled in.
+    CompiledAgain,
+    /// Cargo runs the build script again, because its output names the other tree.
+    ScriptRunsAgain,
+    /// git works on another worktree's index here.
+    IndexOfAnother,
+    /// The submodule has to be made again.
+    InitSubmodule,
+    /// What was a worktree inside is plain files now.
+    PlainFiles,
+    /// The repository borrows objects from the other tree.
+    BorrowsObjects,
 }
 
 /// What is done with a reference.
@@ -159,7 +201,7 @@ pub(super) struct Found {
     pub(super) path: PathBuf,
     pub(super) names: PathBuf,
     pub(super) action: Action,
-    pub(super) hint: String,
+    pub(super) explanation: Explanation,
     pub(super) steps: Vec<Step>,
 }
 
@@ -190,25 +232,39 @@ pub(super) enum Time {
 
 impl Found {
     /// Something that cannot be put right.
-    pub(super) fn reported(kind: Kind, path: PathBuf, names: PathBuf, hint: impl Into<String>) -> Self {
-        Self { kind, path, names, action: Action::Reported, hint: hint.into(), steps: Vec::new() }
+    pub(super) fn reported(kind: Kind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
+        Self { kind, path, names, action: Action::Reported, explanation, steps: Vec::new() }
     }
 
     /// Contents that name the new tree instead.
-    pub(super) fn rewritten(kind: Kind, path: PathBuf, names: PathBuf, bytes: Vec<u8>, hint: &str) -> Self {
+    pub(super) fn rewritten(
+        kind: Kind,
+        path: PathBuf,
+        names: PathBuf,
+        bytes: Vec<u8>,
+        explanation: Explanation,
+    ) -> Self {
         let steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
-        Self { kind, path, names, action: Action::Repaired, hint: hint.into(), steps }
+        Self { kind, path, names, action: Action::Repaired, explanation, steps }
     }
 
     /// Something that is made again when it is needed.
-    pub(super) fn dropped(kind: Kind, path: PathBuf, names: PathBuf, hint: impl Into<String>) -> Self {
+    pub(super) fn dropped(kind: Kind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
         let steps = vec![Step::Remove { path: path.clone() }];
-        Self { kind, path, names, action: Action::Dropped, hint: hint.into(), steps }
+        Self { kind, path, names, action: Action::Dropped, explanation, steps }
     }
 
-    pub(super) fn only_reported(&mut self, hint: impl Into<String>) {
+    /// A text that names the new tree instead, where it can.
+    pub(super) fn text(kind: Kind, path: PathBuf, named: Named) -> Self {
+        match named.moved {
+            Some(bytes) => Self::rewritten(kind, path, named.names, bytes, Explanation::NamesThisTree),
+            None => Self::reported(kind, path, named.names, Explanation::Unwritable),
+        }
+    }
+
+    pub(super) fn only_reported(&mut self, explanation: Explanation) {
         self.action = Action::Reported;
-        self.hint = hint.into();
+        self.explanation = explanation;
         self.steps.clear();
     }
 
@@ -218,7 +274,7 @@ impl Found {
     }
 
     pub(super) fn finding(self) -> Finding {
-        let Self { kind, path, names, action, hint, .. } = self;
-        Finding { kind, path, names, action, hint }
+        let Self { kind, path, names, action, explanation, .. } = self;
+        Finding { kind, path, names, action, explanation }
     }
 }

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::git::Git;
 
-use crate::escape::report::{Action, AuditOptions, Found};
-
-const HINT: &str = "git tracks it, so that a repair would be a change to commit; change it in the project";
+use crate::escape::report::{Action, AuditOptions, Explanation, Found};
 
 /// Makes findings in tracked files reports.
 pub(super) fn only_report(found: &mut [Found], new: &Path, options: &AuditOptions) -> Result<()> {
@@ -27,7 +25,7 @@ pub(super) fn only_report(found: &mut [Found], new: &Path, options: &AuditOption
     };
     for found in found.iter_mut() {
         if tracked.contains(&found.path) && found.action != Action::Reported {
-            found.only_reported(HINT);
+            found.only_reported(Explanation::Tracked);
         }
         found.steps.retain(|step| !tracked.contains(step.path()));
     }

@@ -51,10 +51,6 @@ pub(super) struct Named {
     pub(super) moved: Option<Vec<u8>>,
 }
 
-/// Said where [`Named::moved`] is `None`.
-pub(super) const UNWRITABLE: &str =
-    "the new path has characters that mean something in this file; make it anew with the tool that wrote it";
-
 impl Trees {
     pub(super) fn new(new: &Path, old: &Path, options: &AuditOptions) -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -1,6 +1,7 @@
-//! Words for calve-git: what to type next.
+//! Words for calve-git: what to type next, and what a repaired reference means.
 
 use calve_core::Shown;
+use calve_git::escape::{Explanation, Finding, Kind};
 use calve_git::remote::Trouble;
 use calve_git::{Operation, Remedy};
 
@@ -178,4 +179,60 @@ fn transfer(trouble: Trouble) -> &'static str {
         Trouble::DiskFull => "free some space; `--for ci` and `--sparse` need less",
         Trouble::Unknown => "nothing was left behind; `git ls-remote URL` shows whether the server answers at all",
     }
+}
+
+/// Says what the action on a reference out of a worktree means, or what is left to do.
+pub(crate) fn explanation(finding: &Finding) -> String {
+    let fixed = match &finding.explanation {
+        Explanation::NamesThisTree => match finding.kind {
+            Kind::Activate => "it switches this worktree's environment on",
+            Kind::Shebang => "it runs with what is in this worktree",
+            Kind::PyvenvCfg => "it is this worktree's environment",
+            Kind::Editable => "Python imports this worktree's package",
+            Kind::DistInfo => "pip and uv see this worktree's package",
+            Kind::Pnpm => "pnpm takes what is installed here for its own",
+            Kind::WebCache => "it serves this worktree",
+            Kind::Cargo => "it lists this worktree's files",
+            _ => "it leads to the same place in this worktree",
+        },
+        Explanation::HashesRemoved => "the hashes of the files that were repaired are left out",
+        Explanation::SameTarget => {
+            return format!("it leads to what it led to before: `{}`", Shown(&finding.names));
+        }
+        Explanation::TargetMissing(path) => {
+            return format!(
+                "there is no `{}` in this worktree; clone it here with `calve cp`, or remove the link",
+                Shown(path)
+            );
+        }
+        Explanation::Unwritable => {
+            "the new path has characters that mean something in this file; make it anew with the tool that wrote it"
+        }
+        Explanation::Tracked => "git tracks it, so a repair would be a change to commit; change it in the project",
+        Explanation::Unchangeable { path, reason } => {
+            return format!(
+                "`{}` could not be changed: {reason}; free what holds it, then run `calve worktree check --fix`",
+                Shown(path)
+            );
+        }
+        Explanation::RunCMake(directory) => {
+            return format!("its options are kept, what was generated is dropped: run `cmake {}`", Shown(directory));
+        }
+        Explanation::MadeAgain => "the next build makes it again",
+        Explanation::CompiledAgain => "the path is compiled in: cargo compiles this unit again, and what depends on it",
+        Explanation::ScriptRunsAgain => "what the build script said or wrote names the other tree: cargo runs it again",
+        Explanation::IndexOfAnother => {
+            "git works on another worktree's index here; if that one was moved here, run `git worktree repair`, else make this \
+             worktree with `calve worktree add`"
+        }
+        Explanation::InitSubmodule => {
+            "`git submodule update --init` makes the submodule anew, when its directory is empty"
+        }
+        Explanation::PlainFiles => "its files are plain files here; git in it no longer works on the other worktree",
+        Explanation::BorrowsObjects => {
+            "the repository borrows objects; `git repack -a -d` in it takes them in, then remove the file"
+        }
+        _ => "see `calve worktree check --help`",
+    };
+    fixed.to_owned()
 }

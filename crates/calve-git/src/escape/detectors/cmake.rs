@@ -7,8 +7,8 @@ use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
 use crate::escape::entry::{Entry, TEXT_BYTES, names, open_directory, path_of, read};
-use crate::escape::report::{Action, Found, Kind, Step, Time};
-use crate::escape::trees::{Language, Trees, UNWRITABLE};
+use crate::escape::report::{Explanation, Found, Kind, Step};
+use crate::escape::trees::{Language, Trees};
 
 pub(super) struct CMake;
 
@@ -35,20 +35,16 @@ impl Detector for CMake {
 
     fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
         let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Lines)) else { return };
-        let (kind, path) = (Kind::CMake, entry.path());
-        let Some(bytes) = named.moved else {
-            found.push(Found::reported(kind, path, named.names, UNWRITABLE));
-            return;
-        };
+        let mut cache = Found::text(Kind::CMake, entry.path(), named);
         // The cache has the options that somebody chose; the rest follows from it.
-        let mut steps = vec![Step::Write { path: path.clone(), bytes, time: Time::Kept }];
-        if let Ok(directory) = open_directory(entry.directory(), c".") {
-            generated(&directory, entry.folder(), trees, &mut steps);
+        if !cache.steps.is_empty()
+            && let Ok(directory) = open_directory(entry.directory(), c".")
+        {
+            generated(&directory, entry.folder(), trees, &mut cache.steps);
+            let shown = if entry.folder().as_os_str().is_empty() { Path::new(".") } else { entry.folder() };
+            cache.explanation = Explanation::RunCMake(shown.to_path_buf());
         }
-        let shown = if entry.folder().as_os_str().is_empty() { Path::new(".") } else { entry.folder() };
-        let hint =
-            format!("its options are kept, what was generated is dropped: run `cmake {}`", calve_core::Shown(shown));
-        found.push(Found { kind, path, names: named.names, action: Action::Repaired, hint, steps });
+        found.push(cache);
     }
 }
 

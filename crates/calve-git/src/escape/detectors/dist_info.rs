@@ -1,33 +1,14 @@
-//! What an installed Python package says of itself: where it came from, and which files it has.
+//! The list of the files that an installed Python package has, with their hashes.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::escape::detectors::Detector;
 use crate::escape::entry::{Entry, TEXT_BYTES, read};
-use crate::escape::report::{Found, Kind, Step};
-use crate::escape::trees::{Language, Trees, UNWRITABLE, normal};
+use crate::escape::report::{Explanation, Found, Kind, Step};
+use crate::escape::trees::{Language, Trees, normal};
 use crate::escape::writing::open_parent;
-
-/// `direct_url.json` (PEP 610), by which pip and uv tell whether an editable package is the one that is wanted.
-pub(in crate::escape) struct DirectUrl;
-
-impl Detector for DirectUrl {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
-        entry.is_file() && entry.name() == b"direct_url.json" && entry.folder_name().ends_with(b".dist-info")
-    }
-
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
-        let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
-        let (kind, path) = (Kind::DistInfo, entry.path());
-        found.push(match named.moved {
-            Some(bytes) => Found::rewritten(kind, path, named.names, bytes, "pip and uv see this worktree's package"),
-            None => Found::reported(kind, path, named.names, UNWRITABLE),
-        });
-    }
-}
 
 pub(in crate::escape) fn is_record(entry: &Entry<'_>) -> bool {
     entry.name() == b"RECORD" && entry.folder_name().ends_with(b".dist-info")
@@ -68,13 +49,13 @@ fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Foun
             _ => lines.extend_from_slice(line),
         }
     }
-    let hint = match (&names, &rehashed) {
-        (Some(_), _) => "its paths are this worktree's",
-        (None, Some(_)) => "the hashes of the files that were repaired are left out",
+    let explanation = match (&names, &rehashed) {
+        (Some(_), _) => Explanation::NamesThisTree,
+        (None, Some(_)) => Explanation::HashesRemoved,
         (None, None) => return None,
     };
     let names = names.or(rehashed)?;
-    Some(Found::rewritten(Kind::DistInfo, path, names, lines, hint))
+    Some(Found::rewritten(Kind::DistInfo, path, names, lines, explanation))
 }
 
 /// The file of a line, below the new tree. Names with commas or quotes are in quotes, and are no names of ours.

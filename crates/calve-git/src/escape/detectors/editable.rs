@@ -1,42 +1,31 @@
-//! What makes a Python package importable from where it is written: path files, the finders of editable installs, egg links.
+//! The finders of editable installs: Python modules that import a package from where it is written.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use crate::escape::detectors::Detector;
+use crate::escape::detectors::texts::is_site;
 use crate::escape::entry::{Entry, names, open_directory};
-use crate::escape::report::{Action, Found, Kind, Step, Time};
-use crate::escape::trees::{Language, Trees, UNWRITABLE};
+use crate::escape::report::{Found, Kind, Step, Time};
+use crate::escape::trees::{Language, Trees};
 
-pub(super) struct Editable;
+pub(super) struct Finder;
 
-impl Detector for Editable {
+impl Detector for Finder {
     fn wants(&self, entry: &Entry<'_>) -> bool {
-        if !entry.is_file() || !matches!(entry.folder_name(), b"site-packages" | b"dist-packages") {
-            return false;
-        }
-        let name = entry.name();
-        name.ends_with(b".pth") || name.ends_with(b".egg-link") || is_finder(name)
+        entry.is_file() && is_site(entry) && is_finder(entry.name())
     }
 
     fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
-        let finder = is_finder(entry.name());
-        let language = if finder { Language::Quoted } else { Language::Lines };
-        let Some(named) = entry.text().and_then(|text| trees.named(&text, language)) else { return };
-        let (kind, path) = (Kind::Editable, entry.path());
-        let Some(bytes) = named.moved else {
-            found.push(Found::reported(kind, path, named.names, UNWRITABLE));
-            return;
-        };
-        // Python takes a compiled file for current as long as size and time of its source are the same.
-        let time = if finder { Time::Now } else { Time::Kept };
-        let mut steps = vec![Step::Write { path: path.clone(), bytes, time }];
-        if finder {
-            steps.extend(compiled(entry).into_iter().map(|path| Step::Remove { path }));
+        let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
+        let mut finder = Found::text(Kind::Editable, entry.path(), named);
+        if let [Step::Write { time, .. }] = finder.steps.as_mut_slice() {
+            // Python takes a compiled file for current as long as size and time of its source are the same.
+            *time = Time::Now;
+            finder.steps.extend(compiled(entry).into_iter().map(|path| Step::Remove { path }));
         }
-        let hint = "Python imports this worktree's package".into();
-        found.push(Found { kind, path, names: named.names, action: Action::Repaired, hint, steps });
+        found.push(finder);
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::escape::detectors::Detector;
 use crate::escape::entry::{Entry, TEXT_BYTES, open_directory, path_of, read};
-use crate::escape::report::{Found, Kind};
+use crate::escape::report::{Explanation, Found, Kind};
 use crate::escape::trees::{Trees, normal};
 
 pub(super) struct GitPointer;
@@ -43,9 +43,7 @@ fn of_the_root(trees: &Trees, repository: &Path) -> Option<Found> {
     if same(&normal(&back), &own) {
         return None;
     }
-    let hint = "git works on another worktree's index here; if that one was moved here, run `git worktree repair`, else make \
-                this worktree with `calve worktree add`";
-    Some(Found::reported(Kind::GitPointer, ".git".into(), back, hint))
+    Some(Found::reported(Kind::GitPointer, ".git".into(), back, Explanation::IndexOfAnother))
 }
 
 fn nested(entry: &Entry<'_>, trees: &Trees, repository: &Path) -> Option<Found> {
@@ -59,11 +57,11 @@ fn nested(entry: &Entry<'_>, trees: &Trees, repository: &Path) -> Option<Found> 
         false => normal(&trees.old_path()?.join(entry.folder()).join(repository)),
     };
     trees.below_another(&led_to)?;
-    let hint = match led_to.components().any(|part| part.as_os_str() == "modules") {
-        true => "`git submodule update --init` makes the submodule anew, when its directory is empty",
-        false => "its files are plain files here; git in it no longer works on the other worktree",
+    let explanation = match led_to.components().any(|part| part.as_os_str() == "modules") {
+        true => Explanation::InitSubmodule,
+        false => Explanation::PlainFiles,
     };
-    Some(Found::dropped(Kind::GitPointer, entry.path(), led_to, hint))
+    Some(Found::dropped(Kind::GitPointer, entry.path(), led_to, explanation))
 }
 
 /// A repository of its own that has only some of its objects.
@@ -74,6 +72,6 @@ fn borrowed(entry: &Entry<'_>, trees: &Trees) -> Option<Found> {
     }
     let text = read(&directory, c"alternates", TEXT_BYTES)?;
     let names = trees.first_named(&text)?;
-    let hint = "the repository borrows objects; `git repack -a -d` in it takes them in, then remove the file";
-    Some(Found::reported(Kind::GitPointer, entry.path().join("objects/info/alternates"), names, hint))
+    let path = entry.path().join("objects/info/alternates");
+    Some(Found::reported(Kind::GitPointer, path, names, Explanation::BorrowsObjects))
 }

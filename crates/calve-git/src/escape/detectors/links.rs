@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::escape::detectors::Detector;
 use crate::escape::entry::{Entry, path_of};
-use crate::escape::report::{Action, Found, Kind, Step};
+use crate::escape::report::{Action, Explanation, Found, Kind, Step};
 use crate::escape::trees::{Trees, normal, relative};
 
 /// Absolute targets in another tree.
@@ -56,8 +56,7 @@ impl Detector for Leaving {
         }
         if led_to.symlink_metadata().is_ok() {
             let instead = relative(&here, &led_to);
-            let hint = format!("it leads to what it led to before: `{}`", calve_core::Shown(&led_to));
-            found.push(to(Kind::LeavingLink, entry, led_to, &instead, hint));
+            found.push(to(Kind::LeavingLink, entry, led_to, &instead, Explanation::SameTarget));
         }
     }
 }
@@ -79,18 +78,14 @@ fn leaves(folder: &Path, target: &Path) -> bool {
 fn relinked(kind: Kind, entry: &Entry<'_>, trees: &Trees, names: PathBuf, below: &Path, instead: &Path) -> Found {
     // What is nowhere is no loss: then the link leads nowhere in its own tree.
     if !trees.has(below) && names.symlink_metadata().is_ok() {
-        let hint = format!(
-            "there is no `{}` in this worktree; clone it here with `calve cp`, or remove the link",
-            calve_core::Shown(below)
-        );
-        return Found::reported(kind, entry.path(), names, hint);
+        return Found::reported(kind, entry.path(), names, Explanation::TargetMissing(below.to_path_buf()));
     }
-    to(kind, entry, names, instead, "it leads to the same place in this worktree")
+    to(kind, entry, names, instead, Explanation::NamesThisTree)
 }
 
-fn to(kind: Kind, entry: &Entry<'_>, names: PathBuf, instead: &Path, hint: impl Into<String>) -> Found {
+fn to(kind: Kind, entry: &Entry<'_>, names: PathBuf, instead: &Path, explanation: Explanation) -> Found {
     use std::os::unix::ffi::OsStrExt as _;
     let (path, target) = (entry.path(), instead.as_os_str().as_bytes().to_vec());
     let steps = vec![Step::Relink { path: path.clone(), target }];
-    Found { kind, path, names, action: Action::Repaired, hint: hint.into(), steps }
+    Found { kind, path, names, action: Action::Repaired, explanation, steps }
 }

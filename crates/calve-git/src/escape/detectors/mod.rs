@@ -1,15 +1,13 @@
 //! The kinds of references, one file per kind.
 
-mod activate;
 mod cargo;
 mod cmake;
 pub(super) mod dist_info;
 mod editable;
 mod git_pointer;
 mod links;
-mod pnpm;
-mod pyvenv;
 mod shebang;
+mod texts;
 mod web;
 
 use super::entry::Entry;
@@ -18,7 +16,7 @@ use super::trees::Trees;
 
 /// One kind of reference.
 pub(super) trait Detector: Sync {
-    /// Whether an entry is worth a look, by its name and place alone.
+    /// Returns whether an entry is worth a look, by its name and folder alone.
     fn wants(&self, entry: &Entry<'_>) -> bool;
     /// Looks at it.
     fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>);
@@ -29,12 +27,14 @@ pub(super) const DETECTORS: &[&dyn Detector] = &[
     &links::Absolute,
     &links::Leaving,
     &git_pointer::GitPointer,
-    &activate::Activate,
+    &texts::ACTIVATE,
     &shebang::Shebang,
-    &pyvenv::PyvenvCfg,
-    &editable::Editable,
-    &dist_info::DirectUrl,
-    &pnpm::Pnpm,
+    &texts::PYVENV,
+    &texts::PATH_FILES,
+    &editable::Finder,
+    &texts::DIRECT_URL,
+    &texts::PNPM,
+    &texts::NEXT,
     &web::Web,
     &cmake::CMake,
     &cargo::Cargo,

@@ -3,10 +3,10 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::escape::detectors::Detector;
-use crate::escape::detectors::activate::{is_activate, is_script_folder};
+use crate::escape::detectors::texts::{is_activate, is_script_folder};
 use crate::escape::entry::{Entry, read};
 use crate::escape::report::{Found, Kind};
-use crate::escape::trees::{Language, Trees, UNWRITABLE};
+use crate::escape::trees::{Language, Named, Trees};
 
 pub(super) struct Shebang;
 
@@ -28,12 +28,9 @@ impl Detector for Shebang {
             return;
         }
         let Some(named) = trees.named(&script, Language::Shell) else { return };
-        let (kind, path) = (Kind::Shebang, entry.path());
-        let moved = named.moved.and_then(runnable);
-        found.push(match moved {
-            Some(bytes) => Found::rewritten(kind, path, named.names, bytes, "it runs with what is in this worktree"),
-            None => Found::reported(kind, path, named.names, UNWRITABLE),
-        });
+        let Named { names, moved } = named;
+        let named = Named { names, moved: moved.and_then(runnable) };
+        found.push(Found::text(Kind::Shebang, entry.path(), named));
     }
 }
 

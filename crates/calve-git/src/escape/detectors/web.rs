@@ -7,15 +7,13 @@ use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
 use crate::escape::entry::{Entry, names, open_directory, path_of, read};
-use crate::escape::report::{Found, Kind};
-use crate::escape::trees::{Language, Trees, UNWRITABLE};
+use crate::escape::report::{Explanation, Found, Kind};
+use crate::escape::trees::Trees;
 
 pub(super) struct Web;
 
 /// So much of a cache is searched.
 const SEARCHED_BYTES: u64 = 64 * 1024 * 1024;
-
-const HINT: &str = "it is made again by the next build";
 
 impl Detector for Web {
     fn wants(&self, entry: &Entry<'_>) -> bool {
@@ -23,21 +21,14 @@ impl Detector for Web {
         if entry.is_directory() {
             return is_cache(entry);
         }
-        entry.is_file()
-            && (matches!(name, b".eslintcache" | b".stylelintcache")
-                || (name == b"required-server-files.json" && entry.folder_name() == b".next"))
+        entry.is_file() && matches!(name, b".eslintcache" | b".stylelintcache")
     }
 
     fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
         let (kind, path) = (Kind::WebCache, entry.path());
         if entry.is_file() {
-            let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
-            let settings = entry.folder_name() == b".next";
-            found.push(match named.moved {
-                Some(bytes) if settings => Found::rewritten(kind, path, named.names, bytes, "it serves this worktree"),
-                None if settings => Found::reported(kind, path, named.names, UNWRITABLE),
-                _ => Found::dropped(kind, path, named.names, HINT),
-            });
+            let names = entry.text().and_then(|text| trees.first_named(&text));
+            found.extend(names.map(|names| Found::dropped(kind, path, names, Explanation::MadeAgain)));
             return;
         }
         let Ok(name) = std::ffi::CString::new(entry.name()) else { return };
@@ -46,14 +37,14 @@ impl Detector for Web {
             // Packed, so that it cannot be searched; and every key is an absolute path, so that it is of no use here.
             if !names(&directory).is_empty() {
                 let old = trees.old_path().unwrap_or(trees.new_path()).join(&path);
-                found.push(Found::dropped(kind, path, old, HINT));
+                found.push(Found::dropped(kind, path, old, Explanation::MadeAgain));
             }
             return;
         }
         let mut search = Search { trees, left: SEARCHED_BYTES, named: None };
         search.directory(&directory);
         if let Some(named) = search.named {
-            found.push(Found::dropped(kind, path, named, HINT));
+            found.push(Found::dropped(kind, path, named, Explanation::MadeAgain));
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::commands::{protected, reap};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
-use crate::{consent, receipt};
+use crate::{consent, receipt, wording};
 use calve_receipt::human::{count, duration};
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
@@ -168,7 +168,7 @@ fn say_audit(audit: &AuditReport) {
     }
     for found in audit.findings.iter().filter(|found| found.action == Action::Reported) {
         let (path, names) = (Shown(&found.path), Shown(&found.names));
-        output::say(&format!("warning: `{path}` still names `{names}`: {}", found.hint));
+        output::say(&format!("warning: `{path}` still names `{names}`: {}", wording::git::explanation(found)));
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
-use crate::{output, receipt};
+use crate::{output, receipt, wording};
 use calve_receipt::human;
 
 pub(crate) fn run(arguments: &CheckArguments, cancel: &Cancel) -> Result<(), Failure> {
@@ -53,7 +53,7 @@ fn trees(arguments: &CheckArguments) -> Result<(PathBuf, Vec<PathBuf>), Failure>
 }
 
 fn line(finding: &Finding, fixed: bool) -> String {
-    let Finding { kind, path, names, action, hint, .. } = finding;
+    let Finding { kind, path, names, action, .. } = finding;
     let action = match (action, fixed) {
         (Action::Reported, _) => "left",
         (Action::Repaired, true) => "repaired",
@@ -61,7 +61,7 @@ fn line(finding: &Finding, fixed: bool) -> String {
         (Action::Repaired, false) => "can be repaired",
         (Action::Dropped, false) => "can be dropped",
     };
-    format!("{}: {} -> {}: {action}; {hint}\n", kind.name(), Shown(path), Shown(names))
+    format!("{}: {} -> {}: {action}; {}\n", kind.name(), Shown(path), Shown(names), wording::git::explanation(finding))
 }
 
 fn summary(tree: &Path, report: &AuditReport) -> String {
@@ -83,13 +83,14 @@ fn summary(tree: &Path, report: &AuditReport) -> String {
 
 /// Each as JSON.
 pub(super) fn findings(report: &AuditReport) -> Vec<Value> {
-    let one = |Finding { kind, path, names, action, hint, .. }: &Finding| {
+    let one = |finding: &Finding| {
+        let Finding { kind, path, names, action, .. } = finding;
         json!({
             "kind": kind.name(),
             "path": receipt::path(path),
             "names": receipt::path(names),
             "action": action.name(),
-            "hint": hint,
+            "hint": wording::git::explanation(finding),
         })
     };
     report.findings.iter().map(one).collect()

@@ -17,15 +17,12 @@ use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
 use crate::escape::entry::{Entry, TEXT_BYTES, names, open_directory, path_of, read};
-use crate::escape::report::{Action, Found, Kind, Step};
+use crate::escape::report::{Action, Explanation, Found, Kind, Step};
 use crate::escape::trees::{Language, Trees};
 use dep_info::DepInfo;
 use fingerprints::Fingerprints;
 
 pub(super) struct Cargo;
-
-const HINT: &str = "the path is compiled in: cargo compiles this unit again, and what depends on it";
-const HINT_SCRIPT: &str = "what the build script said or wrote names the other tree: cargo runs it again";
 
 impl Detector for Cargo {
     /// `target/PROFILE` or `target/TRIPLE/PROFILE`, told by what Cargo keeps there.
@@ -73,7 +70,7 @@ impl Look<'_> {
                 continue;
             }
             if let Some(named) = self.compiled_in(&DepInfo::parse(&text)) {
-                self.mark(stem, named, HINT);
+                self.mark(stem, named, Explanation::CompiledAgain);
             }
         }
     }
@@ -140,12 +137,12 @@ impl Look<'_> {
             }
         }
         if let Some(named) = named {
-            self.mark(name, named, HINT_SCRIPT);
+            self.mark(name, named, Explanation::ScriptRunsAgain);
         }
     }
 
     /// A unit's fingerprint goes. Nothing is said where it is gone already.
-    fn mark(&mut self, stem: &[u8], names: PathBuf, hint: &str) {
+    fn mark(&mut self, stem: &[u8], names: PathBuf, explanation: Explanation) {
         let folder = self.entry.path();
         for unit in self.fingerprints.of(stem) {
             let path = folder.join(OsStr::from_bytes(&unit.folder));
@@ -154,8 +151,8 @@ impl Look<'_> {
             if steps.is_empty() || self.found.iter().any(|found| found.path == path) {
                 continue;
             }
-            let (kind, names) = (Kind::Cargo, names.clone());
-            self.found.push(Found { kind, path, names, action: Action::Dropped, hint: hint.into(), steps });
+            let (kind, names, explanation) = (Kind::Cargo, names.clone(), explanation.clone());
+            self.found.push(Found { kind, path, names, action: Action::Dropped, explanation, steps });
         }
     }
 
@@ -169,8 +166,8 @@ impl Look<'_> {
             let Some(named) = self.trees.named(&text, Language::Lines) else { continue };
             let path = self.path.join(path_of(&name));
             if let Some(bytes) = named.moved {
-                let hint = "it lists this worktree's files";
-                self.found.push(Found::rewritten(Kind::Cargo, path, named.names, bytes, hint));
+                let explanation = Explanation::NamesThisTree;
+                self.found.push(Found::rewritten(Kind::Cargo, path, named.names, bytes, explanation));
             }
         }
     }
