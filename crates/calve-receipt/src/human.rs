@@ -13,6 +13,11 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// Formats a number of things whose plural has an "s": "1 file", "2,000 files".
+pub fn counted(number: u64, one: &str) -> String {
+    format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// Formats a number of entries: "1 entry", "2,000 entries".
 pub fn entries(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
@@ -42,6 +47,14 @@ pub fn duration(elapsed: std::time::Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_several() {
+        assert_eq!(
+            ["0 files", "1 file", "1,000 files"],
+            [0, 1, 1000].map(|number| counted(number, "file")).each_ref().map(|s| s.as_str())
+        );
+    }
 
     #[test]
     fn numbers_are_readable() {

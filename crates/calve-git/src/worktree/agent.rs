@@ -62,7 +62,7 @@ pub fn finish_for_agent(added: &Added) -> Result<()> {
 pub fn take_back(added: &Added, options: &RemoveOptions) -> Result<Removed> {
     let options = RemoveWorktreeOptions {
         start: added.donor.clone(),
-        what: added.path.clone(),
+        what: Some(added.path.clone()),
         remove: options.clone(),
         ..RemoveWorktreeOptions::default()
     };

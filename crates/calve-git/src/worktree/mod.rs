@@ -21,7 +21,7 @@ pub use agent::{ForAgent, finish_for_agent, for_agent, take_back};
 pub use convert::{Converted, convert};
 pub use list::{Listed, list};
 pub use prune::{Kept, Pruned, prune};
-pub use remove::{BranchFate, RemoveWorktreeOptions, Removed, remove};
+pub use remove::{BranchFate, RemoveWorktreeOptions, Removed, find_all, plan_removal, remove};
 pub(crate) use repository::Repository;
 pub use repository::Worktree;
 pub(crate) use repository::path_of;

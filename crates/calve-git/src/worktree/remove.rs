@@ -35,8 +35,8 @@ pub enum BranchFate {
 pub struct RemoveWorktreeOptions {
     /// A directory in the repository.
     pub start: PathBuf,
-    /// The branch, the path, or the last name of the path.
-    pub what: PathBuf,
+    /// The branch, the path, or the last name of the path; without it, the worktree that `start` is in.
+    pub what: Option<PathBuf>,
     /// Also when something would be lost, or it is locked.
     pub is_forced: bool,
     /// What becomes of its branch.
@@ -55,6 +55,11 @@ pub struct Removed {
     pub branch: Option<String>,
     /// Whether that was deleted.
     pub is_branch_deleted: bool,
+    /// Its directory was gone before, so that only its entry was removed.
+    pub was_gone: bool,
+    /// A directory to go to from one that is not there any more: the main worktree, or in a bare repository the directory that the
+    /// worktree was in.
+    pub home: PathBuf,
     /// Where its files wait for [`calve_core::reap`].
     pub trashed: Option<Trashed>,
     /// From the call to its return.
@@ -67,8 +72,31 @@ pub fn remove<E: From<Error>>(
     before: impl FnOnce(&Worktree) -> std::result::Result<(), E>,
 ) -> std::result::Result<Removed, E> {
     let started = Instant::now();
+    let (repository, worktree, linked) = checked(options)?;
+    before(&worktree)?;
+    Ok(take_away(&repository, worktree, linked, options, started)?)
+}
+
+/// Returns the worktree that [`remove`] would remove. Fails as that would, and changes nothing.
+pub fn plan_removal(options: &RemoveWorktreeOptions) -> Result<Worktree> {
+    checked(options).map(|(_, worktree, _)| worktree)
+}
+
+/// Returns the paths of the worktrees that `names` mean, and the directory to remove them from.
+pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<PathBuf>>)> {
+    let repository = Repository::open(start)?;
+    let found = names.iter().map(|name| repository.find(name).map(|worktree| worktree.path.clone())).collect();
+    Ok((repository.common, found))
+}
+
+/// Finds the worktree, and refuses if it must not be removed.
+fn checked(options: &RemoveWorktreeOptions) -> Result<(Repository, Worktree, Option<Linked>)> {
     let repository = Repository::open(&options.start)?;
-    let worktree = repository.find(&options.what)?.clone();
+    let what = options.what.as_ref().or(repository.here.as_ref());
+    let what = what.ok_or_else(|| {
+        Error::refused("there is no worktree here to remove", "name one; `calve worktree list` shows them")
+    })?;
+    let worktree = repository.find(what)?.clone();
     check_linked(&worktree)?;
     if !options.is_forced {
         check_unlocked(&worktree)?;
@@ -82,8 +110,7 @@ pub fn remove<E: From<Error>>(
         Some(linked) => check(&repository, &worktree, linked, &options.remove.cancel)?,
         None => worktree.entry.iter().try_for_each(|entry| check_forgettable(&repository, &worktree, entry))?,
     }
-    before(&worktree)?;
-    Ok(take_away(&repository, worktree, linked, options, started)?)
+    Ok((repository, worktree, linked))
 }
 
 fn take_away(
@@ -94,12 +121,13 @@ fn take_away(
     started: Instant,
 ) -> Result<Removed> {
     let mut trashed = None;
+    let mut was_gone = linked.is_none();
     if let Some(linked) = linked {
         let mut remove = options.remove.clone();
         remove.protect.push(repository.common.clone());
         match calve_core::remove_opened(linked.path(), linked.root(), &remove) {
             Ok(report) => trashed = report.trashed,
-            Err(calve_core::Error::Missing(_)) => {}
+            Err(calve_core::Error::Missing(_)) => was_gone = true,
             Err(error) => return Err(error.into()),
         }
     }
@@ -111,7 +139,9 @@ fn take_away(
         (Some(branch), BranchFate::DeletedIfMerged) => delete_branch(repository, branch, "-d")?,
         _ => false,
     };
-    Ok(Removed { path: worktree.path, branch: worktree.branch, is_branch_deleted, trashed, elapsed: started.elapsed() })
+    let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
+    let Worktree { path, branch, .. } = worktree;
+    Ok(Removed { path, branch, is_branch_deleted, was_gone, home, trashed, elapsed: started.elapsed() })
 }
 
 /// In the repository itself: the directory that it was started from may just have been removed.

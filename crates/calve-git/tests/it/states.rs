@@ -118,7 +118,7 @@ fn attempt_it(attempt: &Attempt, start: &Path) -> Result<bool, Error> {
         Attempt::Remove { what, is_forced } => {
             let mut options = RemoveWorktreeOptions::default();
             options.start = start.to_path_buf();
-            options.what.clone_from(what);
+            options.what = Some(what.clone());
             options.is_forced = *is_forced;
             remove(&options, |_| Ok::<_, Error>(())).map(|_| true)
         }

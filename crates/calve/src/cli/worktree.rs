@@ -11,7 +11,9 @@ use crate::branch_names;
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
     Add(AddArguments),
+    #[command(visible_alias = "ls")]
     List(ListArguments),
+    #[command(visible_alias = "rm")]
     Remove(RemoveWorktreeArguments),
     Prune(PruneArguments),
     Check(CheckArguments),
@@ -38,7 +40,7 @@ Examples:
   [worktree]  path, include, exclude, secrets
   [hooks]     post-add, pre-remove")]
 pub(crate) struct AddArguments {
-    /// The branch to check out or to make, origin/NAME, or pr/NUMBER
+    /// The branch to check out or to make, - for the one before, origin/NAME, pr/NUMBER, or a tag or commit
     #[arg(value_name = "BRANCH", add = ArgValueCandidates::new(branch_names::free))]
     pub(crate) branch: String,
     /// What a new branch begins at [default: HEAD]
@@ -95,17 +97,18 @@ pub(crate) struct ListArguments {
     pub(crate) json: bool,
 }
 
-/// Remove a worktree at once
+/// Remove worktrees at once
 ///
-/// Renames its directory out of sight, deletes it in the background, and makes git forget it. Without -f, refuses to lose anything that
+/// Without a name, removes the worktree that you are in. If your directory goes with it, prints the path of the main worktree, where the
+/// function of `calve shell-init` takes you. Renames its directory out of sight, deletes it in the background, and makes git forget it. Without -f, refuses to lose anything that
 /// exists nowhere else: uncommitted changes, untracked files, commits that no branch or tag has, an unfinished rebase. This includes
 /// repositories inside it, ignored or not. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an
 /// untrusted pull request.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveWorktreeArguments {
-    /// The worktree: its branch, its path, or the last name of its path
+    /// The worktree: its branch, its path, or the last name of its path [default: this one]
     #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::removable))]
-    pub(crate) what: PathBuf,
+    pub(crate) what: Vec<PathBuf>,
     /// Remove it whatever would be lost
     #[arg(short, long)]
     pub(crate) force: bool,
@@ -124,10 +127,13 @@ pub(crate) struct RemoveWorktreeArguments {
     /// Treat a pull request like a branch of your own: run its hooks
     #[arg(long)]
     pub(crate) trust: bool,
+    /// Say what would be removed, and do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print what was done as JSON on stdout (schema calve.worktree-remove/1)
+    /// Print what was done as JSON on stdout (schema calve.worktree-remove/1; several: calve.worktree-removals/1)
     #[arg(long)]
     pub(crate) json: bool,
 }

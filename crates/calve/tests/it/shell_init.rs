@@ -81,6 +81,24 @@ fn the_shell_goes_into_the_worktree_that_was_added() {
 }
 
 #[test]
+fn the_shell_goes_home_from_the_worktree_that_was_removed() {
+    each(|shell, spot| {
+        let main = spot.join("main").display().to_string();
+        for words in ["worktree remove", "worktree rm", "wt remove", "wt rm"] {
+            // Another one is removed without going anywhere; a refusal leaves the shell where it is.
+            let lines = format!(
+                "calve wt add -q topic/two >/dev/null; calve wt add -q topic/one >/dev/null; calve {words} -q topic/two; pwd\n\
+                echo x > untracked; calve {words} -q; pwd\nrm untracked\ncalve {words} -q; pwd"
+            );
+            let (stdout, stderr) = in_shell(shell, spot, &lines);
+            let inside = format!("{main}.topic-one");
+            let expected = [&inside, &inside, &main, &main].map(|line| format!("{line}\n")).concat();
+            assert_eq!(stdout, expected, "{shell}: {words}: {stderr}");
+        }
+    });
+}
+
+#[test]
 fn everything_else_is_passed_on_as_it_is() {
     each(|shell, spot| {
         let status = if shell == "fish" { "$status" } else { "$?" };

@@ -13,4 +13,5 @@ mod partial;
 mod remove;
 mod repo;
 mod subvolume;
+mod typed;
 mod untrusted;

@@ -63,7 +63,7 @@ pub enum Trust {
 pub struct AddOptions {
     /// A directory in the repository.
     pub start: PathBuf,
-    /// The branch to check out, or to make; `origin/x`; `pr/123`; a commit when detached.
+    /// The branch to check out, or to make; `-` for the one before; `origin/x`; `pr/123`; a tag, or a commit's id.
     pub branch: String,
     /// What a new branch begins at; by default HEAD.
     pub base: Option<String>,
@@ -115,6 +115,8 @@ pub struct Added {
     pub left: Vec<Left>,
     /// Where directories of dependencies came from.
     pub dependencies: Vec<Dependency>,
+    /// How many changed and untracked files stay in the donor; 0 with [`Changes::Carry`].
+    pub uncommitted: u64,
     /// What pointed back into the donor.
     pub audit: AuditReport,
     /// git's own hook, when there is one.
@@ -239,6 +241,7 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
         carried: built.carried,
         left: built.left,
         dependencies: built.dependencies,
+        uncommitted: built.uncommitted,
         audit: built.audit.unwrap_or_default(),
         post_checkout,
         warnings,
@@ -258,6 +261,7 @@ struct Built {
     carried: Vec<PathBuf>,
     left: Vec<Left>,
     dependencies: Vec<Dependency>,
+    uncommitted: u64,
     warnings: Vec<String>,
     /// Tracked files below what was carried.
     tracked_below: HashSet<PathBuf>,
@@ -297,7 +301,7 @@ fn build(
     entry: &Entry,
     survey: Survey,
 ) -> Result<Built> {
-    let Survey { tracked, plan, rules, roots, mut left, dependencies, may_show, mut warnings } = survey;
+    let Survey { tracked, plan, rules, roots, mut left, dependencies, may_show, uncommitted, mut warnings } = survey;
     let mut clone = options.clone.clone();
     clone.select = Some(selection(&plan));
     clone.unreadable = Unreadable::Skip;
@@ -345,7 +349,7 @@ fn build(
     carried.sort();
     carried.retain(|path| !left.iter().any(|left| left.path == *path));
     left.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Built { clone: report, tracked, carried, left, dependencies, warnings, tracked_below, audit: None })
+    Ok(Built { clone: report, tracked, carried, left, dependencies, uncommitted, warnings, tracked_below, audit: None })
 }
 
 fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<Left>) {

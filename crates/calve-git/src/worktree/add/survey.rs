@@ -68,11 +68,15 @@ impl Request {
             false => Some(donor.clone()),
         };
         let config = listed_in.as_deref().map(Config::load).transpose()?.unwrap_or_default();
-        let asked = Asked { branch: &options.branch, base: options.base.as_deref(), is_detached: options.is_detached };
+        let branch = match options.branch.as_str() {
+            "-" => target::previous(&repository.git())?,
+            branch => branch.to_owned(),
+        };
+        let asked = Asked { branch: &branch, base: options.base.as_deref(), is_detached: options.is_detached };
         let target = target::resolve(&repository, &asked)?;
         let path = match &options.path {
             Some(path) => location::plain(&options.start.join(path)),
-            None => location::of_branch(&repository, &config, target.branch.as_deref().unwrap_or(&options.branch)),
+            None => location::of_branch(&repository, &config, target.branch.as_deref().unwrap_or(&branch)),
         };
         if fs_err::symlink_metadata(&path).is_ok() {
             let exists = calve_core::Error::DestinationExists(path);
@@ -99,6 +103,8 @@ pub(crate) struct Survey {
     pub(crate) dependencies: Vec<Dependency>,
     /// What is carried may not be ignored in the new worktree.
     pub(crate) may_show: bool,
+    /// How many changed and untracked files the donor keeps.
+    pub(crate) uncommitted: u64,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -167,6 +173,10 @@ pub(crate) fn survey(
     if options.changes == Changes::Carry {
         roots.extend(carry.untracked(&status.untracked, &mut left));
     }
+    let uncommitted = match options.changes {
+        Changes::Carry => 0,
+        Changes::Leave => uncommitted(&status, &nested),
+    };
     let may_show = options.changes == Changes::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
     let mut plan = Plan::new(rules.clone(), nested, replaced);
     for root in &roots {
@@ -178,7 +188,15 @@ pub(crate) fn survey(
     for path in changed.iter().filter(|path| exists(donor, path)) {
         plan.file(path);
     }
-    Ok(Survey { tracked, plan: Arc::new(plan), rules, roots, left, dependencies, may_show, warnings })
+    Ok(Survey { tracked, plan: Arc::new(plan), rules, roots, left, dependencies, may_show, uncommitted, warnings })
+}
+
+/// Counts what is not committed, without the worktrees inside.
+fn uncommitted(status: &Status, nested: &HashSet<PathBuf>) -> u64 {
+    let changed: HashSet<&GitPath> = status.changed.iter().chain(&status.staged).collect();
+    let is_own = |path: &GitPath| !nested.iter().any(|inside| inside.starts_with(path_of(path)));
+    let untracked = status.untracked.iter().filter(|found| is_own(&found.path)).count();
+    (changed.len() + untracked) as u64
 }
 
 fn exists(donor: &Path, path: &GitPath) -> bool {

@@ -94,9 +94,34 @@ pub(crate) fn resolve(repository: &Repository, asked: &Asked<'_>) -> Result<Targ
             pull_request: None,
         });
     }
+    if asked.base.is_none()
+        && let Some(oid) = named_commit(&git, name)?
+    {
+        return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: None });
+    }
     let base = asked.base.unwrap_or("HEAD");
     let oid = commit(&git, base)?.ok_or_else(|| no_commit(base))?;
     Ok(Target { oid, branch: Some(name.to_owned()), is_new: true, upstream: None, pull_request: None })
+}
+
+/// Returns the commit that a name stands for if it is a tag, a commit's id, or what `git describe` prints: git, too, makes no branch of
+/// such a name.
+fn named_commit(git: &Git, name: &str) -> Result<Option<String>> {
+    if let Some(oid) = commit(git, &format!("refs/tags/{name}"))? {
+        return Ok(Some(oid));
+    }
+    let id = name.rsplit("-g").next().unwrap_or(name).to_ascii_lowercase();
+    let is_id = id.len() >= 4 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    Ok(if is_id { commit(git, name)?.filter(|oid| oid.starts_with(&id)) } else { None })
+}
+
+/// Returns the name of the branch that was checked out before in the worktree that was asked from, as `git switch -` understands it.
+pub(crate) fn previous(git: &Git) -> Result<String> {
+    let output = git.output(&["rev-parse", "--verify", "--quiet", "--symbolic-full-name", "@{-1}"])?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    printed.trim_end().strip_prefix("refs/heads/").map(str::to_owned).ok_or_else(|| {
+        Error::refused("no branch was checked out before in this worktree", "name the branch; `git branch` lists them")
+    })
 }
 
 fn no_commit(revision: &str) -> Error {
@@ -217,6 +242,14 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number
 pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
     match worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(name)) {
         None => Ok(()),
+        Some(other) if fs_err::symlink_metadata(&other.path).is_err() => Err(Error::refused(
+            format!(
+                "the branch `{}` is checked out in the worktree `{}`, which is gone",
+                Shown(name),
+                Shown(&other.path)
+            ),
+            "`calve worktree prune` makes git forget that worktree",
+        )),
         Some(other) => Err(Error::refused(
             format!("the branch `{}` is checked out in `{}`", Shown(name), Shown(&other.path)),
             Remedy::ChooseAnotherBranch,
@@ -257,6 +290,11 @@ impl Known {
         }
         Ok(known)
     }
+}
+
+/// Returns the commit of a local branch. git would take `refs/heads/x-0-gab12` for a commit that begins with `ab12`.
+pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
+    Ok(Known::of(git, branch)?.local)
 }
 
 /// The commit that a revision names.

@@ -276,7 +276,7 @@ fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
 
 /// The branch is as it was when it was looked up: another run may have made it, or taken its own away again.
 fn check_unmoved(repository: &Repository, branch: &str, target: &Target) -> Result<()> {
-    let now = crate::worktree::add::target::commit(&repository.git(), &format!("refs/heads/{branch}"))?;
+    let now = crate::worktree::add::target::branch_tip(&repository.git(), branch)?;
     let expected = (!target.is_new).then_some(&target.oid);
     if now.as_ref() == expected {
         return Ok(());

@@ -1,7 +1,8 @@
-# calve, with a `cd` into the worktree that `calve worktree add` prints the path of.
+# calve, with a `cd` into the worktree that was added, and out of one that was removed: calve prints where to go.
 calve() {
     case "${1-} ${2-}" in
     'worktree add' | 'wt add') ;;
+    'worktree remove' | 'worktree rm' | 'wt remove' | 'wt rm') ;;
     *)
         command calve "$@"
         return

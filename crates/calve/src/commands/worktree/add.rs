@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
         reap::start(parent);
     }
     if !arguments.quiet {
-        say(&added);
+        say(&added, arguments.detach);
     }
     if let Some(hook) = &added.post_checkout {
         output::say(String::from_utf8_lossy(&hook.output).trim_end());
@@ -115,27 +115,43 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     Ok(options)
 }
 
+/// Says what is checked out.
+fn on(branch: Option<&str>, is_new: bool, head: &str) -> String {
+    match branch {
+        Some(branch) if is_new => format!("on the new branch `{}`", Shown(branch)),
+        Some(branch) => format!("on `{}`", Shown(branch)),
+        None => format!("detached at {}", &head[..head.len().min(12)]),
+    }
+}
+
 const UNTRUSTED: &str = "this worktree is from a pull request and not trusted: it gets no secrets, and its hooks do not run; \
     `calve hook approve --trust PATH` trusts it later";
 
-fn say(added: &Added) {
-    let branch = match &added.branch {
-        Some(branch) if added.is_new_branch => format!("on the new branch `{}`", Shown(branch)),
-        Some(branch) => format!("on `{}`", Shown(branch)),
-        None => format!("at {}", &added.head[..added.head.len().min(12)]),
-    };
+fn say(added: &Added, is_detached: bool) {
+    let branch = on(added.branch.as_deref(), added.is_new_branch, &added.head);
     let entries = added.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
     output::say(&format!(
-        "added `{}` {branch} by {}{}: {} tracked files cloned, {} written by git, in {}",
+        "added `{}` {branch} by {}{}: {} cloned, {} written by git, in {}",
         Shown(&added.path),
         added.clone.strategy,
         entries.unwrap_or_default(),
-        count(added.tracked_cloned),
+        human::counted(added.tracked_cloned, "tracked file"),
         count(added.tracked_written),
         duration(added.elapsed),
     ));
+    if added.branch.is_none() && !is_detached {
+        output::say("the name is a tag or a commit, so no branch is checked out; `git switch -c NAME` makes one there");
+    }
     if added.is_untrusted {
         output::say(UNTRUSTED);
+    }
+    if added.uncommitted > 0 {
+        let stay = if added.uncommitted == 1 { "stays" } else { "stay" };
+        output::say(&format!(
+            "{} {stay} in `{}`; `calve worktree add --dirty` takes them along",
+            human::counted(added.uncommitted, "uncommitted change"),
+            Shown(&added.donor)
+        ));
     }
     say_left(&added.left);
     say_dependencies(&added.dependencies, &added.donor);
@@ -204,16 +220,12 @@ fn say_dependencies(dependencies: &[Dependency], donor: &Path) {
 }
 
 fn say_plan(planned: &Planned) {
-    let branch = match &planned.branch {
-        Some(branch) if planned.is_new_branch => format!("on the new branch `{}`", Shown(branch)),
-        Some(branch) => format!("on `{}`", Shown(branch)),
-        None => format!("at {}", &planned.head[..planned.head.len().min(12)]),
-    };
+    let branch = on(planned.branch.as_deref(), planned.is_new_branch, &planned.head);
     output::say(&format!(
-        "would add `{}` {branch}, from `{}`: {} tracked files are the same, {} are not",
+        "would add `{}` {branch}, from `{}`: {} the same, {} not",
         Shown(&planned.path),
         Shown(&planned.donor),
-        count(planned.tracked_same),
+        human::counted(planned.tracked_same, "tracked file"),
         count(planned.tracked_other),
     ));
     if planned.is_untrusted {
@@ -264,6 +276,7 @@ fn add_receipt(added: &Added) -> Value {
         "carried": paths(&added.carried),
         "left": left(&added.left),
         "dependencies": dependencies(&added.dependencies),
+        "uncommitted": added.uncommitted,
         "escapes": super::check::findings(&added.audit),
         "post_checkout": added.post_checkout.as_ref().map(|hook| json!({ "exit_code": hook.code })),
         "warnings": added.warnings,

@@ -3,12 +3,12 @@
 use calve_core::{Cancel, Shown, Wait};
 use calve_git::Config;
 use calve_git::hooks::{Hook, Surroundings, repository_of};
-use calve_git::worktree::{self, BranchFate, RemoveWorktreeOptions, Worktree};
-use serde_json::json;
+use calve_git::worktree::{self, BranchFate, RemoveWorktreeOptions, Removed, Worktree};
+use serde_json::{Value, json};
 
 use crate::cli::worktree::RemoveWorktreeArguments;
 use crate::commands::{protected, reap};
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 use crate::output;
 use crate::{consent, receipt};
 use calve_receipt::human::duration;
@@ -39,9 +39,41 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), 
 }
 
 pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = options(arguments, cancel)?;
+    let [_, _, ..] = arguments.what[..] else {
+        options.what = arguments.what.first().cloned();
+        let document = one(&options, arguments)?;
+        return if arguments.json { output::json(&document) } else { Ok(()) };
+    };
+    // All are looked up first: the directory that their paths are relative to may be removed with one of them.
+    let (start, found) = worktree::find_all(&options.start, &arguments.what)?;
+    options.start = start;
+    let mut documents = Vec::new();
+    let mut worst = 0;
+    for path in found {
+        let done = path.map_err(Failure::from).and_then(|path| {
+            options.what = Some(path);
+            one(&options, arguments)
+        });
+        match done {
+            Ok(document) => documents.push(document),
+            // As `calve rm` does: the others are still removed.
+            Err(failure) if failure.code() != INTERRUPTED => {
+                failure.report();
+                worst = worst.max(failure.code());
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if arguments.json {
+        output::json(&json!({ "schema": "calve.worktree-removals/1", "removed": documents }))?;
+    }
+    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+}
+
+fn options(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<RemoveWorktreeOptions, Failure> {
     let mut options = RemoveWorktreeOptions::default();
     options.start = super::here()?;
-    options.what.clone_from(&arguments.what);
     options.is_forced = arguments.force;
     options.branch = match (arguments.delete_branch, arguments.delete_merged) {
         (true, _) => BranchFate::Deleted,
@@ -51,30 +83,75 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Resul
     options.remove.wait = Wait::No;
     options.remove.protect = protected();
     options.remove.cancel = cancel.clone();
-    let removed = worktree::remove(&options, |worktree| hook(worktree, arguments))?;
+    Ok(options)
+}
+
+/// Removes one worktree, and returns its receipt.
+fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> Result<Value, Failure> {
+    if arguments.dry_run {
+        let worktree = worktree::plan_removal(options)?;
+        if !arguments.quiet {
+            say_plan(&worktree, options.branch);
+        }
+        return Ok(json!({
+            "schema": "calve.worktree-remove-plan/1",
+            "path": receipt::path(&worktree.path),
+            "branch": worktree.branch,
+            "gone": worktree.is_gone,
+        }));
+    }
+    let here = std::env::current_dir();
+    let removed = worktree::remove(options, |worktree| {
+        hook(worktree, arguments)?;
+        // The shell's directory may go; the directory of this process would keep the engine from removing it.
+        let _ = worktree.path.parent().map(std::env::set_current_dir);
+        Ok::<_, Failure>(())
+    })?;
     if let Some(trashed) = &removed.trashed {
         reap::start(&trashed.parent);
     }
     if !arguments.quiet {
-        let branch = match (&removed.branch, options.branch) {
-            (Some(branch), _) if removed.is_branch_deleted => format!(", and the branch `{}`", Shown(branch)),
-            (Some(branch), BranchFate::DeletedIfMerged) => {
-                format!("; the branch `{}` is not merged, and stays", Shown(branch))
-            }
-            (Some(branch), BranchFate::Deleted) => format!("; the branch `{}` could not be deleted", Shown(branch)),
-            _ => String::new(),
-        };
-        output::say(&format!("removed `{}`{branch} in {}", Shown(&removed.path), duration(removed.elapsed)));
+        say(&removed, options.branch);
     }
-    if arguments.json {
-        return output::json(&json!({
-            "schema": "calve.worktree-remove/1",
-            "path": receipt::path(&removed.path),
-            "branch": removed.branch,
-            "branch_deleted": removed.is_branch_deleted,
-            "trashed": removed.trashed.is_some(),
-            "elapsed_ms": receipt::milliseconds(removed.elapsed),
-        }));
+    if !arguments.json && here.is_ok_and(|here| here.starts_with(&removed.path)) {
+        output::path(&removed.home)?;
     }
-    Ok(())
+    Ok(json!({
+        "schema": "calve.worktree-remove/1",
+        "path": receipt::path(&removed.path),
+        "branch": removed.branch,
+        "branch_deleted": removed.is_branch_deleted,
+        "was_gone": removed.was_gone,
+        "trashed": removed.trashed.is_some(),
+        "elapsed_ms": receipt::milliseconds(removed.elapsed),
+    }))
+}
+
+fn say_plan(worktree: &Worktree, fate: BranchFate) {
+    let path = Shown(&worktree.path);
+    let branch = match (&worktree.branch, fate) {
+        (Some(branch), BranchFate::Deleted) => format!(", and the branch `{}`", Shown(branch)),
+        (Some(branch), BranchFate::DeletedIfMerged) => format!(", and the branch `{}` if it is merged", Shown(branch)),
+        _ => String::new(),
+    };
+    output::say(&match worktree.is_gone {
+        true => format!("would forget `{path}`, which is gone{branch}"),
+        false => format!("would remove `{path}`{branch}"),
+    });
+}
+
+fn say(removed: &Removed, fate: BranchFate) {
+    let branch = match (&removed.branch, fate) {
+        (Some(branch), _) if removed.is_branch_deleted => format!(", and the branch `{}`", Shown(branch)),
+        (Some(branch), BranchFate::DeletedIfMerged) => {
+            format!("; the branch `{}` is not merged, and stays", Shown(branch))
+        }
+        (Some(branch), BranchFate::Deleted) => format!("; the branch `{}` could not be deleted", Shown(branch)),
+        _ => String::new(),
+    };
+    let path = Shown(&removed.path);
+    output::say(&match removed.was_gone {
+        true => format!("forgot `{path}`, which was gone already{branch}"),
+        false => format!("removed `{path}`{branch} in {}", duration(removed.elapsed)),
+    });
 }
