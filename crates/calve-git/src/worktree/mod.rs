@@ -26,3 +26,4 @@ pub(crate) use repository::Repository;
 pub use repository::Worktree;
 pub(crate) use repository::path_of;
 pub use standing::Standing;
+pub use tracked::NotCloned;

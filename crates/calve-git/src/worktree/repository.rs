@@ -140,10 +140,17 @@ impl Repository {
         }
     }
 
-    /// What the project is called: the name of the main worktree's directory.
+    /// Returns whether it is a bare repository in a hidden directory, such as `project/.bare`.
+    pub(crate) fn is_hidden(&self) -> bool {
+        let main = self.worktrees.first().filter(|main| main.is_bare);
+        main.and_then(|main| main.path.file_name()).is_some_and(|name| name.as_bytes().starts_with(b"."))
+    }
+
+    /// Returns the project's name: that of the main worktree's directory, or of the directory that a hidden bare repository is in.
     pub(crate) fn name(&self) -> String {
         let main = self.worktrees.first().map_or(self.common.as_path(), |main| main.path.as_path());
-        let name = main.file_name().unwrap_or(OsStr::new("repository")).to_string_lossy().into_owned();
+        let directory = if self.is_hidden() { main.parent().unwrap_or(main) } else { main };
+        let name = directory.file_name().unwrap_or(OsStr::new("repository")).to_string_lossy().into_owned();
         name.strip_suffix(".git").filter(|rest| !rest.is_empty()).map_or(name.clone(), str::to_owned)
     }
 

@@ -8,10 +8,12 @@ use crate::remedy::Remedy;
 use crate::worktree::repository::Repository;
 
 const TEMPLATE: &str = "../{repo}.{branch}";
+/// In a project's directory with the repository in `.bare`, next to the other worktrees.
+const BESIDE: &str = "../{branch}";
 
 /// The place that the configuration gives a branch. Slashes in its name become dashes.
 pub(crate) fn of_branch(repository: &Repository, config: &Config, branch: &str) -> PathBuf {
-    let template = config.path.as_deref().unwrap_or(TEMPLATE);
+    let template = config.path.as_deref().unwrap_or(if repository.is_hidden() { BESIDE } else { TEMPLATE });
     let path = template.replace("{repo}", &repository.name()).replace("{branch}", &branch.replace('/', "-"));
     let base = match repository.worktrees.first() {
         // A bare repository that is the hidden folder of a project.

@@ -7,7 +7,7 @@ pub(crate) mod post_checkout;
 pub(crate) mod survey;
 pub(crate) mod target;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ use crate::worktree::registration::{Entry, sweep};
 use crate::worktree::repository::Repository;
 use crate::worktree::status::Status;
 use crate::worktree::tracked::index::Index;
-use crate::worktree::tracked::{Checkout, Tracked};
+use crate::worktree::tracked::{Checkout, NotCloned, Settled, Tracked, limit_root};
 
 /// Whether entries that git ignores are carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,8 +107,8 @@ pub struct Added {
     pub clone: CloneReport,
     /// Tracked files that were cloned.
     pub tracked_cloned: u64,
-    /// Tracked files that git wrote.
-    pub tracked_written: u64,
+    /// How many tracked files git wrote, for each reason.
+    pub tracked_written: BTreeMap<NotCloned, u64>,
     /// What was carried of what git ignores (and with [`Changes::Carry`] of what is untracked).
     pub carried: Vec<PathBuf>,
     /// What was not, and why.
@@ -219,6 +219,7 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
         entry.seal(&request.repository, &request.target, &staged.path())?;
         Ok::<_, Error>(built)
     })?;
+    limit_root(&request.path, &index_path)?;
     entry.show()?;
     let post_checkout = match request.is_untrusted {
         true => None,
@@ -236,8 +237,8 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
         pull_request: request.target.pull_request,
         is_untrusted: request.is_untrusted,
         clone: built.clone,
-        tracked_cloned: built.tracked.0,
-        tracked_written: built.tracked.1,
+        tracked_cloned: built.tracked.cloned,
+        tracked_written: built.tracked.written,
         carried: built.carried,
         left: built.left,
         dependencies: built.dependencies,
@@ -257,7 +258,7 @@ pub(crate) const PLAIN: [&str; 6] =
 
 struct Built {
     clone: CloneReport,
-    tracked: (u64, u64),
+    tracked: Settled,
     carried: Vec<PathBuf>,
     left: Vec<Left>,
     dependencies: Vec<Dependency>,

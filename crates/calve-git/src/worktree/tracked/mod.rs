@@ -5,7 +5,7 @@ pub(crate) mod index;
 mod lfs;
 mod partial;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
@@ -24,14 +24,52 @@ pub(crate) struct Tracked {
     pub(crate) index: Index,
     /// Entries that are cloned, with the donor's record of each.
     clean: Vec<(usize, Seen)>,
-    /// Entries that git writes.
-    by_git: Vec<usize>,
+    /// Entries that git writes, and why.
+    by_git: Vec<(usize, NotCloned)>,
     /// The donor's ignore rules are not those of the commit.
     pub(crate) ignores_otherwise: bool,
     pub(crate) has_submodules: bool,
     /// Entries that a sparse checkout leaves out in the donor, and so in the new worktree.
     left_out: u64,
     keeps_modes: bool,
+}
+
+/// Why git writes a tracked file instead of Calve cloning it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum NotCloned {
+    /// The donor's commit has another version of it, or none.
+    OtherVersion,
+    /// It is changed in the donor and not committed.
+    Uncommitted,
+    /// git converts it on checkout: line endings, a filter, `ident`.
+    Converted,
+    /// The donor's index is in two files (`core.splitIndex`), of which Calve reads one.
+    SplitIndex,
+    /// It is a submodule, or the donor's git is told not to look at it.
+    Special,
+    /// It is not as the donor's index says.
+    StaleIndex,
+}
+
+impl NotCloned {
+    /// Returns its name in JSON.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::OtherVersion => "other_version",
+            Self::Uncommitted => "uncommitted",
+            Self::Converted => "converted",
+            Self::SplitIndex => "split_index",
+            Self::Special => "special",
+            Self::StaleIndex => "stale_index",
+        }
+    }
+}
+
+/// How many tracked files were cloned, and how many git wrote for each reason.
+pub(crate) struct Settled {
+    pub(crate) cloned: u64,
+    pub(crate) written: BTreeMap<NotCloned, u64>,
 }
 
 /// What is to be completed, and where.
@@ -85,28 +123,32 @@ impl Tracked {
         };
         let (mut in_both, mut left_out) = (0, 0);
         for (at, entry) in tracked.index.entries.iter().enumerate() {
-            let same = known.get(entry.path.as_slice()).map(|&at| &donor.entries[at]).filter(|donor| {
+            let same = known.get(entry.path.as_slice()).map(|&at| &donor.entries[at]);
+            if let Some(donor) = same {
                 in_both += usize::from(is_ignore_file(&entry.path));
                 left_out += u64::from(donor.is_skipped);
-                let is_clonable = entry.mode != GITLINK && (entry.mode != SYMLINK || has_symlinks);
-                let converted = match conversions.get(at) {
-                    Some(Conversion::None) => false,
-                    Some(Conversion::Size(size)) => entry.mode != SYMLINK && !donor.has_size(*size),
-                    Some(Conversion::ByGit) => entry.mode != SYMLINK,
-                    None => true,
-                };
-                donor.stage == 0
-                    && !donor.is_special
-                    && (donor.oid == entry.oid && donor.mode == entry.mode)
-                    && is_clonable
-                    && !converted
-                    && !status.changed.contains(&entry.path)
-            });
-            match same {
-                Some(donor) => tracked.clean.push((at, Seen { mtime: donor.mtime, size: donor.size })),
-                None => {
+            }
+            let is_converted = |donor: &Entry| match conversions.get(at) {
+                Some(Conversion::None) => false,
+                Some(Conversion::Size(size)) => entry.mode != SYMLINK && !donor.has_size(*size),
+                Some(Conversion::ByGit) => entry.mode != SYMLINK,
+                None => true,
+            };
+            let cloned = match same {
+                None if donor.is_partial => Err(NotCloned::SplitIndex),
+                _ if entry.mode == GITLINK => Err(NotCloned::Special),
+                None => Err(NotCloned::OtherVersion),
+                Some(donor) if donor.oid != entry.oid || donor.mode != entry.mode => Err(NotCloned::OtherVersion),
+                Some(donor) if donor.stage != 0 || status.changed.contains(&entry.path) => Err(NotCloned::Uncommitted),
+                Some(donor) if donor.is_special || entry.mode == SYMLINK && !has_symlinks => Err(NotCloned::Special),
+                Some(donor) if is_converted(donor) => Err(NotCloned::Converted),
+                Some(donor) => Ok(donor),
+            };
+            match cloned {
+                Ok(donor) => tracked.clean.push((at, Seen { mtime: donor.mtime, size: donor.size })),
+                Err(why) => {
                     tracked.ignores_otherwise |= is_ignore_file(&entry.path);
-                    tracked.by_git.push(at);
+                    tracked.by_git.push((at, why));
                 }
             }
         }
@@ -130,24 +172,22 @@ impl Tracked {
     pub(crate) fn leave_changed(&mut self, is_changed: impl Fn(&GitPath) -> bool) {
         let entries = &self.index.entries;
         self.clean.retain(|(at, _)| !is_changed(&entries[*at].path));
-        self.by_git.retain(|at| !is_changed(&entries[*at].path));
+        self.by_git.retain(|(at, _)| !is_changed(&entries[*at].path));
     }
 
-    /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index. Says how many
-    /// were cloned, and how many git wrote.
-    pub(crate) fn settle(mut self, git: &Git, at: &Checkout<'_>) -> Result<(u64, u64)> {
+    /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index.
+    pub(crate) fn settle(mut self, git: &Git, at: &Checkout<'_>) -> Result<Settled> {
         let Checkout { files, index_path, commit, is_sparse, promisor, fetching, threads } = *at;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
-        let permissions = permissions(index_path)?;
+        let created = CreatedModes::of(index_path)?;
         let paths: Vec<&[u8]> = self.cloned().map(Vec::as_slice).collect();
         let mut stats = stat_all(root.as_fd(), &paths, threads);
-        if self.keeps_modes {
-            for ((at, _), stat) in self.clean.iter().zip(&mut stats) {
-                let entry = &self.index.entries[*at];
-                correct_mode(root.as_fd(), &entry.path, entry.mode, permissions, stat);
-            }
+        for ((at, _), stat) in self.clean.iter().zip(&mut stats) {
+            let entry = &self.index.entries[*at];
+            created.correct_file(root.as_fd(), &entry.path, entry.mode, stat, self.keeps_modes);
         }
+        created.limit_directories(root.as_fd(), &paths);
         let clean = std::mem::take(&mut self.clean);
         let mut cloned = 0;
         for ((at, seen), stat) in clean.into_iter().zip(stats) {
@@ -158,12 +198,12 @@ impl Tracked {
                     cloned += 1;
                 }
                 // It has changed since git looked at it, or the donor's index is stale.
-                None => self.by_git.push(at),
+                None => self.by_git.push((at, NotCloned::StaleIndex)),
             }
         }
         let entries = &self.index.entries;
-        let mut by_git: Vec<(GitPath, String)> =
-            self.by_git.iter().map(|&at| (entries[at].path.clone(), entries[at].hex())).collect();
+        let mut by_git: Vec<(GitPath, String, NotCloned)> =
+            self.by_git.iter().map(|&(at, why)| (entries[at].path.clone(), entries[at].hex(), why)).collect();
         let hash_bytes = self.index.hash_bytes();
         if let Some(bytes) = self.index.into_bytes() {
             let staged = index_path.with_extension("calve");
@@ -178,20 +218,29 @@ impl Tracked {
             let entries = Index::read(index_path, hash_bytes)?.entries;
             let left_out: HashSet<GitPath> =
                 entries.into_iter().filter(|entry| entry.is_skipped).map(|entry| entry.path).collect();
-            by_git.retain(|(path, _)| !left_out.contains(path));
+            by_git.retain(|(path, ..)| !left_out.contains(path));
         }
         if !by_git.is_empty() {
             if let Some(remote) = promisor {
-                partial::fetch_missing(fetching, remote, commit, by_git.iter().map(|(_, oid)| oid.as_str()).collect())?;
+                partial::fetch_missing(
+                    fetching,
+                    remote,
+                    commit,
+                    by_git.iter().map(|(_, oid, _)| oid.as_str()).collect(),
+                )?;
             }
             let mut list = Vec::new();
-            for (path, _) in &by_git {
+            for (path, ..) in &by_git {
                 list.extend_from_slice(path);
                 list.push(0);
             }
             git.fed(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
         }
-        Ok((cloned, by_git.len() as u64))
+        let mut written = BTreeMap::new();
+        for (.., why) in by_git {
+            *written.entry(why).or_default() += 1;
+        }
+        Ok(Settled { cloned, written })
     }
 
     /// How many files are cloned, and how many git writes, as far as can be told ahead.
@@ -220,26 +269,88 @@ fn is_kind(stat: &Stat, is_link: bool) -> bool {
     kind == if is_link { FileType::Symlink } else { FileType::RegularFile }
 }
 
-/// The permission bits that the umask leaves to a new file, as a file has them that was just made.
-fn permissions(index_path: &Path) -> Result<u32> {
-    use std::os::unix::fs::MetadataExt as _;
-    let beside = index_path.with_file_name("HEAD");
-    Ok(fs_err::metadata(beside)?.mode() & 0o666)
+/// The permission bits that the umask leaves to what git's checkout makes.
+struct CreatedModes {
+    file: u32,
+    directory: u32,
 }
 
-/// git keeps whether a file is executable, and its checkout sets everything else by the umask.
-fn correct_mode(root: BorrowedFd<'_>, path: &[u8], mode: u32, permissions: u32, stat: &mut Option<Stat>) {
-    let Some(found) = stat.filter(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile) else {
-        return;
-    };
-    let executable = if mode & 0o100 != 0 { (permissions & 0o444) >> 2 } else { 0 };
-    #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
-    let (wanted, present): (u32, u32) = (permissions | executable, (found.st_mode & 0o7777).into());
-    if wanted == present || mode == SYMLINK {
-        return;
+impl CreatedModes {
+    /// Reads them from the entry's own directory and files, which were made a moment ago.
+    fn of(index_path: &Path) -> Result<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let directory = index_path.parent().unwrap_or(index_path);
+        Ok(Self {
+            file: fs_err::metadata(index_path.with_file_name("HEAD"))?.mode() & 0o666,
+            directory: fs_err::metadata(directory)?.mode() & 0o777,
+        })
     }
-    let changed = rustix::fs::chmodat(root, path, Mode::from_bits_truncate(wanted as _), AtFlags::empty());
-    *stat = changed.and_then(|()| rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW)).ok();
+
+    /// git's index has whether a file is executable, and its checkout sets everything else by the umask. Where `core.fileMode` is off,
+    /// the file system may have no modes to set: then the file is right as it is.
+    fn correct_file(&self, root: BorrowedFd<'_>, path: &[u8], mode: u32, stat: &mut Option<Stat>, keeps_modes: bool) {
+        let Some(found) = stat.filter(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile) else {
+            return;
+        };
+        let executable = if mode & 0o100 != 0 { (self.file & 0o444) >> 2 } else { 0 };
+        #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
+        let (wanted, present): (u32, u32) = (self.file | executable, (found.st_mode & 0o7777).into());
+        if wanted == present || mode == SYMLINK {
+            return;
+        }
+        let changed = rustix::fs::chmodat(root, path, Mode::from_bits_truncate(wanted as _), AtFlags::empty());
+        if changed.is_ok() || keeps_modes {
+            *stat = changed.and_then(|()| rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW)).ok();
+        }
+    }
+
+    /// Takes from the directories of tracked files what the umask takes. They get no more than they have in the donor, who may have
+    /// closed them to others because of what git ignores there.
+    fn limit_directories(&self, root: BorrowedFd<'_>, files: &[&[u8]]) {
+        let mut done: HashSet<&[u8]> = HashSet::new();
+        for file in files {
+            let mut path = *file;
+            while let Some(slash) = path.iter().rposition(|&byte| byte == b'/') {
+                path = &path[..slash];
+                if !done.insert(path) {
+                    break;
+                }
+                // Below, a checkout by git makes its own; what is no directory any more is none to close.
+                if let Ok(directory) = rustix::fs::openat(root, path, DIRECTORY, Mode::empty()) {
+                    let _ = limit_mode(directory.as_fd(), self.directory);
+                }
+            }
+        }
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Takes the permissions that are not in `permitted` from an open directory.
+fn limit_mode(directory: BorrowedFd<'_>, permitted: u32) -> rustix::io::Result<()> {
+    let present = rustix::fs::fstat(directory)?.st_mode & 0o7777;
+    #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
+    let limited = u32::from(present) & (permitted | 0o7000);
+    if limited == u32::from(present) {
+        Ok(())
+    } else {
+        rustix::fs::fchmod(directory, Mode::from_bits_truncate(limited as _))
+    }
+}
+
+/// Takes what the umask takes from the root of a new worktree, which has the donor's mode.
+pub(crate) fn limit_root(worktree: &Path, index_path: &Path) -> Result<()> {
+    let permitted = CreatedModes::of(index_path)?.directory;
+    let opened = rustix::fs::openat(CWD, worktree, DIRECTORY, Mode::empty());
+    let limited = opened.and_then(|directory| limit_mode(directory.as_fd(), permitted));
+    limited.map_err(|errno| {
+        let error = std::io::Error::from(errno);
+        std::io::Error::new(
+            error.kind(),
+            format!("failed to set the mode of `{}`: {error}", calve_core::Shown(worktree)),
+        )
+        .into()
+    })
 }
 
 /// What each of these files is like, `None` where there is none.

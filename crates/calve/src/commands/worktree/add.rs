@@ -7,7 +7,9 @@ use std::sync::Arc;
 use calve_core::{Cancel, Inlined, Progress, RemoveOptions, Shown, Strategy, Wait};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, Surroundings, repository_of};
-use calve_git::worktree::{self, AddOptions, Added, Changes, Dependency, Ignored, Left, Planned, Trust, Upcoming};
+use calve_git::worktree::{
+    self, AddOptions, Added, Changes, Dependency, Ignored, Left, NotCloned, Planned, Trust, Upcoming,
+};
 use serde_json::{Value, json};
 
 use crate::cli::worktree::AddArguments;
@@ -115,6 +117,26 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     Ok(options)
 }
 
+fn written(added: &Added) -> u64 {
+    added.tracked_written.values().sum()
+}
+
+/// Says why git wrote all tracked files.
+fn none_cloned(why: NotCloned) -> &'static str {
+    match why {
+        NotCloned::OtherVersion => "the commit has other versions of them",
+        NotCloned::Uncommitted => "they are changed there and not committed",
+        NotCloned::Converted => {
+            "git converts them on checkout (`core.autocrlf`, or `eol`, `filter` or `ident` in .gitattributes)"
+        }
+        NotCloned::SplitIndex => {
+            "git's index is split there; `git config core.splitIndex false && git update-index --no-split-index` makes it whole"
+        }
+        NotCloned::StaleIndex => "git's index is not up to date there; `git status` refreshes it",
+        _ => "git is told not to look at them there, or they are submodules",
+    }
+}
+
 /// Says what is checked out.
 fn on(branch: Option<&str>, is_new: bool, head: &str) -> String {
     match branch {
@@ -136,9 +158,14 @@ fn say(added: &Added, is_detached: bool) {
         added.clone.strategy,
         entries.unwrap_or_default(),
         human::counted(added.tracked_cloned, "tracked file"),
-        count(added.tracked_written),
+        count(written(added)),
         duration(added.elapsed),
     ));
+    if added.tracked_cloned == 0
+        && let Some((why, _)) = added.tracked_written.iter().max_by_key(|(_, files)| **files)
+    {
+        output::say(&format!("no tracked file was cloned: {}", none_cloned(*why)));
+    }
     if added.branch.is_none() && !is_detached {
         output::say("the name is a tag or a commit, so no branch is checked out; `git switch -c NAME` makes one there");
     }
@@ -262,6 +289,9 @@ fn dependencies(dependencies: &[Dependency]) -> Vec<Value> {
 }
 
 fn add_receipt(added: &Added) -> Value {
+    let not_cloned = added.tracked_written.iter();
+    let not_cloned: Vec<Value> =
+        not_cloned.map(|(why, files)| json!({ "reason": why.code(), "files": files })).collect();
     json!({
         "schema": "calve.worktree-add/1",
         "path": receipt::path(&added.path),
@@ -272,7 +302,7 @@ fn add_receipt(added: &Added) -> Value {
         "from": receipt::path(&added.donor),
         "pull_request": added.pull_request,
         "untrusted": added.is_untrusted,
-        "tracked": { "cloned": added.tracked_cloned, "written_by_git": added.tracked_written },
+        "tracked": { "cloned": added.tracked_cloned, "written_by_git": written(added), "not_cloned": not_cloned },
         "carried": paths(&added.carried),
         "left": left(&added.left),
         "dependencies": dependencies(&added.dependencies),

@@ -262,3 +262,71 @@ fn a_remote_may_have_capitals_in_its_name_and_fetching_leaves_nothing() {
     repo.calve(["prune"]).succeeds();
     assert_eq!(repo.git(["for-each-ref", "--format=%(refname)", "refs/calve"]).trim(), fetched(std::process::id()));
 }
+
+/// Paths and modes of all that git has checked out.
+fn modes(worktree: &std::path::Path) -> Vec<String> {
+    let find = ["-name", ".git", "-prune", "-o", "-printf", "%P %y %m\\n"];
+    let output = std::process::Command::new("find").arg(worktree).args(find).output().unwrap();
+    let mut lines: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn modes_are_those_of_a_checkout_under_any_umask_and_without_file_modes() {
+    let repo = Repo::anywhere();
+    let expect = |umask: &str, name: &str| {
+        let reference = repo.spot.join(format!("{name}-by-git"));
+        let by_git = format!("umask {umask}; git worktree add -q --detach '{}'", reference.display());
+        assert!(
+            std::process::Command::new("sh").args(["-c", &by_git]).current_dir(&repo.path).status().unwrap().success()
+        );
+        let before = format!("umask {umask};");
+        repo.calve(["add", "--no-ignored", name]).in_shell(&before, "").succeeds();
+        let path = repo.spot.join(format!("proj.{name}"));
+        assert_eq!(modes(&path), modes(&reference), "{name}: umask {umask}");
+        is_clean(&path);
+    };
+    for umask in ["077", "027", "022"] {
+        expect(umask, &format!("umask-{umask}"));
+    }
+    // git looks at no modes here, and sets them all the same.
+    repo.git(["config", "core.fileMode", "false"]);
+    for (path, mode) in [("run.sh", 0o644), ("src/main.ts", 0o755), ("package-lock.json", 0o600)] {
+        fs_err::set_permissions(repo.join(path), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    repo.settle();
+    expect("022", "no-modes");
+    expect("077", "no-modes-077");
+    // What the user has closed to others is not opened: what git ignores may be in there.
+    fs_err::set_permissions(repo.join("src"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(fs_err::metadata(repo.add(["closed"]).join("src")).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn the_receipt_says_why_no_tracked_file_was_cloned() {
+    let repo = Repo::anywhere();
+    let why = |name: &str, reason: &str, words: &[&str]| {
+        let ran = repo.calve(["add", "--json", name]).succeeds().says(&["no tracked file was cloned: "]).says(words);
+        let receipt = ran.json();
+        let tracked = &receipt["tracked"];
+        assert_eq!(tracked["cloned"], 0, "{name}");
+        assert!(
+            tracked["not_cloned"].as_array().unwrap().iter().any(|one| one["reason"] == reason),
+            "{name}: {tracked}"
+        );
+        is_clean(&repo.spot.join(format!("proj.{name}")));
+    };
+    repo.git(["config", "core.splitIndex", "true"]);
+    repo.git(["update-index", "--split-index"]);
+    why("split", "split_index", &["git update-index --no-split-index"]);
+    let remedy = "git config core.splitIndex false && git update-index --no-split-index";
+    assert!(std::process::Command::new("sh").args(["-c", remedy]).current_dir(&repo.path).status().unwrap().success());
+    let receipt = repo.calve(["add", "--json", "whole"]).succeeds().json();
+    assert!(receipt["tracked"]["cloned"].as_u64().unwrap() > 4, "{receipt}");
+    assert_eq!(receipt["tracked"]["not_cloned"], serde_json::json!([]));
+    fs_err::remove_file(repo.join("link")).unwrap();
+    repo.commit("no links");
+    repo.git(["config", "core.autocrlf", "true"]);
+    why("crlf", "converted", &["core.autocrlf"]);
+}

@@ -162,3 +162,23 @@ fn references_that_are_not_files_are_refused() {
     repo.spot.holds(&["proj", "tables"]);
     assert!(!place.join(".git/worktrees").exists());
 }
+
+#[test]
+fn a_worktree_of_a_hidden_bare_repository_is_beside_the_others() {
+    let repo = Repo::anywhere();
+    let project = repo.spot.join("project");
+    fs_err::create_dir(&project).unwrap();
+    repo.git(["clone", "-q", "--bare", ".", project.join(".bare").to_str().unwrap()]);
+    write(&project.join(".git"), "gitdir: ./.bare\n");
+    git(&project, ["worktree", "add", "-q", "main"]);
+    let add =
+        |arguments: &[&str]| with_environment(calve(["worktree", "add"]).args(arguments)).within(project.join("main"));
+    let path = add(&["feature/x"]).succeeds().stdout;
+    assert_eq!(path.trim_end(), project.join("feature-x").to_str().unwrap());
+    is_clean(path.trim_end().as_ref());
+    // A name of the user's own has the project's name in it.
+    write(&project.join("main/.calve.local.toml"), "[worktree]\npath = \"../{repo}-{branch}\"\n");
+    assert_eq!(add(&["y"]).succeeds().stdout.trim_end(), project.join("project-y").to_str().unwrap());
+    let removed = with_environment(calve(["worktree", "remove"])).within(project.join("feature-x")).succeeds();
+    assert_eq!(removed.stdout.trim_end(), project.to_str().unwrap());
+}
