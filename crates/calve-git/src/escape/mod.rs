@@ -6,6 +6,7 @@
 
 mod detectors;
 mod entry;
+mod former;
 mod repair;
 mod report;
 mod tracked;
@@ -13,11 +14,12 @@ mod trees;
 mod worktrees;
 mod writing;
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Descend, EntryKind, Folder, ScanOptions, Visitor, scan_tree};
+use calve_core::{Descend, EntryKind, Folder, ScanOptions, Scanned, Visitor, scan_tree};
 
 use crate::error::Result;
 use detectors::{DETECTORS, dist_info};
@@ -25,21 +27,25 @@ use entry::Entry;
 use report::Found;
 use trees::Trees;
 
-pub use report::{Action, AuditOptions, AuditReport, Explanation, Finding, Fix, Kind};
+pub use report::{Action, AuditOptions, AuditReport, Explanation, Finding, Fix, Kind, Moved};
 pub use worktrees::{Worktrees, worktrees_of};
 
 /// Looks for references from the tree `new` into the tree `old`, of which it is a copy, and into `options.others`.
 ///
 /// With [`Fix::Yes`] they are repaired or dropped where that is possible. What git tracks is only ever reported: a repair would
-/// be a change to commit. `old` and the others need not exist any more, and are never written.
+/// be a change to commit. With [`Moved::Sought`], also looks for references to where the tree was before. `old` and the others need not exist any more, and are never written.
 pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditReport> {
     let begin = Instant::now();
-    let trees = Trees::new(new, old, options)?;
-    let mut scan = ScanOptions::default();
-    scan.below.clone_from(&options.below);
-    scan.threads = options.threads;
-    scan.cancel = options.cancel.clone();
-    let scanned = scan_tree(new, &scan, || Auditor { trees: &trees, found: Vec::new(), records: Vec::new() })?;
+    let mut trees = Trees::new(new, old, options)?;
+    let mut scanned = scan(new, &trees, options)?;
+    let former: BTreeSet<PathBuf> =
+        scanned.visitors.iter().flat_map(|auditor| auditor.former.iter().cloned()).collect();
+    if !former.is_empty() {
+        let mut options = options.clone();
+        options.others.extend(former);
+        trees = Trees::new(new, old, &options)?;
+        scanned = scan(new, &trees, &options)?;
+    }
     let mut found = Vec::new();
     let mut records = Vec::new();
     for auditor in scanned.visitors {
@@ -60,9 +66,23 @@ pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditRepo
     })
 }
 
+/// Walks the new tree.
+fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<Scanned<Auditor<'t>>> {
+    let mut scan = ScanOptions::default();
+    scan.below.clone_from(&options.below);
+    scan.threads = options.threads;
+    scan.cancel = options.cancel.clone();
+    let moved = options.moved;
+    let auditor = || Auditor { trees, moved, found: Vec::new(), records: Vec::new(), former: Vec::new() };
+    Ok(scan_tree(new, &scan, auditor)?)
+}
+
 /// One worker's part of the walk.
 struct Auditor<'a> {
     trees: &'a Trees,
+    moved: Moved,
+    /// Where the tree was before, by what is in it.
+    former: Vec<PathBuf>,
     found: Vec<Found>,
     /// The lists of installed files that it came across.
     records: Vec<PathBuf>,
@@ -72,6 +92,9 @@ impl Visitor for Auditor<'_> {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend {
         let entry = Entry::new(folder, name, kind);
         let before = self.found.len();
+        if self.moved == Moved::Sought && entry.is_file() {
+            self.former.extend(former::root(&entry, self.trees.new_path()));
+        }
         for detector in DETECTORS {
             if detector.wants(&entry) {
                 detector.look(&entry, self.trees, &mut self.found);

@@ -20,6 +20,8 @@ pub struct AuditOptions {
     pub below: Vec<PathBuf>,
     /// More trees that must not be named: the repository's other worktrees.
     pub others: Vec<PathBuf>,
+    /// Whether to look for the path that the tree had before it was moved.
+    pub moved: Moved,
     /// The path that the new tree is going to have, when it is still being made under another one.
     pub will_be: Option<PathBuf>,
     /// What git tracks in the new tree, by paths below it. `None`: git is asked, if anything is found.
@@ -38,6 +40,16 @@ pub enum Fix {
     No,
     /// It does it.
     Yes,
+}
+
+/// Whether an audit takes the tree's former path, as virtual environments in it state it, for another tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Moved {
+    /// It does not: the path may be that of a container, in which the tree is mounted.
+    #[default]
+    Ignored,
+    /// It does, if nothing is there any more.
+    Sought,
 }
 
 /// What an audit found.

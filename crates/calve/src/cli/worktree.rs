@@ -167,7 +167,7 @@ pub(crate) struct ConvertArguments {
 ///
 /// Symlinks, shebangs, virtual environments, path files, notes of pnpm, build directories of CMake, caches of webpack and Next.js,
 /// `.git` files and units of Cargo that name another worktree of the repository. With --fix they are made to name this one, or
-/// dropped where a tool makes them anew. What git tracks is only reported. The other worktrees are never written.
+/// dropped where a tool makes them anew. If the worktree was moved, also finds what names its former path. What git tracks is only reported. The other worktrees are never written.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes: 0 nothing points out of the worktree (any more), 1 something does, 2 usage, 130 interrupted."

@@ -4,6 +4,7 @@ mod add;
 mod bad_input;
 mod bench;
 mod carry;
+mod check;
 mod donors;
 mod kinds;
 mod lost;

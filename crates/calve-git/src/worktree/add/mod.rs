@@ -15,7 +15,7 @@ use calve_core::{CloneOptions, CloneReport, StagedTree, Unreadable, stage};
 
 use crate::config::Hooks;
 use crate::error::{Error, Result};
-use crate::escape::{self, AuditOptions, AuditReport, Fix};
+use crate::escape::{self, AuditOptions, AuditReport, Fix, Moved};
 use crate::git::Git;
 use crate::worktree::add::ignored::Left;
 use crate::worktree::add::ignored::dependencies::Dependency;
@@ -287,6 +287,7 @@ fn audit(staged: &Path, request: &Request, options: &AddOptions, built: &Built) 
         below: built.carried.clone(),
         others: others.collect(),
         will_be: Some(request.path.clone()),
+        moved: Moved::Ignored,
         tracked: Some(built.tracked_below.clone()),
         threads: options.clone.threads,
         cancel: options.clone.cancel.clone(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::{Cancel, Shown};
-use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix};
+use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, Moved};
 use serde_json::{Value, json};
 
 use crate::cli::worktree::CheckArguments;
@@ -13,18 +13,17 @@ use calve_receipt::human;
 
 pub(crate) fn run(arguments: &CheckArguments, cancel: &Cancel) -> Result<(), Failure> {
     let (tree, others) = trees(arguments)?;
-    let Some((old, others)) = others.split_first() else {
-        // Nothing can point into another worktree where there is none.
-        output::say(&format!("`{}` is the only worktree of its repository", Shown(&tree)));
-        return if arguments.json { output::json(&document(&tree, None)) } else { Ok(()) };
-    };
     let mut options = AuditOptions::default();
     options.fix = if arguments.fix { Fix::Yes } else { Fix::No };
-    options.others = others.to_vec();
+    options.moved = Moved::Sought;
+    // Without another one, it may still name the path that it had itself.
+    let old = others.first().unwrap_or(&tree);
+    options.others = others.iter().skip(1).cloned().collect();
     options.cancel = cancel.clone();
     let report = escape::audit(&tree, old, &options)?;
+    check_named(&arguments.against, &report)?;
     match arguments.json {
-        true => output::json(&document(&tree, Some(&report)))?,
+        true => output::json(&document(&tree, &report))?,
         false => {
             output::result(&report.findings.iter().map(|finding| line(finding, report.fixed)).collect::<String>())?
         }
@@ -50,6 +49,20 @@ fn trees(arguments: &CheckArguments) -> Result<(PathBuf, Vec<PathBuf>), Failure>
         error => error.into(),
     })?;
     Ok((worktrees.this, worktrees.others))
+}
+
+/// Refuses a tree that is not there and that nothing names: it may be misspelled. One that was moved or deleted can still be named.
+fn check_named(against: &[PathBuf], report: &AuditReport) -> Result<(), Failure> {
+    for directory in against.iter().filter(|directory| !directory.is_dir()) {
+        let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let above = fs_err::canonicalize(above).unwrap_or_else(|_| above.to_path_buf());
+        let path = std::path::absolute(above.join(directory.file_name().unwrap_or_default()))?;
+        if !report.findings.iter().any(|finding| finding.names.starts_with(&path)) {
+            let text = format!("`{}` is not a directory, and nothing here names it", Shown(directory));
+            return Err(Failure::stated(USAGE, text, "check the spelling of the path after `--against`"));
+        }
+    }
+    Ok(())
 }
 
 fn line(finding: &Finding, fixed: bool) -> String {
@@ -96,19 +109,19 @@ pub(super) fn findings(report: &AuditReport) -> Vec<Value> {
     report.findings.iter().map(one).collect()
 }
 
-fn document(tree: &Path, report: Option<&AuditReport>) -> Value {
-    let skipped = report.map_or(&[][..], |report| &report.skipped);
-    let skipped: Vec<Value> = skipped
+fn document(tree: &Path, report: &AuditReport) -> Value {
+    let skipped: Vec<Value> = report
+        .skipped
         .iter()
         .map(|skipped| json!({ "path": receipt::path(&skipped.path), "reason": skipped.reason }))
         .collect();
     json!({
         "schema": "calve.worktree-check/1",
         "path": receipt::path(tree),
-        "fixed": report.is_some_and(|report| report.fixed),
-        "findings": report.map(findings).unwrap_or_default(),
-        "entries": report.map_or(0, |report| report.entries),
+        "fixed": report.fixed,
+        "findings": findings(report),
+        "entries": report.entries,
         "skipped": skipped,
-        "elapsed_ms": report.map_or(0.0, |report| report.elapsed.as_secs_f64() * 1000.0),
+        "elapsed_ms": receipt::milliseconds(report.elapsed),
     })
 }

@@ -1,0 +1,50 @@
+//! Finds where a tree was before it was moved, from what says where it is.
+
+use std::path::{Path, PathBuf};
+
+use memchr::memmem;
+
+use super::entry::{Entry, TEXT_BYTES, open_directory, path_of, read};
+
+/// Returns the path that the tree had when the directory of this entry was made, if nothing is there any more: a virtual environment and
+/// a build directory of CMake have their own path in them.
+///
+/// A path at which there is something is not taken for the tree's: it may hold anything, such as `/usr`.
+pub(super) fn root(entry: &Entry<'_>, new: &Path) -> Option<PathBuf> {
+    let (text, key): (_, &[u8]) = match entry.name() {
+        b"pyvenv.cfg" => {
+            let scripts = open_directory(entry.directory(), "bin").ok()?;
+            (read(&scripts, "activate", TEXT_BYTES)?, b"VIRTUAL_ENV=")
+        }
+        b"CMakeCache.txt" => (entry.text()?, b"CMAKE_CACHEFILE_DIR:INTERNAL="),
+        _ => return None,
+    };
+    let at = entry.folder();
+    let stated = memmem::find_iter(&text, key).map(|found| stated(&text[found + key.len()..]));
+    let path = stated.into_iter().find(|path| path.is_absolute() && path.ends_with(at))?;
+    let root = path.ancestors().nth(at.components().count())?;
+    let is_gone = fs_err::symlink_metadata(root).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    (is_gone && root != new).then(|| root.to_path_buf())
+}
+
+/// Returns the path at the beginning of a text, in quotes or not.
+fn stated(text: &[u8]) -> PathBuf {
+    let (text, quote) = match text.first() {
+        Some(&quote @ (b'"' | b'\'')) => (&text[1..], Some(quote)),
+        _ => (text, None),
+    };
+    let ends = |byte: &u8| *byte == b'\n' || quote.map_or(*byte == b';', |quote| *byte == quote);
+    path_of(&text[..text.iter().position(ends).unwrap_or(text.len())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_as_shells_and_cmake_write_them() {
+        for text in ["/a b/c", "\"/a b/c\"; export X", "'/a b/c'\nnext", "/a b/c\nnext", "/a b/c;"] {
+            assert_eq!(stated(text.as_bytes()), Path::new("/a b/c"), "{text}");
+        }
+    }
+}
