@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Copied, trace};
 use crate::error::Result;
-use crate::home::Home;
 use crate::registry;
+use crate::registry::Home;
 
 const ENDING: &str = ".copied.json";
 

@@ -9,8 +9,9 @@ use fs_err as fs;
 
 use super::Copied;
 use crate::error::{Error, Result};
-use crate::home::Home;
-use crate::{private, registry};
+use crate::files::private;
+use crate::registry;
+use crate::registry::Home;
 
 const NAME: &str = "copied";
 

@@ -1,5 +1,6 @@
 //! The database engines: one file each, and one list.
 
+pub(crate) mod connection;
 mod mariadb;
 mod postgres;
 
@@ -10,10 +11,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::address::Address;
-use crate::directory::Directory;
 use crate::error::{Error, Result};
-use crate::private;
+use crate::files::directory::Directory;
+use crate::files::private;
+use crate::server::Address;
 
 /// All of them. A new one is a file beside this and a line here.
 const ENGINES: &[&dyn Engine] = &[&postgres::Postgres, &mariadb::Mariadb];
@@ -123,7 +124,7 @@ pub(crate) struct Instance {
     pub(crate) settings: Directory,
     pub(crate) address: Address,
     pub(crate) purpose: Purpose,
-    pub(crate) account: crate::account::Account,
+    pub(crate) account: crate::files::account::Account,
 }
 
 impl Instance {

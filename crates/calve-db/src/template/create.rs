@@ -11,16 +11,20 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 
 use super::{Template, building_lock, load, publish};
-use crate::account::Account;
-use crate::address::Address;
 use crate::engine::{self, Engine, Purpose};
 use crate::error::{Error, Result};
-use crate::home::Home;
-use crate::key::Key;
-use crate::programs::{self, Program};
+use crate::files::account::Account;
+use crate::files::private;
+use crate::registry;
+use crate::registry::Home;
+use crate::registry::name;
+use crate::registry::sweep;
+use crate::server::Address;
+use crate::server::launch;
+use crate::server::programs::{self, Program};
 use crate::server::{Starter, new_spec, run};
-use crate::spec::Origin;
-use crate::{launch, name, private, registry, sweep};
+use crate::supervise::messages::Origin;
+use crate::template::key::Key;
 
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]

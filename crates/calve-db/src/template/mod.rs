@@ -1,6 +1,8 @@
 //! Templates: data directories that servers are cloned from.
 
 mod create;
+pub(crate) mod key;
+pub(crate) mod manifest;
 mod publish;
 
 use std::fs::File;
@@ -10,11 +12,12 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::account::Account;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::home::Home;
-use crate::{manifest, name, registry};
+use crate::files::account::Account;
+use crate::registry;
+use crate::registry::Home;
+use crate::registry::name;
 
 pub use create::{Built, Caller, CommandEnd, CreateOptions, Said, create};
 
@@ -117,7 +120,7 @@ fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Removes a template. Its name is free on return; its files go with the next [`crate::sweep`], or when no server needs them.
+/// Removes a template. Its name is free on return; its files go with the next [`crate::registry::sweep`], or when no server needs them.
 pub fn remove(home: &Home, name: &str) -> Result<()> {
     name::check(name)?;
     let place = home.templates().join(name);

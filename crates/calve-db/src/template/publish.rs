@@ -10,8 +10,11 @@ use rustix::io::Errno;
 use super::{Template, aside, put_aside, write};
 use crate::engine::{Engine, Version};
 use crate::error::{Error, Result};
-use crate::home::Home;
-use crate::{launch, manifest, sweep, sys};
+use crate::registry::Home;
+use crate::registry::sweep;
+use crate::server::launch;
+use crate::sys;
+use crate::template::manifest;
 
 /// Makes the place of a finished build the template of its name.
 pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, template: Template) -> Result<Template> {

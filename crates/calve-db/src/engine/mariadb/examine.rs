@@ -8,9 +8,9 @@ use std::path::Path;
 use rustix::fs::FileType;
 
 use super::super::{Version, numbers};
-use crate::confined;
-use crate::directory::Directory;
 use crate::error::{Error, Result};
+use crate::files::confined;
+use crate::files::directory::Directory;
 use crate::sys;
 
 /// More than any of the small files has that are read as a whole.

@@ -10,10 +10,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
-use crate::address::{Address, in_query};
-use crate::connection::Connection;
+use crate::engine::connection::Connection;
 use crate::error::{Error, Result};
-use crate::runtime;
+use crate::server::runtime;
+use crate::server::{Address, in_query};
 
 pub(super) struct Mariadb;
 

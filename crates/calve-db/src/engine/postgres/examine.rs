@@ -4,9 +4,9 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::super::{Version, numbers};
-use crate::confined;
-use crate::directory::Directory;
 use crate::error::{Error, Result};
+use crate::files::confined;
+use crate::files::directory::Directory;
 use crate::sys::Watched;
 
 /// `DBState` in pg_control.h.

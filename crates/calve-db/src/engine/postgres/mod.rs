@@ -11,9 +11,9 @@ use rustix::process::Signal;
 
 use self::wire::{NAME, Refused, Session};
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
-use crate::address::{Address, in_query};
 use crate::error::{Error, Result};
-use crate::runtime;
+use crate::server::runtime;
+use crate::server::{Address, in_query};
 
 pub(super) struct Postgres;
 

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::connection::Connection;
+use crate::engine::connection::Connection;
 
 /// What the server says when it is still starting (`cannot_connect_now`).
 const STARTING: &str = "57P03";

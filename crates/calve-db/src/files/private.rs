@@ -11,9 +11,9 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::process::geteuid;
 
-use crate::account::Account;
-use crate::directory::Directory;
 use crate::error::{Error, Result};
+use crate::files::account::Account;
+use crate::files::directory::Directory;
 
 /// The mode of a directory that only this user may enter.
 pub(crate) const CLOSED: u32 = 0o700;

@@ -8,9 +8,9 @@ use rustix::process::Signal;
 
 use crate::copy_up::Copied;
 use crate::error::{Error, Result};
-use crate::home::Home;
+use crate::registry::Home;
 use crate::registry::{self, Record};
-use crate::spec::{Answer, Request, Starting, answer, send};
+use crate::supervise::messages::{Answer, Request, Starting, answer, send};
 use crate::sys::Watched;
 
 /// A server that was stopped.
@@ -75,5 +75,5 @@ fn end(home: &Home, record: &Record) -> Result<()> {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    crate::sweep::sweep(home).map(|_| ())
+    crate::registry::sweep::sweep(home).map(|_| ())
 }

@@ -8,11 +8,16 @@ use fs_err as fs;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
+use crate::copy_up;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
-use crate::home::Home;
+use crate::files::private;
+use crate::registry::Home;
 use crate::registry::{self, Begun, Record, lock_all};
-use crate::{copy_up, memory, private, runtime, sys, template};
+use crate::server::memory;
+use crate::server::runtime;
+use crate::sys;
+use crate::template;
 
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";

@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 use calve_core::Shown;
 use rustix::fs::FileType;
 
-use crate::directory::{Directory, Entry};
 use crate::error::{Error, Result};
+use crate::files::directory::{Directory, Entry};
 
 type Visit<'a> = dyn FnMut(&Directory, &Entry, &Path) -> Result<()> + 'a;
 

@@ -3,6 +3,14 @@
 //! It has one thread of its own, so that the server, which the kernel ends with the thread that started it, ends with this
 //! process and not before.
 
+mod control;
+pub(crate) mod messages;
+mod port;
+mod requests;
+
+pub use control::{Reset, Stopped, reset, stop};
+pub use messages::Starting;
+
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -12,19 +20,19 @@ use std::time::{Duration, Instant};
 use calve_core::{Cancel, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::address::Address;
 use crate::copy_up::{self, Copied, Report};
-use crate::directory::Directory;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
-use crate::launch::{self, Launched, Wanted, launch};
-use crate::private;
+use crate::files::directory::Directory;
+use crate::files::private;
+use crate::registry::sweep;
 use crate::registry::{self, Begun, Record, unix_now};
-use crate::requests::Requests;
-use crate::runtime;
-use crate::sockets::Port;
-use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, receive, send};
-use crate::sweep;
+use crate::server::Address;
+use crate::server::launch::{self, Launched, Wanted, launch};
+use crate::server::runtime;
+use crate::supervise::messages::{Answer, Origin, Owner, Ready, Request, Spec, receive, send};
+use crate::supervise::port::Port;
+use crate::supervise::requests::Requests;
 use crate::sys::{self, Isolation, Watched};
 use crate::template;
 
@@ -127,7 +135,7 @@ impl<'a> Supervisor<'a> {
             _ => None,
         };
         let port = spec.tcp.map(Port::take).transpose()?;
-        let password = port.as_ref().map(|_| crate::name::random(24)).transpose()?;
+        let password = port.as_ref().map(|_| crate::registry::name::random(24)).transpose()?;
         runtime::make(&spec.directory, spec.account)?;
         let requests = Requests::listen(&spec.control)?;
         let address = engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref());

@@ -1,5 +1,12 @@
 //! The servers that there are: a directory for each, with a lock that its supervisor holds for as long as it lives.
 
+mod home;
+pub(crate) mod name;
+pub(crate) mod sweep;
+
+pub use home::Home;
+pub use sweep::{Swept, delete_trash, sweep};
+
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,12 +18,12 @@ use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::address::Address;
 use crate::copy_up::Large;
-use crate::directory::Directory;
 use crate::error::{Error, Result};
-use crate::home::Home;
-use crate::{private, sys};
+use crate::files::directory::Directory;
+use crate::files::private;
+use crate::server::Address;
+use crate::sys;
 
 const LOCK: &str = "lock";
 const RECORD: &str = "server.json";
@@ -244,7 +251,7 @@ pub fn list(home: &Home) -> Result<Vec<Record>> {
 
 /// The server of that name.
 pub fn find(home: &Home, name: &str) -> Result<Record> {
-    crate::name::check(name)?;
+    crate::registry::name::check(name)?;
     let place = home.servers().join(name);
     let record = is_held(&place).then(|| read(&place)).flatten();
     record.ok_or_else(|| Error::UnknownServer(name.into()))

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use globset::GlobBuilder;
 
 use crate::error::{Error, Result};
-use crate::manifest::names;
+use crate::template::manifest::names;
 
 /// Raised when templates are made in another way.
 const FORMAT: &str = "calve.template/1";

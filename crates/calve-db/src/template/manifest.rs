@@ -7,10 +7,10 @@ use std::path::Path;
 use fs_err as fs;
 use rustix::fs::{FileType, Stat};
 
-use crate::confined;
-use crate::directory::Directory;
 use crate::error::{Error, Result};
-use crate::private;
+use crate::files::confined;
+use crate::files::directory::Directory;
+use crate::files::private;
 
 const NAME: &str = "manifest";
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::confined;
-use crate::directory::Directory;
 use crate::error::{Error, Result};
+use crate::files::confined;
+use crate::files::directory::Directory;
 
 /// A user and his group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client;
+use crate::server::client;
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

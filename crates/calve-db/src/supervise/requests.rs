@@ -6,8 +6,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::private;
-use crate::spec::Request;
+use crate::files::private;
+use crate::supervise::messages::Request;
 use crate::sys;
 
 /// More than any request has.

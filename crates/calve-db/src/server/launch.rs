@@ -13,18 +13,21 @@ use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 
-use crate::address::Address;
 use crate::copy_up::{self, Large, Watch, Watched};
-use crate::directory::Directory;
 use crate::engine::{Engine, Instance, Purpose};
 use crate::error::{Error, Result};
-use crate::place::{Placed, clone_data};
-use crate::private::{self, CLOSED};
-use crate::readiness::{self, Notices, Waiting};
+use crate::files::directory::Directory;
+use crate::files::private::{self, CLOSED};
+use crate::registry::sweep;
 use crate::registry::{self, Begun};
-use crate::spec::{Origin, Spec, Starting};
+use crate::server::Address;
+use crate::server::data::{Placed, clone_data};
+use crate::server::memory;
+use crate::server::readiness::{self, Notices, Waiting};
+use crate::server::runtime;
+use crate::supervise::messages::{Origin, Spec, Starting};
 use crate::sys::{self, Ended, Launch, Server};
-use crate::{manifest, memory, runtime, sweep};
+use crate::template::manifest;
 
 const LOG: &str = "log";
 /// More is not read of its beginning, nor of its end.

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::account::Account;
 use crate::copy_up::{Copied, Large, Trace};
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
+use crate::files::account::Account;
 use crate::registry::Record;
 
 /// The server that is wanted.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 
 use crate::error::{Error, Result};
-use crate::private::{self, CLOSED};
-use crate::runtime;
+use crate::files::private::{self, CLOSED};
+use crate::server::runtime;
 
 /// The longest path that a Unix socket can have: `sun_path` without its last zero byte.
 const LONGEST_SOCKET_PATH: usize = if cfg!(target_vendor = "apple") { 103 } else { 107 };

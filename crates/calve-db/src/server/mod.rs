@@ -1,5 +1,18 @@
 //! Starting a server: a place in the registry, a supervisor, and its answer.
 
+mod address;
+mod client;
+pub(crate) mod data;
+pub(crate) mod launch;
+pub(crate) mod memory;
+pub(crate) mod programs;
+pub(crate) mod readiness;
+pub(crate) mod runtime;
+
+pub use address::Address;
+pub(crate) use address::in_query;
+pub use client::check_option_files;
+
 use std::io::BufReader;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -13,10 +26,12 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use crate::copy_up::Copied;
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
-use crate::home::Home;
+use crate::registry::Home;
+use crate::registry::name;
+use crate::registry::sweep;
 use crate::registry::{self, Place, Record};
-use crate::spec::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
-use crate::{name, runtime, sweep, template};
+use crate::supervise::messages::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
+use crate::template;
 
 /// How a server is to be started.
 #[derive(Debug, Clone, Default)]
@@ -137,7 +152,7 @@ pub(crate) fn new_spec(
     place: &Path,
     engine: &str,
     program: &Path,
-    account: crate::account::Account,
+    account: crate::files::account::Account,
 ) -> Result<Spec> {
     let directory = home.runtime().join(name::random(8)?);
     Ok(Spec {

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use crate::directory::Directory;
 use crate::engine::Engine;
+use crate::files::directory::Directory;
 use crate::sys::{self, Segment};
 
 /// Tells the kernel to remove the memory that a server has attached, as soon as nobody uses it any more. Returns whether there was any.

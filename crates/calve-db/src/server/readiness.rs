@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::account::Account;
-use crate::address::Address;
-use crate::directory::Directory;
 use crate::engine::{Engine, Probe};
 use crate::error::{Error, Result};
-use crate::private;
-use crate::runtime::NOTICES;
+use crate::files::account::Account;
+use crate::files::directory::Directory;
+use crate::files::private;
+use crate::server::Address;
+use crate::server::runtime::NOTICES;
 use crate::sys::Server;
 
 const PROBE_EVERY: Duration = Duration::from_millis(1);

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use crate::account::Account;
 use crate::error::{Error, Result};
+use crate::files::account::Account;
 
 /// An open directory.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl Directory {
         let old = self.file(name)?.ok_or_else(|| failed("open")(Errno::NOENT))?;
         let old = rustix::fs::fstat(&old).map_err(failed("look at"))?;
         let mut staged = name.to_owned();
-        staged.push(format!(".{}", crate::name::random(8)?));
+        staged.push(format!(".{}", crate::registry::name::random(8)?));
         let mut file = self.create_new(&staged, 0o600)?;
         let written = file.write_all(contents).map_err(|error| Error::io("write", &path, error)).and_then(|()| {
             give(&file, old.st_uid, old.st_gid).map_err(failed("change the owner of"))?;

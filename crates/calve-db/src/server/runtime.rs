@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Wait;
 
-use crate::account::Account;
-use crate::directory::Directory;
 use crate::error::{Error, Result};
-use crate::private::{self, CLOSED};
-use crate::sweep;
+use crate::files::account::Account;
+use crate::files::directory::Directory;
+use crate::files::private::{self, CLOSED};
+use crate::registry::sweep;
 
 /// The directory of the sockets, which belongs to the server's account. Its name is short because a socket's path must be.
 pub(crate) const SOCKETS: &str = "s";

@@ -1,0 +1,6 @@
+//! Files and directories that others may want to read, change or redirect.
+
+pub(crate) mod account;
+pub(crate) mod confined;
+pub(crate) mod directory;
+pub(crate) mod private;
