@@ -23,21 +23,3 @@ pub use template::{
     Built, Caller, CommandEnd, CreateOptions, Said, Template, create as create_template, list as list_templates,
     remove as remove_template,
 };
-
-/// Repeats a call until no signal interrupts it.
-fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
-    loop {
-        match call() {
-            Err(rustix::io::Errno::INTR) => {}
-            other => return other,
-        }
-    }
-}
-
-/// How a process ended, in words.
-fn ended(ended: sys::Ended) -> String {
-    match ended {
-        sys::Ended::Exit(code) => format!("exit code {code}"),
-        sys::Ended::Signal(signal) => format!("signal {signal}"),
-    }
-}

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Copied, trace};
 use crate::error::Result;
-use crate::registry;
+use crate::files::private;
 use crate::registry::Home;
 
 const ENDING: &str = ".copied.json";
@@ -27,7 +27,7 @@ pub struct Report {
 /// Keeps a report below `home`'s directory of logs. The server is gone in any case: failing is no reason to stop.
 pub(crate) fn keep(logs: &Path, report: &Report) {
     if !report.copied.is_empty() {
-        let _ = registry::write_json(&logs.join(format!("{}{ENDING}", report.name)), report);
+        let _ = private::write_json(&logs.join(format!("{}{ENDING}", report.name)), report);
     }
 }
 

@@ -7,8 +7,6 @@ use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::files::confined;
-use crate::files::directory::Directory;
 
 /// A user and his group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,17 +32,6 @@ impl Account {
     /// What to change to, if this process is another user.
     pub(crate) fn to_become(self) -> Option<(u32, u32)> {
         geteuid().is_root().then_some((self.user, self.group))
-    }
-
-    /// Gives him the directory of that name, and all that is in it. It comes last itself: until then nobody else gets into it.
-    pub(crate) fn own_tree(self, above: &Directory, name: &str) -> Result<()> {
-        if self.to_become().is_none() {
-            return Ok(());
-        }
-        if let Some(root) = above.subdirectory(name)? {
-            confined::walk(&root, &mut |directory, entry, _| directory.give(&entry.name, self))?;
-        }
-        above.give(name, self)
     }
 
     /// Whether he gets to `directory`: the search bits of everything above it.

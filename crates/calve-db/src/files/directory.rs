@@ -37,7 +37,7 @@ const NEW: OFlags =
 impl Directory {
     /// Opens the directory `path`. Resolves the names above it as usual, but does not follow the last one.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let opened = crate::retry(|| rustix::fs::openat(CWD, path, ENTER, Mode::empty()));
+        let opened = crate::sys::retry(|| rustix::fs::openat(CWD, path, ENTER, Mode::empty()));
         let descriptor = opened.map_err(|errno| refused("open directory", CWD, path.as_os_str(), path, errno))?;
         Ok(Self { descriptor, path: path.to_path_buf() })
     }
@@ -50,7 +50,7 @@ impl Directory {
         for part in name.as_ref() {
             path.push(part);
             let above = last.as_ref().map_or(self.descriptor.as_fd(), |fd| fd.as_fd());
-            let opened = crate::retry(|| rustix::fs::openat(above, plain(part)?, ENTER, Mode::empty()));
+            let opened = crate::sys::retry(|| rustix::fs::openat(above, plain(part)?, ENTER, Mode::empty()));
             match opened {
                 Err(Errno::NOENT) => return Ok(None),
                 other => {
@@ -85,7 +85,7 @@ impl Directory {
             None => None,
         };
         let above = above.as_ref().map_or(self.descriptor.as_fd(), |directory| directory.descriptor.as_fd());
-        let opened = crate::retry(|| rustix::fs::openat(above, plain(last)?, LOOK, Mode::empty()));
+        let opened = crate::sys::retry(|| rustix::fs::openat(above, plain(last)?, LOOK, Mode::empty()));
         let file = match opened {
             Err(Errno::NOENT) => return Ok(None),
             other => other.map_err(|errno| refused("open", above, last, &path, errno))?,
@@ -119,7 +119,8 @@ impl Directory {
     pub(crate) fn create_new(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<File> {
         let path = self.path.join(name.as_ref());
         let failed = |errno| Error::io("create", &path, errno);
-        let made = crate::retry(|| rustix::fs::openat(&self.descriptor, plain(name.as_ref())?, NEW, permissions(mode)));
+        let made =
+            crate::sys::retry(|| rustix::fs::openat(&self.descriptor, plain(name.as_ref())?, NEW, permissions(mode)));
         let file = made.map_err(failed)?;
         rustix::fs::fchmod(&file, permissions(mode)).map_err(failed)?;
         Ok(file.into())

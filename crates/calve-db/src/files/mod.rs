@@ -4,3 +4,4 @@ pub(crate) mod account;
 pub(crate) mod confined;
 pub(crate) mod directory;
 pub(crate) mod private;
+pub(crate) mod trash;

@@ -10,9 +10,11 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::process::geteuid;
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::files::account::Account;
+use crate::files::confined;
 use crate::files::directory::Directory;
 
 /// The mode of a directory that only this user may enter.
@@ -35,7 +37,7 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
     let failed = |errno| Error::io("open", path, errno);
     // A FIFO would otherwise be waited for.
     let flags = how | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = crate::retry(|| rustix::fs::openat(CWD, path, flags, mode(SECRET)));
+    let opened = crate::sys::retry(|| rustix::fs::openat(CWD, path, flags, mode(SECRET)));
     let file = opened.map_err(failed)?;
     let found = rustix::fs::fstat(&file).map_err(failed)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
@@ -51,6 +53,12 @@ pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let mut file = create(&staged)?;
     file.write_all(contents).map_err(|error| Error::io("write", &staged, error))?;
     fs_err::rename(&staged, path).map_err(|error| Error::io("rename", &staged, error))
+}
+
+/// Replaces the contents of a file by a document.
+pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_vec_pretty(document).map_err(|error| Error::io("write", path, error))?;
+    replace(path, &text)
 }
 
 /// Creates an empty file, and replaces what is there.
@@ -112,6 +120,17 @@ pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()
     rustix::fs::fchown(&what, None, Some(rustix::fs::Gid::from_raw(group))).map_err(failed)?;
     let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
     set_mode(&what, &found, if is_directory { 0o710 } else { 0o640 }, path)
+}
+
+/// Gives the account of a server the directory `name`, and everything in it. The directory comes last: until then nobody else can enter it.
+pub(crate) fn give_tree(above: &Directory, name: &str, account: Account) -> Result<()> {
+    if account.to_become().is_none() {
+        return Ok(());
+    }
+    if let Some(root) = above.subdirectory(name)? {
+        confined::walk(&root, &mut |directory, entry, _| directory.give(&entry.name, account))?;
+    }
+    above.give(name, account)
 }
 
 /// Keeps the account of a server out of a directory again.

@@ -150,7 +150,7 @@ pub(crate) fn is_signed_by_the_dead(place: &Path) -> bool {
 
 /// flock(2), however often a signal interrupts it.
 pub(crate) fn wait_for(file: impl AsFd, operation: FlockOperation) -> rustix::io::Result<()> {
-    crate::retry(|| rustix::fs::flock(file.as_fd(), operation))
+    crate::sys::retry(|| rustix::fs::flock(file.as_fd(), operation))
 }
 
 /// Whether somebody holds the lock of a directory. What has none is held by nobody.
@@ -161,12 +161,7 @@ pub(crate) fn is_held(place: &Path) -> bool {
 
 /// Writes a record, which others see as a whole or not at all.
 pub(crate) fn write(place: &Path, record: &Record) -> Result<()> {
-    write_json(&place.join(RECORD), record)
-}
-
-pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_vec_pretty(document).map_err(|error| Error::io("write", path, error))?;
-    private::replace(path, &text)
+    private::write_json(&place.join(RECORD), record)
 }
 
 /// What is known of a server before it is ready, where nothing but this tells of what a killed supervisor leaves.
@@ -210,7 +205,7 @@ impl Begun {
 }
 
 pub(crate) fn write_begun(place: &Path, begun: &Begun) -> Result<()> {
-    write_json(&place.join(BEGUN), begun)
+    private::write_json(&place.join(BEGUN), begun)
 }
 
 pub(crate) fn read_begun(place: &Path) -> Option<Begun> {

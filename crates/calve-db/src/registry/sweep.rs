@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Background, Cancel, RemoveOptions, Wait};
+use calve_core::Wait;
 use fs_err as fs;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::FlockOperation;
 use rustix::process::Signal;
 
 use crate::copy_up;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
-use crate::files::private;
+use crate::files::{private, trash};
 use crate::registry::Home;
 use crate::registry::{self, Begun, Record, lock_all};
 use crate::server::memory;
@@ -57,7 +57,7 @@ pub fn sweep(home: &Home) -> Result<Swept> {
     move_old_templates_to_trash(&home.templates())?;
     drop(guard);
     for directory in [home.servers(), home.templates(), home.runtime().to_path_buf()] {
-        if has_trash(&directory) {
+        if trash::is_in(&directory) {
             swept.trash.push(directory);
         }
     }
@@ -74,7 +74,7 @@ pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) {
             runtime::remove(&directory, wait);
         }
     }
-    let _ = remove_tree(place, wait);
+    let _ = trash::remove(place, wait);
 }
 
 /// Templates that are no more, and that no server uses.
@@ -83,7 +83,7 @@ fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
         // One that is damaged may have none.
         let lock = registry::open_lock(&old).ok();
         if lock.is_none_or(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
-            move_to_trash(&old);
+            let _ = trash::remove(&old, Wait::No);
         }
     }
     Ok(())
@@ -91,8 +91,8 @@ fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
 
 /// Deletes them, where nobody waits for it.
 pub(crate) fn delete_old_templates(templates: &Path) {
-    if move_old_templates_to_trash(templates).is_ok() && has_trash(templates) {
-        reap(templates);
+    if move_old_templates_to_trash(templates).is_ok() && trash::is_in(templates) {
+        let _ = trash::reap(templates);
     }
 }
 
@@ -118,16 +118,7 @@ fn try_lock(lock: &std::fs::File, place: &Path) -> bool {
 
 /// Deletes the trash that was found, and returns when it is gone.
 pub fn delete_trash(swept: &Swept) -> Result<()> {
-    for directory in &swept.trash {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(rustix::fs::CWD, directory, flags, Mode::empty());
-        let opened = opened.map_err(|errno| Error::io("open directory", directory, errno))?;
-        let report = calve_core::reap(opened, directory, Background::No, &Cancel::default())?;
-        if let Some(error) = report.failure {
-            return Err(error.into());
-        }
-    }
-    Ok(())
+    swept.trash.iter().try_for_each(|directory| trash::reap(directory))
 }
 
 /// Writes down where the sockets of a place will be.
@@ -145,39 +136,7 @@ pub(crate) fn forget_run(place: &Path) -> Result<()> {
             _ => {}
         }
     }
-    remove_tree(&place.join("tmp"), Wait::Yes)
-}
-
-/// Renames a place out of sight. What cannot be renamed is deleted.
-pub(crate) fn move_to_trash(place: &Path) {
-    let _ = remove_tree(place, Wait::No);
-}
-
-/// Removes a place and everything in it.
-pub(crate) fn remove_place(place: &Path) {
-    let _ = remove_tree(place, Wait::Yes);
-}
-
-pub(crate) fn remove_tree(path: &Path, wait: Wait) -> Result<()> {
-    let mut options = RemoveOptions::default();
-    options.wait = wait;
-    match calve_core::remove_tree(path, &options) {
-        Ok(_) | Err(calve_core::Error::Missing(_)) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Deletes the trash in a directory.
-pub(crate) fn reap(directory: &Path) {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    if let Ok(opened) = rustix::fs::openat(rustix::fs::CWD, directory, flags, Mode::empty()) {
-        let _ = calve_core::reap(opened, directory, Background::No, &Cancel::default());
-    }
-}
-
-fn has_trash(directory: &Path) -> bool {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".calve-trash-"))
+    trash::remove(&place.join("tmp"), Wait::Yes)
 }
 
 /// Ends what a server of this process's may have left: without a process namespace its children are this process's now, and

@@ -18,7 +18,7 @@ use crate::engine::{Engine, Instance, Purpose};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
-use crate::registry::sweep;
+use crate::files::trash;
 use crate::registry::{self, Begun};
 use crate::server::Address;
 use crate::server::data::{Placed, clone_data};
@@ -86,7 +86,7 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     // Nobody else gets there while root writes to what is the server's, and what an earlier server has left is out of reach.
     private::close(&place)?;
     let settings = runtime::renew(&spec.directory, spec.account)?;
-    sweep::remove_tree(&spec.place.join("tmp"), Wait::No)?;
+    trash::remove(&spec.place.join("tmp"), Wait::No)?;
     private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
     let log = private::append(&log_path(&spec.place))?;
     let Made { placed, template, mut neutralised } = unless_left(wanted, || data_directory(wanted, &place, &data))?;
@@ -198,7 +198,7 @@ fn unless_left<T>(wanted: &Wanted<'_>, work: impl FnOnce() -> T) -> T {
             // Nothing but the other end's being closed: what it may ask for is read later.
             fds.extend(socket.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::empty())));
             fds.extend(process.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
-            let _ = crate::retry(|| rustix::event::poll(&mut fds, None));
+            let _ = crate::sys::retry(|| rustix::event::poll(&mut fds, None));
             if fds[0].revents().is_empty() {
                 cancel.cancel();
             }
@@ -261,7 +261,7 @@ fn taken_over(wanted: &Wanted<'_>, source: &Path, place: &Directory, data: &Path
     let took = started.elapsed();
     let neutralised = wanted.engine.neutralise(data)?;
     wanted.engine.scrub(data)?;
-    wanted.spec.account.own_tree(place, DATA)?;
+    private::give_tree(place, DATA, wanted.spec.account)?;
     Ok((Placed { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
 }
 
@@ -282,7 +282,7 @@ fn initialise(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<()> {
             }
             let name = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
             let said = log_tail(&wanted.spec.place);
-            return Err(Error::Program { program: name, how: crate::ended(ended), said });
+            return Err(Error::Program { program: name, how: ended.to_string(), said });
         }
         let mut fds: Vec<_> =
             program.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)).into_iter().collect();

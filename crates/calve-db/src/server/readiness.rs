@@ -80,7 +80,7 @@ pub(crate) fn wait(server: &mut Server, waiting: &Waiting<'_>) -> Result<bool> {
             return Ok(true);
         }
         if let Some(ended) = server.ended() {
-            return failed(format!("ended before it was ready ({})", crate::ended(ended)));
+            return failed(format!("ended before it was ready ({})", ended));
         }
         if !waiting.notifies || started.elapsed() > TRUST_FOR {
             // A machine that is busy takes its time, and who asks anew each time makes it busier.

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
-use crate::registry::sweep;
+use crate::files::trash;
 
 /// The directory of the sockets, which belongs to the server's account. Its name is short because a socket's path must be.
 pub(crate) const SOCKETS: &str = "s";
@@ -46,7 +46,7 @@ pub(crate) fn make(path: &Path, account: Account) -> Result<()> {
 pub(crate) fn renew(path: &Path, account: Account) -> Result<Directory> {
     let directory = Directory::open(path)?;
     for name in [SOCKETS, SETTINGS] {
-        sweep::remove_tree(&path.join(name), Wait::No)?;
+        trash::remove(&path.join(name), Wait::No)?;
     }
     directory.remove_file(NOTICES)?;
     private::make_in(&directory, SOCKETS, CLOSED)?.give_itself(account)?;
@@ -64,7 +64,5 @@ pub(crate) fn make_files(path: &Path) -> Result<PathBuf> {
 
 /// Removes the directory. Without waiting, its contents are deleted later, with the trash beside it.
 pub(crate) fn remove(path: &Path, wait: Wait) {
-    // Where it was when all of the directory was the server's.
-    let _ = fs_err::remove_file(path.with_extension("control"));
-    let _ = sweep::remove_tree(path, wait);
+    let _ = trash::remove(path, wait);
 }

@@ -24,7 +24,7 @@ use crate::copy_up::{self, Copied, Report};
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
-use crate::files::private;
+use crate::files::{private, trash};
 use crate::registry::sweep;
 use crate::registry::{self, Begun, Record, unix_now};
 use crate::server::Address;
@@ -97,7 +97,7 @@ fn clear(spec: &Spec, isolated: bool) {
         sweep::end_children(engine, &spec.place, None, isolated);
     }
     runtime::remove(&spec.directory, Wait::Yes);
-    sweep::remove_place(&spec.place);
+    let _ = trash::remove(&spec.place, Wait::Yes);
 }
 
 struct Supervisor<'a> {
@@ -299,8 +299,8 @@ impl<'a> Supervisor<'a> {
         };
         let _ = send(&mut from, &answer);
         if request == Request::Reset {
-            sweep::reap(&self.spec.place);
-            sweep::reap(&self.spec.directory);
+            let _ = trash::reap(&self.spec.place);
+            let _ = trash::reap(&self.spec.directory);
             self.delete_old_templates();
         }
         None
@@ -314,7 +314,7 @@ impl<'a> Supervisor<'a> {
             match self.launched.server.ended() {
                 Some(sys::Ended::Exit(0)) => return Ok(()),
                 Some(other) => {
-                    let how = format!("did not end in order ({})", crate::ended(other));
+                    let how = format!("did not end in order ({})", other);
                     return Err(Error::ServerFailed { how, log: String::new() });
                 }
                 None if started.elapsed() > ORDERLY_END => {
@@ -429,7 +429,7 @@ impl<'a> Supervisor<'a> {
                 self.launched.template = None;
                 self.port = None;
                 runtime::remove(&self.spec.directory, Wait::Yes);
-                sweep::move_to_trash(&self.spec.place);
+                let _ = trash::remove(&self.spec.place, Wait::No);
                 match end {
                     End::Asked(mut asked) => {
                         let _ = send(&mut asked, &Answer::Stopped { copied });
@@ -440,7 +440,7 @@ impl<'a> Supervisor<'a> {
                     }
                     End::Leave(_) => {}
                 }
-                self.spec.place.parent().into_iter().for_each(sweep::reap);
+                let _ = self.spec.place.parent().map(trash::reap);
                 self.delete_old_templates();
             }
         }

@@ -20,6 +20,32 @@ use std::ffi::{CString, OsString};
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
+/// Repeats a call until no signal interrupts it.
+pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Exit(i32),
+    Signal(i32),
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exit(code) => write!(to, "exit code {code}"),
+            Self::Signal(signal) => write!(to, "signal {signal}"),
+        }
+    }
+}
+
 /// Shared memory that outlives the processes that use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "only Linux needs to be told")]

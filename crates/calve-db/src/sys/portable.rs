@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::sys::{Launch, SEGMENT_HEAD, Segment};
+use crate::sys::{Ended, Launch, SEGMENT_HEAD, Segment};
 
 /// What could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,13 +128,6 @@ pub(crate) fn collect_orphan(_pid: u32) {}
 /// A server's first process.
 pub(crate) struct Server {
     child: Child,
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Exit(i32),
-    Signal(i32),
 }
 
 /// Starts a server.

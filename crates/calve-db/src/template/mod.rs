@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
+use crate::files::private;
 use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
@@ -158,5 +159,5 @@ fn is_locked(path: &Path) -> bool {
 
 /// Marks a template as complete.
 fn write(template: &Template, place: &Path) -> Result<()> {
-    registry::write_json(&place.join(DOCUMENT), template)
+    private::write_json(&place.join(DOCUMENT), template)
 }

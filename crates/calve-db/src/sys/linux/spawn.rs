@@ -11,20 +11,13 @@ use std::ptr::null;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::sys::Launch;
+use crate::sys::{Ended, Launch};
 
 /// A server's first process.
 pub(crate) struct Server {
     pid: u32,
     descriptor: OwnedFd,
     ended: Option<Ended>,
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Exit(i32),
-    Signal(i32),
 }
 
 /// Starts a server. An error is one of starting it: what it says afterwards is in its log.
@@ -55,7 +48,7 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
             drop(tell);
             let mut errno = [0; 4];
             // Ends with nothing when execve has closed the other end.
-            match crate::retry(|| rustix::io::read(&told, &mut errno)) {
+            match crate::sys::retry(|| rustix::io::read(&told, &mut errno)) {
                 Ok(4) => {
                     let _ = server.wait();
                     Err(io::Error::from_raw_os_error(c_int::from_ne_bytes(errno)))
@@ -149,7 +142,7 @@ impl Server {
 
     fn collect(&mut self, options: WaitIdOptions) -> Option<Ended> {
         if self.ended.is_none() {
-            let status = crate::retry(|| rustix::process::waitid(WaitId::PidFd(self.descriptor.as_fd()), options));
+            let status = crate::sys::retry(|| rustix::process::waitid(WaitId::PidFd(self.descriptor.as_fd()), options));
             self.ended = match status {
                 Ok(Some(status)) => Some(match (status.exit_status(), status.terminating_signal()) {
                     (Some(code), _) => Ended::Exit(code),

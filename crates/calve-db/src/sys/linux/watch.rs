@@ -80,7 +80,7 @@ impl Opens {
         const LENGTH: usize = size_of::<libc::fanotify_event_metadata>();
         let mut found = Vec::new();
         let mut buffer = [0; 128 * LENGTH];
-        while let Ok(length @ 1..) = crate::retry(|| rustix::io::read(&self.0, &mut buffer)) {
+        while let Ok(length @ 1..) = crate::sys::retry(|| rustix::io::read(&self.0, &mut buffer)) {
             let mut rest = &buffer[..length];
             while rest.len() >= LENGTH {
                 // SAFETY: there are as many bytes as the structure has, which is plain numbers; any alignment will do.

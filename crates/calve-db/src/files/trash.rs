@@ -1,0 +1,31 @@
+//! Removing trees by renaming them out of sight, and deleting that trash.
+
+use std::path::Path;
+
+use calve_core::{Background, Cancel, RemoveOptions, Wait};
+use fs_err as fs;
+
+use crate::error::{Error, Result};
+
+/// Removes a tree, if it exists. Without waiting, its contents are deleted with the trash beside it.
+pub(crate) fn remove(path: &Path, wait: Wait) -> Result<()> {
+    let mut options = RemoveOptions::default();
+    options.wait = wait;
+    match calve_core::remove_tree(path, &options) {
+        Ok(_) | Err(calve_core::Error::Missing(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Deletes the trash in a directory.
+pub(crate) fn reap(directory: &Path) -> Result<()> {
+    let opened = fs::File::open(directory).map_err(|error| Error::io("open directory", directory, error))?;
+    let report = calve_core::reap(opened.into_parts().0.into(), directory, Background::No, &Cancel::default())?;
+    report.failure.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Returns whether trash waits in a directory.
+pub(crate) fn is_in(directory: &Path) -> bool {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".calve-trash-"))
+}
