@@ -16,7 +16,7 @@ export interface CloneOptionsSync {
   strategy?: Strategy | undefined;
   /** Fail unless these hold. */
   require?: Requirement | Requirement[] | undefined;
-  /** Globs of entries to leave out, as in .gitignore. */
+  /** Patterns of entries to leave out, as the lines of a .gitignore: the last that matches decides, and `!keep` takes back. */
   exclude?: string | string[] | undefined;
   /** Exchange an existing target for the clone in one step. */
   replace?: boolean | undefined;

@@ -68,7 +68,9 @@ test('a tree is cloned, with a receipt, and is independent', async () => {
   assert.equal(fs.readFileSync(at('src', 'd0', 'f0'), 'utf8'), 'contents 0 0');
   assert.equal(cloneTreeSync(src, at('dst2'), { strategy: 'copy', exclude: 'd1', verify: true, threads: 2 }).strategy, 'copy');
   assert.deepEqual(fs.readdirSync(at('dst2')).sort(), ['d0', 'd2', 'link']);
-  assert.deepEqual(fs.readdirSync(folder).sort(), ['dst', 'dst2', 'src']);
+  cloneTreeSync(src, at('dst3'), { exclude: ['d*', '!d1'] });
+  assert.deepEqual(fs.readdirSync(at('dst3')).sort(), ['d1', 'link']);
+  assert.deepEqual(fs.readdirSync(folder).sort(), ['dst', 'dst2', 'dst3', 'src']);
 });
 
 test('required from CommonJS it is the same', () => {

@@ -260,6 +260,7 @@ def clone_tree(
     """Make ``dst`` an independent, writable copy of ``src``, and return the receipt.
 
     ``dst`` is exactly what will be there; its parent must exist. It is absent or complete at any time.
+    ``exclude`` has patterns as the lines of a .gitignore: the last that matches decides, and ``!keep`` takes back.
     ``on_progress(entries, bytes)`` is called before anything is made, and about twenty times a second until ``dst`` is there.
     """
     switches = dict(replace=replace, one_file_system=one_file_system, sync=sync, verify=verify)

@@ -77,6 +77,8 @@ def test_a_tree_is_cloned_and_independent(tmp_path):
     assert (src / "d0/f0").read_text() == "contents 0 0"
     calve.clone_tree(os.fsencode(src), os.fsencode(tmp_path / "dst2"), exclude="d1", strategy="copy", verify=True)
     assert names(tmp_path / "dst2") == ["d0", "d2"]
+    calve.clone_tree(src, tmp_path / "dst3", exclude=["d*", "!d1"])
+    assert names(tmp_path / "dst3") == ["d1"]
     assert calve.clone_file(src / "d0/f0", tmp_path / "file")["entries"]["files"] == 1
     seen = []
     options = dict(replace=True, strategy="copy", require=[], sync=True, verify=True, on_progress=lambda *done: seen.append(done))

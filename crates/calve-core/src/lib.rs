@@ -25,6 +25,7 @@ mod clone;
 mod error;
 mod hidden;
 mod options;
+mod patterns;
 mod progress;
 mod reap;
 mod report;
@@ -66,6 +67,7 @@ pub use options::{
     Background, Choice, CloneOptions, Durability, Existing, Inlined, LastLook, Latency, Mounts, RemoveOptions,
     Requirement, Selected, Selection, Strategy, Unreadable, Verify, Wait,
 };
+pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};
 pub use report::{
     Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, Refusal, RemoveReport,

@@ -244,8 +244,7 @@ pub struct CloneOptions {
     pub strategy: Choice,
     /// Properties that must hold.
     pub require: Vec<Requirement>,
-    /// Globs of entries to leave out, matched against paths relative to the source: without a `/` in any directory, with
-    /// a leading or inner `/` from the source's root, with a trailing `/` directories only.
+    /// Patterns of entries to leave out, as the lines of a `.gitignore` in the source's root: see [`crate::Patterns`].
     pub exclude: Vec<String>,
     /// Which of the other entries are cloned; by default all.
     pub select: Option<Selection>,

@@ -64,6 +64,8 @@ pub enum Remedy {
     DropBase,
     /// Look for the commit, or fetch it.
     FindCommit,
+    /// Name the branch.
+    NameBranch,
     /// Add a remote.
     AddRemote,
     /// Rename this branch.

@@ -160,7 +160,11 @@ pub(crate) struct CpArguments {
     /// Use this strategy or none: snapshot, clonefile, reflink, copy, hardlink
     #[arg(long, value_name = "NAME", value_parser = Named(&["snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
-    /// Leave out entries that match; as in .gitignore (may be given several times)
+    /// Leave out entries that match, as in .gitignore; `!GLOB` takes back (may be given several times)
+    ///
+    /// Patterns are read in the order given, as the lines of a .gitignore are: the last one that matches decides. `*.log` leaves out logs in
+    /// every directory, `/dist/` the directory dist at the top, and a later `!keep.log` takes back that one. Nothing below a directory that
+    /// was left out can be taken back.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
     /// Exchange an existing target for the clone in one step; the old one goes to the trash

@@ -3,65 +3,33 @@
 use std::ffi::CStr;
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-
 use crate::error::Error;
 use crate::options::{Selected, Selection};
+use crate::patterns::Patterns;
 
-/// Patterns in the manner of gitignore: without a slash they match a name in any directory, with one a path from the root; a
-/// trailing slash matches directories only.
+/// Decides what a clone leaves out: by the caller's patterns, and by the caller's own choice.
 pub(crate) struct Exclude {
-    anything: GlobSet,
-    directories: GlobSet,
+    patterns: Patterns,
     select: Option<Selection>,
-    empty: bool,
 }
 
 impl Exclude {
     pub(crate) fn new(patterns: &[String]) -> Result<Self, Error> {
-        let mut anything = GlobSetBuilder::new();
-        let mut directories = GlobSetBuilder::new();
-        for pattern in patterns {
-            let invalid = |reason: String| Error::Pattern { pattern: pattern.clone(), reason };
-            let (body, set) = match pattern.strip_suffix('/') {
-                Some(body) => (body, &mut directories),
-                None => (pattern.as_str(), &mut anything),
-            };
-            let glob = match body.strip_prefix('/') {
-                Some(anchored) => anchored.to_owned(),
-                None if body.contains('/') => body.to_owned(),
-                None => format!("**/{body}"),
-            };
-            if body.trim_matches('/').is_empty() {
-                return Err(invalid("it names nothing".into()));
-            }
-            let glob = GlobBuilder::new(&glob)
-                .literal_separator(true)
-                .build()
-                .map_err(|error| invalid(error.kind().to_string()))?;
-            set.add(glob);
+        // In a file such a line says nothing; somebody who passes it means something.
+        if let Some(pattern) = patterns.iter().find(|pattern| pattern.trim().is_empty() || pattern.starts_with('#')) {
+            return Err(Error::Pattern { pattern: pattern.clone(), reason: "it names nothing".into() });
         }
-        let build = |set: GlobSetBuilder| {
-            set.build().map_err(|error| Error::Pattern { pattern: String::new(), reason: error.to_string() })
-        };
-        Ok(Self {
-            anything: build(anything)?,
-            directories: build(directories)?,
-            select: None,
-            empty: patterns.is_empty(),
-        })
+        Ok(Self { patterns: Patterns::new(patterns)?, select: None })
     }
 
-    /// The same, and of what is then left only what is selected.
-    pub(crate) fn and_select(mut self, select: Option<Selection>) -> Self {
-        self.empty &= select.is_none();
-        self.select = select;
-        self
+    /// Leaves out what `select` does not take, too.
+    pub(crate) fn and_select(self, select: Option<Selection>) -> Self {
+        Self { select, ..self }
     }
 
-    /// True when nothing is left out: callers then need not know paths.
+    /// Returns true when nothing is left out: callers then need not know paths.
     pub(crate) fn is_empty(&self) -> bool {
-        self.empty
+        self.patterns.is_empty() && self.select.is_none()
     }
 
     pub(crate) fn matches(&self, path: &Path, is_directory: bool) -> bool {
@@ -69,7 +37,7 @@ impl Exclude {
     }
 
     pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Selected {
-        if self.anything.is_match(path) || is_directory && self.directories.is_match(path) {
+        if self.patterns.matches(path, is_directory) {
             return Selected::LeaveBecause("excluded");
         }
         self.select.as_ref().map_or(Selected::Take, |select| select.of(path, is_directory))
@@ -104,47 +72,5 @@ mod tests {
         for name in [c".calve.toml", c".calve-notes", c"calve-trash-0", c".cargo", c".calve-trash"] {
             assert!(!is_calves_own(name), "{name:?}");
         }
-    }
-
-    #[test]
-    fn patterns_match_as_gitignore_does() {
-        let exclude = |pattern: &str| Exclude::new(&[pattern.to_owned()]).unwrap();
-        let cases = [
-            ("*.log", "a/b.log", false, true),
-            ("*.log", "a.logs", false, false),
-            ("/build", "build", true, true),
-            ("/build", "a/build", true, false),
-            ("a/*.c", "a/x.c", false, true),
-            ("a/*.c", "a/b/x.c", false, false),
-            ("cache/", "x/cache", true, true),
-            ("cache/", "x/cache", false, false),
-            ("**/tmp/x", "a/b/tmp/x", false, true),
-        ];
-        for (pattern, path, is_directory, expected) in cases {
-            let matched = exclude(pattern).matches(Path::new(path), is_directory);
-            assert_eq!(matched, expected, "{pattern} on {path}");
-        }
-        assert!(Exclude::new(&["[".into()]).is_err());
-        assert!(Exclude::new(&["/".into()]).is_err());
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn fuzz_patterns() {
-        let seeds: [&[u8]; 5] = [
-            b"*.log\n/build/\n!keep",
-            b"a/**/b\nc?[a-z]{x,y}",
-            b"node_modules",
-            b"\\!x\n# comment",
-            b"**/**/**/a*b*c*d*e",
-        ];
-        calve_testkit::fuzz(&seeds, |input| {
-            let text = String::from_utf8_lossy(&input[..input.len().min(2000)]);
-            let patterns: Vec<String> = text.lines().map(Into::into).collect();
-            if let Ok(exclude) = Exclude::new(&patterns) {
-                exclude.matches(Path::new("a/node_modules/b.log"), false);
-                exclude.matches(Path::new("aaaaaaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbcccccccccccccccccccd"), true);
-            }
-        });
     }
 }

@@ -15,6 +15,7 @@ mod hostile;
 mod independence;
 mod latency;
 mod overlay;
+mod patterns;
 mod regression;
 mod remove;
 mod space;

@@ -93,9 +93,7 @@ pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<
 fn checked(options: &RemoveWorktreeOptions) -> Result<(Repository, Worktree, Option<Linked>)> {
     let repository = Repository::open(&options.start)?;
     let what = options.what.as_ref().or(repository.here.as_ref());
-    let what = what.ok_or_else(|| {
-        Error::refused("there is no worktree here to remove", "name one; `calve worktree list` shows them")
-    })?;
+    let what = what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameLinkedWorktree))?;
     let worktree = repository.find(what)?.clone();
     check_linked(&worktree)?;
     if !options.is_forced {

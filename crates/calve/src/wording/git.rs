@@ -91,6 +91,7 @@ fn add(remedy: &Remedy) -> Option<&'static str> {
         Remedy::DropBaseOrRename => "leave `--base` out to check it out as it is, or name another branch",
         Remedy::DropBase => "leave `--base` out",
         Remedy::FindCommit => "`git log --all` shows the commits there are; `git fetch` gets new ones",
+        Remedy::NameBranch => "name the branch; `git branch` lists them",
         Remedy::AddRemote => "`git remote add origin URL` first",
         Remedy::ChooseAnotherBranch => {
             "work there, or name another branch; `--detach` checks out the commit without the branch"

@@ -1,5 +1,7 @@
 //! What is left out on request, and what is mounted below.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use calve_core::{Error, Mounts, Strategy};
@@ -48,10 +50,33 @@ fn excluded_entries_are_left_out_and_told() {
 }
 
 #[test]
+fn a_later_pattern_takes_back_what_an_earlier_one_left_out() {
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    let not_utf8 = |ending: &str| OsString::from_vec([b"\xff", ending.as_bytes()].concat());
+    let src = Tree::new(volume.path().join("src"))
+        .file("a.log", "1")
+        .file("keep.log", "2")
+        .file("sub/keep.log", "3")
+        .file("sub/b.log", "4")
+        .file("out/keep.log", "5")
+        .file(not_utf8(".log"), "6")
+        .file(not_utf8("-keep.log"), "7");
+    clone_with(&excluding(&["*.log", "out/", "!*keep.log"]), src.path(), volume.path().join("dst"));
+    assert_holds(volume.path().join("dst/sub"), &["keep.log"]);
+    let mut found: Vec<_> =
+        fs_err::read_dir(volume.path().join("dst")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    found.sort();
+    assert_eq!(found, [OsString::from("keep.log"), "sub".into(), not_utf8("-keep.log")]);
+    // What comes last decides.
+    clone_with(&excluding(&["!keep.log", "*.log"]), src.path(), volume.path().join("other"));
+    assert_holds(volume.path().join("other"), &["out", "sub"]);
+}
+
+#[test]
 fn a_pattern_that_means_nothing_is_refused() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
     Tree::new(volume.path().join("src")).file("a", "1");
-    for pattern in ["[", "/", "", "a{b"] {
+    for pattern in ["[", "/", "", "!", "#x"] {
         let error = refused(&excluding(&[pattern]), volume.path().join("src"), volume.path().join("dst"));
         assert!(matches!(&error, Error::Pattern { pattern: named, .. } if named == pattern), "{pattern}: {error}");
         assert!(error.hint().is_some());

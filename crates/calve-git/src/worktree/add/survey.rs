@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Selected, Selection, Shown};
+use calve_core::{Patterns, Selected, Selection, Shown};
 
 use crate::config::{Config, Secrets};
 use crate::error::{Error, Result};
@@ -12,7 +12,6 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
-use crate::worktree::add::ignored::patterns::Patterns;
 use crate::worktree::add::ignored::rules::{self, Rules};
 use crate::worktree::add::ignored::{self, Carry, Left, Root};
 use crate::worktree::add::location;
@@ -149,7 +148,7 @@ pub(crate) fn survey(
         warnings.extend(trust::unfiltered(git, &names.collect::<Vec<u8>>())?);
     }
 
-    let rules = Rules { exclude: Patterns::of(&request.config.exclude)?, leaves_secrets: request.leaves_secrets };
+    let rules = Rules { exclude: Patterns::new(&request.config.exclude)?, leaves_secrets: request.leaves_secrets };
     let nested = nested(request);
     let include = ignored::included(request.listed_in.as_deref(), &request.config.include)?;
     let files: HashSet<&[u8]> = tracked.index.entries.iter().map(|entry| entry.path.as_slice()).collect();

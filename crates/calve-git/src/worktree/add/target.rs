@@ -119,9 +119,11 @@ fn named_commit(git: &Git, name: &str) -> Result<Option<String>> {
 pub(crate) fn previous(git: &Git) -> Result<String> {
     let output = git.output(&["rev-parse", "--verify", "--quiet", "--symbolic-full-name", "@{-1}"])?;
     let printed = String::from_utf8_lossy(&output.stdout);
-    printed.trim_end().strip_prefix("refs/heads/").map(str::to_owned).ok_or_else(|| {
-        Error::refused("no branch was checked out before in this worktree", "name the branch; `git branch` lists them")
-    })
+    printed
+        .trim_end()
+        .strip_prefix("refs/heads/")
+        .map(str::to_owned)
+        .ok_or_else(|| Error::refused("no branch was checked out before in this worktree", Remedy::NameBranch))
 }
 
 fn no_commit(revision: &str) -> Error {
@@ -248,7 +250,7 @@ pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
                 Shown(name),
                 Shown(&other.path)
             ),
-            "`calve worktree prune` makes git forget that worktree",
+            Remedy::Prune,
         )),
         Some(other) => Err(Error::refused(
             format!("the branch `{}` is checked out in `{}`", Shown(name), Shown(&other.path)),

@@ -2,14 +2,14 @@
 //! `.calve.toml`, and with `--dirty` the others.
 
 pub(crate) mod dependencies;
-pub(crate) mod patterns;
 pub(crate) mod rules;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use calve_core::Patterns;
+
 use crate::error::Result;
-use crate::worktree::add::ignored::patterns::Patterns;
 use crate::worktree::add::ignored::rules::{NESTED_WORKTREE, Rules};
 use crate::worktree::repository::path_of;
 use crate::worktree::status::Found;
@@ -119,9 +119,8 @@ pub(crate) fn included(worktree: Option<&Path>, listed: &[String]) -> Result<Opt
     if let Some(path) = path {
         let text = fs_err::read(&path)?;
         // A pattern that is no UTF-8 can match no file that this reads.
-        Patterns::of_file(&String::from_utf8_lossy(&text))?;
         lines.extend(String::from_utf8_lossy(&text).lines().map(str::to_owned));
     }
     lines.extend(listed.iter().cloned());
-    Ok(Some(Patterns::of(lines)?))
+    Ok(Some(Patterns::new(lines)?))
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::worktree::add::ignored::patterns::Patterns;
+use calve_core::Patterns;
 
 /// Directories that a package manager or a build tool fills. What is in them are others' files: a certificate there is no secret.
 pub(crate) const DEPENDENCIES: [&str; 7] =
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn names_are_judged() {
-        let rules = Rules { leaves_secrets: true, exclude: Patterns::of(["*.log"]).unwrap() };
+        let rules = Rules { leaves_secrets: true, exclude: Patterns::new(["*.log"]).unwrap() };
         for (path, is_directory, expected) in [
             ("node_modules/x/index.js", false, None),
             ("node_modules/x/yarn.lock", false, None),
