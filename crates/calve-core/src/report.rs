@@ -46,7 +46,7 @@ impl Entries {
 pub struct Bytes {
     /// The sum of the files' sizes.
     pub apparent: u64,
-    /// Shared with the source.
+    /// Shared with the source. Holes do not count.
     pub shared: u64,
     /// Written by Calve.
     pub written: u64,

@@ -107,7 +107,7 @@ impl<'a> Mover<'a> {
             Ok(()) if tell_inlined && sys::is_inline(src, size(stat)) => {
                 Ok(Reflinked::Done(Moved { inlined: size(stat), ..Moved::default() }))
             }
-            Ok(()) => Ok(Reflinked::Done(Moved { shared: size(stat), ..Moved::default() })),
+            Ok(()) => Ok(Reflinked::Done(Moved { shared: stored(stat), ..Moved::default() })),
             Err(errno) if permits_copy(errno, dst, size(stat)) => Ok(Reflinked::Refused(errno)),
             Err(errno) => Err(Fault::dst("share extents with")(errno)),
         }
@@ -246,7 +246,12 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
 
 /// Fewer blocks than the size would need.
 fn has_holes(stat: &Stat) -> bool {
-    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512) < size(stat)
+    stored(stat) < size(stat)
+}
+
+/// Returns how many bytes of a file are not in holes.
+pub(crate) fn stored(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512).min(size(stat))
 }
 
 /// [`open_source`] for the contents of a file, without waiting for a FIFO's writer.

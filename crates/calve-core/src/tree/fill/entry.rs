@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
-use super::contents::{Contents, Moved, Reflinked, open_contents, size};
+use super::contents::{Contents, Moved, Reflinked, open_contents, size, stored};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
 use super::{At, Files, Worker};
@@ -283,7 +283,7 @@ impl Worker<'_> {
         }
         self.tally.entries.files += 1;
         self.tally.bytes.apparent += size(stat);
-        self.tally.bytes.shared += size(stat);
+        self.tally.bytes.shared += stored(stat);
         Ok(Made::Yes)
     }
 

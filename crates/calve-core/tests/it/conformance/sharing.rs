@@ -24,7 +24,7 @@ fn bytes_by_extents(root: &Path) -> Bytes {
             bytes.apparent += stat.len();
             match () {
                 () if found.inline > 0 => *bytes.inlined.as_mut().unwrap() += stat.len(),
-                () if found.shared == found.count => bytes.shared += stat.len(),
+                () if found.shared == found.count => bytes.shared += stat.len().min(512 * stat.blocks()),
                 () => {
                     assert_eq!(found.shared, 0, "`{}` is shared in part: {found:?}", path.display());
                     bytes.written += stat.len();
@@ -213,4 +213,18 @@ fn a_parent_without_copy_on_write_is_no_reason_to_copy() {
 fn has_nocow(path: &Path) -> bool {
     let flags = rustix::fs::ioctl_getflags(fs::File::open(path).unwrap()).unwrap();
     flags.contains(rustix::fs::IFlags::NOCOW)
+}
+
+#[test]
+fn holes_do_not_count_as_shared() {
+    for file_system in [FileSystem::Xfs, FileSystem::Btrfs] {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let src = Tree::new(volume.path().join("src")).sparse("sparse", 10 << 30, &[(1 << 30, &[7; 8192])]);
+        for strategy in [Strategy::Reflink, Strategy::Hardlink] {
+            let dst = volume.path().join(strategy.to_string());
+            let bytes = clone_with(&only(strategy), src.path(), &dst).bytes.unwrap();
+            assert_eq!((bytes.apparent, bytes.written), (10 << 30, 0), "{file_system:?} {strategy}");
+            assert!((8192..1 << 20).contains(&bytes.shared), "{file_system:?} {strategy}: {bytes:?}");
+        }
+    }
 }
