@@ -122,7 +122,7 @@ pub(crate) struct ReapArguments {
 /// target is an error (see --replace), nothing is merged, and a directory DST with SRC's own name and without a slash at
 /// its end is the target itself, so that running a command twice does not nest `node_modules/node_modules`.
 #[derive(Debug, Args)]
-#[command(override_usage = "calve cp [OPTIONS] <SRC>... <DST>")]
+#[command(override_usage = "calve cp [OPTIONS] <SRC>... <DST>\n       calve cp [OPTIONS] -t <DIR> <SRC>...")]
 #[command(after_help = "\
 Examples:
   calve cp node_modules ../feature/node_modules
@@ -132,7 +132,7 @@ Examples:
 Strategies, the fastest first:
   snapshot   SRC is a btrfs subvolume: one call, whatever the size
   clonefile  one call for the tree (APFS)
-  reflink    per file, extents shared (btrfs, XFS, bcachefs); small files are copied where that is cheaper
+  reflink    per file, extents shared (btrfs, XFS, bcachefs)
   copy       per file, bytes read and written
   hardlink   per file, the same inode: THE TREES ARE NOT INDEPENDENT; only when named")]
 pub(crate) struct CpArguments {
@@ -142,7 +142,10 @@ pub(crate) struct CpArguments {
     /// DST is the target itself, never a directory to copy into
     #[arg(short = 'T', long)]
     pub(crate) no_target_directory: bool,
-    /// Say what would be done, and do nothing
+    /// Clone every SRC into this existing directory
+    #[arg(short = 't', long, value_name = "DIR", conflicts_with = "no_target_directory")]
+    pub(crate) target_directory: Option<PathBuf>,
+    /// Say what would be done, and do nothing (to keep existing files, as cp -n does, needs no option)
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// Print nothing but errors
@@ -182,9 +185,12 @@ pub(crate) struct CpArguments {
     /// Compare contents and metadata with SRC before the clone gets its name
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Accepted for the habit of cp; what they ask for is always done
-    #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', aliases = ["recursive", "archive"], short_aliases = ['p'], action = clap::ArgAction::Count, hide_short_help = true)]
+    /// Accepted for the habit of cp, as are -p and -v; what they ask for is always done
+    #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', aliases = ["recursive", "archive", "verbose"], short_aliases = ['p', 'v'], action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) as_cp: u8,
+    /// Accepted for the habit of cp; an existing target needs --replace all the same
+    #[arg(short = 'f', long, action = clap::ArgAction::Count, hide_short_help = true)]
+    pub(crate) force: u8,
 }
 
 /// Remove files and directories at once

@@ -8,8 +8,15 @@ use calve_core::Shown;
 
 use crate::failure::Failure;
 
-/// The source and the target of each clone, in order.
-pub(crate) fn targets(paths: &[PathBuf], exactly: bool) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+/// Returns the source and the target of each clone, in order. With `into` (-t) all `paths` are sources.
+pub(crate) fn targets(
+    paths: &[PathBuf],
+    into: Option<&Path>,
+    exactly: bool,
+) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+    if let Some(into) = into {
+        return several(paths, into);
+    }
     let (dst, sources) = match paths {
         [] => return usage("name what to clone, then where to"),
         [src] => return usage(format!("where to? Name a destination after `{}`", Shown(src))),
@@ -18,12 +25,8 @@ pub(crate) fn targets(paths: &[PathBuf], exactly: bool) -> Result<Vec<(PathBuf, 
     if exactly && sources.len() > 1 {
         return usage("-T takes one source and one destination");
     }
-    let is_directory = fs_err::metadata(dst).is_ok_and(|metadata| metadata.is_dir());
     if let [src] = sources {
-        return Ok(vec![(src.clone(), target(src, dst, exactly, is_directory)?)]);
-    }
-    if !is_directory {
-        return usage(format!("with several sources, `{}` must be an existing directory", Shown(dst)));
+        return Ok(vec![(src.clone(), target(src, dst, exactly)?)]);
     }
     several(sources, dst)
 }
@@ -31,6 +34,9 @@ pub(crate) fn targets(paths: &[PathBuf], exactly: bool) -> Result<Vec<(PathBuf, 
 /// Each source under its own name in the directory `dst`. Two of one name are refused before anything is made: with `--replace` the
 /// second would take the place of the first.
 fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
+    if !is_directory(dst) {
+        return usage(format!("`{}` must be an existing directory to clone into", Shown(dst)));
+    }
     let mut taken = HashMap::new();
     let mut targets = Vec::new();
     for src in sources {
@@ -47,11 +53,10 @@ fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, F
     Ok(targets)
 }
 
-fn target(src: &Path, dst: &Path, exactly: bool, is_directory: bool) -> Result<PathBuf, Failure> {
-    if exactly || !is_directory {
+fn target(src: &Path, dst: &Path, exactly: bool) -> Result<PathBuf, Failure> {
+    if exactly || !is_directory(dst) {
         // A slash after a name that is not there says that it is to be a directory; only a directory can become one.
-        let src_is_directory = fs_err::metadata(src).is_ok_and(|metadata| metadata.is_dir());
-        if ends_with_slash(dst) && !is_directory && !src_is_directory {
+        if ends_with_slash(dst) && !is_directory(dst) && !is_directory(src) {
             return usage(format!("`{}` is not a directory", Shown(dst)));
         }
         return Ok(without_slashes(dst));
@@ -64,6 +69,10 @@ fn target(src: &Path, dst: &Path, exactly: bool, is_directory: bool) -> Result<P
 
 fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::Usage(text.into()))
+}
+
+fn is_directory(path: &Path) -> bool {
+    fs_err::metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
 /// The last name of a path; `.` and `..` are none.
@@ -106,7 +115,7 @@ mod tests {
         }
         fs_err::write(folder.path().join("file"), "x").unwrap();
         let join = |name: &str| PathBuf::from(format!("{}/{name}", folder.path().display()));
-        let found = targets(&[join(src), join(dst)], exactly).ok()?;
+        let found = targets(&[join(src), join(dst)], None, exactly).ok()?;
         let path = found[0].1.strip_prefix(folder.path()).unwrap().to_path_buf();
         Some(path.to_str().unwrap().replace(std::path::MAIN_SEPARATOR, "/"))
     }

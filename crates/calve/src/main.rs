@@ -15,6 +15,7 @@ mod git_receipt;
 #[cfg(unix)]
 mod home;
 mod interrupt;
+mod linked;
 mod named;
 mod output;
 mod progress_bar;

@@ -13,10 +13,11 @@ use super::{protected, reap};
 use crate::cli::CpArguments;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress_bar::Watch;
-use crate::{destination, output, receipt};
+use crate::{destination, linked, output, receipt};
 
 pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let targets = destination::targets(&arguments.paths, arguments.no_target_directory)?;
+    let into = arguments.target_directory.as_deref();
+    let targets = destination::targets(&arguments.paths, into, arguments.no_target_directory)?;
     let options = options(arguments, cancel);
     let several = targets.len() > 1;
     let mut receipts = Vec::new();
@@ -48,6 +49,7 @@ fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) 
         let plan = plan(src, dst, options).map_err(failed)?;
         if !arguments.quiet {
             output::say(&receipt::plan_sentence(src, dst, &plan));
+            warn_of_shared_index(src);
         }
         return Ok(receipt::plan(src, dst, &plan));
     }
@@ -61,8 +63,19 @@ fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) 
         for line in receipt::attention(&report) {
             output::say(&line);
         }
+        warn_of_shared_index(dst);
     }
     Ok(receipt::clone(&report))
+}
+
+/// Warns when the clone at `path`, or what it would be made of, is a linked worktree: its `.git` names the original's index and HEAD.
+fn warn_of_shared_index(path: &Path) {
+    if linked::repository_of(path).is_some() {
+        output::say(
+            "warning: git commands in a copy of a linked worktree change the index and HEAD of the original; \
+             `calve worktree add` makes a worktree of its own",
+        );
+    }
 }
 
 /// What was replaced, or what a reaper that was killed has left.

@@ -9,7 +9,7 @@ use super::dedupe::INTERRUPTED;
 use crate::cli::ReshareArguments;
 use crate::failure::{Failure, USAGE};
 use crate::progress_bar::Watch;
-use crate::{output, receipt, space_receipt};
+use crate::{linked, output, receipt, space_receipt};
 
 pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), Failure> {
     let src = match &arguments.src {
@@ -41,22 +41,15 @@ pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), F
     space_receipt::complete(report.unreadable)
 }
 
-/// The same path in the main worktree, for a path in a linked one. There `.git` is a file that names the worktree's own directory,
-/// in which `commondir` names the repository (gitrepository-layout(5)).
+/// Returns the same path in the main worktree, for a path in a linked one.
 fn in_main_worktree(dst: &Path) -> Result<PathBuf, Failure> {
-    let unknown = || {
-        let text = format!("`{}` is in no linked git worktree: name its source with `--with SRC`", Shown(dst));
-        Failure::stated(USAGE, text, "see `calve reshare --help`")
-    };
     let dst = fs_err::canonicalize(dst)?;
-    let (worktree, pointer) = dst
-        .ancestors()
-        .find_map(|above| fs_err::read_to_string(above.join(".git")).ok().map(|text| (above, text)))
-        .ok_or_else(unknown)?;
-    let own = pointer.trim_end().strip_prefix("gitdir: ").map(|own| worktree.join(own)).ok_or_else(unknown)?;
-    let common = fs_err::read_to_string(own.join("commondir")).map_err(|_| unknown())?;
-    let repository = fs_err::canonicalize(own.join(common.trim_end())).map_err(|_| unknown())?;
-    let main = repository.parent().filter(|_| repository.ends_with(".git")).ok_or_else(unknown)?;
-    let below = dst.strip_prefix(worktree).map_err(|_| unknown())?;
-    Ok(main.join(below))
+    let found = dst.ancestors().find_map(|worktree| {
+        let repository = linked::repository_of(worktree).filter(|repository| repository.ends_with(".git"))?;
+        Some(repository.parent()?.join(dst.strip_prefix(worktree).ok()?))
+    });
+    found.ok_or_else(|| {
+        let text = format!("`{}` is in no linked git worktree: name its source with `--with SRC`", Shown(&dst));
+        Failure::stated(USAGE, text, "see `calve reshare --help`")
+    })
 }

@@ -37,6 +37,10 @@ fn destinations_are_those_of_cp() {
         &["-T", "src", "new"],
         &["-T", "src", "new/"],
         &["-T", "file", "new"],
+        &["-t", "there", "src"],
+        &["-f", "-v", "-t", "there", "src", "file"],
+        &["src/", "file", "--target-directory=there/"],
+        &["-v", "file", "-t", "link to there"],
     ];
     for arguments in command_lines {
         let (by_cp, by_calve) = (folder(), folder());
@@ -67,6 +71,10 @@ fn what_cp_refuses_is_refused() {
         (&["src", "file/new"], 1),
         (&["", "new"], 2),
         (&["src", ""], 2),
+        (&["-t", "there"], 2),
+        (&["-t", "new", "src"], 2),
+        (&["-t", "file", "src"], 2),
+        (&["-t", "there", "-T", "src"], 2),
     ];
     for (arguments, code) in command_lines {
         let spot = folder();
@@ -87,6 +95,8 @@ fn nothing_is_merged_into_what_exists() {
         &["src/.", "there"],
         &["file", "other"],
         &["-T", "file", "link to there"],
+        &["-t", "full", "src"],
+        &["-f", "file", "other"],
     ] {
         let spot = folder();
         let before = fingerprint(&spot);

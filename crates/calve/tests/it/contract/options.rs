@@ -29,9 +29,22 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
 
 #[test]
 fn the_options_of_cp_are_accepted() {
-    for options in
-        [&["-r"][..], &["-R"], &["-a"], &["-p"], &["-rp"], &["-a", "-R"], &["-aT"], &["--recursive"], &["--archive"]]
-    {
+    for options in [
+        &["-r"][..],
+        &["-R"],
+        &["-a"],
+        &["-p"],
+        &["-v"],
+        &["-f"],
+        &["-rp"],
+        &["-rfv"],
+        &["-a", "-R"],
+        &["-aT"],
+        &["--recursive"],
+        &["--archive"],
+        &["--verbose"],
+        &["--force"],
+    ] {
         let spot = folder();
         cp().args(options).args(["src", "new"]).within(&spot).succeeds();
         assert_same(spot.join("src"), spot.join("new"));

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use calve_testkit::{FileSystem, Tree, assert_same, everything};
+use calve_testkit::{FileSystem, Tree, assert_same, everything, git};
 use serde_json::{Value, json};
 
 use super::subvolume;
@@ -84,4 +84,24 @@ fn a_snapshot_counts_nothing() {
     assert_eq!(ran.stderr.lines().count(), 1);
     assert_same(spot.join("src"), spot.join("new"));
     nothing_left(&spot);
+}
+
+#[test]
+fn a_copy_of_a_linked_worktree_comes_with_a_warning() {
+    let spot = Spot::anywhere();
+    spot.tree("main").file("a", b"1");
+    for arguments in [
+        &["init", "-q"][..],
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one"],
+        &["worktree", "add", "-q", "../linked"],
+    ] {
+        git(spot.join("main"), arguments);
+    }
+    let warning = "git commands in a copy of a linked worktree change the index and HEAD of the original";
+    cp().args(["-n", "linked", "copy"]).within(&spot).succeeds().says(&[warning, "`calve worktree add`"]);
+    cp().args(["linked", "copy"]).within(&spot).succeeds().says(&[warning]);
+    for arguments in [&["main", "other"][..], &["--exclude", ".git", "linked", "without"], &["-q", "linked", "quiet"]] {
+        let ran = cp().args(arguments).within(&spot).succeeds();
+        assert!(!ran.stderr.contains(warning), "{arguments:?}: {}", ran.stderr);
+    }
 }
