@@ -22,6 +22,6 @@ pub(crate) mod names;
 #[cfg(unix)]
 pub(crate) mod node;
 #[cfg(unix)]
-pub(crate) mod scan;
-#[cfg(unix)]
 pub(crate) mod stable;
+#[cfg(unix)]
+pub(crate) mod walk;
