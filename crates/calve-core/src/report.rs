@@ -1,5 +1,6 @@
 //! What was done: the plain data behind a receipt.
 
+use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +42,17 @@ impl Entries {
     }
 }
 
+impl AddAssign for Entries {
+    fn add_assign(&mut self, other: Self) {
+        self.directories += other.directories;
+        self.files += other.files;
+        self.symlinks += other.symlinks;
+        self.fifos += other.fifos;
+        self.devices += other.devices;
+        self.hard_links += other.hard_links;
+    }
+}
+
 /// What became of the contents of regular files, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bytes {
@@ -53,6 +65,15 @@ pub struct Bytes {
     /// Written by the kernel although a reflink was asked for: contents that the file system keeps inside its metadata.
     /// `None` where they were not told from the shared ones, with which they are counted: [`crate::Inlined::WithShared`].
     pub inlined: Option<u64>,
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        self.apparent += other.apparent;
+        self.shared += other.shared;
+        self.written += other.written;
+        self.inlined = self.inlined.zip(other.inlined).map(|(one, other)| one + other);
+    }
 }
 
 /// Files that got another treatment than the strategy's own.

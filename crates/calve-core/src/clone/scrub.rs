@@ -15,6 +15,7 @@ use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::{CALVES_OWN, Exclude, is_calves_own};
 use crate::tree::fill::metadata::times;
+use crate::tree::location::DIRECTORY;
 use crate::tree::names::Names;
 use crate::tree::node::Node;
 use crate::tree::notes::Notes;
@@ -129,8 +130,7 @@ impl Scrub<'_> {
                 pool.give(child);
                 continue;
             }
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match sys::open_at(directory.as_fd(), name, flags, Mode::empty()) {
+            match sys::open_at(directory.as_fd(), name, DIRECTORY, Mode::empty()) {
                 Ok(opened) => self.directory(pool, &child, opened, buffer, depth + 1)?,
                 Err(errno) => self.unopened(&child, errno)?,
             }

@@ -308,7 +308,7 @@ impl<'p> StagedTree<'p> {
     pub(crate) fn publish(self, notes: &Notes) -> Result<Option<Trashed>, Error> {
         self.seal(notes)?;
         let (destination, options) = (self.destination, self.options);
-        let publication = self.staging.publish(options.existing, &options.protect)?;
+        let publication = self.staging.publish(options.existing, &options.protect, None)?;
         conclude(destination, publication, notes, options).map(|publication| publication.trashed)
     }
 }

@@ -133,65 +133,49 @@ impl<'p> Staging<'p> {
     }
 
     /// Gives the staged tree its name. With [`Existing::Replace`] what was there is exchanged for it in the same step, and goes
-    /// to the trash.
-    pub(crate) fn publish(self, existing: Existing, protect: &[PathBuf]) -> Result<Publication, Error> {
-        self.publish_overseen(existing, protect, None)
-    }
-
-    /// Publishes like [`Self::publish`]; `oversight` decides what happens to the two trees after an exchange.
-    pub(crate) fn publish_overseen(
-        mut self,
+    /// to the trash, unless `oversight` decides otherwise about the two trees.
+    pub(crate) fn publish(
+        self,
         existing: Existing,
         protect: &[PathBuf],
         oversight: Option<Oversight<'_>>,
     ) -> Result<Publication, Error> {
         let parent = self.location.parent();
         let lost = || Error::StagingLost(self.location.parent_path().to_path_buf());
-        let Some(lock) = self.lock.take() else { return Err(lost()) };
-        let name = lock.name().to_owned();
-        // From here on `abandon` needs the lock again.
-        let guard = PublishGuard { staging: &self, lock: Some(lock) };
-        let root = self.root.as_ref().ok_or_else(lost)?;
-        let (from, from_name): (BorrowedFd<'_>, &CStr) = match &self.inside {
-            Some(inside) => (root.as_fd(), inside),
-            None => (parent, &name),
+        let lock = self.lock.as_ref().filter(|lock| lock.is_held(parent)).ok_or_else(lost)?;
+        let root = self.root().filter(|root| names(parent, lock.name(), *root)).ok_or_else(lost)?;
+        let (from, from_name) = match &self.inside {
+            Some(inside) => (root, inside.as_c_str()),
+            None => (parent, lock.name()),
         };
-        let Some(lock) = guard.lock.as_ref().filter(|lock| lock.is_held(parent)) else { return Err(lost()) };
-        if !names(parent, &name, root.as_fd()) {
-            return Err(lost());
-        }
         // What is still to be decided about is not noted as what may be swept.
-        let notes_old = oversight.is_none();
-        let replaced = self.rename(lock, from, from_name, existing, (protect, notes_old))?;
+        let noted_on = oversight.is_none().then_some(lock);
+        let replaced = self.rename(from, from_name, existing, protect, noted_on)?;
         match oversight {
-            Some(oversight) if replaced => self.decide(guard, &name, oversight),
-            _ => Ok(self.settle(guard, replaced)),
+            Some(oversight) if replaced => self.decide(oversight),
+            _ => Ok(self.settle(replaced)),
         }
     }
 
     /// Asks `oversight` after an exchange, while the old tree is under the hidden name.
-    fn decide(
-        &self,
-        mut guard: PublishGuard<'_, '_>,
-        name: &CStr,
-        oversight: Oversight<'_>,
-    ) -> Result<Publication, Error> {
-        let (parent, dst) = (self.location.parent(), self.location.name());
-        let failed = |errno| Error::io("exchange back", self.location.path(), errno);
-        let verdict = (oversight.judge)(name);
+    fn decide(mut self, oversight: Oversight<'_>) -> Result<Publication, Error> {
+        let location = self.location;
+        let (parent, dst) = (location.parent(), location.name());
+        let failed = |errno| Error::io("exchange back", location.path(), errno);
+        let verdict = (oversight.judge)(self.name());
         if verdict == Verdict::Settle {
-            return Ok(self.settle(guard, true));
+            return Ok(self.settle(true));
         }
-        let is_undone = verdict == Verdict::Undo && sys::rename_exchange(parent, name, parent, dst).is_ok();
+        let is_undone = verdict == Verdict::Undo && sys::rename_exchange(parent, self.name(), parent, dst).is_ok();
         if is_undone && (oversight.may_drop)() {
-            // The new tree is the one under the hidden name again; it goes with the guard.
+            // The new tree is the one under the hidden name again; it goes when this is dropped.
             return Ok(Publication { is_undone, ..Publication::default() });
         }
-        let Some(lock) = guard.lock.take() else { return Ok(Publication::default()) };
+        let Some(lock) = self.lock.take() else { return Ok(Publication::default()) };
         for number in 0..1000 {
-            let kept = kept_name(self.location.path(), number);
+            let kept = kept_name(location.path(), number);
             let kept_as = kept.file_name().and_then(|name| CString::new(name.as_bytes()).ok()).unwrap_or_default();
-            match sys::rename_no_replace(parent, name, parent, &kept_as) {
+            match sys::rename_no_replace(parent, lock.name(), parent, &kept_as) {
                 Ok(()) => {
                     lock.remove(parent);
                     return Ok(Publication { is_undone, kept: Some(kept), ..Publication::default() });
@@ -207,14 +191,14 @@ impl<'p> Staging<'p> {
         Err(failed(Errno::EXIST))
     }
 
-    /// Says whether something was exchanged.
+    /// Returns whether something was exchanged. Before that, `noted_on` gets the identity of what will be under the hidden name.
     fn rename(
         &self,
-        lock: &Lock,
         from: BorrowedFd<'_>,
         name: &CStr,
         existing: Existing,
-        (protect, notes_old): (&[PathBuf], bool),
+        protect: &[PathBuf],
+        noted_on: Option<&Lock>,
     ) -> Result<bool, Error> {
         let (parent, dst) = (self.location.parent(), self.location.name());
         let failed = |errno| Error::io("rename the finished clone to", self.location.path(), errno);
@@ -230,12 +214,9 @@ impl<'p> Staging<'p> {
                 }
                 Err(errno) => return Err(failed(errno)),
             }
-            // It may have come since the clone began. What is exchanged will be under the hidden name.
-            match self.location.stat()? {
-                None => continue,
-                Some(stat) if notes_old => lock.record(identity(&stat)).map_err(failed)?,
-                Some(_) => {}
-            }
+            // It may have come since the clone began.
+            let Some(stat) = self.location.stat()? else { continue };
+            noted_on.map_or(Ok(()), |lock| lock.record(identity(&stat))).map_err(failed)?;
             guard::check(self.location, protect)?;
             match sys::rename_exchange(from, name, parent, dst) {
                 Ok(()) => return Ok(true),
@@ -261,28 +242,22 @@ impl<'p> Staging<'p> {
                 Existing::Replace => Error::ReplaceUnsupported(path.to_path_buf()),
             });
         }
-        if is_directory(from, name) {
-            return match rustix::fs::renameat(from, name, parent, dst) {
-                Ok(()) => Ok(false),
-                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {
-                    Err(Error::DestinationExists(path.to_path_buf()))
-                }
-                Err(errno) => Err(failed(errno)),
-            };
+        let renamed = match is_directory(from, name) {
+            true => rustix::fs::renameat(from, name, parent, dst),
+            false => rustix::fs::linkat(from, name, parent, dst, AtFlags::empty())
+                .and_then(|()| rustix::fs::unlinkat(from, name, AtFlags::empty())),
+        };
+        match renamed {
+            Ok(()) => Ok(false),
+            Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => Err(Error::DestinationExists(path.to_path_buf())),
+            Err(errno) => Err(failed(errno)),
         }
-        match rustix::fs::linkat(from, name, parent, dst, AtFlags::empty()) {
-            Ok(()) => {}
-            Err(Errno::EXIST) => return Err(Error::DestinationExists(path.to_path_buf())),
-            Err(errno) => return Err(failed(errno)),
-        }
-        rustix::fs::unlinkat(from, name, AtFlags::empty()).map_err(failed)?;
-        Ok(false)
     }
 
     /// After the rename: what is left under the hidden name goes. The clone is published, so nothing here is a failure of it.
-    fn settle(&self, mut guard: PublishGuard<'_, '_>, replaced: bool) -> Publication {
+    fn settle(mut self, replaced: bool) -> Publication {
         let parent = self.location.parent();
-        let Some(lock) = guard.lock.take() else { return Publication::default() };
+        let Some(lock) = self.lock.take() else { return Publication::default() };
         if !replaced {
             if self.inside.is_some() {
                 let _ = rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR);
@@ -307,9 +282,7 @@ impl<'p> Staging<'p> {
             }
         }
     }
-}
 
-impl Staging<'_> {
     /// Moves what was replaced, now under the hidden name, to the trash; what is no directory goes at once.
     fn trash(&self, lock: &Lock) -> Result<Option<Trashed>, Error> {
         let parent = self.location.parent();
@@ -375,40 +348,21 @@ fn is_directory(parent: BorrowedFd<'_>, name: &CStr) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// Deletes what a lock protects in the foreground, whatever the caller's criteria to stop: nothing is to be left behind.
+/// Deletes what a lock protects in the foreground, whatever the caller's wish to stop: nothing is to be left behind.
 fn remove_now(parent: BorrowedFd<'_>, lock: &Lock, path: &Path) -> Result<(), Error> {
     let (progress, cancel) = (Progress::default(), Cancel::default());
     delete_protected(parent, lock, path, &Deletion::new(None, &progress, &cancel)).map(|_| ())
 }
 
-fn abandon(location: &Location, lock: Lock) {
-    let staged = location.parent_path().join(OsStr::from_bytes(lock.name().to_bytes()));
-    match remove_now(location.parent(), &lock, &staged) {
-        Ok(()) => lock.remove(location.parent()),
-        // The next run in this directory tries again.
-        Err(_) => lock.leave(),
-    }
-}
-
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
-        if let Some(lock) = self.lock.take() {
-            self.root = None;
-            abandon(self.location, lock);
-        }
-    }
-}
-
-/// Cleans up when publishing fails half way.
-struct PublishGuard<'s, 'p> {
-    staging: &'s Staging<'p>,
-    lock: Option<Lock>,
-}
-
-impl Drop for PublishGuard<'_, '_> {
-    fn drop(&mut self) {
-        if let Some(lock) = self.lock.take() {
-            abandon(self.staging.location, lock);
+        let Some(lock) = self.lock.take() else { return };
+        self.root = None;
+        let staged = self.parent_path().join(OsStr::from_bytes(lock.name().to_bytes()));
+        match remove_now(self.parent(), &lock, &staged) {
+            Ok(()) => lock.remove(self.parent()),
+            // The next run in this directory tries again.
+            Err(_) => lock.leave(),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::progress::{Cancel, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::location::{identity, split};
+use crate::tree::location::{DIRECTORY, identity, split};
 use crate::tree::names::Names;
 use crate::tree::node::Node;
 use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
@@ -187,8 +187,7 @@ impl Frame {
 
 /// Opens the parent of `child`, if it is the one expected.
 fn parent_of(child: BorrowedFd<'_>, expected: (u64, u64)) -> Option<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let parent = sys::open_at(child, c"..", flags, Mode::empty()).ok()?;
+    let parent = sys::open_at(child, c"..", DIRECTORY, Mode::empty()).ok()?;
     let found = rustix::fs::fstat(&parent).ok()?;
     (identity(&found) == expected).then_some(parent)
 }

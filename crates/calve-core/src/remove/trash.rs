@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::error::{Error, Shown};
 use crate::report::Trashed;
 use crate::sys;
-use crate::tree::location::identity;
+use crate::tree::location::{DIRECTORY, identity};
 use crate::tree::lock::{Lock, Purpose};
 
 /// Hides the trash from `git status`; deleted last.
@@ -75,8 +75,7 @@ fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> 
 
 /// git must not list the trash as untracked files. Best effort: a tree that cannot be written to shows until it is deleted.
 fn hide_from_git(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
-    let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(root) = crate::sys::open_at(parent, trash, directory, Mode::empty()) else { return };
+    let Ok(root) = sys::open_at(parent, trash, DIRECTORY, Mode::empty()) else { return };
     // Somebody may have put another directory there meanwhile.
     if !rustix::fs::fstat(&root).is_ok_and(|stat| identity(&stat) == moved) {
         return;
@@ -87,7 +86,7 @@ fn hide_from_git(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
     // The old file is unlinked, never written to: it may have another name in a tree that stays.
     let _ = rustix::fs::unlinkat(&root, GITIGNORE, AtFlags::empty());
     let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    if let Ok(file) = crate::sys::open_at(&root, GITIGNORE, create, Mode::RUSR | Mode::WUSR) {
+    if let Ok(file) = sys::open_at(&root, GITIGNORE, create, Mode::RUSR | Mode::WUSR) {
         let _ = rustix::io::write(&file, b"*\n");
     }
 }

@@ -489,17 +489,8 @@ impl Fill<'_> {
 
 impl Tally {
     fn plus(mut self, other: Self) -> Self {
-        let (a, b) = (&mut self.entries, &other.entries);
-        a.directories += b.directories;
-        a.files += b.files;
-        a.symlinks += b.symlinks;
-        a.fifos += b.fifos;
-        a.devices += b.devices;
-        a.hard_links += b.hard_links;
-        let (a, b) = (&mut self.bytes, &other.bytes);
-        a.apparent += b.apparent;
-        a.shared += b.shared;
-        a.written += b.written;
+        self.entries += other.entries;
+        self.bytes += other.bytes;
         self.inlined_bytes += other.inlined_bytes;
         self
     }

@@ -8,10 +8,10 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode};
 use rustix::io::Errno;
 
-use super::location::identity;
+use super::location::{DIRECTORY, identity};
 pub(crate) use crate::hidden::Purpose;
 use crate::hidden::{Hidden, LOCK_SUFFIX};
 use crate::sys::{self, Listing, ListingBuffer};
@@ -96,8 +96,7 @@ impl Lock {
 
     /// Takes the lock of a name that was found. `None` when its maker, or another sweeper, holds it.
     pub(crate) fn take(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<Option<Self>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = crate::sys::open_at(parent, &*lock_name(name), flags, Mode::empty())?;
+        let directory = sys::open_at(parent, &*lock_name(name), DIRECTORY, Mode::empty())?;
         match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Ok(None),
@@ -167,8 +166,7 @@ impl Lock {
 
     fn erase(&self) {
         let mut buffer = ListingBuffer::new();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(again) = sys::open_at(self.directory.as_fd(), c".", flags, Mode::empty()) else { return };
+        let Ok(again) = sys::open_at(self.directory.as_fd(), c".", DIRECTORY, Mode::empty()) else { return };
         let Ok(mut listing) = Listing::new(again.as_fd(), &mut buffer) else { return };
         while let Some(Ok(entry)) = listing.next() {
             let _ = rustix::fs::unlinkat(&self.directory, entry.name, AtFlags::REMOVEDIR);

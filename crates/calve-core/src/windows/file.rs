@@ -16,7 +16,6 @@ use windows_sys::Win32::Storage::FileSystem::{
 use super::fill::{Files, Worker};
 use crate::error::{Error, Required};
 use crate::options::{Requirement, Strategy};
-use crate::report::Bytes;
 use crate::sys::{self, Info};
 
 /// The reasons for which a file's bytes are copied although sharing its blocks was wanted; any other is a failure. The last two concern
@@ -240,16 +239,5 @@ impl Worker<'_> {
         set().map_err(|error| self.dst_error("set the times and attributes of", relative, error))?;
         self.tally.entries.symlinks += 1;
         Ok(())
-    }
-}
-
-/// The sum of two counts.
-pub(super) fn plus(a: Bytes, b: Bytes) -> Bytes {
-    Bytes {
-        apparent: a.apparent + b.apparent,
-        shared: a.shared + b.shared,
-        written: a.written + b.written,
-        // No file system here does that.
-        inlined: Some(0),
     }
 }

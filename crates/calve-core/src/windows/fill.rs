@@ -15,7 +15,7 @@ use windows_sys::Win32::Storage::FileSystem::{
     READ_CONTROL,
 };
 
-use super::file::{LINK_FALLS_BACK, is_any, plus, settable};
+use super::file::{LINK_FALLS_BACK, is_any, settable};
 use super::location::below;
 use crate::error::Error;
 use crate::progress::{Cancel, Progress};
@@ -259,16 +259,9 @@ impl Worker<'_> {
 }
 
 impl Tally {
-    fn plus(self, other: Self) -> Self {
-        let (a, b) = (self.entries, other.entries);
-        let entries = Entries {
-            directories: a.directories + b.directories,
-            files: a.files + b.files,
-            symlinks: a.symlinks + b.symlinks,
-            fifos: a.fifos + b.fifos,
-            devices: a.devices + b.devices,
-            hard_links: a.hard_links + b.hard_links,
-        };
-        Self { entries, bytes: plus(self.bytes, other.bytes) }
+    fn plus(mut self, other: Self) -> Self {
+        self.entries += other.entries;
+        self.bytes += other.bytes;
+        self
     }
 }

@@ -110,7 +110,7 @@ impl StagedTree<'_> {
             },
             may_drop: &is_quiet,
         };
-        let published = self.staging.publish_overseen(Existing::Replace, &options.protect, Some(oversight));
+        let published = self.staging.publish(Existing::Replace, &options.protect, Some(oversight));
         published.map_err(|error| match error {
             Error::DestinationExists(_) => changed_meanwhile(path),
             other => other,
