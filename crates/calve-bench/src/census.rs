@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use calve_core::{Cancel, Error, Shown};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::error::{BenchError, FailureKind};
 use crate::space::Room;
 use calve_receipt::human::{count, size};
 
 /// A tree at one time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Census {
     pub(crate) files: u64,
     /// With the root.
@@ -28,8 +28,10 @@ pub(crate) struct Census {
     /// The sum of the files' sizes.
     pub(crate) bytes: u64,
     /// The same in blocks.
+    #[serde(skip)]
     block_bytes: u64,
     /// Of all paths, types, sizes and modification times.
+    #[serde(skip)]
     fingerprint: u64,
 }
 
@@ -51,16 +53,6 @@ impl Census {
         let directories = named(self.directories, "directory", "directories");
         let symlinks = named(self.symlinks, "symlink", "symlinks");
         format!("{files}, {directories}, {symlinks}, {}", size(self.bytes))
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        json!({
-            "files": self.files,
-            "directories": self.directories,
-            "symlinks": self.symlinks,
-            "others": self.others,
-            "bytes": self.bytes,
-        })
     }
 }
 

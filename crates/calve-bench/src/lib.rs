@@ -6,27 +6,27 @@
 #![cfg(unix)]
 
 mod census;
+mod comparison;
 pub mod copy;
 pub mod db;
 pub mod dedupe;
-mod document;
 mod error;
-mod export;
 pub mod git;
 mod machine;
-mod memory;
-mod place;
 mod process;
 mod programs;
-mod quiet;
-pub mod report;
+mod random;
+mod report;
 pub mod runs;
+mod scratch;
 mod selection;
+mod setup;
 pub mod space;
 mod stats;
 mod workload;
 pub mod worktree;
 pub mod write;
 
-pub use crate::document::Document;
 pub use crate::error::{BenchError, FailureKind};
+pub use crate::report::Report;
+pub use crate::setup::{BenchSetup, Turns};

@@ -3,40 +3,18 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
+use calve_receipt::bench::Machine;
 
-#[derive(Debug, Clone)]
-pub(crate) struct Machine {
-    pub(crate) cpu: String,
-    pub(crate) cores: usize,
-    /// 0 where the system does not tell.
-    pub(crate) memory_bytes: u64,
-    pub(crate) kernel: String,
-    /// The load average over a minute, before the first run.
-    pub(crate) load: Option<f64>,
-}
-
-impl Machine {
-    pub(crate) fn here() -> Self {
-        let uname = rustix::system::uname();
-        let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
-        Self {
-            cpu: first_field("/proc/cpuinfo", "model name").unwrap_or_else(|| text(uname.machine())),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: memory_bytes().unwrap_or(0),
-            kernel: format!("{} {}", text(uname.sysname()), text(uname.release())),
-            load: load(),
-        }
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        json!({
-            "cpu": self.cpu,
-            "cores": self.cores,
-            "memory_bytes": self.memory_bytes,
-            "kernel": self.kernel,
-            "load_average_before": self.load,
-        })
+/// Describes this machine.
+pub(crate) fn here() -> Machine {
+    let uname = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    Machine {
+        cpu: first_field("/proc/cpuinfo", "model name").unwrap_or_else(|| text(uname.machine())),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        memory_bytes: kibibytes("/proc/meminfo", "MemTotal").unwrap_or(0),
+        kernel: format!("{} {}", text(uname.sysname()), text(uname.release())),
+        load_average_before: load(),
     }
 }
 
@@ -46,11 +24,7 @@ fn first_field(file: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-fn memory_bytes() -> Option<u64> {
-    kibibytes("/proc/meminfo", "MemTotal")
-}
-
-pub(super) fn kibibytes(file: &str, name: &str) -> Option<u64> {
+fn kibibytes(file: &str, name: &str) -> Option<u64> {
     first_field(file, name)?.split_whitespace().next()?.parse::<u64>().ok().map(|number| number * 1024)
 }
 
@@ -63,10 +37,10 @@ fn load() -> Option<f64> {
     fs_err::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// The mount that a path (without links) is on: what is mounted, and its options. `None` where there is no mount table to read.
-pub(crate) fn mount_options(path: &Path) -> Option<String> {
-    let table = fs_err::read_to_string("/proc/self/mountinfo").ok()?;
-    mount_options_in(&table, path)
+/// Returns the options of the mount that a path (without links) is on.
+pub(crate) fn mount_options(path: &Path) -> String {
+    let table = fs_err::read_to_string("/proc/self/mountinfo").ok();
+    table.and_then(|table| mount_options_in(&table, path)).unwrap_or_else(|| "unknown options".into())
 }
 
 /// See proc(5). Of several mounts on one point the last one counts.

@@ -14,18 +14,16 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
 use wait4::Wait4;
 
-pub(crate) struct Ended {
+use crate::report::Usage;
+
+pub(crate) struct ProcessResult {
     pub(crate) status: ExitStatus,
-    /// From before it was started until it had ended.
-    pub(crate) seconds: f64,
-    /// Of it, and of those of its children that it waited for.
-    pub(crate) user_seconds: f64,
-    pub(crate) system_seconds: f64,
-    /// The larger of its own peak and what the bench itself had when it started it: the kernel begins to count there.
-    pub(crate) peak_memory_bytes: u64,
+    /// From before it was started until it had ended; processor time with that of the children that it waited for; memory at least as
+    /// much as the bench had when it started it: the kernel begins to count there.
+    pub(crate) usage: Usage,
 }
 
-impl Ended {
+impl ProcessResult {
     /// "exit code 23", "killed by SIGSEGV".
     pub(crate) fn in_words(&self) -> String {
         match (self.status.code(), self.status.signal()) {
@@ -37,7 +35,7 @@ impl Ended {
 }
 
 /// Runs it to its end, or kills it when cancelled. Whatever of its process group is left then is killed in either case.
-pub(crate) fn measure(argv: &[OsString], stderr: Stdio, cancel: &Cancel) -> io::Result<Ended> {
+pub(crate) fn measure(argv: &[OsString], stderr: Stdio, cancel: &Cancel) -> io::Result<ProcessResult> {
     run(argv, Stdio::null(), stderr, None, cancel, |_, _| ())
 }
 
@@ -47,13 +45,13 @@ pub(crate) fn measure_watched(
     stderr: Stdio,
     cancel: &Cancel,
     watch: impl FnOnce(Pid, &AtomicBool) + Send,
-) -> io::Result<Ended> {
+) -> io::Result<ProcessResult> {
     run(argv, Stdio::null(), stderr, None, cancel, watch)
 }
 
 /// The same for a program that is asked for something, such as its version: what it prints goes to `stdout`, and it is killed when
 /// it has not ended after `patience`.
-pub(super) fn ask(argv: &[OsString], stdout: Stdio, patience: Duration, cancel: &Cancel) -> io::Result<Ended> {
+pub(super) fn ask(argv: &[OsString], stdout: Stdio, patience: Duration, cancel: &Cancel) -> io::Result<ProcessResult> {
     run(argv, stdout, Stdio::null(), Some(patience), cancel, |_, _| ())
 }
 
@@ -64,14 +62,14 @@ fn run(
     patience: Option<Duration>,
     cancel: &Cancel,
     watch: impl FnOnce(Pid, &AtomicBool) + Send,
-) -> io::Result<Ended> {
+) -> io::Result<ProcessResult> {
     let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
     run_command(command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr), patience, cancel, watch)
 }
 
 /// The same for a command that is ready but for its process group.
-pub(crate) fn measure_command(command: &mut Command, cancel: &Cancel) -> io::Result<Ended> {
+pub(crate) fn measure_command(command: &mut Command, cancel: &Cancel) -> io::Result<ProcessResult> {
     run_command(command, None, cancel, |_, _| ())
 }
 
@@ -80,7 +78,7 @@ fn run_command(
     patience: Option<Duration>,
     cancel: &Cancel,
     watch: impl FnOnce(Pid, &AtomicBool) + Send,
-) -> io::Result<Ended> {
+) -> io::Result<ProcessResult> {
     // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
     command.process_group(0);
     let began = Instant::now();
@@ -101,13 +99,13 @@ fn run_command(
     let _ = kill_process_group(group, Signal::KILL);
     let used = child.wait4()?;
     wait_until_group_is_gone(group);
-    Ok(Ended {
-        status: used.status,
+    let usage = Usage {
         seconds,
         user_seconds: used.rusage.utime.as_secs_f64(),
         system_seconds: used.rusage.stime.as_secs_f64(),
         peak_memory_bytes: used.rusage.maxrss,
-    })
+    };
+    Ok(ProcessResult { status: used.status, usage })
 }
 
 fn wait_until_it_ends(process: Pid) -> io::Result<()> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use calve_core::{Cancel, Error};
 use rustix::fs::OFlags;
 
-use super::process;
 use crate::error::BenchError;
+use crate::process;
 
 /// On the PATH, or where administrators' programs are, which the PATH of a user often lacks.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {

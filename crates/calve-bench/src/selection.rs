@@ -1,9 +1,7 @@
 //! `--only`: some of the commands, by name.
 
-use serde_json::json;
-
-use super::report::Fact;
 use crate::error::{BenchError, FailureKind};
+use crate::report::Report;
 
 /// Which commands are wanted.
 pub(super) struct Selection {
@@ -39,11 +37,15 @@ impl Selection {
         Ok(Self { names: (!names.is_empty()).then_some(wanted) })
     }
 
-    /// So that nobody takes a part for the whole.
-    pub(super) fn fact(&self) -> Option<Fact> {
-        let names = self.names.as_ref()?;
+    /// Says in the report that it is a part, if it is.
+    pub(super) fn add_to(&self, report: &mut Report) {
+        let Some(names) = &self.names else { return };
         let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        Some(Fact::new("commands_chosen", "Commands", format!("only those asked for: {list}"), json!(names)))
+        report.fact("commands_chosen", "Commands", format!("only those asked for: {list}"), names);
+    }
+
+    pub(super) fn is_all(&self) -> bool {
+        self.names.is_none()
     }
 
     pub(super) fn takes(&self, command: &str) -> bool {

@@ -1,7 +1,5 @@
 //! What some measured times say together.
 
-use std::collections::BTreeMap;
-
 /// Of at least one value. The same unit as the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Summary {
@@ -11,8 +9,6 @@ pub(crate) struct Summary {
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
-    /// The median of the distances to the median: a spread that a single outlier does not change.
-    pub(crate) mad: f64,
 }
 
 impl Summary {
@@ -28,7 +24,6 @@ impl Summary {
             median,
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            mad: mad(values, median),
         })
     }
 }
@@ -72,48 +67,24 @@ pub(crate) fn outliers(values: &[f64]) -> Vec<usize> {
     (0..values.len()).filter(|&index| far(values[index])).collect()
 }
 
-/// What undisturbed times lie around: the geometric mean of the faster half of them. `None` of no values.
-///
-/// What disturbs a run makes it longer, never shorter, so that the slower half says more of the machine than of the command.
-pub(crate) fn steady(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let faster = &sorted[..sorted.len().div_ceil(2)];
-    let sum: f64 = faster.iter().map(|value| logarithm(*value)).sum();
-    (!faster.is_empty()).then(|| (sum / faster.len() as f64).exp())
+/// The times of one command as a multiple of another's, each taken within one round, in which the machine was about equally fast.
+pub(crate) struct Ratio {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    /// Of the rounds that both were run in, in order.
+    pub(crate) values: Vec<f64>,
 }
 
-/// Fewer commands do not tell how a round went.
-const ENOUGH_COMMANDS: usize = 3;
-
-/// How many times as long as usual everything took in each round. `runs`: of each command, the rounds and their times.
-///
-/// Tukey's median polish of the logarithms: the medians of commands and of rounds are taken out in turn, until little is left.
-pub(crate) fn round_factors(runs: &[Vec<(u32, f64)>]) -> BTreeMap<u32, f64> {
-    const SWEEPS: usize = 5;
-    let mut rounds: BTreeMap<u32, f64> = runs.iter().flatten().map(|(round, _)| (*round, 0.0)).collect();
-    if runs.len() >= ENOUGH_COMMANDS {
-        for _ in 0..SWEEPS {
-            let rest = |(round, value): &(u32, f64)| (*round, logarithm(*value) - rounds[round]);
-            let without_command = |run: &Vec<(u32, f64)>| {
-                let rests: Vec<(u32, f64)> = run.iter().map(rest).collect();
-                let middle = median(&rests.iter().map(|(_, rest)| *rest).collect::<Vec<_>>()).unwrap_or(0.0);
-                run.iter().map(|(round, value)| (*round, logarithm(*value) - middle)).collect::<Vec<_>>()
-            };
-            let rests: Vec<(u32, f64)> = runs.iter().flat_map(without_command).collect();
-            for (round, effect) in &mut rounds {
-                let of_round: Vec<f64> =
-                    rests.iter().filter(|(other, _)| other == round).map(|(_, rest)| *rest).collect();
-                *effect = median(&of_round).unwrap_or(0.0);
-            }
-        }
+impl Ratio {
+    /// Compares rounds and their seconds. Is not a number for commands without a common round.
+    pub(crate) fn of(times: &[(u32, f64)], base: &[(u32, f64)]) -> Self {
+        let of_base = |round: u32| base.iter().find(|(other, _)| *other == round).map(|(_, seconds)| seconds.max(1e-9));
+        let values: Vec<f64> = times.iter().filter_map(|(round, seconds)| Some(seconds / of_base(*round)?)).collect();
+        let summary = Summary::of(&values);
+        let of = |value: fn(&Summary) -> f64| summary.as_ref().map_or(f64::NAN, value);
+        Self { median: of(|it| it.median), min: of(|it| it.min), max: of(|it| it.max), values }
     }
-    rounds.into_iter().map(|(round, effect)| (round, effect.exp())).collect()
-}
-
-/// Of a time, which may be too short for the clock.
-fn logarithm(seconds: f64) -> f64 {
-    seconds.max(1e-9).ln()
 }
 
 #[cfg(test)]
@@ -122,20 +93,20 @@ mod tests {
 
     #[test]
     fn of_an_odd_number_of_values() {
-        // Mean 22 / 5; median 4; distances to it 3 2 0 1 6, sorted 0 1 2 3 6.
+        // Mean 22 / 5; median 4.
         let summary = Summary::of(&[1.0, 2.0, 4.0, 5.0, 10.0]).unwrap();
         // (1 - 4.4)² + (2 - 4.4)² + (4 - 4.4)² + (5 - 4.4)² + (10 - 4.4)² = 11.56 + 5.76 + 0.16 + 0.36 + 31.36 = 49.2
         assert!((summary.mean - 4.4).abs() < 1e-12);
         assert!((summary.stddev.unwrap() - (49.2_f64 / 4.0).sqrt()).abs() < 1e-12);
-        assert_eq!((summary.median, summary.mad), (4.0, 2.0));
+        assert_eq!(summary.median, 4.0);
         assert_eq!((summary.min, summary.max), (1.0, 10.0));
     }
 
     #[test]
     fn of_an_even_number_in_any_order() {
-        // Median (3 + 5) / 2 = 4; distances 3 1 1 5, sorted 1 1 3 5, their median 2.
+        // Median (3 + 5) / 2 = 4.
         let summary = Summary::of(&[9.0, 3.0, 1.0, 5.0]).unwrap();
-        assert_eq!((summary.mean, summary.median, summary.mad), (4.5, 4.0, 2.0));
+        assert_eq!((summary.mean, summary.median), (4.5, 4.0));
         // 4.5² + 1.5² + 3.5² + 0.5² = 20.25 + 2.25 + 12.25 + 0.25 = 35, over 3.
         assert!((summary.stddev.unwrap() - (35.0_f64 / 3.0).sqrt()).abs() < 1e-12);
     }
@@ -143,7 +114,7 @@ mod tests {
     #[test]
     fn of_one_value_and_of_none() {
         let summary = Summary::of(&[2.5]).unwrap();
-        assert_eq!((summary.mean, summary.median, summary.min, summary.max, summary.mad), (2.5, 2.5, 2.5, 2.5, 0.0));
+        assert_eq!((summary.mean, summary.median, summary.min, summary.max), (2.5, 2.5, 2.5, 2.5));
         assert_eq!(summary.stddev, None);
         assert_eq!(Summary::of(&[]), None);
     }
@@ -175,31 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn steady_is_the_mean_of_the_faster_half() {
-        let close = |values: &[f64], expected: f64| {
-            let found = steady(values).unwrap();
-            assert!((found / expected - 1.0).abs() < 1e-12, "{values:?}: {found}");
-        };
-        close(&[3.0], 3.0);
-        close(&[9.0, 4.0], 4.0);
-        // The root of 4 * 9; the third does not matter.
-        close(&[100.0, 4.0, 9.0], 6.0);
-        close(&[100.0, 4.0, 9.0, 50.0], 6.0);
-        assert_eq!(steady(&[]), None);
-    }
-
-    #[test]
-    fn a_slow_round_is_told_from_a_slow_command() {
-        // Three commands that take 1, 2 and 4 s; in round 2 everything takes 1.5 times as long, and one run is disturbed.
-        let times = |base: f64| vec![(1, base), (2, base * 1.5), (3, base)];
-        let mut runs = vec![times(1.0), times(2.0), times(4.0)];
-        runs[1][2].1 = 20.0;
-        let factors = round_factors(&runs);
-        for (round, expected) in [(1, 1.0), (2, 1.5), (3, 1.0)] {
-            assert!((factors[&round] / expected - 1.0).abs() < 1e-9, "{factors:?}");
-        }
-        // Two commands are too few to tell.
-        assert!(round_factors(&runs[..2]).values().all(|factor| (factor - 1.0).abs() < 1e-12));
-        assert!(round_factors(&[]).is_empty());
+    fn a_slow_round_does_not_change_a_ratio() {
+        // Twice as slow, but for one disturbed run; everything takes five times as long in round 2.
+        let (times, base) = ([(1, 2.0), (2, 10.0), (3, 9.0)], [(1, 1.0), (2, 5.0), (3, 1.0), (4, 7.0)]);
+        let ratio = Ratio::of(&times, &base);
+        assert_eq!((ratio.median, ratio.min, ratio.max, ratio.values), (2.0, 2.0, 9.0, vec![2.0, 2.0, 9.0]));
+        assert!(Ratio::of(&times, &[]).median.is_nan());
     }
 }

@@ -3,16 +3,17 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use calve_core::Refusal;
+use calve_receipt::bench::{BenchFailure, Side};
 
-use super::stats::median;
 use crate::error::BenchError;
+use crate::report::Usage;
+use crate::stats::median;
 
 /// One command that takes its turn.
 pub(crate) struct Workload {
     /// As a user would type it, with words in capitals for the places.
     pub(crate) command: String,
-    pub(crate) side: Side,
+    pub(crate) role: Role,
     pub(crate) group: &'static Group,
     /// The program and its arguments for a run that makes the new path given.
     pub(crate) argv: Argv,
@@ -30,14 +31,20 @@ pub(crate) type Argv = Box<dyn Fn(&Path) -> Vec<OsString>>;
 
 pub(crate) type Prepare = Box<dyn Fn(&Path) -> Result<Option<String>, BenchError>>;
 
-/// Whose it is.
+/// The part that a command has in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum Role {
     /// What peers of the group are compared with: what a user of Calve would run.
     Reference,
     /// Calve with other options.
     Calve,
     Peer,
+}
+
+impl Role {
+    pub(crate) fn side(self) -> Side {
+        if self == Self::Peer { Side::Peer } else { Side::Calve }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,38 +57,7 @@ pub(crate) enum Leftovers {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// Put behind the command; explained by `note`.
-    pub(crate) mark: &'static str,
     pub(crate) note: &'static str,
-}
-
-/// A command that was not run, and why.
-#[derive(Debug, Clone)]
-pub(crate) struct Absent {
-    pub(crate) command: String,
-    pub(crate) why: Why,
-    pub(crate) reason: String,
-    pub(crate) remedy: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
-    /// The program is not installed.
-    Missing,
-    /// It cannot be done in this place.
-    Refused,
-}
-
-impl Absent {
-    pub(crate) fn missing(command: impl Into<String>, program: &str, remedy: &str) -> Self {
-        let reason = format!("`{program}` is not installed");
-        Self { command: command.into(), why: Why::Missing, reason, remedy: Some(remedy.into()) }
-    }
-
-    pub(crate) fn refused(command: impl Into<String>, refusal: &Refusal) -> Self {
-        let Refusal { reason, remedy, .. } = refusal.clone();
-        Self { command: command.into(), why: Why::Refused, reason, remedy }
-    }
 }
 
 /// A workload with its runs.
@@ -90,7 +66,7 @@ pub(crate) struct Row {
     /// The counted runs, in order.
     pub(crate) samples: Vec<Sample>,
     /// Why it was not run any more. Its earlier runs do not count then.
-    pub(crate) failed: Option<Failed>,
+    pub(crate) failed: Option<BenchFailure>,
     /// What its first run printed on stderr, the first line.
     pub(crate) said: String,
     /// What is to be known about its result.
@@ -98,32 +74,41 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    pub(crate) fn new(workload: Workload) -> Self {
+        Self { workload, samples: Vec::new(), failed: None, said: String::new(), remarks: Vec::new() }
+    }
+
     pub(crate) fn is_measured(&self) -> bool {
         self.failed.is_none() && !self.samples.is_empty()
     }
 
-    /// How much emptier the file system was after a run; the median.
-    pub(crate) fn gained_bytes(&self) -> Option<i64> {
-        let bytes: Vec<f64> = self.samples.iter().map(|sample| -(sample.disk_bytes as f64)).collect();
-        Some(median(&bytes)? as i64)
+    pub(crate) fn seconds(&self) -> Vec<f64> {
+        self.samples.iter().map(|sample| sample.usage.seconds).collect()
     }
 
-    pub(crate) fn seconds(&self) -> Vec<f64> {
-        self.samples.iter().map(|sample| sample.seconds).collect()
+    /// Rounds and seconds.
+    pub(crate) fn times(&self) -> Vec<(u32, f64)> {
+        self.samples.iter().map(|sample| (sample.round, sample.usage.seconds)).collect()
+    }
+
+    pub(crate) fn median(&self) -> f64 {
+        self.middle(|sample| sample.usage.seconds)
+    }
+
+    /// The median of a value of its runs.
+    pub(crate) fn middle(&self, value: impl Fn(&Sample) -> f64) -> f64 {
+        median(&self.samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(f64::INFINITY)
     }
 }
 
 /// One counted run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
     /// From 1; the warm-up rounds are not counted.
     pub(crate) round: u32,
     /// Which of all counted runs it was, from 0.
     pub(crate) position: usize,
-    pub(crate) seconds: f64,
-    pub(crate) user_seconds: f64,
-    pub(crate) system_seconds: f64,
-    pub(crate) peak_memory_bytes: u64,
+    pub(crate) usage: Usage,
     /// How much fuller the file system was afterwards, everything written out.
     pub(crate) disk_bytes: i64,
     /// How long writing everything out took afterwards.
@@ -131,15 +116,4 @@ pub(crate) struct Sample {
     /// What other programs, or other machines on the same processors, used meanwhile, in processors. `None` where the system does
     /// not tell, and for a run too short to tell.
     pub(crate) others: Option<f64>,
-}
-
-/// How a run went wrong.
-#[derive(Debug, Clone)]
-pub(crate) struct Failed {
-    /// 0 is a warm-up round.
-    pub(crate) round: u32,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) signal: Option<i32>,
-    /// In words, with what it printed.
-    pub(crate) reason: String,
 }

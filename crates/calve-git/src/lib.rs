@@ -12,7 +12,6 @@ pub mod hooks;
 mod redact;
 mod remedy;
 pub mod remote;
-mod synthetic;
 pub mod trust;
 pub mod worktree;
 
@@ -21,4 +20,3 @@ pub use error::{Error, Result};
 pub use git::Git;
 pub use redact::Url;
 pub use remedy::{HiddenBy, Operation, Remedy};
-pub use synthetic::{SYNTHETIC_BRANCH, Synthetic, SyntheticShape};

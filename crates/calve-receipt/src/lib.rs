@@ -1,5 +1,8 @@
 //! The JSON shapes of Calve's reports, versioned: what the program prints, and what the packages for Node and Python hand over.
 
+#[cfg(unix)]
+#[allow(missing_docs, reason = "the fields are described in docs/benchmarks.md and docs/bench-git.md")]
+pub mod bench;
 mod error;
 pub mod human;
 mod sys;

@@ -21,7 +21,7 @@ mod binary;
 mod cursor;
 mod fuse;
 mod fuzz;
-mod git_host;
+mod git;
 mod inject;
 mod mounts;
 mod must;
@@ -36,7 +36,7 @@ mod volume;
 pub use binary::calve_binary;
 pub use fuse::{FuseOptions, FuseVolume};
 pub use fuzz::fuzz;
-pub use git_host::{GitHost, HostFault, git, git_command, git_repository};
+pub use git::{git, git_command, git_repository};
 pub use inject::{Fault, Injection, Outcome, each_nth, run_injected};
 pub use mounts::BindMount;
 pub use oracle::{

@@ -4,17 +4,17 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use calve_core::{ProbeReport, Refusal, Strategy};
+use calve_receipt::bench::NotRun;
 
-use crate::workload::{Absent, Group, Leftovers, Side, Workload};
+use crate::comparison::{missing, refused};
+use crate::workload::{Group, Leftovers, Role, Workload};
 
 /// A write to one of the trees never shows in the other.
-pub(crate) const INDEPENDENT: Group = Group { name: "independent copies", mark: "", note: "" };
+pub(crate) const INDEPENDENT: Group = Group { name: "independent copies", note: "" };
 
 pub(crate) const LINKED: Group = Group {
     name: "hard links",
-    mark: "\u{a0}†",
-    note: "† hard links: both trees have the same files, and a write to one shows in the other. They are compared with each \
-           other only.",
+    note: "Both trees have the same files, and a write to one shows in the other. They are compared with each other only.",
 };
 
 /// Where the commands read.
@@ -98,38 +98,38 @@ pub(crate) fn choose(
     probe: &ProbeReport,
     calve: &Path,
     find: &dyn Fn(&str) -> Option<PathBuf>,
-) -> (Vec<Workload>, Vec<Absent>) {
-    let (mut workloads, mut absent) = (Vec::new(), Vec::new());
+) -> (Vec<Workload>, Vec<NotRun>) {
+    let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
     for peer in PEERS {
         let program = program_of(peer.command);
         let obstacle = peer.needs.and_then(|strategy| refusal(probe, strategy));
         match (obstacle, find(program)) {
             (Some(refusal), _) => {
-                let mut absent_peer = Absent::refused(peer.command, refusal);
+                let mut entry = refused(peer.command, refusal);
                 if peer.command == CP_NEVER {
-                    absent_peer.reason = "nothing can be shared here, so that this is `cp -a`".into();
-                    absent_peer.remedy = None;
+                    entry.reason = "nothing can be shared here, so that this is `cp -a`".into();
+                    entry.remedy = None;
                 }
-                absent.push(absent_peer);
+                not_run.push(entry);
             }
-            (None, None) => absent.push(Absent::missing(peer.command, program, peer.remedy)),
+            (None, None) => not_run.push(missing(peer.command, program, peer.remedy)),
             (None, Some(path)) => {
                 let links = peer.needs == Some(Strategy::Hardlink);
-                workloads.push(workload(peer.command.to_owned(), Side::Peer, links, path, sources));
+                workloads.push(workload(peer.command.to_owned(), Role::Peer, links, path, sources));
             }
         }
     }
     for (command, strategy) in calves(probe) {
         let links = strategy == Some(Strategy::Hardlink);
-        let side = if strategy.is_none() { Side::Reference } else { Side::Calve };
+        let role = if strategy.is_none() { Role::Reference } else { Role::Calve };
         // The hard links of others are compared with Calve's.
-        let side = if links { Side::Reference } else { side };
+        let role = if links { Role::Reference } else { role };
         match strategy.and_then(|strategy| refusal(probe, strategy)) {
-            Some(refusal) => absent.push(Absent::refused(command, refusal)),
-            None => workloads.push(workload(command, side, links, calve.to_path_buf(), sources)),
+            Some(refusal) => not_run.push(refused(command, refusal)),
+            None => workloads.push(workload(command, role, links, calve.to_path_buf(), sources)),
         }
     }
-    (workloads, absent)
+    (workloads, not_run)
 }
 
 /// Calve's commands, each with the strategy that it depends on: its own choice on none. A strategy that is its own choice is not
@@ -148,7 +148,7 @@ fn refusal(probe: &ProbeReport, strategy: Strategy) -> Option<&Refusal> {
     probe.offers.iter().find(|offer| offer.strategy == strategy)?.refused.as_ref()
 }
 
-fn workload(command: String, side: Side, links: bool, program: PathBuf, sources: &Sources) -> Workload {
+fn workload(command: String, role: Role, links: bool, program: PathBuf, sources: &Sources) -> Workload {
     let source = if links { sources.to_link.clone() } else { sources.tree.clone() };
     let words: Vec<String> = command.split(' ').skip(1).map(str::to_owned).collect();
     let argv = move |dst: &Path| {
@@ -157,7 +157,7 @@ fn workload(command: String, side: Side, links: bool, program: PathBuf, sources:
     };
     Workload {
         command,
-        side,
+        role,
         group: if links { &LINKED } else { &INDEPENDENT },
         argv: Box::new(argv),
         prepare: None,

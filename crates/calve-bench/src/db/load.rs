@@ -20,14 +20,14 @@ pub(super) struct Second {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Load {
+pub(super) struct LoadResult {
     pub(super) per_second: f64,
     pub(super) worst_ms: f64,
     pub(super) timeline: Vec<Second>,
 }
 
 /// A program that makes it, and what it writes to.
-pub(super) struct Program {
+pub(super) struct LoadProgram {
     pub(super) name: &'static str,
     path: PathBuf,
     kind: Kind,
@@ -47,7 +47,7 @@ const ROWS: u64 = 10_000;
 const SYSBENCH_TABLES: &str = "SELECT CONCAT(table_schema, ' ', COUNT(*)) FROM information_schema.tables WHERE table_name REGEXP \
                                '^sbtest[0-9]+$' GROUP BY table_schema ORDER BY COUNT(*) DESC LIMIT 1";
 
-impl Program {
+impl LoadProgram {
     /// The one for that engine; the error is the name of what is not installed.
     pub(super) fn find(
         server: &Record,
@@ -106,7 +106,7 @@ impl Program {
         self.finish(&mut command, at, cancel).map(drop)
     }
 
-    pub(super) fn run(&self, server: &Record, at: &Path, cancel: &Cancel) -> io::Result<Load> {
+    pub(super) fn run(&self, server: &Record, at: &Path, cancel: &Cancel) -> io::Result<LoadResult> {
         let seconds = self.duration.as_secs().to_string();
         match &self.kind {
             Kind::Pgbench { .. } => {
@@ -195,7 +195,7 @@ fn of_pgbench(log: &str) -> Vec<Transaction> {
     ended.into_iter().map(|(end, took)| ((end - began) / 1_000_000, took as f64 / 1000.0)).collect()
 }
 
-fn load(transactions: &[Transaction], duration: Duration) -> Load {
+fn load(transactions: &[Transaction], duration: Duration) -> LoadResult {
     let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
     for (second, took_ms) in transactions {
         let second = seconds.entry(*second).or_default();
@@ -207,7 +207,7 @@ fn load(transactions: &[Transaction], duration: Duration) -> Load {
     let timeline = last.map_or_else(Vec::new, |last| {
         (0..=last).map(|second| seconds.get(&second).copied().unwrap_or_default()).collect()
     });
-    Load {
+    LoadResult {
         per_second: transactions.len() as f64 / duration.as_secs_f64(),
         worst_ms: transactions.iter().map(|(_, took)| *took).fold(0.0, f64::max),
         timeline,
@@ -215,13 +215,13 @@ fn load(transactions: &[Transaction], duration: Duration) -> Load {
 }
 
 /// `[ 1s ] thds: 4 tps: 812.3 qps: … lat (ms,100%): 12.08 err/s: …`, and in the end `max: 12.08`.
-fn of_sysbench(said: &str, duration: Duration) -> Load {
+fn of_sysbench(said: &str, duration: Duration) -> LoadResult {
     let number = |text: &str| text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
     let after = |line: &str, mark: &str| line.split_once(mark).and_then(|(_, rest)| number(rest));
     let second =
         |line: &str| Some(Second { transactions: after(line, " tps: ")?, worst_ms: after(line, "lat (ms,100%): ")? });
     let total = said.lines().find_map(|line| after(line, "transactions:"));
-    Load {
+    LoadResult {
         per_second: total.unwrap_or(0.0) / duration.as_secs_f64(),
         worst_ms: said.lines().find_map(|line| line.trim().strip_prefix("max:").and_then(number)).unwrap_or(0.0),
         timeline: said.lines().filter_map(second).collect(),

@@ -1,34 +1,34 @@
 //! `calve bench db`: what a server on a clone of a template costs, by every strategy that works there.
 
 mod client;
-mod html;
 mod load;
 mod memory;
 mod report;
 mod sample;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use calve_core::{Cancel, Error, Strategy, probe};
+use calve_core::Strategy;
 use calve_db::{Home, Owned, Ownership, StartOptions, Template};
 
 use self::client::Session;
-use self::load::Program;
-pub use self::report::Report;
-use self::report::{Row, Write};
-use self::sample::{Ground, round};
-use super::machine::{Machine, mount_options};
-use super::place::Place;
-use super::runs::shuffled;
+use self::load::LoadProgram;
+use self::report::Row;
+use self::sample::Runner;
 use crate::error::{BenchError, FailureKind};
+use crate::machine;
+use crate::report::Report;
+use crate::runs::shuffled;
+use crate::scratch::Scratch;
+use crate::setup::{BenchSetup, check_cancelled};
 
 /// The options of `calve bench db`.
-pub struct Setup<'a> {
+pub struct DatabaseBench<'a> {
+    /// On the file system of the templates and servers, and for whom.
+    pub setup: BenchSetup<'a>,
     /// Where the template is.
     pub home: &'a Home,
-    /// On the file system of the templates and servers.
-    pub directory: &'a Path,
     /// The command that looks after a server.
     pub supervisor: &'a [PathBuf],
     /// The name of the template.
@@ -43,12 +43,6 @@ pub struct Setup<'a> {
     pub clients: u32,
     /// No write load when it is zero.
     pub duration: Duration,
-    /// Called with each line of progress.
-    pub say: &'a dyn Fn(&str),
-    /// Called with what should be known even by those who want no progress.
-    pub warn: &'a dyn Fn(&str),
-    /// Ends the bench early.
-    pub cancel: &'a Cancel,
 }
 
 /// In the order of the report.
@@ -62,120 +56,94 @@ const MARIADB_WRITE: &str = "SELECT CONCAT('DELETE FROM `', REPLACE(table_schema
     '` LIMIT 1') FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('mysql', 'sys', \
     'performance_schema', 'information_schema') AND table_rows > 0 ORDER BY data_length DESC LIMIT 1";
 
-/// Measures, ends all servers that it started, and reports.
-pub fn run(setup: &Setup<'_>) -> Result<Report, BenchError> {
-    let machine = Machine::here();
-    let began = SystemTime::now();
-    let place = Place::make(setup.directory, setup.warn)?;
-    let measured = measured(setup, &place);
-    let file_system = probe(place.path(), place.path()).map(|report| report.dst.file_system);
-    let mount = mount_options(place.path());
-    let removed = place.remove();
-    let measured = measured?;
-    removed?;
-    Ok(Report {
-        began,
-        machine,
-        file_system: file_system.unwrap_or_else(|_| "unknown".into()),
-        mount_options: mount.unwrap_or_else(|| "unknown options".into()),
-        directory: setup.directory.to_path_buf(),
-        template: measured.template,
-        query: setup.query.to_owned(),
-        write: measured.write,
-        runs: setup.runs,
-        load: measured.load,
-        missing: measured.missing,
-        rows: measured.rows,
-    })
-}
-
-struct Measured {
-    template: Template,
-    write: Write,
-    load: Option<String>,
-    missing: Option<&'static str>,
-    rows: Vec<Row>,
-}
-
-/// What a first server, which is not timed, tells of the template.
-struct Scouted {
-    write: Write,
-    program: Option<Program>,
+/// The statements and the program that every server is given.
+struct Load {
+    write: String,
+    program: Option<LoadProgram>,
+    /// The program that is not installed.
     missing: Option<&'static str>,
 }
 
-fn measured(setup: &Setup<'_>, place: &Place) -> Result<Measured, BenchError> {
-    let scout = start(setup, None)?;
-    let found = calve_db::list_templates(setup.home)?.into_iter().find(|template| template.name == setup.template);
-    let template = found.ok_or_else(|| calve_db::Error::UnknownTemplate(setup.template.into()))?;
-    let Scouted { write, program, missing } = scouted(setup, &scout, &template)?;
-    scout.stop()?;
-    let ground = Ground {
-        place,
-        query: setup.query,
-        write: &write.sql,
-        program: program.as_ref(),
-        start: &|strategy| start(setup, Some(strategy)),
-        delete_trash: &|| Ok(calve_db::delete_trash(&calve_db::sweep(setup.home)?)?),
-        cancel: setup.cancel,
-        say: setup.say,
-    };
-    let mut rows: Vec<Row> = STRATEGIES.into_iter().map(Row::new).collect();
-    for run in 1..=setup.runs {
-        for index in shuffled(rows.len(), u64::from(run)) {
-            check_cancelled(setup.cancel)?;
-            round(&ground, run, &mut rows[index])?;
+impl DatabaseBench<'_> {
+    /// Measures, ends all servers that it started, and reports.
+    pub fn run(&self) -> Result<Report, BenchError> {
+        let began = SystemTime::now();
+        self.setup.in_scratch(|scratch| self.measure(began, scratch))
+    }
+
+    fn measure(&self, began: SystemTime, scratch: &Scratch<'_>) -> Result<Report, BenchError> {
+        let machine = machine::here();
+        let scout = self.start(None)?;
+        let found = calve_db::list_templates(self.home)?.into_iter().find(|template| template.name == self.template);
+        let template = found.ok_or_else(|| calve_db::Error::UnknownTemplate(self.template.into()))?;
+        let load = self.load(&scout, &template)?;
+        scout.stop()?;
+        let runner = Runner {
+            scratch,
+            query: self.query,
+            write: &load.write,
+            program: load.program.as_ref(),
+            start: &|strategy| self.start(Some(strategy)),
+            delete_trash: &|| Ok(calve_db::delete_trash(&calve_db::sweep(self.home)?)?),
+            cancel: self.setup.cancel,
+            say: self.setup.say,
+        };
+        let mut rows: Vec<Row> = STRATEGIES.into_iter().map(Row::new).collect();
+        for run in 1..=self.runs {
+            for index in shuffled(rows.len(), u64::from(run)) {
+                check_cancelled(self.setup.cancel)?;
+                runner.run(run, &mut rows[index])?;
+            }
+        }
+        let mut report = Report::new("db", began, machine);
+        scratch.add_to(&mut report, "Servers in")?;
+        report::complete(&mut report, self, &template, &load, &rows);
+        Ok(report)
+    }
+
+    /// Asks a first server, which is not timed, what the template has to write to.
+    fn load(&self, scout: &Owned, template: &Template) -> Result<Load, BenchError> {
+        let mut session = Session::open(&scout.record)?;
+        let write = match self.write {
+            Some(sql) => sql.to_owned(),
+            None => {
+                let question = if scout.record.engine == "postgres" { POSTGRES_WRITE } else { MARIADB_WRITE };
+                let Some(sql) = session.run(question)? else {
+                    let text = format!("template `{}` has no table with rows to write to", self.template);
+                    return Err(BenchError::stated(
+                        FailureKind::Usage,
+                        text,
+                        "give a statement that writes with `--write`",
+                    ));
+                };
+                sql
+            }
+        };
+        for (option, sql) in [("--query", self.query), ("--write", &write)] {
+            session.run(sql).map_err(|error| {
+                let text = format!("`{sql}` failed: {error}");
+                BenchError::stated(FailureKind::Failed, text, format!("give another statement with `{option}`"))
+            })?;
+        }
+        if self.duration.is_zero() {
+            return Ok(Load { write, program: None, missing: None });
+        }
+        let program = LoadProgram::find(&scout.record, &mut session, &template.program, self.clients, self.duration)?;
+        match program {
+            Ok(program) => Ok(Load { write, program: Some(program), missing: None }),
+            Err(missing) => {
+                (self.setup.say)(&format!("there is no write load: {missing} is not installed"));
+                Ok(Load { write, program: None, missing: Some(missing) })
+            }
         }
     }
-    let load = program.as_ref().map(Program::in_words);
-    Ok(Measured { template, write, load, missing, rows })
-}
 
-fn scouted(setup: &Setup<'_>, scout: &Owned, template: &Template) -> Result<Scouted, BenchError> {
-    let mut session = Session::open(&scout.record)?;
-    let write = match setup.write {
-        Some(sql) => Write { sql: sql.to_owned(), is_given: true },
-        None => {
-            let question = if scout.record.engine == "postgres" { POSTGRES_WRITE } else { MARIADB_WRITE };
-            let Some(sql) = session.run(question)? else {
-                let text = format!("template `{}` has no table with rows to write to", setup.template);
-                return Err(BenchError::stated(
-                    FailureKind::Usage,
-                    text,
-                    "give a statement that writes with `--write`",
-                ));
-            };
-            Write { sql, is_given: false }
-        }
-    };
-    for (option, sql) in [("--query", setup.query), ("--write", &write.sql)] {
-        session.run(sql).map_err(|error| {
-            let text = format!("`{sql}` failed: {error}");
-            BenchError::stated(FailureKind::Failed, text, format!("give another statement with `{option}`"))
-        })?;
+    /// It ends with this process, however that ends.
+    fn start(&self, strategy: Option<Strategy>) -> Result<Owned, calve_db::Error> {
+        let mut options = StartOptions::default();
+        options.owner = Ownership::Caller;
+        options.strategy = strategy;
+        options.cancel = self.setup.cancel.clone();
+        calve_db::start(self.home, self.template, &options, self.supervisor, &mut |_| ())
     }
-    if setup.duration.is_zero() {
-        return Ok(Scouted { write, program: None, missing: None });
-    }
-    let program = Program::find(&scout.record, &mut session, &template.program, setup.clients, setup.duration)?;
-    match program {
-        Ok(program) => Ok(Scouted { write, program: Some(program), missing: None }),
-        Err(missing) => {
-            (setup.say)(&format!("there is no write load: {missing} is not installed"));
-            Ok(Scouted { write, program: None, missing: Some(missing) })
-        }
-    }
-}
-
-/// It ends with this process, however that ends.
-fn start(setup: &Setup<'_>, strategy: Option<Strategy>) -> Result<Owned, calve_db::Error> {
-    let mut options = StartOptions::default();
-    options.owner = Ownership::Caller;
-    options.strategy = strategy;
-    options.cancel = setup.cancel.clone();
-    calve_db::start(setup.home, setup.template, &options, setup.supervisor, &mut |_| ())
-}
-
-fn check_cancelled(cancel: &Cancel) -> Result<(), BenchError> {
-    if cancel.is_cancelled() { Err(Error::Interrupted.into()) } else { Ok(()) }
 }

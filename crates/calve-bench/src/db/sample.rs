@@ -1,26 +1,26 @@
 //! One server: cloned, started, asked, written to, put under load, and stopped.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use calve_core::{Cancel, Strategy};
 use calve_db::{Error, Owned, Record};
 
-use super::check_cancelled;
 use super::client::Session;
-use super::load::{Load, Program};
+use super::load::{LoadProgram, LoadResult};
 use super::memory;
 use super::report::Row;
 use crate::error::BenchError;
-use crate::place::Place;
-use calve_receipt::human::duration;
+use crate::report::shown_ms;
+use crate::scratch::Scratch;
+use crate::setup::check_cancelled;
 
 /// What is the same for all runs.
-pub(super) struct Ground<'a> {
-    pub(super) place: &'a Place<'a>,
+pub(super) struct Runner<'a> {
+    pub(super) scratch: &'a Scratch<'a>,
     pub(super) query: &'a str,
     pub(super) write: &'a str,
-    pub(super) program: Option<&'a Program>,
+    pub(super) program: Option<&'a LoadProgram>,
     pub(super) start: &'a dyn Fn(Strategy) -> Result<Owned, Error>,
     pub(super) delete_trash: &'a dyn Fn() -> Result<(), BenchError>,
     pub(super) cancel: &'a Cancel,
@@ -34,7 +34,7 @@ pub(super) struct Sample {
     /// From the request until the first query was answered, cloning included.
     pub(super) ready_ms: f64,
     pub(super) writes_ms: Vec<f64>,
-    pub(super) load: Option<Load>,
+    pub(super) load: Option<LoadResult>,
     pub(super) stop_ms: f64,
     /// What `df` shows more once the tenth write is on the disk.
     pub(super) disk_bytes: i64,
@@ -45,75 +45,77 @@ pub(super) struct Sample {
 /// As many as the report tells of.
 const WRITES: usize = 10;
 
-/// One run of a strategy. What does not work is noted in its row and not tried again.
-pub(super) fn round(ground: &Ground<'_>, run: u32, row: &mut Row) -> Result<(), BenchError> {
-    if row.refused.is_some() || row.failed.is_some() {
-        return Ok(());
-    }
-    (ground.delete_trash)()?;
-    ground.place.settle()?;
-    let used = ground.place.used_bytes()?;
-    let began = Instant::now();
-    let owned = match (ground.start)(row.strategy) {
-        Ok(owned) => owned,
-        Err(Error::Strategy { reason, .. }) => {
-            row.refused = Some(reason);
+impl Runner<'_> {
+    /// One run of a strategy. What does not work is noted in its row and not tried again.
+    pub(super) fn run(&self, run: u32, row: &mut Row) -> Result<(), BenchError> {
+        if row.refused.is_some() || row.failed.is_some() {
             return Ok(());
         }
-        Err(error @ Error::Told { refused: true, .. }) => {
-            row.refused = Some(error.to_string());
-            return Ok(());
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let sample = match answered(ground, &owned.record, began) {
-        Ok(mut sample) => {
-            ground.place.flush()?;
-            sample.disk_bytes = ground.place.used_bytes()? as i64 - used as i64;
-            loaded(ground, &owned.record, &mut sample).map(|()| sample)
-        }
-        Err(error) => Err(error),
-    };
-    check_cancelled(ground.cancel)?;
-    match sample {
-        Ok(mut sample) => {
-            let began = Instant::now();
-            owned.stop()?;
-            sample.stop_ms = ms(began);
-            let took = duration(Duration::from_secs_f64(sample.ready_ms / 1000.0));
-            (ground.say)(&format!("run {run}  {took:>9}  {}", row.strategy));
-            row.samples.push(sample);
-        }
-        Err(error) => {
-            (ground.say)(&format!("run {run}  {:>9}  {}: {error}", "failed", row.strategy));
-            row.failed = Some(error.to_string());
-        }
-    }
-    Ok(())
-}
-
-/// The first query, and the writes.
-fn answered(ground: &Ground<'_>, server: &Record, began: Instant) -> io::Result<Sample> {
-    let mut session = Session::open(server)?;
-    session.run(ground.query)?;
-    let mut sample = Sample { clone_ms: server.clone_ms, ready_ms: ms(began), ..Sample::default() };
-    for _ in 0..WRITES {
+        (self.delete_trash)()?;
+        self.scratch.settle()?;
+        let used = self.scratch.used_bytes()?;
         let began = Instant::now();
-        session.run(ground.write)?;
-        sample.writes_ms.push(ms(began));
+        let owned = match (self.start)(row.strategy) {
+            Ok(owned) => owned,
+            Err(Error::Strategy { reason, .. }) => {
+                row.refused = Some(reason);
+                return Ok(());
+            }
+            Err(error @ Error::Told { refused: true, .. }) => {
+                row.refused = Some(error.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let sample = match self.answer(&owned.record, began) {
+            Ok(mut sample) => {
+                self.scratch.flush()?;
+                sample.disk_bytes = self.scratch.used_bytes()? as i64 - used as i64;
+                self.put_under_load(&owned.record, &mut sample).map(|()| sample)
+            }
+            Err(error) => Err(error),
+        };
+        check_cancelled(self.cancel)?;
+        match sample {
+            Ok(mut sample) => {
+                let began = Instant::now();
+                owned.stop()?;
+                sample.stop_ms = ms(began);
+                let took = shown_ms(sample.ready_ms);
+                (self.say)(&format!("run {run}  {took:>9}  {}", row.strategy));
+                row.samples.push(sample);
+            }
+            Err(error) => {
+                (self.say)(&format!("run {run}  {:>9}  {}: {error}", "failed", row.strategy));
+                row.failed = Some(error.to_string());
+            }
+        }
+        Ok(())
     }
-    sample.memory_bytes = memory::bytes(server.pid);
-    Ok(sample)
-}
 
-fn loaded(ground: &Ground<'_>, server: &Record, sample: &mut Sample) -> io::Result<()> {
-    let Some(program) = ground.program else { return Ok(()) };
-    let at = ground.place.path();
-    program.prepare(server, at, ground.cancel)?;
-    let (load, peak) = memory::peak_during(server.pid, || program.run(server, at, ground.cancel));
-    sample.load = Some(load?);
-    sample.memory_bytes = sample.memory_bytes.max((peak > 0).then_some(peak));
-    Ok(())
+    /// The first query, and the writes.
+    fn answer(&self, server: &Record, began: Instant) -> io::Result<Sample> {
+        let mut session = Session::open(server)?;
+        session.run(self.query)?;
+        let mut sample = Sample { clone_ms: server.clone_ms, ready_ms: ms(began), ..Sample::default() };
+        for _ in 0..WRITES {
+            let began = Instant::now();
+            session.run(self.write)?;
+            sample.writes_ms.push(ms(began));
+        }
+        sample.memory_bytes = memory::bytes(server.pid);
+        Ok(sample)
+    }
+
+    fn put_under_load(&self, server: &Record, sample: &mut Sample) -> io::Result<()> {
+        let Some(program) = self.program else { return Ok(()) };
+        let at = self.scratch.path();
+        program.prepare(server, at, self.cancel)?;
+        let (load, peak) = memory::peak_during(server.pid, || program.run(server, at, self.cancel));
+        sample.load = Some(load?);
+        sample.memory_bytes = sample.memory_bytes.max((peak > 0).then_some(peak));
+        Ok(())
+    }
 }
 
 fn ms(since: Instant) -> f64 {

@@ -3,27 +3,30 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Choice, CloneOptions, Error, Strategy, clone_tree};
+use calve_core::{Cancel, Choice, CloneOptions, Strategy, clone_tree};
 
+use calve_receipt::bench::NotRun;
+
+use crate::comparison::missing;
 use crate::error::BenchError;
 use crate::process;
-use crate::workload::{Absent, Argv, Group, Leftovers, Prepare, Side, Workload};
+use crate::setup::check_cancelled;
+use crate::workload::{Argv, Group, Leftovers, Prepare, Role, Workload};
 
 /// Nothing is shared before.
-const FIRST: Group = Group { name: "two copies that share nothing", mark: "", note: "" };
+pub(super) const FIRST: Group = Group { name: "two copies that share nothing", note: "" };
 
 /// Everything is shared before.
 const AGAIN: Group = Group {
     name: "the same command again",
-    mark: "\u{a0}†",
-    note: "† run a second time, with what the first run has kept for it: there is nothing left to share. These are compared with each \
+    note: "Run a second time, with what the first run has kept for it: there is nothing left to share. These are compared with each \
            other only.",
 };
 
 struct Candidate {
     /// As typed, with `A` and `B` for the copies and `KEPT` for a file that a second run uses. With `|` or `&&`, for a shell.
     command: &'static str,
-    side: Side,
+    role: Role,
     group: &'static Group,
     /// What has to be installed.
     program: &'static str,
@@ -34,26 +37,26 @@ struct Candidate {
 const PACKAGE: &str = "install it with the system's package manager";
 
 const fn peer(command: &'static str, program: &'static str, group: &'static Group, remedy: &'static str) -> Candidate {
-    Candidate { command, side: Side::Peer, group, program, remedy }
+    Candidate { command, role: Role::Peer, group, program, remedy }
 }
 
-const fn calves(command: &'static str, side: Side, group: &'static Group) -> Candidate {
-    Candidate { command, side, group, program: CALVE, remedy: "" }
+const fn calves(command: &'static str, role: Role, group: &'static Group) -> Candidate {
+    Candidate { command, role, group, program: CALVE, remedy: "" }
 }
 
 const CALVE: &str = "calve";
 
 const CANDIDATES: &[Candidate] = &[
-    calves("calve dedupe A B", Side::Reference, &FIRST),
-    calves("calve dedupe --blocks A B", Side::Calve, &FIRST),
-    calves("calve reshare B --with A", Side::Calve, &FIRST),
+    calves("calve dedupe A B", Role::Reference, &FIRST),
+    calves("calve dedupe --blocks A B", Role::Calve, &FIRST),
+    calves("calve reshare B --with A", Role::Calve, &FIRST),
     peer("jdupes -rBq A B", "jdupes", &FIRST, PACKAGE),
     peer("duperemove -rdq A B", "duperemove", &FIRST, PACKAGE),
     peer("duperemove -rdq -b 4096 A B", "duperemove", &FIRST, PACKAGE),
     // Hidden files too, as the others do; and whatever a `.gitignore` says.
     peer("fclones group --hidden --no-ignore A B | fclones dedupe", "fclones", &FIRST, "cargo install fclones"),
     peer("rmlint -T df --hidden -c sh:handler=clone -o sh:KEPT A B && sh KEPT -dq", "rmlint", &FIRST, PACKAGE),
-    calves("calve dedupe A B", Side::Reference, &AGAIN),
+    calves("calve dedupe A B", Role::Reference, &AGAIN),
     peer("jdupes -rBq A B", "jdupes", &AGAIN, PACKAGE),
     peer("duperemove -rdq --hashfile=KEPT A B", "duperemove", &AGAIN, PACKAGE),
     peer("fclones group --cache --hidden --no-ignore A B | fclones dedupe", "fclones", &AGAIN, "cargo install fclones"),
@@ -73,7 +76,7 @@ pub(super) fn known_commands() -> Vec<String> {
 }
 
 /// What all commands work on, and with.
-pub(super) struct Ground {
+pub(super) struct Subjects {
     /// What A and B are copies of.
     pub(super) trees: [PathBuf; 2],
     pub(super) calve: PathBuf,
@@ -88,32 +91,32 @@ pub(super) const COPIES: [&str; 2] = ["a", "b"];
 
 /// Everything that can be run, and everything that cannot, with the reason. Programs in `without` are left out.
 pub(super) fn choose(
-    ground: &Ground,
+    subjects: &Subjects,
     without: &[String],
     find: &dyn Fn(&str) -> Option<PathBuf>,
-) -> (Vec<Workload>, Vec<Absent>) {
-    let (mut workloads, mut absent) = (Vec::new(), Vec::new());
+) -> (Vec<Workload>, Vec<NotRun>) {
+    let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
     for one in CANDIDATES {
         if without.iter().any(|name| name == one.program) {
             continue;
         }
-        let program = if one.program == CALVE { Some(ground.calve.clone()) } else { find(one.program) };
+        let program = if one.program == CALVE { Some(subjects.calve.clone()) } else { find(one.program) };
         match program {
-            None => absent.push(Absent::missing(one.command, one.program, one.remedy)),
-            Some(program) => workloads.push(workload(one, program, ground)),
+            None => not_run.push(missing(one.command, one.program, one.remedy)),
+            Some(program) => workloads.push(workload(one, program, subjects)),
         }
     }
-    (workloads, absent)
+    (workloads, not_run)
 }
 
-fn workload(one: &'static Candidate, program: PathBuf, ground: &Ground) -> Workload {
+fn workload(one: &'static Candidate, program: PathBuf, subjects: &Subjects) -> Workload {
     let again = one.group == &AGAIN;
     Workload {
         command: one.command.to_owned(),
-        side: one.side,
+        role: one.role,
         group: one.group,
         argv: argv(one.command, program.clone()),
-        prepare: Some(prepare(ground, again.then(|| argv(one.command, program)))),
+        prepare: Some(prepare(subjects, again.then(|| argv(one.command, program)))),
         kept: &KEPT,
         // Everything that was made would be read from memory that the next run needs.
         leftovers: Leftovers::DeleteAtOnce,
@@ -173,8 +176,8 @@ fn script(command: &str) -> String {
 }
 
 /// Makes the two copies, which share nothing, and, for a second run, runs `first` on them.
-fn prepare(ground: &Ground, first: Option<Argv>) -> Prepare {
-    let (trees, cancel) = (ground.trees.clone(), ground.cancel.clone());
+fn prepare(subjects: &Subjects, first: Option<Argv>) -> Prepare {
+    let (trees, cancel) = (subjects.trees.clone(), subjects.cancel.clone());
     Box::new(move |run| {
         fs_err::create_dir(run)?;
         for (tree, copy) in trees.iter().zip(COPIES) {
@@ -193,9 +196,7 @@ fn prepare(ground: &Ground, first: Option<Argv>) -> Prepare {
 /// Why it went wrong, if it did.
 fn ran(words: &[OsString], cancel: &Cancel) -> Result<Option<String>, BenchError> {
     let ended = process::measure(words, std::process::Stdio::null(), cancel)?;
-    if cancel.is_cancelled() {
-        return Err(Error::Interrupted.into());
-    }
+    check_cancelled(cancel)?;
     Ok((!ended.status.success()).then(|| format!("the first of its two runs: {}", ended.in_words())))
 }
 

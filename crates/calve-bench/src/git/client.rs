@@ -4,18 +4,28 @@ use std::path::Path;
 use std::process::Command;
 
 use super::cases::Case;
-use super::clients::{Ran, brief};
-use super::ground::Ground;
+use super::clients::{GitOutput, brief};
 use super::pusher::Pusher;
 use super::repository::Repository;
-use super::sample::{Broken, Sample, Step};
+use super::sample::{Sample, Step};
+use super::testbed::Testbed;
 use crate::error::BenchError;
-use crate::place::delete;
+use crate::scratch::delete;
+
+/// How a step went wrong, after which its test is not run again.
+#[derive(Debug, Clone)]
+pub(super) struct StepFailure {
+    pub(super) step: Step,
+    pub(super) command: String,
+    pub(super) round: u32,
+    pub(super) exit_code: Option<i32>,
+    pub(super) reason: String,
+}
 
 /// Why a client stops.
 pub(super) enum Stop {
     /// git failed.
-    Broken(Broken),
+    Step(StepFailure),
     /// The bench did.
     Failure(BenchError),
 }
@@ -27,7 +37,7 @@ impl From<BenchError> for Stop {
 }
 
 pub(super) struct Client<'a> {
-    pub(super) ground: &'a Ground<'a>,
+    pub(super) testbed: &'a Testbed<'a>,
     pub(super) repository: &'a Repository,
     pub(super) case: &'static Case,
     pub(super) url: String,
@@ -41,9 +51,9 @@ pub(super) struct Client<'a> {
 impl Client<'_> {
     /// One clone, and what comes after it. What it made is removed.
     pub(super) fn iteration(&self) -> Result<(), Stop> {
-        let directory = self.ground.new_path("client");
+        let directory = self.testbed.new_path("client");
         let done = self.steps(&directory);
-        let removed = delete(&directory, self.ground.cancel);
+        let removed = delete(&directory, self.testbed.cancel);
         done?;
         Ok(removed?)
     }
@@ -82,13 +92,13 @@ impl Client<'_> {
         let mut before = self.tip(directory, &remote)?;
         for ordinal in 1..=self.fetches {
             let waited = self.pusher.wait_for_another(self.pusher.seen());
-            waited.map_err(|reason| self.broken(Step::Fetch, None, reason))?;
+            waited.map_err(|reason| self.failure(Step::Fetch, None, reason))?;
             self.step(Step::Fetch, ordinal, directory, &|command| {
                 command.args(["fetch", "--quiet"]).args(self.case.fetch.and_then(|fetch| fetch.option())).arg("origin");
             })?;
             let now = self.tip(directory, &remote)?;
             if now == before {
-                return Err(self.broken(Step::Fetch, None, "it fetched nothing, though something was pushed".into()));
+                return Err(self.failure(Step::Fetch, None, "it fetched nothing, though something was pushed".into()));
             }
             before = now;
             self.step(Step::Reset, ordinal, directory, &|command| {
@@ -99,7 +109,7 @@ impl Client<'_> {
     }
 
     fn tip(&self, directory: &Path, reference: &str) -> Result<Vec<u8>, BenchError> {
-        let clients = &self.ground.clients;
+        let clients = &self.testbed.clients;
         clients
             .output(clients.git(directory, None).args(["rev-parse", "--verify", reference]), "reading what was fetched")
     }
@@ -108,32 +118,29 @@ impl Client<'_> {
     fn check_honoured(&self, directory: &Path) -> Result<(), Stop> {
         let is_shallow = directory.join(".git/shallow").exists();
         if self.case.clone == super::cases::CloneKind::Shallow && !is_shallow && self.repository.back > 0 {
-            return Err(self.broken(Step::Clone, Some(0), "the server sent the whole history".into()));
+            return Err(self.failure(Step::Clone, Some(0), "the server sent the whole history".into()));
         }
         Ok(())
     }
 
     fn step(&self, step: Step, ordinal: u32, directory: &Path, complete: &dyn Fn(&mut Command)) -> Result<(), Stop> {
-        let operation = self.ground.next_operation();
-        let mut command = self.ground.clients.git(directory, Some(operation));
+        let operation = self.testbed.next_operation();
+        let mut command = self.testbed.clients.git(directory, Some(operation));
         complete(&mut command);
-        let ran = self.ground.clients.run(&mut command)?;
-        let charge = self.ground.take(operation, self.case.from_daemon, !ran.is_success());
+        let ran = self.testbed.clients.run(&mut command)?;
+        let charge = self.testbed.take(operation, self.case.from_daemon, !ran.is_success());
         if !ran.is_success() {
-            return Err(self.broken(step, ran.ended.status.code(), self.ground.clients.reason(&ran)));
+            return Err(self.failure(step, ran.ended.status.code(), self.testbed.clients.reason(&ran)));
         }
         if ran.said.contains("filtering not recognized") {
-            return Err(self.broken(step, Some(0), "the server does not support filters and sent everything".into()));
+            return Err(self.failure(step, Some(0), "the server does not support filters and sent everything".into()));
         }
-        let Ran { ended, said, .. } = ran;
+        let GitOutput { ended, said, .. } = ran;
         (self.note)(Sample {
             step,
             round: self.round,
             ordinal,
-            seconds: ended.seconds,
-            user_seconds: ended.user_seconds,
-            system_seconds: ended.system_seconds,
-            peak_memory_bytes: ended.peak_memory_bytes,
+            usage: ended.usage,
             charge: Some(charge),
             seen: None,
             said: brief(&said),
@@ -141,9 +148,9 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn broken(&self, step: Step, exit_code: Option<i32>, reason: String) -> Stop {
+    fn failure(&self, step: Step, exit_code: Option<i32>, reason: String) -> Stop {
         let command = command_of(self.case, step, self.repository.back);
-        Stop::Broken(Broken { step, command, round: self.round, exit_code, reason })
+        Stop::Step(StepFailure { step, command, round: self.round, exit_code, reason })
     }
 }
 

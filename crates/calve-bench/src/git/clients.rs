@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use calve_core::{Cancel, Error, Shown};
+use calve_core::{Cancel, Shown};
 
 use super::host::OPERATION_HEADER;
 use super::host::ledger::Operation;
 use crate::error::{BenchError, FailureKind};
-use crate::process::{self, Ended};
+use crate::process::{self, ProcessResult};
+use crate::report::NO_SPACE;
+use crate::setup::check_cancelled;
 
 /// What git may take over from the user's environment. Everything else could change what is measured.
 const KEPT: &[&str] = &["PATH", "TMPDIR", "LD_LIBRARY_PATH", "GIT_EXEC_PATH"];
@@ -32,21 +34,18 @@ pub(super) fn environment(home: &Path) -> Vec<(OsString, OsString)> {
 }
 
 /// One git program that has ended.
-pub(super) struct Ran {
-    pub(super) ended: Ended,
+pub(super) struct GitOutput {
+    pub(super) ended: ProcessResult,
     pub(super) stdout: Vec<u8>,
     /// All of its standard error.
     pub(super) said: String,
 }
 
-impl Ran {
+impl GitOutput {
     pub(super) fn is_success(&self) -> bool {
         self.ended.status.success()
     }
 }
-
-/// How a reason begins that is the place's and not git's.
-pub(crate) const NO_SPACE: &str = "no space is left";
 
 /// Its last words, on one line, without control characters.
 pub(super) fn brief(said: &str) -> String {
@@ -129,7 +128,7 @@ impl<'a> Clients<'a> {
     }
 
     /// Runs it to its end. An error is of the bench, or that it was interrupted; git's own failures are in the result.
-    pub(super) fn run(&self, command: &mut Command) -> Result<Ran, BenchError> {
+    pub(super) fn run(&self, command: &mut Command) -> Result<GitOutput, BenchError> {
         // Through pipes: on a disk that is full a file would lose the very message that says so.
         let (out, err) = (Listener::of(std::io::pipe()?), Listener::of(std::io::pipe()?));
         command.stdout(out.writer).stderr(err.writer);
@@ -138,11 +137,10 @@ impl<'a> Clients<'a> {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let (stdout, said) = (heard(out.reader), heard(err.reader));
         let ended = ended.map_err(|error| not_started(&error))?;
-        *self.seconds.lock().unwrap_or_else(PoisonError::into_inner) += ended.user_seconds + ended.system_seconds;
-        if self.cancel.is_cancelled() {
-            return Err(Error::Interrupted.into());
-        }
-        Ok(Ran { ended, stdout, said: String::from_utf8_lossy(&said).into_owned() })
+        *self.seconds.lock().unwrap_or_else(PoisonError::into_inner) +=
+            ended.usage.user_seconds + ended.usage.system_seconds;
+        check_cancelled(self.cancel)?;
+        Ok(GitOutput { ended, stdout, said: String::from_utf8_lossy(&said).into_owned() })
     }
 
     /// What git prints; a failure of git's is one of the bench.
@@ -159,7 +157,7 @@ impl<'a> Clients<'a> {
     }
 
     /// Why it failed, on one line. That there was no space git does not always say.
-    pub(super) fn reason(&self, ran: &Ran) -> String {
+    pub(super) fn reason(&self, ran: &GitOutput) -> String {
         const HARDLY_ANY: u64 = 1 << 20;
         let full = rustix::fs::statvfs(&self.scratch).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);
         let said = brief(&ran.said);

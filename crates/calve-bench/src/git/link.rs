@@ -3,8 +3,6 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 /// Of each connection, in each direction. What TCP does at the start of a connection, beyond its handshake, is not imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
@@ -26,11 +24,9 @@ impl Link {
         (rate as f64 / 8.0 * self.round_trip.as_secs_f64()) as u64
     }
 
-    pub(crate) fn json(&self) -> Value {
-        json!({
-            "bits_per_second": self.bits_per_second,
-            "round_trip_ms": self.round_trip.as_secs_f64() * 1000.0,
-        })
+    pub(crate) fn document(&self) -> calve_receipt::bench::Link {
+        let round_trip_ms = self.round_trip.as_secs_f64() * 1000.0;
+        calve_receipt::bench::Link { bits_per_second: self.bits_per_second, round_trip_ms }
     }
 
     pub(crate) fn in_words(&self) -> String {

@@ -7,55 +7,54 @@ mod cases;
 mod client;
 mod clients;
 mod daemon;
-mod ground;
-mod host;
-mod html;
-mod json;
+pub mod host;
 mod link;
-mod markdown;
 pub mod pack_objects;
-mod plan;
 mod pusher;
 mod remote;
 mod report;
 mod repository;
+mod rounds;
 mod sample;
 mod shape;
 mod source;
-mod table;
+mod synthetic;
+mod testbed;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
-use calve_core::Cancel;
+use calve_receipt::bench::GitRepository;
 
 use self::cases::{CASES, DAEMON};
 pub use self::cases::{Case, Selection};
 use self::clients::Clients;
-use self::ground::{Ground, Layout, furnish, home};
 pub use self::link::Link;
-pub use self::plan::Pace;
 use self::remote::Server;
-pub use self::report::Report;
-use self::report::{Described, rows};
+use self::report::Measurement;
 use self::repository::{Preparation, Repository};
+pub use self::rounds::Pace;
 pub use self::source::{Address, Source};
-use super::machine::{Machine, own_peak_memory_bytes, swapped_pages};
-use super::place::Place;
-use super::runs;
-use super::space::Room;
+pub use self::synthetic::{SYNTHETIC_BRANCH, Synthetic, SyntheticShape};
+use self::testbed::{Testbed, TestbedOptions, furnish, home};
 use crate::error::{BenchError, FailureKind};
+use crate::machine::{self, swapped_pages};
+use crate::report::Report;
+use crate::runs;
+use crate::scratch::Scratch;
+use crate::setup::BenchSetup;
+use crate::space::Room;
 
 /// The options of `calve bench git`.
-pub struct Setup<'a> {
+pub struct GitBench<'a> {
+    /// Where, and for whom.
+    pub setup: BenchSetup<'a>,
     /// The repositories or the server to measure.
-    pub measured: Measured,
+    pub subject: Subject,
     /// The tests to run, each once in every round.
     pub cases: Vec<&'static Case>,
     /// The branch that all clients use; the one that is checked out there by default.
     pub branch: Option<&'a str>,
-    /// The directory that everything is made in.
-    pub into: &'a Path,
     /// How many clients do how much.
     pub pace: Pace,
     /// Whether the packs of the server have bitmaps.
@@ -68,16 +67,10 @@ pub struct Setup<'a> {
     pub link: Option<Link>,
     /// Whether to clone from `git daemon` as well.
     pub against_daemon: bool,
-    /// Called with each line of progress.
-    pub say: &'a dyn Fn(&str),
-    /// Called with what should be known even by those who want no progress.
-    pub warn: &'a dyn Fn(&str),
-    /// Ends the bench early.
-    pub cancel: &'a Cancel,
 }
 
 /// The subjects of a bench.
-pub enum Measured {
+pub enum Subject {
     /// Copies of these, served by the bench.
     Repositories(Vec<Source>),
     /// A URL, for clones only.
@@ -87,112 +80,94 @@ pub enum Measured {
 /// The oldest git whose clones can be measured.
 const OLDEST: (u32, u32) = (2, 30);
 
-/// Measures, removes all that was made, and reports.
-pub fn run(setup: &Setup<'_>) -> Result<Report, BenchError> {
-    let version = git_version()?;
-    let machine = Machine::here();
-    let began = SystemTime::now();
-    let place = Place::make(setup.into, setup.warn)?;
-    let base = Report {
-        began,
-        machine,
-        versions: vec![("calve", env!("CARGO_PKG_VERSION").to_owned()), ("git", version)],
-        protocol: setup.protocol,
-        server: None,
-        link: setup.link,
-        clients: setup.pace.clients,
-        rounds: 0,
-        duration: setup.pace.duration,
-        fetches: setup.pace.fetches,
-        push_every: setup.pace.push_every,
-        repositories: Vec::new(),
-        rows: Vec::new(),
-        broken: Vec::new(),
-        accounts: None,
-        memory_floor_bytes: 0,
-        warnings: Vec::new(),
-    };
-    let report = furnish(place.path()).and_then(|()| match &setup.measured {
-        Measured::Repositories(sources) => repositories(setup, sources, base, &place),
-        Measured::Server(address) => server(setup, address, base, &place),
-    });
-    place.remove()?;
-    report
-}
+impl GitBench<'_> {
+    /// Measures, removes all that was made, and reports.
+    pub fn run(&self) -> Result<Report, BenchError> {
+        let version = git_version()?;
+        let (machine, began) = (machine::here(), SystemTime::now());
+        self.setup.in_scratch(|scratch| {
+            furnish(scratch.path())?;
+            let measurement = match &self.subject {
+                Subject::Repositories(sources) => self.measure_repositories(sources, scratch)?,
+                Subject::Server(address) => self.measure_server(address, scratch)?,
+            };
+            let mut report = Report::new("git", began, machine);
+            report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), ("git".into(), version)]);
+            report::complete(&mut report, self, measurement);
+            Ok(report)
+        })
+    }
 
-fn repositories(
-    setup: &Setup<'_>,
-    sources: &[Source],
-    mut report: Report,
-    place: &Place,
-) -> Result<Report, BenchError> {
-    let (path, cancel) = (place.path(), setup.cancel);
-    let scratch = path.join("scratch");
-    let clients = Clients::of_the_bench(&home(path), scratch.clone(), cancel);
-    let users = Clients::of_the_user(scratch.join("users"), cancel);
-    fs_err::create_dir(scratch.join("users"))?;
-    let layout = Layout { protocol: setup.protocol, link: setup.link, with_daemon: setup.against_daemon };
-    let ground = Ground::prepare(path, &layout, clients, cancel)?;
-    // All are checked before any is copied.
-    sources.iter().try_for_each(Source::check)?;
-    let preparation = Preparation {
-        branch: setup.branch,
-        bitmaps: setup.bitmaps,
-        back: setup.back,
-        check_room: &|bytes| check_room(place, bytes, 0),
-    };
-    let mut repositories = Vec::new();
-    for (index, source) in sources.iter().enumerate() {
-        (setup.say)(&format!("preparing {}", source.shown()));
-        let template = path.join("templates").join(format!("{index}.git"));
-        let prepared = Repository::prepare(source, template, &preparation, &ground.clients, &users)?;
-        (setup.say)(&format!("{}: {}", prepared.name, prepared.shape.in_words()));
-        let (clients, shape) = (u64::from(setup.pace.clients), &prepared.shape);
-        let bytes = (shape.number("pack_bytes") + shape.checkout_bytes) * clients;
-        check_room(place, bytes, (shape.checkout_files + 1000) * clients)?;
-        repositories.push(prepared);
-    }
-    distinguish(&mut repositories);
-    let mut cases = setup.cases.clone();
-    if setup.against_daemon {
-        cases.push(&DAEMON);
-    }
-    let (opened, swapped) = (ground.open_accounts(), swapped_pages());
-    let (rounds, outcomes) = plan::run(&ground, &repositories, &cases, &setup.pace, setup.say)?;
-    report.accounts = Some(ground.close_accounts(&opened));
-    drop(ground);
-    report.rounds = rounds;
-    let mut others = Vec::new();
-    for outcome in outcomes {
-        let index = repositories.iter().position(|it| std::ptr::eq(it, outcome.repository)).unwrap_or(0);
-        others.extend(outcome.others);
-        match outcome.broken {
-            Some(broken) => report.broken.push((index, outcome.case, broken)),
-            None => report.rows.extend(rows(index, outcome.case, outcome.samples, outcome.repository.back)),
+    fn measure_repositories(&self, sources: &[Source], scratch: &Scratch<'_>) -> Result<Measurement, BenchError> {
+        let (path, cancel, say) = (scratch.path(), self.setup.cancel, self.setup.say);
+        let for_input = path.join("scratch");
+        let clients = Clients::of_the_bench(&home(path), for_input.clone(), cancel);
+        let users = Clients::of_the_user(for_input.join("users"), cancel);
+        fs_err::create_dir(for_input.join("users"))?;
+        let options = TestbedOptions { protocol: self.protocol, link: self.link, with_daemon: self.against_daemon };
+        let testbed = Testbed::prepare(path, &options, clients, cancel)?;
+        // All are checked before any is copied.
+        sources.iter().try_for_each(Source::check)?;
+        let preparation = Preparation {
+            branch: self.branch,
+            bitmaps: self.bitmaps,
+            back: self.back,
+            check_room: &|bytes| check_room(scratch, bytes, 0),
+        };
+        let mut repositories = Vec::new();
+        for (index, source) in sources.iter().enumerate() {
+            say(&format!("preparing {}", source.shown()));
+            let template = path.join("templates").join(format!("{index}.git"));
+            let prepared = Repository::prepare(source, template, &preparation, &testbed.clients, &users)?;
+            say(&format!("{}: {}", prepared.name, prepared.shape.in_words()));
+            let (clients, shape) = (u64::from(self.pace.clients), &prepared.shape);
+            let bytes = (shape.number("pack_bytes") + shape.checkout_bytes) * clients;
+            check_room(scratch, bytes, (shape.checkout_files + 1000) * clients)?;
+            repositories.push(prepared);
         }
+        distinguish(&mut repositories);
+        let mut cases = self.cases.clone();
+        cases.extend(self.against_daemon.then_some(&DAEMON));
+        let (opening, swapped_before) = (testbed.open_accounts(), swapped_pages());
+        let names: Vec<&str> = repositories.iter().map(|repository| repository.name.as_str()).collect();
+        let (rounds, outcomes) = rounds::run(&names, &cases, &self.pace, say, |outcome, round| {
+            rounds::serve(&testbed, &repositories[outcome.repository], outcome, round, &self.pace)
+        })?;
+        let accounting = Some(testbed.close_accounts(&opening));
+        let repositories = repositories.into_iter().map(described).collect();
+        Ok(Measurement { repositories, outcomes, rounds, server: None, accounting, swapped_before })
     }
-    report.repositories = repositories.into_iter().map(described).collect();
-    report.memory_floor_bytes = own_peak_memory_bytes().unwrap_or(0);
-    let swapped = swapped.and_then(|before| Some(swapped_pages()?.saturating_sub(before)));
-    report.warn_of_the_machine(&others, swapped);
-    report.warn_of_rows();
-    Ok(report)
+
+    fn measure_server(&self, address: &Address, scratch: &Scratch<'_>) -> Result<Measurement, BenchError> {
+        let (directory, cancel) = (scratch.path(), self.setup.cancel);
+        let clients = Clients::of_the_user(directory.join("scratch"), cancel);
+        let server = Server { address, branch: self.branch, protocol: self.protocol, clients, directory, cancel };
+        let cases: Vec<&'static Case> = self.cases.iter().copied().filter(|case| case.fetch.is_none()).collect();
+        let swapped_before = swapped_pages();
+        let name = address.name();
+        let (rounds, outcomes) =
+            rounds::run(&[&name], &cases, &self.pace, self.setup.say, |outcome, round| server.measure(outcome, round))?;
+        let about = GitRepository {
+            name,
+            source: address.shown(),
+            branch: self.branch.map(str::to_owned),
+            file: None,
+            back: 0,
+            bitmaps: None,
+            commit_graph: None,
+            shape: serde_json::Map::new(),
+        };
+        let (repositories, server) = (vec![(about, String::new())], Some(address.shown()));
+        Ok(Measurement { repositories, outcomes, rounds, server, accounting: None, swapped_before })
+    }
 }
 
-fn described(repository: Repository) -> Described {
+fn described(repository: Repository) -> (GitRepository, String) {
     let Repository { name, source, branch, file, back, shape, bitmaps, commit_graph, .. } = repository;
     let in_words = shape.in_words();
-    Described {
-        name,
-        source,
-        branch: Some(branch),
-        file,
-        back,
-        shape: shape.numbers,
-        in_words,
-        bitmaps: Some(bitmaps),
-        commit_graph: Some(commit_graph),
-    }
+    let (branch, bitmaps, commit_graph) = (Some(branch), Some(bitmaps), Some(commit_graph));
+    let about = GitRepository { name, source, branch, file, back, bitmaps, commit_graph, shape: shape.numbers };
+    (about, in_words)
 }
 
 /// Two of one name get numbers.
@@ -207,42 +182,8 @@ fn distinguish(repositories: &mut [Repository]) {
 }
 
 /// With a little more for what is pushed.
-fn check_room(place: &Place, bytes: u64, inodes: u64) -> Result<(), BenchError> {
-    runs::check_room(place, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
-}
-
-fn server(setup: &Setup<'_>, address: &Address, mut report: Report, place: &Place) -> Result<Report, BenchError> {
-    let cancel = setup.cancel;
-    let clients = Clients::of_the_user(place.path().join("scratch"), cancel);
-    let server =
-        Server { address, branch: setup.branch, protocol: setup.protocol, clients, place: place.path(), cancel };
-    let cases: Vec<&'static Case> = setup.cases.iter().copied().filter(|case| case.fetch.is_none()).collect();
-    let swapped = swapped_pages();
-    let (rounds, outcomes) = server.run(&cases, &setup.pace, setup.say)?;
-    report.rounds = rounds;
-    report.clients = 1;
-    report.server = Some(address.shown());
-    report.repositories = vec![Described {
-        name: address.name(),
-        source: address.shown(),
-        branch: setup.branch.map(str::to_owned),
-        file: None,
-        back: 0,
-        shape: serde_json::Map::new(),
-        in_words: String::new(),
-        bitmaps: None,
-        commit_graph: None,
-    }];
-    for outcome in outcomes {
-        match outcome.broken {
-            Some(broken) => report.broken.push((0, outcome.case, broken)),
-            None => report.rows.extend(rows(0, outcome.case, outcome.samples, 0)),
-        }
-    }
-    let swapped = swapped.and_then(|before| Some(swapped_pages()?.saturating_sub(before)));
-    report.warn_of_the_machine(&[], swapped);
-    report.warn_of_rows();
-    Ok(report)
+fn check_room(scratch: &Scratch<'_>, bytes: u64, inodes: u64) -> Result<(), BenchError> {
+    runs::check_room(scratch, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
 }
 
 /// The tests that are wanted when nothing is said.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::clients::Clients;
 use super::host::ledger::Operation;
 use crate::error::{BenchError, FailureKind};
+use crate::random::SplitMix64;
 
 /// Commits of the pusher's follow each other by a second from here, so that they are the same in every run: 2030-01-01T00:00:00Z.
 const FIRST_COMMIT: u64 = 1_893_456_000;
@@ -35,7 +36,7 @@ pub(super) struct Pusher<'a> {
 struct State {
     /// Mode and path of what may be changed.
     files: Vec<(String, Vec<u8>)>,
-    random: u64,
+    random: SplitMix64,
     pushed: u64,
     wanted: u64,
     /// A push is under way: whoever clones now may get it, or not.
@@ -46,7 +47,7 @@ struct State {
 
 /// A number of pushes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen(u64);
+pub(super) struct PushCount(u64);
 
 impl<'a> Pusher<'a> {
     pub(super) fn new(
@@ -62,7 +63,15 @@ impl<'a> Pusher<'a> {
         command.args(["ls-tree", "-r", "-l", "-z", &format!("refs/heads/{branch}")]);
         let listed = clients.output(&mut command, "listing the files to change")?;
         let files: Vec<_> = listed.split(|byte| *byte == 0).filter_map(changeable).collect();
-        let state = State { files, random: seed, pushed: 0, wanted: 0, busy: false, stopping: false, failed: None };
+        let state = State {
+            files,
+            random: SplitMix64::new(seed),
+            pushed: 0,
+            wanted: 0,
+            busy: false,
+            stopping: false,
+            failed: None,
+        };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         Ok(Self { clients, repository, branch, url, operation, every, state, changed })
     }
@@ -107,13 +116,13 @@ impl<'a> Pusher<'a> {
     }
 
     /// The pushes that a client may have got by now.
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn seen(&self) -> PushCount {
         let state = self.state();
-        Seen(state.pushed + u64::from(state.busy))
+        PushCount(state.pushed + u64::from(state.busy))
     }
 
     /// Until something was pushed that a client cannot have.
-    pub(super) fn wait_for_another(&self, seen: Seen) -> Result<(), String> {
+    pub(super) fn wait_for_another(&self, seen: PushCount) -> Result<(), String> {
         let mut state = self.state();
         state.wanted = state.wanted.max(seen.0 + 1);
         self.changed.notify_all();
@@ -176,7 +185,7 @@ impl<'a> Pusher<'a> {
             if content.last().is_some_and(|byte| *byte != b'\n') {
                 content.push(b'\n');
             }
-            content.extend_from_slice(format!("pushed {number} {:x}\n", mixed(number)).as_bytes());
+            content.extend_from_slice(format!("pushed {number}\n").as_bytes());
             write!(stream, "M {mode} inline ")?;
             stream.extend_from_slice(&quoted(path));
             write!(stream, "\ndata {}\n", content.len())?;
@@ -226,22 +235,13 @@ fn chosen(state: &mut State) -> Vec<(String, Vec<u8>)> {
     let mut left: Vec<usize> = (0..state.files.len()).collect();
     let mut chosen = Vec::new();
     while chosen.len() < FILES && !left.is_empty() {
-        state.random = state.random.wrapping_add(1);
-        let at = (mixed(state.random) % left.len() as u64) as usize;
+        let at = state.random.below(left.len() as u64) as usize;
         chosen.push(state.files[left.swap_remove(at)].clone());
     }
     if chosen.is_empty() {
         chosen.push(("100644".to_owned(), b"pushed by calve bench".to_vec()));
     }
     chosen
-}
-
-/// SplitMix64, by Sebastiano Vigna.
-fn mixed(number: u64) -> u64 {
-    let state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 /// A path as `git fast-import` reads it.

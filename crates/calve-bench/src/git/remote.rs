@@ -1,76 +1,42 @@
 //! A server that the user owns, measured from the client's side only: clones, and nothing else.
 
 use std::path::Path;
-use std::time::Instant;
 
 use calve_core::Cancel;
 
 use super::cases::{Case, CloneKind};
-use super::clients::{Clients, Ran, brief};
-use super::plan::Pace;
+use super::client::StepFailure;
+use super::clients::{Clients, GitOutput, brief};
 use super::repository::pack_bytes;
-use super::sample::{Broken, Sample, Seen, Step};
+use super::rounds::Outcome;
+use super::sample::{ClientView, Sample, Step};
 use super::source::Address;
 use crate::error::BenchError;
-use crate::place::delete;
-use crate::runs::shuffled;
-
-/// What one test came to.
-pub(super) struct Outcome {
-    pub(super) case: &'static Case,
-    pub(super) samples: Vec<Sample>,
-    pub(super) broken: Option<Broken>,
-}
+use crate::scratch::delete;
 
 pub(super) struct Server<'a> {
     pub(super) address: &'a Address,
     pub(super) branch: Option<&'a str>,
     pub(super) protocol: u8,
     pub(super) clients: Clients<'a>,
-    pub(super) place: &'a Path,
+    pub(super) directory: &'a Path,
     pub(super) cancel: &'a Cancel,
 }
 
 impl Server<'_> {
-    /// One clone at a time.
-    pub(super) fn run(
-        &self,
-        cases: &[&'static Case],
-        pace: &Pace,
-        say: &dyn Fn(&str),
-    ) -> Result<(u32, Vec<Outcome>), BenchError> {
-        let mut outcomes: Vec<Outcome> =
-            cases.iter().map(|case| Outcome { case, samples: Vec::new(), broken: None }).collect();
-        let began = Instant::now();
-        let mut rounds = 0;
-        while pace.rounds.another(rounds, began.elapsed()) && outcomes.iter().any(|outcome| outcome.broken.is_none()) {
-            rounds += 1;
-            for index in shuffled(outcomes.len(), u64::from(rounds)) {
-                let outcome = &mut outcomes[index];
-                if outcome.broken.is_some() {
-                    continue;
-                }
-                let head = format!("round {rounds}  {} ({})", outcome.case.name, outcome.case.in_words());
-                match self.clone(outcome.case, rounds)? {
-                    Ok(sample) => {
-                        let took = calve_receipt::human::duration(std::time::Duration::from_secs_f64(sample.seconds));
-                        say(&format!("{head}: {took}"));
-                        outcome.samples.push(sample);
-                    }
-                    Err(broken) => {
-                        say(&format!("{head}: {} failed: {}", broken.command, broken.reason));
-                        outcome.broken = Some(broken);
-                    }
-                }
-            }
+    /// Clones once, as a test wants it.
+    pub(super) fn measure(&self, outcome: &mut Outcome, round: u32) -> Result<(), BenchError> {
+        match self.clone(outcome.case, round)? {
+            Ok(sample) => outcome.samples.push(sample),
+            Err(failure) => outcome.failure = Some(failure),
         }
-        Ok((rounds, outcomes))
+        Ok(())
     }
 
-    fn clone(&self, case: &'static Case, round: u32) -> Result<Result<Sample, Broken>, BenchError> {
-        let directory = self.place.join("client");
-        let trace = self.place.join("trace");
-        let mut command = self.clients.git(self.place, None);
+    fn clone(&self, case: &'static Case, round: u32) -> Result<Result<Sample, StepFailure>, BenchError> {
+        let directory = self.directory.join("client");
+        let trace = self.directory.join("trace");
+        let mut command = self.clients.git(self.directory, None);
         command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
         // What it sends and is sent, without contents and secrets.
         command.env("GIT_TRACE_CURL", &trace).env("GIT_TRACE_CURL_NO_DATA", "1").env("GIT_TRACE_REDACT", "1");
@@ -85,20 +51,17 @@ impl Server<'_> {
         ran.said = self.address.censored(&ran.said);
         let requests = requests(&trace);
         let command = case.clone_command();
-        let broken = |exit_code, reason| Broken { step: Step::Clone, command, round, exit_code, reason };
+        let failure = |exit_code, reason| StepFailure { step: Step::Clone, command, round, exit_code, reason };
         let result = match not_honoured(case, &ran, &directory) {
-            _ if !ran.is_success() => Err(broken(ran.ended.status.code(), self.clients.reason(&ran))),
-            Some(reason) => Err(broken(Some(0), reason)),
+            _ if !ran.is_success() => Err(failure(ran.ended.status.code(), self.clients.reason(&ran))),
+            Some(reason) => Err(failure(Some(0), reason)),
             None => Ok(Sample {
                 step: Step::Clone,
                 round,
                 ordinal: 1,
-                seconds: ran.ended.seconds,
-                user_seconds: ran.ended.user_seconds,
-                system_seconds: ran.ended.system_seconds,
-                peak_memory_bytes: ran.ended.peak_memory_bytes,
+                usage: ran.ended.usage,
                 charge: None,
-                seen: Some(Seen { requests, pack_bytes: pack_bytes(&directory) }),
+                seen: Some(ClientView { requests, pack_bytes: pack_bytes(&directory) }),
                 said: brief(&ran.said),
             }),
         };
@@ -109,7 +72,7 @@ impl Server<'_> {
 }
 
 /// git ends well when the server took no notice of what was asked for.
-fn not_honoured(case: &Case, ran: &Ran, directory: &Path) -> Option<String> {
+fn not_honoured(case: &Case, ran: &GitOutput, directory: &Path) -> Option<String> {
     if case.clone.is_filtered() && ran.said.contains("filtering not recognized") {
         return Some("the server does not support filters and sent everything".into());
     }

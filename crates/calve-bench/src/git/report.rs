@@ -1,99 +1,259 @@
-//! What the bench has to tell, in whatever form.
+//! The report of `calve bench git`.
 
-use std::time::{Duration, SystemTime};
+use calve_receipt::bench::{
+    Accounting, AgainstDaemon, BenchFailure, BenchResult, Conditions, GitConditions, GitRepository, GitResult,
+    ResultDetails, Side,
+};
+use calve_receipt::human::{count, size};
 
-use serde_json::{Map, Value};
-
-use crate::document::Document;
-use crate::error::{BenchError, FailureKind};
-
+use super::GitBench;
 use super::cases::Case;
-use super::clients::NO_SPACE;
-use super::ground::Accounts;
-use super::link::Link;
-use super::sample::{Broken, Sample, Step};
-use crate::machine::Machine;
-use crate::report::Warning;
-use crate::stats::{Summary, median, outliers};
-
-/// The report of `calve bench git`.
-pub struct Report {
-    pub(crate) began: SystemTime,
-    pub(crate) machine: Machine,
-    /// Program and version.
-    pub(crate) versions: Vec<(&'static str, String)>,
-    pub(crate) protocol: u8,
-    /// A server of the user's, of which only the client's side is known.
-    pub(crate) server: Option<String>,
-    pub(crate) link: Option<Link>,
-    pub(crate) clients: u32,
-    pub(crate) rounds: u32,
-    pub(crate) duration: Option<Duration>,
-    pub(crate) fetches: u32,
-    pub(crate) push_every: Duration,
-    pub(crate) repositories: Vec<Described>,
-    /// In the order of the repositories, tests and steps.
-    pub(crate) rows: Vec<Row>,
-    pub(crate) broken: Vec<(usize, &'static Case, Broken)>,
-    pub(crate) accounts: Option<Accounts>,
-    /// Peaks of memory up to this are the bench's own.
-    pub(crate) memory_floor_bytes: u64,
-    pub(crate) warnings: Vec<Warning>,
-}
-
-/// A repository as the report has it.
-pub(crate) struct Described {
-    pub(crate) name: String,
-    pub(crate) source: String,
-    pub(crate) branch: Option<String>,
-    pub(crate) file: Option<String>,
-    pub(crate) back: u32,
-    pub(crate) shape: Map<String, Value>,
-    pub(crate) in_words: String,
-    pub(crate) bitmaps: Option<bool>,
-    pub(crate) commit_graph: Option<bool>,
-}
+use super::client::StepFailure;
+use super::host::ledger::Charge;
+use super::rounds::Outcome;
+use super::sample::{Sample, Step};
+use crate::machine::swapped_pages;
+use crate::report::{Bar, Chart, Report, Section, Table, Usage, counted, or_dash, shown, shown_ms, times};
+use crate::stats::{Summary, median};
 
 /// One step of one test of one repository.
-pub(crate) struct Row {
+struct Row {
     /// Its position in the report.
-    pub(crate) repository: usize,
-    pub(crate) case: &'static Case,
-    pub(crate) step: Step,
-    pub(crate) command: String,
+    repository: usize,
+    case: &'static Case,
+    step: Step,
+    command: String,
     /// At least one.
-    pub(crate) samples: Vec<Sample>,
+    samples: Vec<Sample>,
+}
+
+/// Everything that a report is made of.
+pub(super) struct Measurement {
+    /// With each its shape in words.
+    pub(super) repositories: Vec<(GitRepository, String)>,
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) rounds: u32,
+    /// The URL of a server of the user's, of which only the client's side is known.
+    pub(super) server: Option<String>,
+    pub(super) accounting: Option<Accounting>,
+    /// As the kernel had counted them before.
+    pub(super) swapped_before: Option<u64>,
+}
+
+/// Adds a measurement to a report.
+pub(super) fn complete(report: &mut Report, bench: &GitBench<'_>, measurement: Measurement) {
+    let Measurement { repositories, outcomes, rounds, server, accounting, swapped_before } = measurement;
+    report.document.schema = "calve.bench.git/1";
+    report.document.rounds = rounds;
+    describe(report, bench, server.as_deref(), rounds);
+    let names: Vec<&str> = repositories.iter().map(|(repository, _)| repository.name.as_str()).collect();
+    report.subject = format!("What each way to clone costs client and server: {}.", names.join(", "));
+    let others: Vec<f64> = outcomes.iter().flat_map(|outcome| outcome.others.iter().copied()).collect();
+    report.warn_of_others(&others, others.len(), "tests");
+    let swapped = swapped_before.and_then(|before| Some(swapped_pages()?.saturating_sub(before)));
+    if let Some(pages) = swapped.filter(|pages| *pages > 0) {
+        report.warn("swapping", format!("the machine was swapping: {pages} pages during the runs"));
+    }
+    let mut all: Vec<Row> = Vec::new();
+    for Outcome { repository, case, samples, failure, .. } in outcomes {
+        let (about, _) = &repositories[repository];
+        match failure {
+            Some(StepFailure { step, command, round, exit_code, reason }) => {
+                let label = format!("{} {}: `{command}`", about.name, case.name);
+                let (repository, test, operation) = (Some(about.name.clone()), Some(case.name), Some(step.name()));
+                let failure = BenchFailure {
+                    command,
+                    repository,
+                    test,
+                    operation,
+                    round,
+                    exit_code,
+                    reason,
+                    ..BenchFailure::default()
+                };
+                report.fail(&label, failure);
+            }
+            None => all.extend(rows(repository, case, samples, about.back)),
+        }
+    }
+    let labelled = all.iter().map(|row| {
+        let (repository, _) = &repositories[row.repository];
+        (format!("{} {} `{}`", repository.name, row.case.name, row.command), row.seconds())
+    });
+    report.warn_of_spread(&labelled.collect::<Vec<_>>());
+    for (index, (repository, shape)) in repositories.iter().enumerate() {
+        let of_it: Vec<&Row> = all.iter().filter(|row| row.repository == index).collect();
+        report.document.results.extend(of_it.iter().map(|row| row.result(&repository.name)));
+        report.sections.push(section(repository, shape, &of_it));
+    }
+    let ratio = |(index, (repository, _)): (usize, &(GitRepository, String))| {
+        let of = |test: &str| {
+            let row =
+                all.iter().find(|row| row.repository == index && row.case.name == test && row.step == Step::Clone);
+            median(&row?.seconds()).filter(|seconds| *seconds > 0.0)
+        };
+        Some(AgainstDaemon { repository: repository.name.clone(), ratio: of("T1")? / of("daemon")? })
+    };
+    let against_daemon: Vec<AgainstDaemon> = repositories.iter().enumerate().filter_map(ratio).collect();
+    report.document.conclusions.extend(against_daemon.iter().map(|AgainstDaemon { repository, ratio }| {
+        format!(
+            "{repository}: a full clone from the bench's host takes {ratio:.3} times as long as one from git daemon."
+        )
+    }));
+    if let Some(accounting) = &accounting {
+        compare(report, accounting);
+    }
+    let of_all = |of: fn(&GitRepository) -> Option<bool>| {
+        let states: Option<Vec<bool>> = repositories.iter().map(|(repository, _)| of(repository)).collect();
+        states.map(|states| states.iter().all(|state| *state))
+    };
+    let pace = &bench.pace;
+    report.document.conditions = Conditions::Git(Box::new(GitConditions {
+        concurrency: if server.is_some() { 1 } else { pace.clients },
+        server,
+        protocol: bench.protocol,
+        bitmaps: of_all(|repository| repository.bitmaps),
+        commit_graph: of_all(|repository| repository.commit_graph),
+        automatic_gc: false,
+        link: bench.link.map(|link| link.document()),
+        duration_seconds: pace.duration.map(|duration| duration.as_secs_f64()),
+        fetches: pace.fetches,
+        push_every_seconds: pace.push_every.as_secs_f64(),
+        repositories: repositories.into_iter().map(|(repository, _)| repository).collect(),
+        accounting,
+        against_daemon,
+    }));
+}
+
+/// Compares what was charged with what the kernel counted.
+fn compare(report: &mut Report, accounting: &Accounting) {
+    /// The kernel's sums come in hundredths of a second.
+    const ENOUGH_TO_COMPARE_MS: f64 = 2000.0;
+    let (Some(host), Some(difference)) = (accounting.host_cpu_ms, accounting.difference_percent) else { return };
+    report.document.conclusions.push(format!(
+        "The server's processes took {:.2} s of CPU by the kernel's count of all children; the operations and pushes were charged \
+         {:.2} s, {difference:+.1} %.",
+        host / 1000.0,
+        (accounting.charged_cpu_ms + accounting.pushes_cpu_ms) / 1000.0
+    ));
+    if difference.abs() > 3.0 && host > ENOUGH_TO_COMPARE_MS {
+        let message = format!("what was charged is {difference:+.1} % of what the server's processes took");
+        report.warn("accounts", message);
+    }
+}
+
+fn describe(report: &mut Report, bench: &GitBench<'_>, server: Option<&str>, rounds: u32) {
+    let (pace, protocol) = (&bench.pace, bench.protocol);
+    let text = server.map_or_else(
+        || format!("git http-backend on 127.0.0.1, protocol {protocol}, automatic gc off on both sides"),
+        |url| format!("`{url}`, seen from the client only; received: what the packs take"),
+    );
+    report.circumstance("Server", text);
+    let usual = if server.is_some() { "the machine's own" } else { "loopback as it is" };
+    report.circumstance("Link", bench.link.map_or_else(|| usual.to_owned(), |link| link.in_words()));
+    let clients = counted(if server.is_some() { 1 } else { u64::from(pace.clients) }, "client");
+    let during =
+        pace.duration.map_or_else(String::new, |duration| format!(" of {} s for each test", duration.as_secs_f64()));
+    let pushes = format!(
+        "; one user pushes every {} s and before each fetch; {} fetches after each clone",
+        pace.push_every.as_secs_f64(),
+        pace.fetches
+    );
+    let pushes = if server.is_some() { "" } else { &pushes };
+    let rounds = counted(u64::from(rounds), "round");
+    report.circumstance("Runs", format!("{clients}, {rounds}{during}, the tests in another order in each{pushes}"));
+}
+
+/// The tables of a repository, as the published experiment has them: clones, then fetches, then looks at the past.
+fn section(repository: &GitRepository, shape: &str, rows: &[&Row]) -> Section {
+    let mut lines = vec![("Source", format!("`{}`", repository.source))];
+    if !shape.is_empty() {
+        let by = repository.shape.get("counted_by").and_then(serde_json::Value::as_str).unwrap_or("calve");
+        lines.push(("Shape", format!("{shape} (counted by {by})")));
+    }
+    let state = |state: Option<bool>| state.map_or("unknown", |state| if state { "yes" } else { "no" }).to_owned();
+    lines.push(("Bitmaps", state(repository.bitmaps)));
+    lines.push(("Commit-graph", state(repository.commit_graph)));
+    lines.extend(repository.branch.as_ref().map(|branch| ("Branch", format!("`{branch}`"))));
+    let back = repository.back;
+    lines.extend(repository.file.as_ref().map(|file| ("Blamed", format!("`{file}`, {back} commits back"))));
+    let chart = |step: Step| {
+        let of_step = || rows.iter().filter(move |row| row.is_charted(step));
+        let wall = of_step().filter_map(|row| Bar::of_seconds(row.label(), row.side(), row.seconds()));
+        let seconds = |row: &Row| row.server_cpu_ms().iter().map(|ms| ms / 1000.0).collect();
+        let server = of_step().filter_map(|row| Bar::of_seconds(row.label(), row.side(), seconds(row)));
+        let titled = |what, bars| Chart { title: format!("{}: {what}", step.name()), bars, unit: shown };
+        [titled("time for the client", wall.collect()), titled("CPU of the server", server.collect())]
+    };
+    let in_words = |row: &Row| format!("{}: {}", row.case.in_words(), row.step.name());
+    let tables = [
+        table("Clones", rows, &|row| row.is_charted(Step::Clone), &|row| row.case.in_words()),
+        table(
+            "Fetches, each after a push, and resets to what was fetched",
+            rows,
+            &|row| [Step::Fetch, Step::Reset].contains(&row.step),
+            &in_words,
+        ),
+        table("Looks at the past", rows, &|row| [Step::Checkout, Step::Blame].contains(&row.step), &in_words),
+    ];
+    Section {
+        title: repository.name.clone(),
+        lines,
+        charts: Step::ALL.into_iter().flat_map(chart).collect(),
+        tables: tables.into_iter().filter(|table| !table.lines.is_empty()).collect(),
+        note: "",
+    }
+}
+
+fn table(title: &'static str, rows: &[&Row], belongs: &dyn Fn(&Row) -> bool, name: &dyn Fn(&Row) -> String) -> Table {
+    const HEAD: [&str; 12] = [
+        "test",
+        "step",
+        "wall",
+        "stddev",
+        "server CPU",
+        "stddev",
+        "upload-pack",
+        "pack-objects",
+        "server memory",
+        "requests",
+        "received",
+        "sent",
+    ];
+    let of_table = rows.iter().filter(|row| belongs(row));
+    Table {
+        title,
+        head: HEAD.map(str::to_owned).to_vec(),
+        text_columns: 2,
+        lines: of_table.map(|row| (Side::Peer, row.line(name(row)))).collect(),
+        ..Table::default()
+    }
 }
 
 impl Row {
-    pub(crate) fn values(&self, value: impl Fn(&Sample) -> f64) -> Vec<f64> {
-        self.samples.iter().map(value).collect()
+    fn seconds(&self) -> Vec<f64> {
+        self.samples.iter().map(|sample| sample.usage.seconds).collect()
     }
 
-    pub(crate) fn seconds(&self) -> Summary {
-        let empty = Summary { mean: 0.0, stddev: None, median: 0.0, min: 0.0, max: 0.0, mad: 0.0 };
-        Summary::of(&self.values(|sample| sample.seconds)).unwrap_or(empty)
-    }
-
-    /// What the server needed, in milliseconds; empty where that is not known.
-    pub(crate) fn server_cpu_ms(&self) -> Vec<f64> {
+    /// Returns what the server needed, in milliseconds; empty where that is not known.
+    fn server_cpu_ms(&self) -> Vec<f64> {
         self.charges(|charge| charge.cpu.as_secs_f64() * 1000.0)
     }
 
-    pub(crate) fn pack_objects_cpu_ms(&self) -> Option<f64> {
+    fn pack_objects_cpu_ms(&self) -> Option<f64> {
         median(&self.charges(|charge| charge.pack_objects.as_secs_f64() * 1000.0))
     }
 
     /// With `git http-backend`, which does little.
-    pub(crate) fn upload_pack_cpu_ms(&self) -> Option<f64> {
+    fn upload_pack_cpu_ms(&self) -> Option<f64> {
         median(&self.charges(|charge| charge.cpu.saturating_sub(charge.pack_objects).as_secs_f64() * 1000.0))
     }
 
-    pub(crate) fn server_peak_memory_bytes(&self) -> Option<u64> {
+    fn server_peak_memory_bytes(&self) -> Option<u64> {
         self.samples.iter().filter_map(|sample| Some(sample.charge?.peak_memory_bytes)).max()
     }
 
-    pub(crate) fn requests(&self) -> Option<u64> {
+    fn requests(&self) -> Option<u64> {
         let of = |sample: &Sample| match (sample.charge, sample.seen) {
             (Some(charge), _) => Some(charge.requests as f64),
             (None, seen) => Some(seen?.requests? as f64),
@@ -102,7 +262,7 @@ impl Row {
     }
 
     /// As the client sees it. Of a server of others, what its packs take.
-    pub(crate) fn bytes_received(&self) -> Option<u64> {
+    fn bytes_received(&self) -> Option<u64> {
         let of = |sample: &Sample| match (sample.charge, sample.seen) {
             (Some(_), _) if self.case.from_daemon => None,
             (Some(charge), _) => Some(charge.bytes_out as f64),
@@ -111,24 +271,82 @@ impl Row {
         median(&self.samples.iter().filter_map(of).collect::<Vec<_>>()).map(|number| number.round() as u64)
     }
 
-    pub(crate) fn bytes_sent(&self) -> Option<u64> {
+    fn bytes_sent(&self) -> Option<u64> {
         if self.case.from_daemon {
             return None;
         }
         median(&self.charges(|charge| charge.bytes_in as f64)).map(|number| number.round() as u64)
     }
 
-    fn charges(&self, value: impl Fn(&super::host::ledger::Charge) -> f64) -> Vec<f64> {
+    fn charges(&self, value: impl Fn(&Charge) -> f64) -> Vec<f64> {
         self.samples.iter().filter_map(|sample| Some(value(sample.charge.as_ref()?))).collect()
+    }
+
+    fn label(&self) -> String {
+        format!("{} {}", self.case.name, self.case.in_words())
+    }
+
+    fn side(&self) -> Side {
+        if self.case.from_daemon { Side::Peer } else { Side::Calve }
+    }
+
+    /// Whether it belongs to the charts of its step: clones that are fetched into later are those of other tests.
+    fn is_charted(&self, step: Step) -> bool {
+        self.step == step && (step != Step::Clone || self.case.fetch.is_none())
+    }
+
+    fn line(&self, name: String) -> Vec<String> {
+        let (seconds, server) = (Summary::of(&self.seconds()), Summary::of(&self.server_cpu_ms()));
+        let stddev = |summary: Option<Summary>| summary.and_then(|summary| summary.stddev);
+        vec![
+            self.case.name.into(),
+            name,
+            or_dash(seconds, |seconds| shown(seconds.median)),
+            or_dash(stddev(seconds), shown),
+            or_dash(server, |server| shown_ms(server.median)),
+            or_dash(stddev(server), shown_ms),
+            or_dash(self.upload_pack_cpu_ms(), shown_ms),
+            or_dash(self.pack_objects_cpu_ms(), shown_ms),
+            or_dash(self.server_peak_memory_bytes(), size),
+            or_dash(self.requests(), count),
+            or_dash(self.bytes_received(), size),
+            or_dash(self.bytes_sent(), size),
+        ]
+    }
+
+    fn result(&self, repository: &str) -> BenchResult {
+        let server = self.server_cpu_ms();
+        let summary = Summary::of(&server);
+        let usages: Vec<Usage> = self.samples.iter().map(|sample| sample.usage).collect();
+        let details = GitResult {
+            repository: repository.to_owned(),
+            test: self.case.name,
+            operation: self.step.name(),
+            clone: self.case.clone.name(),
+            fetch: self.case.fetch.map(|fetch| fetch.name()),
+            server_cpu_ms_median: summary.map(|summary| summary.median),
+            server_cpu_ms_min: summary.map(|summary| summary.min),
+            server_cpu_ms_max: summary.map(|summary| summary.max),
+            server_cpu_ms: summary.map(|_| server),
+            server_upload_pack_cpu_ms_median: self.upload_pack_cpu_ms(),
+            server_pack_objects_cpu_ms_median: self.pack_objects_cpu_ms(),
+            server_peak_memory_bytes: self.server_peak_memory_bytes(),
+            requests: self.requests(),
+            bytes_received: self.bytes_received(),
+            bytes_sent: self.bytes_sent(),
+            rounds: self.samples.iter().map(|sample| sample.round).collect(),
+            ordinals: self.samples.iter().map(|sample| sample.ordinal).collect(),
+            said: self.samples.iter().find(|it| !it.said.is_empty()).map_or_else(String::new, |it| it.said.clone()),
+        };
+        BenchResult { times: times(&self.command, &usages), details: ResultDetails::Git(details) }
     }
 }
 
-/// Of these tests, one row for each step that was measured.
-pub(super) fn rows(repository: usize, case: &'static Case, samples: Vec<Sample>, back: u32) -> Vec<Row> {
-    let steps = [Step::Clone, Step::Checkout, Step::Blame, Step::Fetch, Step::Reset];
+/// Makes of the samples of a test one row for each step that was measured.
+fn rows(repository: usize, case: &'static Case, samples: Vec<Sample>, back: u32) -> Vec<Row> {
     let mut left = samples;
     let mut rows = Vec::new();
-    for step in steps {
+    for step in Step::ALL {
         let (of_step, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|sample| sample.step == step);
         left = others;
         if !of_step.is_empty() {
@@ -138,132 +356,3 @@ pub(super) fn rows(repository: usize, case: &'static Case, samples: Vec<Sample>,
     }
     rows
 }
-
-impl Document for Report {
-    fn json(&self) -> Value {
-        super::json::document(self)
-    }
-
-    fn markdown(&self) -> String {
-        super::markdown::document(self)
-    }
-
-    fn html(&self) -> String {
-        super::html::document(self)
-    }
-
-    fn verdict(&self) -> Result<(), BenchError> {
-        let Some((_, case, broken)) = self.broken.first() else { return Ok(()) };
-        let text = format!("{}: `{}` failed: {}", case.name, broken.command, broken.reason);
-        let hint = if broken.reason.starts_with(NO_SPACE) {
-            "free some there, or name another place with `--into`"
-        } else {
-            "what git said is the reason; the other tests are in the report"
-        };
-        Err(BenchError::stated(FailureKind::Failed, text, hint))
-    }
-}
-
-impl Report {
-    pub(crate) fn row(&self, repository: usize, test: &str, step: Step) -> Option<&Row> {
-        self.rows.iter().find(|row| row.repository == repository && row.case.name == test && row.step == step)
-    }
-
-    pub(crate) fn warn(&mut self, code: &'static str, message: String) {
-        self.warnings.push(Warning { code, message });
-    }
-
-    /// What the host adds to a full clone, beside git's own server: the ratio of the medians, for each repository.
-    pub(crate) fn against_daemon(&self) -> Vec<(usize, f64)> {
-        let of = |repository| {
-            let ours = self.row(repository, "T1", Step::Clone)?.seconds().median;
-            let theirs = self.row(repository, "daemon", Step::Clone)?.seconds().median;
-            (theirs > 0.0).then_some((repository, ours / theirs))
-        };
-        (0..self.repositories.len()).filter_map(of).collect()
-    }
-
-    /// The sentences at the end.
-    pub(crate) fn conclusions(&self) -> Vec<String> {
-        let mut lines: Vec<String> = Vec::new();
-        for (repository, ratio) in self.against_daemon() {
-            let name = &self.repositories[repository].name;
-            lines.push(format!(
-                "{name}: a full clone from the bench's host takes {ratio:.3} times as long as one from git daemon."
-            ));
-        }
-        if let Some(accounts) = &self.accounts
-            && let (Some(host), Some(difference)) = (accounts.host_seconds, accounts.difference_percent())
-        {
-            lines.push(format!(
-                "The server's processes took {host:.2} s of CPU by the kernel's count of all children; the operations and pushes were \
-                 charged {:.2} s, {difference:+.1} %.",
-                accounts.charged_seconds + accounts.pushes_seconds
-            ));
-        }
-        lines
-    }
-
-    pub(super) fn warn_of_the_machine(&mut self, others: &[f64], swapped: Option<u64>) {
-        let cores = self.machine.cores;
-        if let Some(load) = self.machine.load.filter(|load| *load > cores as f64 / 2.0) {
-            self.warn(
-                "busy_before",
-                format!("the machine was busy before the first run: load average {load:.1} on {cores} cores"),
-            );
-        }
-        let busy: Vec<f64> = others.iter().copied().filter(|others| *others > OTHERS_DISTURB).collect();
-        if !busy.is_empty() {
-            let most = busy.iter().copied().fold(0.0, f64::max);
-            let message = format!(
-                "other programs were busy during {} of {} tests, with up to {most:.1} of {cores} cores",
-                busy.len(),
-                others.len()
-            );
-            self.warn("busy_during", message);
-        }
-        if let Some(pages) = swapped.filter(|pages| *pages > 0) {
-            self.warn("swapping", format!("the machine was swapping: {pages} pages during the runs"));
-        }
-    }
-
-    pub(super) fn warn_of_rows(&mut self) {
-        let mut warnings = Vec::new();
-        for row in &self.rows {
-            let (name, command, test) = (&self.repositories[row.repository].name, &row.command, row.case.name);
-            let far = outliers(&row.values(|sample| sample.seconds)).len();
-            if far > 0 {
-                let total = row.samples.len();
-                warnings.push((
-                    "outliers",
-                    format!("{name} {test} `{command}`: {far} of {total} runs are far from the median"),
-                ));
-            }
-        }
-        for (repository, case, broken) in &self.broken {
-            let name = &self.repositories[*repository].name;
-            let Broken { command, reason, .. } = broken;
-            warnings.push((
-                "failed",
-                format!("{name} {}: `{command}` failed, and the test was not run again: {reason}", case.name),
-            ));
-        }
-        for (code, message) in warnings {
-            self.warn(code, message);
-        }
-        if let Some(accounts) = &self.accounts
-            && let Some(difference) = accounts.difference_percent()
-            && difference.abs() > 3.0
-            && accounts.host_seconds.is_some_and(|seconds| seconds > ENOUGH_TO_COMPARE)
-        {
-            let message = format!("what was charged is {difference:+.1} % of what the server's processes took");
-            self.warn("accounts", message);
-        }
-    }
-}
-
-/// In processors.
-const OTHERS_DISTURB: f64 = 0.25;
-
-/// The kernel's sums come in hundredths of a second.
-const ENOUGH_TO_COMPARE: f64 = 2.0;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
 
-use super::clients::{Clients, Ran};
+use super::clients::{Clients, GitOutput};
 use super::shape::Shape;
 use super::source::Source;
 use crate::error::{BenchError, FailureKind};
@@ -124,7 +124,7 @@ fn made_up(error: calve_git::Error) -> BenchError {
     )
 }
 
-fn has_commits(references: &Ran) -> bool {
+fn has_commits(references: &GitOutput) -> bool {
     references.is_success() && !references.stdout.is_empty()
 }
 
@@ -132,7 +132,7 @@ fn has_commits(references: &Ran) -> bool {
 fn branch(
     source: &Source,
     wanted: Option<&str>,
-    git: &dyn Fn(&[&str]) -> Result<Ran, BenchError>,
+    git: &dyn Fn(&[&str]) -> Result<GitOutput, BenchError>,
 ) -> Result<String, BenchError> {
     let exists = |name: &str| -> Result<bool, BenchError> {
         Ok(git(&["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")])?.is_success())
@@ -155,7 +155,7 @@ fn branch(
 }
 
 /// One less than there are commits.
-fn back(listed: &Ran) -> u32 {
+fn back(listed: &GitOutput) -> u32 {
     let lines = listed.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
     u32::try_from(lines.saturating_sub(1)).unwrap_or(u32::MAX)
 }

@@ -1,6 +1,7 @@
 //! What was measured: one operation of one client.
 
 use super::host::ledger::Charge;
+use crate::report::Usage;
 
 /// What a client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,6 +14,9 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// In the order of a report.
+    pub(crate) const ALL: [Self; 5] = [Self::Clone, Self::Checkout, Self::Blame, Self::Fetch, Self::Reset];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Clone => "clone",
@@ -32,31 +36,18 @@ pub(crate) struct Sample {
     pub(crate) round: u32,
     /// Which fetch after its clone it belongs to, from 1.
     pub(crate) ordinal: u32,
-    pub(crate) seconds: f64,
-    pub(crate) user_seconds: f64,
-    pub(crate) system_seconds: f64,
-    pub(crate) peak_memory_bytes: u64,
+    pub(crate) usage: Usage,
     /// `None`: only the client's side is known.
     pub(crate) charge: Option<Charge>,
     /// What is known of a server of others.
-    pub(crate) seen: Option<Seen>,
+    pub(crate) seen: Option<ClientView>,
     /// What git had to say, but for progress.
     pub(crate) said: String,
 }
 
 /// What the client itself knows of its requests.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ClientView {
     pub(crate) requests: Option<u64>,
     pub(crate) pack_bytes: u64,
-}
-
-/// How a step went wrong, after which its test is not run again.
-#[derive(Debug, Clone)]
-pub(crate) struct Broken {
-    pub(crate) step: Step,
-    pub(crate) command: String,
-    pub(crate) round: u32,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) reason: String,
 }

@@ -4,8 +4,10 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use calve_core::Shown;
+use calve_git::Git;
 use calve_git::remote::{Kind, RepositoryUrl};
-use calve_git::{Git, Synthetic};
+
+use super::synthetic::Synthetic;
 
 use crate::error::{BenchError, FailureKind};
 

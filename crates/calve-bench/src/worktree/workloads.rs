@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::error::BenchError;
-use crate::workload::{Absent, Group, Leftovers, Side, Workload};
+use calve_receipt::bench::NotRun;
 
-pub(crate) const COMPLETE: Group = Group { name: "complete worktrees", mark: "", note: "" };
+use crate::comparison::missing;
+use crate::error::BenchError;
+use crate::workload::{Group, Leftovers, Role, Workload};
+
+pub(crate) const COMPLETE: Group = Group { name: "complete worktrees", note: "" };
 
 /// As shown, and as run: `$1` is the repository, `$2` the new path, `$3` the program.
 struct Way {
@@ -44,7 +47,7 @@ pub(crate) fn choose(
     source: &Path,
     calve: &Path,
     find: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Result<(Vec<Workload>, Vec<Absent>), BenchError> {
+) -> Result<(Vec<Workload>, Vec<NotRun>), BenchError> {
     let list = source.with_file_name("ignored");
     let mut lines = Vec::new();
     for path in super::ignored(source)? {
@@ -52,23 +55,23 @@ pub(crate) fn choose(
         lines.push(b'\n');
     }
     fs_err::write(&list, lines)?;
-    let (mut workloads, mut absent) = (Vec::new(), Vec::new());
+    let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
     for way in &WAYS {
         if way.program == "npm" && !source.join("package-lock.json").is_file() {
             continue;
         }
         match find(way.program) {
-            Some(program) => workloads.push(workload(way.shown, Side::Peer, way.script, source, &program, &list)),
-            None => absent.push(Absent::missing(way.shown, way.program, way.remedy)),
+            Some(program) => workloads.push(workload(way.shown, Role::Peer, way.script, source, &program, &list)),
+            None => not_run.push(missing(way.shown, way.program, way.remedy)),
         }
     }
     let script = "cd \"$1\" && \"$3\" worktree add -q --no-hooks --detach HEAD --path \"$2\" >/dev/null";
     let shown = "calve worktree add --path DST; git status";
-    workloads.push(workload(shown, Side::Reference, script, source, calve, &list));
-    Ok((workloads, absent))
+    workloads.push(workload(shown, Role::Reference, script, source, calve, &list));
+    Ok((workloads, not_run))
 }
 
-fn workload(shown: &str, side: Side, script: &str, source: &Path, program: &Path, list: &Path) -> Workload {
+fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path, list: &Path) -> Workload {
     let script = OsString::from(format!("{script}{STATUS}"));
     let (source, program, list) = (source.to_path_buf(), program.to_path_buf(), list.to_path_buf());
     let argv = move |dst: &Path| {
@@ -79,7 +82,7 @@ fn workload(shown: &str, side: Side, script: &str, source: &Path, program: &Path
     };
     Workload {
         command: shown.to_owned(),
-        side,
+        role,
         group: &COMPLETE,
         argv: Box::new(argv),
         prepare: None,

@@ -2,10 +2,11 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use super::runs::{Ground, Look, Outcome, needs, shown};
+use super::runs::{Descriptors, Outcome, Runner, needs};
 use super::ways::{Kind, Task, Way};
 use crate::error::BenchError;
-use crate::place::Place;
+use crate::report::shown;
+use crate::scratch::Scratch;
 use calve_receipt::human::count;
 
 /// So many times as many files as are measured.
@@ -21,9 +22,9 @@ pub(super) struct Trial {
 }
 
 /// The trials of those ways that are measured, and what each wrote. `None` where there is no room for so many files.
-pub(super) fn tried(
-    ground: &Ground<'_>,
-    place: &mut Place,
+pub(super) fn try_all_at_once(
+    runner: &Runner<'_>,
+    scratch: &mut Scratch<'_>,
     files: u64,
     ways: &[Way],
 ) -> Result<Option<(Task, Vec<Trial>)>, BenchError> {
@@ -38,8 +39,8 @@ pub(super) fn tried(
     if ours.is_none() && all.is_none() {
         return Ok(Some((task, Vec::new())));
     }
-    place.delete_runs(ground.cancel)?;
-    let (free, needs) = (place.free()?, needs(&task));
+    scratch.delete_runs(runner.cancel)?;
+    let (free, needs) = (scratch.free()?, needs(&task));
     if free.bytes < needs.bytes || free.inodes < needs.inodes {
         return Ok(None);
     }
@@ -51,11 +52,11 @@ pub(super) fn tried(
         if own == usual && !trials.is_empty() && kind == Kind::PromiseAll {
             continue;
         }
-        let outcome = ground.run(place, kind, &task, Look::AtDescriptors, (limit != own).then_some(limit))?;
+        let outcome = runner.run(scratch, kind, &task, Descriptors::Count, (limit != own).then_some(limit))?;
         let trial = Trial { way, limit, outcome };
-        (ground.say)(&format!("limit {}  {}: {}", in_words(limit), trial.way, trial.result(&task)));
+        (runner.say)(&format!("limit {}  {}: {}", in_words(limit), trial.way, trial.result(&task)));
         trials.push(trial);
-        place.delete_runs(ground.cancel)?;
+        scratch.delete_runs(runner.cancel)?;
     }
     Ok(Some((task, trials)))
 }
@@ -69,7 +70,7 @@ impl Trial {
     pub(super) fn result(&self, task: &Task) -> String {
         match &self.outcome {
             Err(reason) => format!("failed: {reason}"),
-            Ok(Outcome { error: None, seconds, .. }) => format!("all written in {}", shown(*seconds)),
+            Ok(Outcome { error: None, usage, .. }) => format!("all written in {}", shown(usage.seconds)),
             Ok(Outcome { error: Some((what, None)), .. }) => what.clone(),
             Ok(Outcome { error: Some((what, Some(failed))), .. }) => {
                 format!("{what}: {} of {} files not written", count(*failed), count(task.files))

@@ -1,8 +1,6 @@
 //! `calve bench write`: many small files, written by the ways that Node has and by Calve's.
 
 mod descriptors;
-mod html;
-mod json;
 mod limit;
 mod node;
 mod report;
@@ -12,24 +10,22 @@ mod ways;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
-use calve_core::{Cancel, probe};
-
-use self::limit::Trial;
 use self::node::Node;
-use self::report::Layout;
-pub use self::report::Report;
-use self::runs::{Ground, Look, Outcome};
+use self::report::{Layout, Row};
+use self::runs::{Descriptors, Runner};
 use self::ways::{Task, Way};
-use super::machine::{Machine, mount_options};
-use super::place::Place;
-use super::runs::{Rounds, shuffled};
-use super::selection::Selection;
 use crate::error::BenchError;
+use crate::machine;
+use crate::report::{Report, shown};
+use crate::runs::{Rounds, shuffled};
+use crate::scratch::Scratch;
+use crate::selection::Selection;
+use crate::setup::BenchSetup;
 
 /// The options of `calve bench write`.
-pub struct Setup<'a> {
-    /// The directory that everything is made in.
-    pub into: &'a Path,
+pub struct WriteBench<'a> {
+    /// Where, and for whom.
+    pub setup: BenchSetup<'a>,
     /// How many files each run writes.
     pub files: u64,
     /// How large each file is.
@@ -42,127 +38,78 @@ pub struct Setup<'a> {
     pub only: &'a [String],
     /// How many rounds are counted.
     pub rounds: Rounds,
-    /// Called with each line of progress.
-    pub say: &'a dyn Fn(&str),
-    /// Called with what should be known even by those who want no progress.
-    pub warn: &'a dyn Fn(&str),
-    /// Ends the bench early.
-    pub cancel: &'a Cancel,
 }
 
 /// What Node runs, shipped in the program.
 const SCRIPT: &str = include_str!("ways.mjs");
 
-/// A way with its runs in one layout.
-struct Row {
-    way: Way,
-    samples: Vec<Outcome>,
-    /// Of a run that was looked at and not timed.
-    peak_descriptors: Option<u64>,
-    /// Why it was not run any more.
-    failed: Option<String>,
-}
-
-/// Measures, removes all that was made, and reports.
-pub fn run(setup: &Setup<'_>) -> Result<Report, BenchError> {
-    let node = Node::find(setup.node)?;
-    let machine = Machine::here();
-    let mut ways = ways::all(machine.cores, node.package.is_some());
-    let selection = Selection::of(setup.only, &ways.iter().map(Way::label).collect::<Vec<_>>())?;
-    ways.retain(|way| selection.takes(&way.label()));
-    let began = SystemTime::now();
-    let mut place = Place::make(setup.into, setup.warn)?;
-    let measured = measured(setup, &node, &ways, &machine, &mut place);
-    if place.has_runs() {
-        (setup.say)("removing everything that was made");
-    }
-    // Known only while it is there.
-    let file_system = probe(place.path(), place.path()).map(|report| report.dst.file_system);
-    let mount = mount_options(place.path());
-    let into = place.path().parent().unwrap_or(place.path()).to_path_buf();
-    place.remove()?;
-    let (layouts, rounds, trials) = measured?;
-    Ok(Report {
-        began,
-        machine,
-        node: node.version,
-        package: node.package.map(|package| package.version),
-        into,
-        file_system: file_system.unwrap_or_else(|_| "unknown".into()),
-        mount_options: mount.unwrap_or_else(|| "unknown options".into()),
-        chosen: selection.fact(),
-        rounds,
-        layouts,
-        trials,
-    })
-}
-
-/// The layouts, how many rounds there were, and what many files at once gave.
-type Measured = (Vec<Layout>, u32, Option<(Task, Vec<Trial>)>);
-
-fn measured(
-    setup: &Setup<'_>,
-    node: &Node,
-    ways: &[Way],
-    machine: &Machine,
-    place: &mut Place,
-) -> Result<Measured, BenchError> {
-    let script = place.path().join("ways.mjs");
-    fs_err::write(&script, SCRIPT)?;
-    let ground = Ground { node, script, memory_bytes: machine.memory_bytes, cancel: setup.cancel, say: setup.say };
-    let mut layouts: Vec<Layout> = setup
-        .directories
-        .iter()
-        .map(|&directories| Layout {
-            task: Task { files: setup.files, bytes: setup.bytes, directories },
-            rows: ways.iter().cloned().map(Row::new).collect(),
+impl WriteBench<'_> {
+    /// Measures, removes all that was made, and reports.
+    pub fn run(&self) -> Result<Report, BenchError> {
+        let node = Node::find(self.node)?;
+        let machine = machine::here();
+        let mut ways = ways::all(machine.cores, node.package.is_some());
+        let selection = Selection::of(self.only, &ways.iter().map(Way::label).collect::<Vec<_>>())?;
+        ways.retain(|way| selection.takes(&way.label()));
+        let began = SystemTime::now();
+        self.setup.in_scratch(|scratch| {
+            let script = scratch.path().join("ways.mjs");
+            fs_err::write(&script, SCRIPT)?;
+            let (memory_bytes, node) = (machine.memory_bytes, &node);
+            let runner = Runner { node, script, memory_bytes, cancel: self.setup.cancel, say: self.setup.say };
+            let mut layouts: Vec<Layout> = self
+                .directories
+                .iter()
+                .map(|&directories| Layout {
+                    task: Task { files: self.files, bytes: self.bytes, directories },
+                    rows: ways.iter().cloned().map(Row::new).collect(),
+                })
+                .collect();
+            (self.setup.say)(&format!("{}; a first round that is not timed, for the descriptors", node.version));
+            round(&runner, scratch, &mut layouts, 0)?;
+            let began_rounds = Instant::now();
+            let mut rounds = 0;
+            while self.rounds.another(rounds, began_rounds.elapsed()) {
+                rounds += 1;
+                round(&runner, scratch, &mut layouts, rounds)?;
+            }
+            let trials = limit::try_all_at_once(&runner, scratch, self.files, &ways)?;
+            let mut report = Report::new("write", began, machine.clone());
+            report.document.rounds = rounds;
+            scratch.add_to(&mut report, "Written to")?;
+            selection.add_to(&mut report);
+            report::complete(&mut report, node, &layouts, trials, selection.is_all());
+            Ok(report)
         })
-        .collect();
-    (setup.say)(&format!("{}; a first round that is not timed, for the descriptors", node.version));
-    round(&ground, place, &mut layouts, 0)?;
-    let began = Instant::now();
-    let mut rounds = 0;
-    while setup.rounds.another(rounds, began.elapsed()) {
-        rounds += 1;
-        round(&ground, place, &mut layouts, rounds)?;
-    }
-    let trials = limit::tried(&ground, place, setup.files, ways)?;
-    Ok((layouts, rounds, trials))
-}
-
-impl Row {
-    fn new(way: Way) -> Self {
-        Self { way, samples: Vec::new(), peak_descriptors: None, failed: None }
     }
 }
 
 /// Every way in every layout once, in an order that no other round has. Round 0 is looked at and does not count.
-fn round(ground: &Ground<'_>, place: &mut Place, layouts: &mut [Layout], round: u32) -> Result<(), BenchError> {
+fn round(runner: &Runner<'_>, scratch: &mut Scratch<'_>, layouts: &mut [Layout], round: u32) -> Result<(), BenchError> {
     let ways = layouts.first().map_or(0, |layout| layout.rows.len());
     for index in shuffled(ways * layouts.len(), u64::from(round)) {
-        let layout = &mut layouts[index / ways];
-        let task = layout.task;
-        let row = &mut layout.rows[index % ways];
+        let task = layouts[index / ways].task;
+        let row = &mut layouts[index / ways].rows[index % ways];
         if row.failed.is_some() {
             continue;
         }
-        let look = if round == 0 { Look::AtDescriptors } else { Look::Away };
-        let ran = ground.run(place, row.way.kind, &task, look, None)?;
+        let descriptors = if round == 0 { Descriptors::Count } else { Descriptors::Ignore };
+        let ran = runner.run(scratch, row.way.kind, &task, descriptors, None)?;
         let ran = ran.and_then(|outcome| match &outcome.error {
             Some((what, _)) => Err(what.clone()),
             None => Ok(outcome),
         });
         let label = if round == 0 { "not timed".to_owned() } else { format!("round {round}") };
-        let place_of_it = report::layout_in_words(task.directories);
+        let layout = report::layout_in_words(task.directories);
         match ran {
             Ok(outcome) if round == 0 => row.peak_descriptors = outcome.peak_descriptors,
             Ok(outcome) => {
-                let took = runs::shown(outcome.seconds);
-                (ground.say)(&format!("{label}  {took:>9}  {}, {place_of_it}", row.way.name));
+                let took = shown(outcome.usage.seconds);
+                (runner.say)(&format!("{label}  {took:>9}  {}, {layout}", row.way.name));
                 row.samples.push(outcome);
             }
             Err(reason) => {
-                (ground.say)(&format!("{label}  {:>9}  {}, {place_of_it}: {reason}", "failed", row.way.name));
+                (runner.say)(&format!("{label}  {:>9}  {}, {layout}: {reason}", "failed", row.way.name));
                 row.failed = Some(reason);
             }
         }

@@ -2,23 +2,24 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use calve_core::{Cancel, Error};
+use calve_core::Cancel;
 use serde_json::Value;
 
 use super::descriptors;
 use super::node::Node;
 use super::ways::{Kind, Task};
 use crate::error::BenchError;
-use crate::place::Place;
-use crate::process::{self, Ended};
+use crate::process::{self, ProcessResult};
+use crate::report::Usage;
 use crate::runs::no_room;
+use crate::scratch::Scratch;
+use crate::setup::check_cancelled;
 use crate::space::Room;
-use calve_receipt::human::{count, duration};
+use calve_receipt::human::count;
 
 /// What is the same for all runs.
-pub(super) struct Ground<'a> {
+pub(super) struct Runner<'a> {
     pub(super) node: &'a Node,
     pub(super) script: PathBuf,
     /// Of the machine; 0 where that is not known.
@@ -27,58 +28,56 @@ pub(super) struct Ground<'a> {
     pub(super) say: &'a dyn Fn(&str),
 }
 
-/// Whether somebody looks at the process meanwhile, which costs it time.
+/// Open descriptors are counted from outside, which costs the process time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
-    AtDescriptors,
-    Away,
+pub(super) enum Descriptors {
+    Count,
+    Ignore,
 }
 
 /// How a run went.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outcome {
-    pub(super) seconds: f64,
+    /// The time is that of the writing alone; the rest is of the whole program.
+    pub(super) usage: Usage,
     /// The longest time that the event loop did not turn; of a program without one, `None`.
     pub(super) stall_seconds: Option<f64>,
-    pub(super) user_seconds: f64,
-    pub(super) system_seconds: f64,
-    pub(super) peak_memory_bytes: u64,
     pub(super) peak_descriptors: Option<u64>,
     /// "EMFILE", and how many files were not written.
     pub(super) error: Option<(String, Option<u64>)>,
 }
 
-impl Ground<'_> {
+impl Runner<'_> {
     /// Runs one, in a shell with `limit` as its limit of open files if there is one. The inner error is the program's, in words.
     pub(super) fn run(
         &self,
-        place: &mut Place,
+        scratch: &mut Scratch<'_>,
         kind: Kind,
         task: &Task,
-        look: Look,
+        descriptors: Descriptors,
         limit: Option<u64>,
     ) -> Result<Result<Outcome, String>, BenchError> {
-        self.make_room(place, task)?;
-        let root = place.next_run();
-        let result = place.path().join("result.json");
+        self.make_room(scratch, task)?;
+        let root = scratch.next_run();
+        let result = scratch.path().join("result.json");
         let _ = fs_err::remove_file(&result);
-        let stderr = place.stderr()?;
-        place.flush()?;
-        self.check_cancelled()?;
+        let stderr = scratch.stderr()?;
+        scratch.flush()?;
+        check_cancelled(self.cancel)?;
         let argv = limited(kind.argv(task, &root, &result, &self.script, self.node), limit);
         let mut peak_descriptors = None;
-        let ran = match look {
-            Look::Away => process::measure(&argv, stderr, self.cancel),
-            Look::AtDescriptors => process::measure_watched(&argv, stderr, self.cancel, |process, has_ended| {
+        let ran = match descriptors {
+            Descriptors::Ignore => process::measure(&argv, stderr, self.cancel),
+            Descriptors::Count => process::measure_watched(&argv, stderr, self.cancel, |process, has_ended| {
                 peak_descriptors = descriptors::peak(process, has_ended);
             }),
         };
-        self.check_cancelled()?;
+        check_cancelled(self.cancel)?;
         let answer = fs_err::read_to_string(&result).ok().and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let outcome = match (ran, answer) {
             (Err(error), _) => Err(format!("it could not be started: {error}")),
             (Ok(ended), Some(answer)) if ended.status.success() => Ok(outcome(&ended, &answer, peak_descriptors)),
-            (Ok(ended), _) => Err(with_words(ended.in_words(), &place.said())),
+            (Ok(ended), _) => Err(with_words(ended.in_words(), &scratch.said())),
         };
         // What is missing would make a way fast that does nothing.
         let outcome = outcome.and_then(|outcome| match written(&root, task) {
@@ -91,24 +90,20 @@ impl Ground<'_> {
         Ok(outcome)
     }
 
-    fn check_cancelled(&self) -> Result<(), BenchError> {
-        if self.cancel.is_cancelled() { Err(Error::Interrupted.into()) } else { Ok(()) }
-    }
-
     /// Results stay until they fill the memory, where they would slow down what comes after them, or the file system.
-    fn make_room(&self, place: &mut Place, task: &Task) -> Result<(), BenchError> {
+    fn make_room(&self, scratch: &mut Scratch<'_>, task: &Task) -> Result<(), BenchError> {
         let needs = needs(task);
-        let lacks = |place: &Place| -> Result<bool, BenchError> {
-            let free = place.free()?;
+        let lacks = |scratch: &Scratch<'_>| -> Result<bool, BenchError> {
+            let free = scratch.free()?;
             Ok(free.bytes < needs.bytes || free.inodes < needs.inodes)
         };
-        let kept = place.runs() as u64 * needs.bytes;
+        let kept = scratch.runs() as u64 * needs.bytes;
         let fills_memory = self.memory_bytes > 0 && kept > self.memory_bytes / 4;
-        if place.has_runs() && (fills_memory || lacks(place)?) {
-            place.delete_runs(self.cancel)?;
-            place.settle()?;
+        if scratch.has_runs() && (fills_memory || lacks(scratch)?) {
+            scratch.delete_runs(self.cancel)?;
+            scratch.settle()?;
         }
-        if lacks(place)? { Err(no_room(place, needs)?) } else { Ok(()) }
+        if lacks(scratch)? { Err(no_room(scratch, needs)?) } else { Ok(()) }
     }
 }
 
@@ -125,15 +120,12 @@ fn limited(argv: Vec<OsString>, limit: Option<u64>) -> Vec<OsString> {
     shell.into_iter().chain([limit.to_string().into()]).chain(argv).collect()
 }
 
-fn outcome(ended: &Ended, answer: &Value, peak_descriptors: Option<u64>) -> Outcome {
+fn outcome(ended: &ProcessResult, answer: &Value, peak_descriptors: Option<u64>) -> Outcome {
     let error = &answer["error"];
     let text = |value: &Value| value.as_str().map(str::to_owned);
     Outcome {
-        seconds: answer["seconds"].as_f64().unwrap_or(ended.seconds),
+        usage: Usage { seconds: answer["seconds"].as_f64().unwrap_or(ended.usage.seconds), ..ended.usage },
         stall_seconds: answer["stall_seconds"].as_f64(),
-        user_seconds: ended.user_seconds,
-        system_seconds: ended.system_seconds,
-        peak_memory_bytes: ended.peak_memory_bytes,
         peak_descriptors,
         error: text(&error["code"]).or_else(|| text(&error["message"])).map(|what| (what, error["failed"].as_u64())),
     }
@@ -150,9 +142,4 @@ fn written(root: &Path, task: &Task) -> Option<u64> {
         files += fs_err::read_dir(root.join("files").join(format!("d{number}"))).ok()?.count() as u64;
     }
     Some(files)
-}
-
-/// "12.3 ms"
-pub(super) fn shown(seconds: f64) -> String {
-    duration(Duration::from_secs_f64(seconds.max(0.0)))
 }

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use calve_receipt::bench::Side;
+
 use super::node::Node;
 
 /// One way.
@@ -90,8 +92,12 @@ impl Kind {
         if let Self::WriteFilesWith(threads) | Self::Engine(threads) = self { Some(threads) } else { None }
     }
 
-    pub(super) fn is_ours(self) -> bool {
+    fn is_ours(self) -> bool {
         matches!(self, Self::WriteFilesSync | Self::WriteFiles | Self::WriteFilesWith(_) | Self::Engine(_))
+    }
+
+    pub(super) fn side(self) -> Side {
+        if self.is_ours() { Side::Calve } else { Side::Peer }
     }
 
     /// What the script calls it.

@@ -4,4 +4,3 @@
 
 mod escape;
 mod states;
-mod synthetic;

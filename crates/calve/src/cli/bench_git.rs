@@ -4,13 +4,12 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use calve_git::SyntheticShape;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::report::ReportArguments;
 use super::size;
 use crate::named::Named;
-use calve_bench::git::{Link, Selection};
+use calve_bench::git::{Link, Selection, SyntheticShape};
 
 /// Measure what each way to clone a repository costs client and server
 ///
@@ -66,7 +65,7 @@ pub(crate) struct BenchGitArguments {
     /// How long the clients of each test go on, as in 30s or 10m, in one round
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "iterations")]
     pub(crate) duration: Option<Duration>,
-    /// How many rounds, with each test once in each [default: as many as five minutes allow, 3 to 10]
+    /// How many rounds, with each test once in each [default: as many as eight minutes allow, 3 to 10; short ones up to 30]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: Option<u32>,
     /// How many fetches follow each clone in T5 to T10

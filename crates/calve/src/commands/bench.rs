@@ -1,96 +1,76 @@
 //! `calve bench`.
 
+use std::path::Path;
+
+use calve_bench::copy::CopyBench;
+use calve_bench::dedupe::DedupeBench;
+use calve_bench::runs::Rounds;
+use calve_bench::space::{self, Cache};
+use calve_bench::worktree::WorktreeBench;
+use calve_bench::write::WriteBench;
+use calve_bench::{BenchError, BenchSetup, Report, Turns};
 use calve_core::{Cancel, Error};
 
 use super::bench_report::Outlet;
-use crate::cli::worktree::BenchWorktreeArguments;
-use crate::cli::{BenchCommand, BenchCopyArguments, BenchDedupeArguments, BenchWriteArguments};
+use crate::cli::report::ReportArguments;
+use crate::cli::{BenchCommand, BenchRunArguments};
 use crate::failure::{Failure, REFUSED};
 use crate::output;
-use calve_bench::runs::Rounds;
-use calve_bench::space::{self, Cache};
-use calve_bench::{copy, dedupe, worktree, write};
 
 pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure> {
     let result = match command {
-        BenchCommand::Copy(arguments) => copy(arguments, cancel),
+        BenchCommand::Copy(arguments) => in_turns(&arguments.run, cancel, |setup, turns| {
+            CopyBench { setup, turns, tree: &arguments.tree, only: &arguments.only }.run()
+        }),
         BenchCommand::Db(arguments) => super::bench_db::run(arguments, cancel),
-        BenchCommand::Dedupe(arguments) => dedupe(arguments, cancel),
+        BenchCommand::Dedupe(arguments) => in_turns(&arguments.run, cancel, |setup, turns| {
+            let (tree, other) = (&arguments.tree, arguments.and.as_deref());
+            DedupeBench { setup, turns, tree, other, only: &arguments.only, without: &arguments.without }.run()
+        }),
         BenchCommand::Git(arguments) => super::bench_git::run(arguments, cancel),
-        BenchCommand::Worktree(arguments) => worktree(arguments, cancel),
-        BenchCommand::Write(arguments) => write(arguments, cancel),
+        BenchCommand::Worktree(arguments) => in_turns(&arguments.run, cancel, |setup, turns| {
+            WorktreeBench { setup, turns, repository: &arguments.repository }.run()
+        }),
+        BenchCommand::Write(arguments) => reported(&arguments.report, &arguments.into, cancel, |setup| {
+            let bench = WriteBench {
+                setup,
+                files: arguments.files,
+                bytes: arguments.size,
+                directories: &arguments.directories,
+                node: arguments.node.as_deref(),
+                only: &arguments.only,
+                rounds: Rounds::Exactly(arguments.runs),
+            };
+            bench.run()
+        }),
     };
     // The terminal sends Ctrl-C to the programs of a bench too: their failures are then no findings.
     result.map_err(|failure| if cancel.is_cancelled() { Error::Interrupted.into() } else { failure })
 }
 
-fn worktree(arguments: &BenchWorktreeArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let turns = &arguments.run;
-    let outlet = Outlet::of(&turns.report)?;
-    let report = worktree::run(&worktree::Setup {
-        repository: &arguments.repository,
-        into: &turns.into,
-        rounds: turns.runs.map_or(Rounds::Fitting, Rounds::Exactly),
-        warmup: turns.warmup,
-        cache: if turns.cold { cold()? } else { Cache::Warm },
-        say: &|line| outlet.say(line),
-        warn: &output::say,
-        cancel,
-    })?;
+/// Measures in a directory, and reports where that was asked for.
+pub(super) fn reported(
+    arguments: &ReportArguments,
+    into: &Path,
+    cancel: &Cancel,
+    measure: impl FnOnce(BenchSetup<'_>) -> Result<Report, BenchError>,
+) -> Result<(), Failure> {
+    let outlet = Outlet::of(arguments)?;
+    let report = measure(BenchSetup { into, say: &|line| outlet.say(line), warn: &output::say, cancel })?;
     outlet.finish(&report)
 }
 
-fn write(arguments: &BenchWriteArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let outlet = Outlet::of(&arguments.report)?;
-    let report = write::run(&write::Setup {
-        into: &arguments.into,
-        files: arguments.files,
-        bytes: arguments.size,
-        directories: &arguments.directories,
-        node: arguments.node.as_deref(),
-        only: &arguments.only,
-        rounds: Rounds::Exactly(arguments.runs),
-        say: &|line| outlet.say(line),
-        warn: &output::say,
-        cancel,
-    })?;
-    outlet.finish(&report)
-}
-
-fn copy(arguments: &BenchCopyArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let turns = &arguments.run;
-    let outlet = Outlet::of(&turns.report)?;
-    let report = copy::run(&copy::Setup {
-        tree: &arguments.tree,
-        into: &turns.into,
-        rounds: turns.runs.map_or(Rounds::Fitting, Rounds::Exactly),
-        warmup: turns.warmup,
-        only: &arguments.only,
-        cache: if turns.cold { cold()? } else { Cache::Warm },
-        say: &|line| outlet.say(line),
-        warn: &output::say,
-        cancel,
-    })?;
-    outlet.finish(&report)
-}
-
-fn dedupe(arguments: &BenchDedupeArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let turns = &arguments.run;
-    let outlet = Outlet::of(&turns.report)?;
-    let report = dedupe::run(&dedupe::Setup {
-        tree: &arguments.tree,
-        other: arguments.and.as_deref(),
-        only: &arguments.only,
-        into: &turns.into,
-        without: &arguments.without,
-        rounds: turns.runs.map_or(Rounds::Fitting, Rounds::Exactly),
-        warmup: turns.warmup,
-        cache: if turns.cold { cold()? } else { Cache::Warm },
-        say: &|line| outlet.say(line),
-        warn: &output::say,
-        cancel,
-    })?;
-    outlet.finish(&report)
+fn in_turns(
+    arguments: &BenchRunArguments,
+    cancel: &Cancel,
+    measure: impl FnOnce(BenchSetup<'_>, Turns) -> Result<Report, BenchError>,
+) -> Result<(), Failure> {
+    let turns = Turns {
+        rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
+        warmup: arguments.warmup,
+        cache: if arguments.cold { cold()? } else { Cache::Warm },
+    };
+    reported(&arguments.report, &arguments.into, cancel, |setup| measure(setup, turns))
 }
 
 /// Needs a switch of the kernel's that root alone may use.

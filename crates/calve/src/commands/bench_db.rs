@@ -4,33 +4,30 @@ use std::time::Duration;
 
 use calve_core::Cancel;
 
-use super::bench_report::Outlet;
+use super::bench::reported;
 use super::db::{home, supervisor};
 use crate::cli::bench_db::BenchDbArguments;
 use crate::failure::{FAILED, Failure};
-use crate::output;
-use calve_bench::db::{Setup, run as measure};
+use calve_bench::db::DatabaseBench;
 
 pub(crate) fn run(arguments: &BenchDbArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let outlet = Outlet::of(&arguments.report)?;
-    let home = home()?;
+    let (home, supervisor) = (home()?, supervisor()?);
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
     // A home that is not there yet has no template, which the start of a server says.
     fs_err::create_dir_all(&directory)?;
-    let report = measure(&Setup {
-        home: &home,
-        directory: &directory,
-        supervisor: &supervisor()?,
-        template: &arguments.template,
-        query: &arguments.query,
-        write: arguments.write.as_deref(),
-        runs: arguments.runs,
-        clients: arguments.clients,
-        duration: Duration::from_secs(arguments.duration),
-        say: &|line| outlet.say(line),
-        warn: &output::say,
-        cancel,
-    })?;
-    outlet.finish(&report)
+    reported(&arguments.report, &directory, cancel, |setup| {
+        let bench = DatabaseBench {
+            setup,
+            home: &home,
+            supervisor: &supervisor,
+            template: &arguments.template,
+            query: &arguments.query,
+            write: arguments.write.as_deref(),
+            runs: arguments.runs,
+            clients: arguments.clients,
+            duration: Duration::from_secs(arguments.duration),
+        };
+        bench.run()
+    })
 }

@@ -1,51 +1,48 @@
 //! `calve bench git`.
 
+use calve_bench::git::{self, Address, GitBench, Pace, Source, Subject, Synthetic};
+use calve_bench::runs::Rounds;
 use calve_core::Cancel;
-use calve_git::Synthetic;
 
-use super::bench_report::Outlet;
+use super::bench::reported;
 use crate::cli::{BenchGitArguments, Switch};
 use crate::failure::Failure;
-use crate::output;
-use calve_bench::git::{self, Address, Measured, Pace, Setup, Source};
-use calve_bench::runs::Rounds;
 
 pub(crate) fn run(arguments: &BenchGitArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let outlet = Outlet::of(&arguments.report)?;
     let cases = arguments.tests.as_ref().map_or_else(git::all_cases, |selection| selection.0.clone());
     git::check_selection(&cases, arguments.server.is_some())?;
     let into = arguments.into.clone().unwrap_or_else(git::usual_place);
-    let report = git::run(&Setup {
-        measured: measured(arguments)?,
-        cases,
-        branch: arguments.branch.as_deref(),
-        into: &into,
-        pace: Pace {
-            clients: arguments.concurrency,
-            rounds: match (arguments.iterations, arguments.duration) {
-                (Some(number), _) => Rounds::Exactly(number),
-                (None, Some(_)) => Rounds::Exactly(1),
-                (None, None) => Rounds::Fitting,
+    let subject = subject(arguments)?;
+    reported(&arguments.report, &into, cancel, |setup| {
+        let bench = GitBench {
+            setup,
+            subject,
+            cases,
+            branch: arguments.branch.as_deref(),
+            pace: Pace {
+                clients: arguments.concurrency,
+                rounds: match (arguments.iterations, arguments.duration) {
+                    (Some(number), _) => Rounds::Exactly(number),
+                    (None, Some(_)) => Rounds::Exactly(1),
+                    (None, None) => Rounds::Fitting,
+                },
+                duration: arguments.duration,
+                fetches: arguments.fetches,
+                push_every: arguments.push_every,
             },
-            duration: arguments.duration,
-            fetches: arguments.fetches,
-            push_every: arguments.push_every,
-        },
-        bitmaps: arguments.bitmaps == Switch::On,
-        back: arguments.back,
-        protocol: arguments.protocol,
-        link: arguments.net,
-        against_daemon: arguments.against_daemon,
-        say: &|line| outlet.say(line),
-        warn: &output::say,
-        cancel,
-    })?;
-    outlet.finish(&report)
+            bitmaps: arguments.bitmaps == Switch::On,
+            back: arguments.back,
+            protocol: arguments.protocol,
+            link: arguments.net,
+            against_daemon: arguments.against_daemon,
+        };
+        bench.run()
+    })
 }
 
-fn measured(arguments: &BenchGitArguments) -> Result<Measured, Failure> {
+fn subject(arguments: &BenchGitArguments) -> Result<Subject, Failure> {
     if let Some(url) = &arguments.server {
-        return Ok(Measured::Server(Address::of(url)?));
+        return Ok(Subject::Server(Address::of(url)?));
     }
     let mut sources = arguments.repo.iter().map(|text| Source::of(text)).collect::<Result<Vec<_>, _>>()?;
     for shape in &arguments.synthetic {
@@ -55,5 +52,5 @@ fn measured(arguments: &BenchGitArguments) -> Result<Measured, Failure> {
         wanted.file_bytes = arguments.file_size.unwrap_or(wanted.file_bytes);
         sources.push(Source::Synthetic(wanted));
     }
-    Ok(Measured::Repositories(sources))
+    Ok(Subject::Repositories(sources))
 }

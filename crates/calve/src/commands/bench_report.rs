@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_bench::Document;
+use calve_bench::Report;
 use calve_core::Shown;
 
 use crate::cli::report::ReportArguments;
@@ -50,13 +50,13 @@ impl Outlet {
     }
 
     /// Prints and exports the report, and fails when one of the commands in it did.
-    pub(super) fn finish(&self, report: &impl Document) -> Result<(), Failure> {
+    pub(super) fn finish(&self, report: &Report) -> Result<(), Failure> {
         self.give(report)?;
         Ok(report.verdict()?)
     }
 
     /// The files first: what was measured for minutes must not be lost with a closed pipe.
-    fn give(&self, report: &impl Document) -> Result<(), Failure> {
+    fn give(&self, report: &Report) -> Result<(), Failure> {
         let write = |(path, form): &(PathBuf, Form)| {
             fs_err::write(path, Self::rendered(report, *form)).map_err(|error| unwritable(path, &error))
         };
@@ -66,7 +66,7 @@ impl Outlet {
         written
     }
 
-    fn rendered(report: &impl Document, form: Form) -> String {
+    fn rendered(report: &Report, form: Form) -> String {
         match form {
             Form::Json => format!("{:#}\n", report.json()),
             Form::Markdown => report.markdown(),

@@ -90,10 +90,10 @@ fn people_get_tables_and_a_sentence() {
     let node = fake_node(&spot, "22.0.0", "exit 23");
     let table = bench(&spot).args(["-q", "--node"]).arg(&node).succeeds();
     assert_eq!(table.stderr, "");
-    for words in ["| way ", "20 directories:", "Node v22.0.0", "npm install calve", "at once", "stall", " failed |"] {
+    for words in ["| way ", "20 directories\n", "Node v22.0.0", "npm install calve", "at once", "stall", " failed |"] {
         assert!(table.stdout.contains(words), "no {words:?} in {}", table.stdout);
     }
-    assert!(table.stdout.trim_end().lines().last().unwrap().starts_with("Threads "), "{}", table.stdout);
+    assert!(table.stdout.trim_end().lines().last().unwrap().starts_with("- Threads "), "{}", table.stdout);
     spot.holds(&["fake-node"]);
 }
 
@@ -190,7 +190,7 @@ fn only_the_named_ways_are_run() {
         .hints();
     of("").fails(2).says(&["names no command"]).hints();
     let table = bench(&spot).args(["-q", "--only", "await", "--node"]).arg(&node).succeeds();
-    for words in ["only those asked for: `await writeFile in a loop`", "20 directories:"] {
+    for words in ["only those asked for: `await writeFile in a loop`", "20 directories\n"] {
         assert!(table.stdout.contains(words), "no {words:?} in {}", table.stdout);
     }
     assert!(!table.stdout.contains("at once"), "{}", table.stdout);

@@ -3,14 +3,16 @@
 mod advise;
 mod clone;
 mod fetch;
+mod host;
 mod secrets;
 mod transports;
 mod trouble;
 
 use std::path::PathBuf;
 
-use calve_testkit::{GitHost, HostFault, git, git_repository};
+use calve_testkit::{git, git_repository};
 
+use self::host::{GitHost, HostFault};
 use crate::program::{Calve, calve};
 use crate::spot::Spot;
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -44,14 +45,15 @@ impl Drop for Running {
 const PIPE: usize = 64 << 10;
 
 impl Backend {
-    /// Answers, but for the end of the answer, which is due when the charge has been noted. `started` is told the process group, so that it
-    /// can be ended from elsewhere.
+    /// Answers with at most so many bytes, but for the end of the answer, which is due when the charge has been noted. `started` is told
+    /// the process group, so that it can be ended from elsewhere.
     pub(super) fn answer(
         &self,
         head: &Head,
         body: &mut Body<'_>,
         out: &mut Outgoing,
         number: u64,
+        most_bytes: u64,
         started: &dyn Fn(Pid),
     ) -> (Charge, io::Result<()>) {
         let report = self.reports.join(number.to_string());
@@ -63,7 +65,7 @@ impl Backend {
         };
         started(Pid::from_child(&child));
         let mut running = Running(Some(child));
-        let piped = relay(&mut running, body, out, &mut charge);
+        let piped = relay(&mut running, body, out, most_bytes, &mut charge);
         let Some(child) = running.0.as_mut() else { return (charge, piped) };
         if piped.is_err() {
             // Nobody reads any more what it still has to say.
@@ -94,7 +96,7 @@ impl Backend {
             .env("GIT_PROJECT_ROOT", &self.root)
             .env("GIT_HTTP_EXPORT_ALL", "1")
             .env("REQUEST_METHOD", &head.method)
-            .env("PATH_INFO", &head.path)
+            .env("PATH_INFO", decoded(&head.path))
             .env("QUERY_STRING", &head.query)
             .env("SERVER_PROTOCOL", "HTTP/1.1")
             .env("REMOTE_ADDR", "127.0.0.1")
@@ -122,7 +124,13 @@ impl Backend {
 }
 
 /// The body to the child, and the child's answer to the client.
-fn relay(running: &mut Running, body: &mut Body<'_>, out: &mut Outgoing, charge: &mut Charge) -> io::Result<()> {
+fn relay(
+    running: &mut Running,
+    body: &mut Body<'_>,
+    out: &mut Outgoing,
+    most_bytes: u64,
+    charge: &mut Charge,
+) -> io::Result<()> {
     let Some(child) = running.0.as_mut() else { return Ok(()) };
     let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Ok(()) };
     let mut first = Vec::new();
@@ -131,11 +139,11 @@ fn relay(running: &mut Running, body: &mut Body<'_>, out: &mut Outgoing, charge:
         // What it does not want to read it says in its answer.
         let _ = stdin.write_all(&first);
         drop(stdin);
-        return respond(stdout, out, charge);
+        return respond(stdout, out, most_bytes, charge);
     }
     thread::scope(|scope| {
         let feeder = scope.spawn(move || feed(stdin, &first, body));
-        let answered = respond(stdout, out, charge);
+        let answered = respond(stdout, out, most_bytes, charge);
         let fed = feeder.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         answered.and(fed)
     })
@@ -151,7 +159,7 @@ fn feed(mut stdin: ChildStdin, first: &[u8], body: &mut Body<'_>) -> io::Result<
 }
 
 /// Everything in chunks, so that the connection can go on, and without the last one.
-fn respond(mut stdout: ChildStdout, out: &mut Outgoing, charge: &mut Charge) -> io::Result<()> {
+fn respond(mut stdout: ChildStdout, out: &mut Outgoing, mut left: u64, charge: &mut Charge) -> io::Result<()> {
     let mut buffer = vec![0; 128 << 10];
     let mut filled = 0;
     let (mut head, mut from) = loop {
@@ -165,7 +173,9 @@ fn respond(mut stdout: ChildStdout, out: &mut Outgoing, charge: &mut Charge) -> 
         }
     };
     loop {
-        let bytes = &buffer[from..filled];
+        let allowed = left.min((filled - from) as u64);
+        left -= allowed;
+        let bytes = &buffer[from..from + allowed as usize];
         let size = format!("{:x}\r\n", bytes.len());
         let mut parts: Vec<&[u8]> = vec![&head];
         if !bytes.is_empty() {
@@ -173,6 +183,9 @@ fn respond(mut stdout: ChildStdout, out: &mut Outgoing, charge: &mut Charge) -> 
         }
         charge.bytes_out += parts.iter().map(|part| part.len() as u64).sum::<u64>();
         out.send(&parts)?;
+        if from + bytes.len() < filled {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
         head.clear();
         (from, filled) = (0, read_uninterrupted(&mut stdout, &mut buffer)?);
         if filled == 0 {
@@ -208,6 +221,19 @@ fn response_head(cgi: &[u8]) -> Vec<u8> {
     }
     head.push_str("Transfer-Encoding: chunked\r\n\r\n");
     head.into_bytes()
+}
+
+/// Decodes %XX.
+fn decoded(path: &str) -> OsString {
+    let mut bytes = Vec::new();
+    let mut rest = path.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    OsString::from_vec(bytes)
 }
 
 /// What ends an answer.

@@ -2,11 +2,11 @@
 //!
 //! It is as large as git's smart protocol needs: HTTP/1.1 with connections that stay open, bodies with a length or in chunks (git
 //! compresses them, and `git http-backend` undoes that), answers in chunks. Each connection has a thread, and there are not more than
-//! `MOST_CONNECTIONS`. Only requests with the bench's key are answered: the repositories may be private, and everybody on the machine
-//! can reach a port.
+//! `MOST_CONNECTIONS`. Its owner decides about each request: everybody on the machine can reach a port, so the bench has only those
+//! answered that carry its key, and tests have it fail as hosts do.
 
 mod cgi;
-pub(crate) mod ledger;
+pub(super) mod ledger;
 mod request;
 mod stream;
 
@@ -23,7 +23,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use self::cgi::{Backend, LAST_CHUNK, PATIENCE};
 use self::ledger::{Charge, Ledger, Operation};
-use self::request::{Body, Counted, Head};
+pub use self::request::Head;
+use self::request::{Body, Counted};
 use self::stream::{Incoming, Outgoing};
 use super::link::Link;
 
@@ -34,18 +35,37 @@ const MOST_CONNECTIONS: usize = 256;
 pub(crate) const KEY_HEADER: &str = "X-Calve-Key";
 pub(crate) const OPERATION_HEADER: &str = "X-Calve-Operation";
 
-/// How the host is to be.
-pub(crate) struct HostOptions {
-    pub(crate) program: PathBuf,
-    pub(crate) root: PathBuf,
-    pub(crate) environment: Vec<(OsString, OsString)>,
-    pub(crate) reports: PathBuf,
-    pub(crate) key: String,
-    pub(crate) link: Option<Link>,
+/// The options of a host.
+pub struct HostOptions {
+    /// `git-http-backend` itself, as web servers are told to run it.
+    pub program: PathBuf,
+    /// The directory that the repositories are in.
+    pub root: PathBuf,
+    /// The whole environment of that program, but for what a request adds.
+    pub environment: Vec<(OsString, OsString)>,
+    /// An existing directory for what `git pack-objects` took.
+    pub reports: PathBuf,
+    /// A slower link than loopback.
+    pub link: Option<Link>,
+    /// Decides about each request.
+    pub decide: Box<dyn Fn(&Head) -> Treatment + Send + Sync>,
+}
+
+/// What the host does with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Treatment {
+    /// Has git answer it.
+    Serve,
+    /// The same, and closes the connection after so many bytes of the answer's contents.
+    Cut(u64),
+    /// Answers with this status and these headers, each of which ends with CR LF, and closes the connection.
+    Refuse(&'static str),
+    /// Never answers.
+    Stall,
 }
 
 /// Dropping it ends it, with its connections and the processes that it started.
-pub(crate) struct Host {
+pub struct Host {
     address: SocketAddr,
     shared: Arc<Shared>,
     acceptor: Option<JoinHandle<()>>,
@@ -53,7 +73,7 @@ pub(crate) struct Host {
 
 struct Shared {
     backend: Backend,
-    key: String,
+    decide: Box<dyn Fn(&Head) -> Treatment + Send + Sync>,
     link: Option<Link>,
     ledger: Ledger,
     stopping: AtomicBool,
@@ -71,13 +91,17 @@ struct Open {
 }
 
 impl Host {
-    pub(crate) fn start(options: HostOptions) -> io::Result<Self> {
+    /// Serves on a port that is free.
+    ///
+    /// # Errors
+    /// Fails when there is no such port.
+    pub fn start(options: HostOptions) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let HostOptions { program, root, environment, reports, key, link } = options;
+        let HostOptions { program, root, environment, reports, link, decide } = options;
         let shared = Arc::new(Shared {
             backend: Backend { program, root, environment, reports },
-            key,
+            decide,
             link,
             ledger: Ledger::default(),
             stopping: AtomicBool::new(false),
@@ -92,12 +116,12 @@ impl Host {
         Ok(Self { address, shared, acceptor: Some(acceptor) })
     }
 
-    /// Of a repository in the root.
-    pub(crate) fn url(&self, name: &str) -> String {
+    /// Returns the URL of a repository in the root.
+    pub fn url(&self, name: &str) -> String {
         format!("http://{}/{name}", self.address)
     }
 
-    pub(crate) fn ledger(&self) -> &Ledger {
+    pub(super) fn ledger(&self) -> &Ledger {
         &self.shared.ledger
     }
 }
@@ -185,9 +209,16 @@ impl Shared {
         loop {
             incoming.bytes = 0;
             let Some(head) = Head::read(incoming)? else { return Ok(()) };
-            if !self.admits(&head) {
-                return out.send(&[b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"]);
-            }
+            let most_bytes = match (self.decide)(&head) {
+                Treatment::Serve => u64::MAX,
+                Treatment::Cut(bytes) => bytes,
+                Treatment::Refuse(status) => {
+                    let end = "Content-Length: 0\r\nConnection: close\r\n\r\n";
+                    return out.send(&[b"HTTP/1.1 ", status.as_bytes(), end.as_bytes()]);
+                }
+                // Until the client has gone, or the host ends.
+                Treatment::Stall => return io::copy(incoming, &mut io::sink()).map(drop),
+            };
             let mut bytes_out = 0;
             if head.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
                 let going_on = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -204,7 +235,7 @@ impl Shared {
                     let _ = kill_process_group(group, Signal::KILL);
                 }
             };
-            let (mut charge, answered) = self.backend.answer(&head, &mut body, out, request, &started);
+            let (mut charge, answered) = self.backend.answer(&head, &mut body, out, request, most_bytes, &started);
             self.open().groups.remove(&number);
             charge.bytes_in = incoming.bytes;
             charge.bytes_out += bytes_out + LAST_CHUNK.len() as u64;
@@ -215,10 +246,6 @@ impl Shared {
                 return Ok(());
             }
         }
-    }
-
-    fn admits(&self, head: &Head) -> bool {
-        head.header(&KEY_HEADER.to_ascii_lowercase()) == Some(&self.key)
     }
 
     /// 0 is nobody's: what is charged there shows in the accounts as not charged.

@@ -9,10 +9,12 @@ const LONGEST_HEAD: usize = 64 << 10;
 const MOST_HEADERS: usize = 64;
 
 /// The head of a request.
-pub(super) struct Head {
-    pub(super) method: String,
-    /// Up to the question mark.
-    pub(super) path: String,
+#[derive(Debug, Clone)]
+pub struct Head {
+    /// `GET` or `POST`, for git.
+    pub method: String,
+    /// The target up to the question mark.
+    pub path: String,
     /// Behind it.
     pub(super) query: String,
     pub(super) keeps_open: bool,
@@ -20,8 +22,8 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Of several headers of that name the last one. The name is in small letters.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    /// Returns the value of the last header of that name, which is in small letters.
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 

@@ -1,8 +1,9 @@
 //! Each purpose's clone, and the receipt of it.
 
-use calve_testkit::{HostFault, git, git_repository};
+use calve_testkit::{git, git_repository};
 use serde_json::{Value, json};
 
+use super::host::HostFault;
 use super::{COMMITS, Hosted, alone};
 use crate::program::{calve, keys_in_order};
 use crate::spot::{names, nothing_left};

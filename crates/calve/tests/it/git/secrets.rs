@@ -1,7 +1,8 @@
 //! What is secret in a URL or in git's configuration is printed nowhere.
 
-use calve_testkit::{HostFault, git};
+use calve_testkit::git;
 
+use super::host::HostFault;
 use super::{Hosted, alone};
 use crate::program::{Calve, Ran, calve};
 

@@ -1,9 +1,10 @@
 //! What can go wrong: nothing is left behind, nothing is passed over in silence, and every error says what to do next.
 
-use calve_testkit::{FileSystem, HostFault, Volume, git};
+use calve_testkit::{FileSystem, Volume, git};
 use rustix::process::Signal;
 use serde_json::json;
 
+use super::host::HostFault;
 use super::{Hosted, alone};
 use crate::process::send;
 use crate::program::calve;

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 
 use calve_core::Cancel;
+use calve_git::{Error, Git, Result};
 
-use crate::error::{Error, Result};
-use crate::git::Git;
+use crate::random::SplitMix64;
 
 /// What a made-up repository is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl Synthetic {
 
     /// Which commits change which files.
     fn plan(&self) -> Plan {
-        let mut random = SplitMix64(self.seed);
+        let mut random = SplitMix64::new(self.seed);
         let commits = self.commits.max(1) as usize;
         let files = self.files.max(1);
         let mut versions = vec![vec![0]; files as usize];
@@ -201,7 +201,7 @@ enum Content {
 
 impl Content {
     fn new(of: &Synthetic, file: u32) -> Self {
-        let mut random = SplitMix64(of.seed ^ (u64::from(file) + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        let mut random = SplitMix64::new(of.seed ^ (u64::from(file) + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93));
         // From half to one and a half of the size asked for.
         let bytes = of.file_bytes / 2 + random.below(of.file_bytes.max(1) + 1);
         if of.shape == SyntheticShape::Blobs {
@@ -259,21 +259,4 @@ fn line(random: &mut SplitMix64) -> String {
     }
     line.push_str(";\n");
     line
-}
-
-/// By Sebastiano Vigna: small, and the same everywhere.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Less than `bound`, which is not 0.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
 }

@@ -1,4 +1,4 @@
-//! What all clients stand on: the place, the configuration of git on both sides, the host, and the accounts.
+//! What all clients work with: the directory, the configuration of git on both sides, the host, and the accounts.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use calve_core::Cancel;
+use calve_receipt::bench::Accounting;
 
 use super::clients::{Clients, environment};
 use super::daemon::Daemon;
 use super::host::ledger::{Charge, Operation};
-use super::host::{Host, HostOptions, KEY_HEADER};
+use super::host::{Host, HostOptions, KEY_HEADER, Treatment};
 use super::link::Link;
 use super::pack_objects;
 use crate::error::{BenchError, FailureKind};
 use crate::machine::children_seconds;
 
-pub(super) struct Ground<'a> {
-    place: PathBuf,
+pub(super) struct Testbed<'a> {
+    directory: PathBuf,
     pub(super) clients: Clients<'a>,
     host: Host,
     daemon: Option<Daemon>,
@@ -28,41 +29,44 @@ pub(super) struct Ground<'a> {
     pushes: Mutex<Charge>,
 }
 
-/// What the ground is to be like.
-pub(super) struct Layout {
+/// The options of a testbed.
+pub(super) struct TestbedOptions {
     pub(super) protocol: u8,
     pub(super) link: Option<Link>,
     pub(super) with_daemon: bool,
 }
 
 /// Where git looks for the configuration of the bench.
-pub(super) fn home(place: &Path) -> PathBuf {
-    place.join("home")
+pub(super) fn home(directory: &Path) -> PathBuf {
+    directory.join("home")
 }
 
-impl<'a> Ground<'a> {
-    /// In a place where `furnish` was called.
+impl<'a> Testbed<'a> {
+    /// In a directory where `furnish` was called.
     pub(super) fn prepare(
-        place: &Path,
-        layout: &Layout,
+        directory: &Path,
+        options: &TestbedOptions,
         clients: Clients<'a>,
         cancel: &'a Cancel,
     ) -> Result<Self, BenchError> {
-        let home = home(place);
+        let home = home(directory);
         let key = random_key()?;
         let stand_in = home.join(pack_objects::NAME);
         fs_err::os::unix::fs::symlink(std::env::current_exe()?, &stand_in)?;
-        fs_err::write(home.join(".gitconfig"), configuration(&key, layout.protocol, &stand_in))?;
-        let root = place.join("served");
-        let program = backend(&clients, place)?;
+        fs_err::write(home.join(".gitconfig"), configuration(&key, options.protocol, &stand_in))?;
+        let root = directory.join("served");
+        let program = backend(&clients, directory)?;
         let environment = environment(&home);
         let host = Host::start(HostOptions {
             program,
             root: root.clone(),
             environment: environment.clone(),
-            reports: place.join("reports"),
-            key,
-            link: layout.link,
+            reports: directory.join("reports"),
+            link: options.link,
+            decide: Box::new(move |head| match head.header(&KEY_HEADER.to_ascii_lowercase()) {
+                Some(given) if given == key => Treatment::Serve,
+                _ => Treatment::Refuse("403 Forbidden\r\n"),
+            }),
         });
         let no_port = |error| {
             BenchError::stated(
@@ -72,9 +76,9 @@ impl<'a> Ground<'a> {
             )
         };
         let host = host.map_err(no_port)?;
-        let daemon = layout.with_daemon.then(|| Daemon::start(&root, environment, place.join("reports/daemon")));
+        let daemon = options.with_daemon.then(|| Daemon::start(&root, environment, directory.join("reports/daemon")));
         Ok(Self {
-            place: place.to_path_buf(),
+            directory: directory.to_path_buf(),
             clients,
             host,
             daemon: daemon.transpose().map_err(no_port)?,
@@ -88,13 +92,13 @@ impl<'a> Ground<'a> {
 
     /// A path that is not there yet.
     pub(super) fn new_path(&self, what: &str) -> PathBuf {
-        self.place.join(format!("{what}-{}", self.numbers.fetch_add(1, Ordering::Relaxed)))
+        self.directory.join(format!("{what}-{}", self.numbers.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Below the root of the host.
     pub(super) fn new_served(&self) -> (PathBuf, String) {
         let name = format!("{}.git", self.numbers.fetch_add(1, Ordering::Relaxed));
-        (self.place.join("served").join(&name), name)
+        (self.directory.join("served").join(&name), name)
     }
 
     pub(super) fn url(&self, name: &str, from_daemon: bool) -> String {
@@ -124,59 +128,43 @@ impl<'a> Ground<'a> {
         self.pushes.lock().unwrap_or_else(PoisonError::into_inner).add(&charge);
     }
 
-    /// Before the first operation.
-    pub(super) fn open_accounts(&self) -> Opened {
-        Opened { children_seconds: children_seconds(), clients_seconds: self.clients.seconds() }
+    /// Opens the books, before the first operation.
+    pub(super) fn open_accounts(&self) -> OpeningBalance {
+        OpeningBalance { children_seconds: children_seconds(), clients_seconds: self.clients.seconds() }
     }
 
-    pub(super) fn close_accounts(&self, opened: &Opened) -> Accounts {
+    /// Compares what was charged with what the kernel says of all children together, less what the clients' programs took: found in
+    /// another way than the charges.
+    pub(super) fn close_accounts(&self, opening: &OpeningBalance) -> Accounting {
         let of = |charge: &Mutex<Charge>| *charge.lock().unwrap_or_else(PoisonError::into_inner);
         let (charged, pushes, rest) = (of(&self.charged), of(&self.pushes), self.host.ledger().rest());
-        let clients = self.clients.seconds() - opened.clients_seconds;
+        let clients = self.clients.seconds() - opening.clients_seconds;
         let own = (charged.own + pushes.own + rest.own).as_secs_f64();
-        let all = opened.children_seconds.and_then(|before| Some(children_seconds()? - before));
-        Accounts {
-            charged_seconds: charged.cpu.as_secs_f64(),
-            pushes_seconds: pushes.cpu.as_secs_f64(),
-            nobodys_seconds: rest.cpu.as_secs_f64(),
-            own_seconds: own,
-            host_seconds: all.map(|all| all - clients - own),
+        let all = opening.children_seconds.and_then(|before| Some(children_seconds()? - before));
+        let ms = |cpu: std::time::Duration| cpu.as_secs_f64() * 1000.0;
+        let host_cpu_ms = all.map(|all| (all - clients - own) * 1000.0);
+        let difference = |host: f64| (host > 0.0).then(|| (ms(charged.cpu + pushes.cpu) - host) / host * 100.0);
+        Accounting {
+            host_cpu_ms,
+            charged_cpu_ms: ms(charged.cpu),
+            pushes_cpu_ms: ms(pushes.cpu),
+            not_charged_cpu_ms: ms(rest.cpu),
+            bench_cpu_ms: own * 1000.0,
+            difference_percent: host_cpu_ms.and_then(difference),
         }
     }
 }
 
-pub(super) struct Opened {
+/// What was spent before the accounts were opened.
+pub(super) struct OpeningBalance {
     children_seconds: Option<f64>,
     clients_seconds: f64,
 }
 
-/// Whether everything that the server did was charged to somebody.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Accounts {
-    pub(crate) charged_seconds: f64,
-    pub(crate) pushes_seconds: f64,
-    /// Of requests without a number.
-    pub(crate) nobodys_seconds: f64,
-    /// What telling `git pack-objects` apart took, which is nobody's cost.
-    pub(crate) own_seconds: f64,
-    /// What the kernel says of all children together, less what the clients' programs took: found in another way than the charges.
-    /// `None` where the kernel does not tell.
-    pub(crate) host_seconds: Option<f64>,
-}
-
-impl Accounts {
-    /// In percent of the host's total.
-    pub(crate) fn difference_percent(&self) -> Option<f64> {
-        let host = self.host_seconds?;
-        let charged = self.charged_seconds + self.pushes_seconds;
-        (host > 0.0).then(|| (charged - host) / host * 100.0)
-    }
-}
-
 /// Makes the folders.
-pub(super) fn furnish(place: &Path) -> Result<(), BenchError> {
+pub(super) fn furnish(directory: &Path) -> Result<(), BenchError> {
     for name in ["home", "served", "reports", "scratch", "templates"] {
-        fs_err::create_dir(place.join(name))?;
+        fs_err::create_dir(directory.join(name))?;
     }
     Ok(())
 }
@@ -203,8 +191,8 @@ fn random_key() -> Result<String, BenchError> {
 }
 
 /// `git http-backend`, without the `git` in front of it, as web servers are told to run it.
-fn backend(clients: &Clients<'_>, place: &Path) -> Result<PathBuf, BenchError> {
-    let printed = clients.output(clients.git(place, None).arg("--exec-path"), "asking git for its programs")?;
+fn backend(clients: &Clients<'_>, directory: &Path) -> Result<PathBuf, BenchError> {
+    let printed = clients.output(clients.git(directory, None).arg("--exec-path"), "asking git for its programs")?;
     let program = PathBuf::from(String::from_utf8_lossy(&printed).trim()).join("git-http-backend");
     if program.is_file() {
         return Ok(program);

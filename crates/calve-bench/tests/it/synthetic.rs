@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use calve_bench::git::{Synthetic, SyntheticShape};
 use calve_core::Cancel;
-use calve_git::{Git, Synthetic, SyntheticShape};
+use calve_git::Git;
 
 fn small(shape: SyntheticShape) -> Synthetic {
     let mut wanted = Synthetic::new(shape);

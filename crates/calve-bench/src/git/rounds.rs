@@ -6,20 +6,21 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Error};
+use calve_core::Cancel;
 
 use super::cases::Case;
-use super::client::{Client, Stop};
-use super::ground::Ground;
+use super::client::{Client, StepFailure, Stop};
 use super::pusher::Pusher;
 use super::repository::Repository;
-use super::sample::{Broken, Sample, Step};
+use super::sample::{Sample, Step};
+use super::testbed::Testbed;
 use crate::error::BenchError;
 use crate::machine::{Clocks, own_user_seconds};
-use crate::place::delete;
+use crate::report::shown;
 use crate::runs::{Rounds, shuffled};
+use crate::scratch::delete;
+use crate::setup::check_cancelled;
 use crate::stats::median;
-use calve_receipt::human::duration;
 
 /// How it goes.
 #[derive(Debug, Clone, Copy)]
@@ -37,100 +38,109 @@ pub struct Pace {
 }
 
 /// What one test of one repository came to.
-pub(super) struct Outcome<'a> {
-    pub(super) repository: &'a Repository,
+pub(super) struct Outcome {
+    /// Its position in the report.
+    pub(super) repository: usize,
     pub(super) case: &'static Case,
     pub(super) samples: Vec<Sample>,
-    pub(super) broken: Option<Broken>,
+    pub(super) failure: Option<StepFailure>,
     /// Of each block of runs that was long enough to tell, how many processors others kept busy.
     pub(super) others: Vec<f64>,
 }
 
-/// All rounds. The number of these, and what the tests came to, in the order of the repositories and tests.
-pub(super) fn run<'a>(
-    ground: &Ground<'_>,
-    repositories: &'a [Repository],
+/// Runs each test of each repository once in every round, by `block`, in another order each time. Returns the number of rounds, and what
+/// the tests came to, in the order of the repositories and tests.
+pub(super) fn run(
+    repositories: &[&str],
     cases: &[&'static Case],
     pace: &Pace,
     say: &dyn Fn(&str),
-) -> Result<(u32, Vec<Outcome<'a>>), BenchError> {
+    mut block: impl FnMut(&mut Outcome, u32) -> Result<(), BenchError>,
+) -> Result<(u32, Vec<Outcome>), BenchError> {
+    let pairs = (0..repositories.len()).flat_map(|repository| cases.iter().map(move |case| (repository, *case)));
     let outcome =
-        |repository, case| Outcome { repository, case, samples: Vec::new(), broken: None, others: Vec::new() };
-    let pairs = repositories.iter().flat_map(|repository| cases.iter().map(move |case| (repository, *case)));
-    let mut outcomes: Vec<Outcome<'a>> = pairs.map(|(repository, case)| outcome(repository, case)).collect();
+        |(repository, case)| Outcome { repository, case, samples: Vec::new(), failure: None, others: Vec::new() };
+    let mut outcomes: Vec<Outcome> = pairs.map(outcome).collect();
     let began = Instant::now();
     let mut rounds = 0;
-    while pace.rounds.another(rounds, began.elapsed()) && outcomes.iter().any(|outcome| outcome.broken.is_none()) {
+    while pace.rounds.another(rounds, began.elapsed()) && outcomes.iter().any(|outcome| outcome.failure.is_none()) {
         rounds += 1;
         for index in shuffled(outcomes.len(), u64::from(rounds)) {
             let outcome = &mut outcomes[index];
-            if outcome.broken.is_none() {
+            if outcome.failure.is_none() {
                 let before = outcome.samples.len();
-                block(ground, outcome, rounds, pace)?;
-                say(&progress(outcome, before, rounds, repositories.len() > 1));
+                block(outcome, rounds)?;
+                let name = if repositories.len() > 1 { repositories[outcome.repository] } else { "" };
+                say(&progress(outcome, before, rounds, name));
             }
         }
     }
     Ok((rounds, outcomes))
 }
 
-fn progress(outcome: &Outcome<'_>, before: usize, round: u32, several: bool) -> String {
-    let of = if several { format!("{} ", outcome.repository.name) } else { String::new() };
-    let head = format!("round {round}  {of}{} ({})", outcome.case.name, outcome.case.in_words());
-    if let Some(broken) = &outcome.broken {
-        return format!("{head}: {} failed: {}", broken.command, broken.reason);
+fn progress(outcome: &Outcome, before: usize, round: u32, repository: &str) -> String {
+    let case = format!("{} ({})", outcome.case.name, outcome.case.in_words());
+    let head = format!("round {round}  {}", [repository, &case].join(" ").trim_start());
+    if let Some(failure) = &outcome.failure {
+        return format!("{head}: {} failed: {}", failure.command, failure.reason);
     }
-    let steps = [Step::Clone, Step::Checkout, Step::Blame, Step::Fetch, Step::Reset].into_iter().filter_map(|step| {
+    let steps = Step::ALL.into_iter().filter_map(|step| {
         let times: Vec<f64> = outcome.samples[before..]
             .iter()
             .filter(|sample| sample.step == step)
-            .map(|sample| sample.seconds)
+            .map(|sample| sample.usage.seconds)
             .collect();
-        Some(format!("{} {}", step.name(), duration(Duration::from_secs_f64(median(&times)?))))
+        Some(format!("{} {}", step.name(), shown(median(&times)?)))
     });
     format!("{head}: {}", steps.collect::<Vec<_>>().join(", "))
 }
 
-/// The clients of one test at work, while one user pushes.
-fn block(ground: &Ground<'_>, outcome: &mut Outcome<'_>, round: u32, pace: &Pace) -> Result<(), BenchError> {
-    let (repository, case) = (outcome.repository, outcome.case);
-    let (served, name) = ground.new_served();
-    let pushing = ground.new_path("pusher");
-    copy(ground, &repository.template, &served)?;
-    copy(ground, &repository.template, &pushing)?;
-    let operation = ground.next_operation();
+/// Has the clients of one test work, while one user pushes.
+pub(super) fn serve(
+    testbed: &Testbed<'_>,
+    repository: &Repository,
+    outcome: &mut Outcome,
+    round: u32,
+    pace: &Pace,
+) -> Result<(), BenchError> {
+    let case = outcome.case;
+    let (served, name) = testbed.new_served();
+    let pushing = testbed.new_path("pusher");
+    copy(testbed, &repository.template, &served)?;
+    copy(testbed, &repository.template, &pushing)?;
+    let operation = testbed.next_operation();
     let seed = u64::from(round) << 32;
-    let url = ground.url(&name, false);
-    let (clients, branch) = (&ground.clients, &repository.branch);
+    let url = testbed.url(&name, false);
+    let (clients, branch) = (&testbed.clients, &repository.branch);
     let pusher = Pusher::new(clients, pushing.clone(), branch, url, operation, pace.push_every, seed)?;
     // So that every clone sees the server with something pushed since it was packed.
     pusher.push()?;
     let (clocks, user, began) = (Clocks::now(), own_user_seconds(), Instant::now());
     let samples = Mutex::new(Vec::new());
     let client = Client {
-        ground,
+        testbed,
         repository,
         case,
-        url: ground.url(&name, case.from_daemon),
+        url: testbed.url(&name, case.from_daemon),
         pusher: &pusher,
         round,
         fetches: pace.fetches,
         note: &|sample| samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample),
     };
-    let worked = work(&client, pace, ground.cancel);
+    let worked = work(&client, pace, testbed.cancel);
     let others = clocks
         .zip(user)
         .and_then(|(clocks, user)| clocks.others_since(began.elapsed().as_secs_f64(), own_user_seconds()? - user));
     outcome.others.extend(others);
-    ground.take_pushes(operation);
+    testbed.take_pushes(operation);
     outcome.samples.append(&mut samples.into_inner().unwrap_or_else(PoisonError::into_inner));
     match worked {
         Ok(()) => {}
-        Err(Stop::Broken(broken)) => outcome.broken = Some(broken),
+        Err(Stop::Step(failure)) => outcome.failure = Some(failure),
         Err(Stop::Failure(failure)) => return Err(failure),
     }
-    delete(&served, ground.cancel)?;
-    delete(&pushing, ground.cancel)
+    delete(&served, testbed.cancel)?;
+    delete(&pushing, testbed.cancel)
 }
 
 /// Until all clients have done what they were to do, or one could not.
@@ -145,9 +155,7 @@ fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), Stop> {
             stopping.store(true, Ordering::Relaxed);
             return done;
         }
-        if cancel.is_cancelled() {
-            return Err(Stop::Failure(Error::Interrupted.into()));
-        }
+        check_cancelled(cancel)?;
         if stopping.load(Ordering::Relaxed) || end.is_none_or(|end| Instant::now() >= end) {
             return Ok(());
         }
@@ -176,8 +184,8 @@ fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), Stop> {
 }
 
 /// A bare clone that shares the template's packs as hard links: git never writes to a pack.
-fn copy(ground: &Ground<'_>, template: &Path, to: &Path) -> Result<(), BenchError> {
-    let mut command = ground.clients.git(template, None);
+fn copy(testbed: &Testbed<'_>, template: &Path, to: &Path) -> Result<(), BenchError> {
+    let mut command = testbed.clients.git(template, None);
     command.args(["clone", "--quiet", "--bare", "--local", "--template=", "--"]).arg(template).arg(to);
-    ground.clients.output(&mut command, "copying the repository for the server").map(drop)
+    testbed.clients.output(&mut command, "copying the repository for the server").map(drop)
 }

@@ -7,15 +7,18 @@ use std::process::{Stdio, id};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Error, RemoveOptions, Shown, Wait, remove_tree};
+use calve_core::{Cancel, Error, RemoveOptions, Shown, Wait, probe, remove_tree};
+use calve_receipt::bench::Location;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::space::{self, Room};
 use crate::error::{BenchError, FailureKind};
+use crate::machine::mount_options;
+use crate::report::Report;
+use crate::space::{self, Room};
 
 /// Dropping it removes it, and so do all ends of the bench but `kill -9`.
-pub(crate) struct Place<'a> {
+pub(crate) struct Scratch<'a> {
     path: PathBuf,
     directory: OwnedFd,
     next: u32,
@@ -29,7 +32,7 @@ pub(crate) struct Place<'a> {
 const PREFIX: &str = ".calve-bench-";
 const STDERR: &str = "stderr";
 
-impl<'a> Place<'a> {
+impl<'a> Scratch<'a> {
     /// A new one in the directory `into`.
     pub(crate) fn make(into: &Path, say: &'a dyn Fn(&str)) -> Result<Self, BenchError> {
         let into = real_path(into)?;
@@ -50,12 +53,12 @@ impl<'a> Place<'a> {
         })?;
         // Where there are no such locks the next bench has nothing to say of it, that is all.
         hold(&directory);
-        let place = Self { path, directory, next: 0, runs: Vec::new(), removed: false, say };
-        // The place may be in a work tree of git.
-        fs_err::write(place.path.join(".gitignore"), "*\n").map_err(|error| {
+        let scratch = Self { path, directory, next: 0, runs: Vec::new(), removed: false, say };
+        // It may be in a work tree of git.
+        fs_err::write(scratch.path.join(".gitignore"), "*\n").map_err(|error| {
             BenchError::stated(FailureKind::Failed, error.to_string(), "free some space there, or name another place")
         })?;
-        Ok(place)
+        Ok(scratch)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -141,6 +144,22 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
+    /// Describes where it is.
+    pub(crate) fn location(&self) -> Result<Location, BenchError> {
+        let into = self.path.parent().unwrap_or(&self.path);
+        let file_system = probe(&self.path, &self.path)?.dst.file_system;
+        Ok(Location { path: calve_receipt::path(into), file_system, mount_options: mount_options(into) })
+    }
+
+    /// Adds where it is to a report.
+    pub(crate) fn add_to(&self, report: &mut Report, label: &'static str) -> Result<(), BenchError> {
+        let location = self.location()?;
+        let Location { file_system, mount_options, .. } = &location;
+        let into = self.path.parent().unwrap_or(&self.path);
+        report.fact("target", label, format!("`{}`, {file_system}, mounted {mount_options}", Shown(into)), &location);
+        Ok(())
+    }
+
     fn failed(&self, operation: &'static str, errno: Errno) -> BenchError {
         Error::Io { operation, path: self.path.clone(), source: errno.into() }.into()
     }
@@ -153,7 +172,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Scratch<'_> {
     fn drop(&mut self) {
         if !self.removed
             && let Err(failure) = delete(&self.path, &Cancel::default())
@@ -216,7 +235,7 @@ fn hold(directory: &OwnedFd) -> bool {
 }
 
 /// A path that is not there is fine.
-pub(super) fn delete(path: &Path, cancel: &Cancel) -> Result<(), BenchError> {
+pub(crate) fn delete(path: &Path, cancel: &Cancel) -> Result<(), BenchError> {
     let mut options = RemoveOptions::default();
     options.wait = Wait::Yes;
     options.cancel = cancel.clone();

@@ -1,21 +1,13 @@
 //! Plots as SVG in percent of the width, so that they fit every screen and their text keeps its size.
 
-use super::html::escaped;
-use crate::report::{Report, shown};
-use crate::stats::Summary;
-use crate::workload::Side;
+use calve_receipt::bench::Side;
 
-/// One row of a bar chart: a bar up to the median, a whisker from the least to the most, a dot for each run.
-pub(crate) struct Bar {
-    /// Markup.
-    pub(crate) label: String,
-    pub(crate) value: String,
-    pub(crate) explanation: String,
-    pub(crate) is_ours: bool,
-    pub(crate) values: Vec<f64>,
-}
+use super::html::{escaped, rich};
+use super::{Chart, Run, shown};
+use crate::stats::{Summary, median};
 
-pub(crate) fn bars(bars: &[Bar], unit: impl Fn(f64) -> String) -> String {
+pub(super) fn bars(chart: &Chart) -> String {
+    let Chart { bars, unit, .. } = chart;
     let most = bars.iter().flat_map(|bar| &bar.values).copied().fold(0.0, f64::max);
     let step = tick(most);
     // Room on the right for the whiskers' ends.
@@ -27,16 +19,16 @@ pub(crate) fn bars(bars: &[Bar], unit: impl Fn(f64) -> String) -> String {
         let Some(summary) = Summary::of(&bar.values) else { continue };
         let (low, middle, high) = (percent(summary.min), percent(summary.median), percent(summary.max));
         let dots: String = bar.values.iter().map(|value| dot("run", percent(*value), "14", "2.5", "")).collect();
-        let class = if bar.is_ours { "row ours" } else { "row" };
+        let class = if bar.side == Side::Calve { "row ours" } else { "row" };
         html.push_str(&format!(
             "<div class=\"{class}\"><div class=\"label\">{}</div><svg role=\"img\" aria-label=\"{explanation}\">\
              <title>{explanation}</title>{grid}<rect class=\"bar\" x=\"0\" y=\"6\" width=\"{middle:.2}%\" height=\"16\" rx=\"2\"/>\
              {}{}{}{dots}</svg><div class=\"value\">{}</div></div>\n",
-            bar.label,
+            label(&bar.label, &bar.tag),
             line("whisker", low, "14", high, "14"),
             line("whisker", low, "10", low, "18"),
             line("whisker", high, "10", high, "18"),
-            escaped(&bar.value),
+            escaped(&unit(summary.median)),
             explanation = escaped(&bar.explanation),
         ));
     }
@@ -67,28 +59,13 @@ fn tick(most: f64) -> f64 {
     step.unwrap_or(power)
 }
 
-/// Every run in the order in which it happened, relative to the median of its command.
-pub(super) fn drift(report: &Report) -> String {
-    struct Run<'a> {
-        command: &'a str,
-        is_ours: bool,
-        position: usize,
-        round: u32,
-        seconds: f64,
-        relative: f64,
-    }
-    let mut runs: Vec<Run<'_>> = Vec::new();
-    for (row, summary) in report.measured() {
-        runs.extend(row.samples.iter().map(|sample| Run {
-            command: &row.workload.command,
-            is_ours: row.workload.side != Side::Peer,
-            position: sample.position,
-            round: sample.round,
-            seconds: sample.seconds,
-            relative: sample.seconds / summary.median,
-        }));
-    }
-    runs.sort_by_key(|run| run.position);
+fn label(label: &str, tag: &str) -> String {
+    let tag = if tag.is_empty() { String::new() } else { format!(" <span class=\"tag\">{}</span>", rich(tag)) };
+    rich(label) + &tag
+}
+
+/// Draws every run in the order in which it happened, relative to the median of its command.
+pub(super) fn drift(runs: &[Run]) -> String {
     let bounds = |bound: f64, pick: fn(f64, f64) -> f64| runs.iter().map(|run| run.relative).fold(bound, pick);
     let (low, high) = (bounds(0.9, f64::min), bounds(1.1, f64::max));
     let last = runs.iter().map(|run| run.position).max().unwrap_or(0).max(1);
@@ -106,8 +83,7 @@ pub(super) fn drift(report: &Report) -> String {
              <text x=\"0\" y=\"{height:.2}%\" dy=\"4\">{at:.2}</text>"
         ));
     }
-    let rounds = report.rounds_in_relation();
-    for round in 1..=report.rounds {
+    for round in 1..=runs.iter().map(|run| run.round).max().unwrap_or(0) {
         let of_round = || runs.iter().filter(|run| run.round == round);
         let (Some(begin), Some(end)) =
             (of_round().map(|run| run.position).min(), of_round().map(|run| run.position).max())
@@ -117,16 +93,16 @@ pub(super) fn drift(report: &Report) -> String {
         if round > 1 {
             svg.push_str(&line("round", x(begin as f64 - 0.5), "0", x(begin as f64 - 0.5), "100%"));
         }
-        if let Some((_, middle)) = rounds.iter().find(|(number, _)| *number == round) {
-            let (left, right, height) = (x(begin as f64), x(end as f64), y(*middle));
+        if let Some(middle) = median(&of_round().map(|run| run.relative).collect::<Vec<_>>()) {
+            let (left, right, height) = (x(begin as f64), x(end as f64), y(middle));
             svg.push_str(&format!(
                 "<line class=\"middle\" x1=\"{left:.2}%\" y1=\"{height:.2}%\" x2=\"{right:.2}%\" y2=\"{height:.2}%\">\
                  <title>round {round}: median {middle:.2}</title></line>"
             ));
         }
     }
-    for run in &runs {
-        let class = if run.is_ours { "run ours" } else { "run" };
+    for run in runs {
+        let class = if run.side == Side::Calve { "run ours" } else { "run" };
         let title = format!("round {}: {} {} ({:.2})", run.round, run.command, shown(run.seconds), run.relative);
         let height = format!("{:.2}%", y(run.relative));
         svg.push_str(&dot(class, x(run.position as f64), &height, "4", &title));

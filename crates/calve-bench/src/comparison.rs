@@ -1,0 +1,337 @@
+//! The report of a bench that compares commands: a section for each group, and a sentence for each about who is faster.
+
+use calve_receipt::bench::{
+    BenchFailure, BenchResult, CommandConditions, CommandResult, NotRun, NotRunReason, ResultDetails, Side,
+};
+
+use crate::report::{Bar, Chart, Report, Run, Section, Table, Usage, counted, shown, shown_bytes, times};
+use crate::runs::{Runs, Schedule};
+use crate::space::Cache;
+use crate::stats::{Ratio, median};
+use crate::workload::{Group, Role, Row, Sample};
+
+/// What the numbers of disk space are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// How much fuller the file system was after a run.
+    Taken,
+    /// How much emptier.
+    Gained,
+}
+
+impl Space {
+    fn bytes(self, sample: &Sample) -> f64 {
+        if self == Self::Gained { -(sample.disk_bytes as f64) } else { sample.disk_bytes as f64 }
+    }
+}
+
+/// The rows of one group: those that were measured, the fastest first.
+struct Ranking<'a> {
+    group: &'static Group,
+    rows: Vec<&'a Row>,
+    failed: Vec<&'a Row>,
+}
+
+/// Adds the runs to a report that has its own facts already.
+pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>, space: Space) {
+    let rankings = rankings(&runs.rows);
+    describe(report, runs, schedule, space);
+    for ranking in &rankings {
+        report.document.results.extend(ranking.rows.iter().filter_map(|row| ranking.result(row, space)));
+        let section = ranking.section(space, report.document.memory_floor_bytes);
+        report.sections.push(section);
+        report.document.conclusions.extend(ranking.conclusion());
+        for row in &ranking.rows {
+            let (command, side) = (&row.workload.command, row.workload.role.side());
+            let middle = row.median();
+            report.timeline.extend(row.samples.iter().map(|sample| Run {
+                command: command.clone(),
+                side,
+                position: sample.position,
+                round: sample.round,
+                seconds: sample.usage.seconds,
+                relative: sample.usage.seconds / middle,
+            }));
+            if side == Side::Calve && !row.said.is_empty() {
+                report.notes.push(format!("`{command}` said: {}", row.said));
+            }
+            report.notes.extend(row.remarks.iter().map(|remark| format!("`{command}` {remark}")));
+        }
+    }
+    report.timeline.sort_by_key(|run| run.position);
+    let samples = || rankings.iter().flat_map(|ranking| &ranking.rows).flat_map(|row| &row.samples);
+    let others: Vec<f64> = samples().filter_map(|sample| sample.others).collect();
+    report.warn_of_others(&others, samples().count(), "runs");
+    let measured = rankings.iter().flat_map(|ranking| &ranking.rows);
+    report.warn_of_spread(
+        &measured.map(|row| (format!("`{}`", row.workload.command), row.seconds())).collect::<Vec<_>>(),
+    );
+    warn_of_drift(report, runs.rounds);
+    for row in &runs.rows {
+        let Some(failure) = &row.failed else { continue };
+        let (command, side) = (row.workload.command.clone(), Some(row.workload.role.side()));
+        report.fail(&format!("`{command}`"), BenchFailure { command, side, ..failure.clone() });
+    }
+}
+
+fn describe(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>, space: Space) {
+    let warmup = match schedule.warmup {
+        0 => String::new(),
+        number => format!("; {} before these not counted", counted(u64::from(number), "round")),
+    };
+    let (cache, caches) = match schedule.cache {
+        Cache::Warm => ("warm", format!("warm: the tree was read once before the first run{warmup}")),
+        Cache::Cold => ("cold", format!("cold: emptied before each run, also of the programs themselves{warmup}")),
+    };
+    report.circumstance("Caches", caches);
+    let deleted = if space == Space::Gained {
+        String::from("; what a run worked on was deleted after it")
+    } else if runs.deletions.is_empty() {
+        String::from("; nothing was deleted in between, but for hard links")
+    } else {
+        format!("; to make room, earlier results were deleted {}", runs.deletions.join(", "))
+    };
+    let rounds = counted(u64::from(runs.rounds), "round");
+    report.circumstance("Runs", format!("{rounds}, the commands in another order in each{deleted}"));
+    let ratios =
+        "to the fastest of the table, taken within each round: the median, the least and the most of the rounds";
+    report.circumstance("Ratios", ratios);
+    report.document.rounds = runs.rounds;
+    let deletions = runs.deletions.clone();
+    report.command_conditions(CommandConditions { cache, warmup_rounds: schedule.warmup, deletions });
+}
+
+/// Warns when a whole round was slower than another.
+fn warn_of_drift(report: &mut Report, rounds: u32) {
+    const DRIFT: f64 = 1.25;
+    let of = |round| {
+        let runs = report.timeline.iter().filter(|run| run.round == round);
+        Some((round, median(&runs.map(|run| run.relative).collect::<Vec<_>>())?))
+    };
+    let rounds: Vec<(u32, f64)> = (1..=rounds).filter_map(of).collect();
+    let compare = |a: &&(u32, f64), b: &&(u32, f64)| a.1.total_cmp(&b.1);
+    if let (Some(fast), Some(slow)) = (rounds.iter().min_by(compare), rounds.iter().max_by(compare))
+        && slow.1 / fast.1 > DRIFT
+    {
+        let message = format!(
+            "the machine was not equally fast all the time: round {} took {:.2} times as long as round {}",
+            slow.0,
+            slow.1 / fast.1,
+            fast.0
+        );
+        report.warn("drift", message);
+    }
+}
+
+fn rankings(rows: &[Row]) -> Vec<Ranking<'_>> {
+    let mut rankings: Vec<Ranking<'_>> = Vec::new();
+    for row in rows {
+        let group = row.workload.group;
+        let index = rankings.iter().position(|ranking| ranking.group == group).unwrap_or_else(|| {
+            rankings.push(Ranking { group, rows: Vec::new(), failed: Vec::new() });
+            rankings.len() - 1
+        });
+        let list = if row.is_measured() { &mut rankings[index].rows } else { &mut rankings[index].failed };
+        list.push(row);
+    }
+    for ranking in &mut rankings {
+        ranking.rows.sort_by(|a, b| a.median().total_cmp(&b.median()));
+    }
+    rankings
+}
+
+impl Ranking<'_> {
+    /// The time of a row as a multiple of the fastest row's.
+    fn ratio(&self, row: &Row) -> Ratio {
+        Ratio::of(&row.times(), &self.rows[0].times())
+    }
+
+    /// What the peers are compared with, when it was measured.
+    fn reference(&self) -> Option<&Row> {
+        self.rows.iter().copied().find(|row| row.workload.role == Role::Reference)
+    }
+
+    /// The command of Calve's that this peer is faster than.
+    fn beaten_by(&self, row: &Row) -> Option<&str> {
+        let reference = self.reference()?;
+        let is_faster = row.workload.role == Role::Peer && row.median() < reference.median();
+        is_faster.then_some(reference.workload.command.as_str())
+    }
+
+    fn result(&self, row: &Row, space: Space) -> Option<BenchResult> {
+        fn each<T>(row: &Row, value: impl Fn(&Sample) -> T) -> Vec<T> {
+            row.samples.iter().map(value).collect()
+        }
+        let ratio = self.ratio(row);
+        let runs: Vec<Usage> = row.samples.iter().map(|sample| sample.usage).collect();
+        let disk_bytes = row.middle(|sample| sample.disk_bytes as f64) as i64;
+        Some(BenchResult {
+            times: Some(times(&row.workload.command, &runs)?),
+            details: ResultDetails::Command(CommandResult {
+                side: row.workload.role.side(),
+                group: row.workload.group.name,
+                ratio_to_fastest: ratio.median,
+                ratios: ratio.values,
+                faster_than: self.beaten_by(row).map(str::to_owned),
+                user_times: each(row, |sample| sample.usage.user_seconds),
+                system_times: each(row, |sample| sample.usage.system_seconds),
+                disk_bytes,
+                gained_bytes: (space == Space::Gained).then_some(-disk_bytes),
+                disk_bytes_of_runs: each(row, |sample| sample.disk_bytes),
+                flush_times: each(row, |sample| sample.flush_seconds),
+                busy_processors_of_others: each(row, |sample| sample.others),
+                rounds: each(row, |sample| sample.round),
+                positions: each(row, |sample| sample.position),
+                said: row.said.clone(),
+                remarks: row.remarks.clone(),
+            }),
+        })
+    }
+
+    fn section(&self, space: Space, memory_floor_bytes: u64) -> Section {
+        let (heading, column) = match space {
+            Space::Taken => ("Disk space taken: how much fuller the file system was after a run", "disk used"),
+            Space::Gained => ("Disk space gained: how much emptier the file system was after a run", "gained"),
+        };
+        let command = |row: &Row| format!("`{}`", row.workload.command);
+        let faster = |row: &Row| self.beaten_by(row).map_or_else(String::new, |ours| format!("faster than `{ours}`"));
+        let time = |row: &&Row| Bar::of_seconds(command(row), row.workload.role.side(), row.seconds());
+        let times = self.rows.iter().filter_map(|row| Some(Bar { tag: faster(row), ..time(row)? }));
+        let disk = |row: &&Row| Bar {
+            label: command(row),
+            tag: String::new(),
+            explanation: format!("median {}", shown_bytes(row.middle(|sample| space.bytes(sample)))),
+            side: row.workload.role.side(),
+            values: row.samples.iter().map(|sample| space.bytes(sample).max(0.0)).collect(),
+        };
+        let mut head: Vec<&str> =
+            vec!["command", "median", "min", "max", "ratio", "in rounds", "user", "system", "memory", column];
+        head.extend(self.rows.iter().any(|row| self.beaten_by(row).is_some()).then_some(""));
+        let line = |row: &&Row| {
+            let (ratio, values) = (self.ratio(row), row.seconds());
+            let bounds =
+                [values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max)];
+            let memory = row.middle(|sample| sample.usage.peak_memory_bytes as f64);
+            // The bench's own size is where the kernel begins to count, so that a smaller peak cannot be told.
+            let floor = memory_floor_bytes as f64;
+            let memory = if memory <= floor { format!("≤ {}", shown_bytes(floor)) } else { shown_bytes(memory) };
+            let cells = vec![
+                command(row),
+                shown(row.median()),
+                shown(bounds[0]),
+                shown(bounds[1]),
+                format!("{:.2}", ratio.median),
+                format!("{:.2}–{:.2}", ratio.min, ratio.max),
+                shown(row.middle(|sample| sample.usage.user_seconds)),
+                shown(row.middle(|sample| sample.usage.system_seconds)),
+                memory,
+                shown_bytes(row.middle(|sample| space.bytes(sample))),
+                faster(row),
+            ];
+            (row.workload.role.side(), cells.into_iter().take(head.len()).collect())
+        };
+        let failed = self.failed.iter().map(|row| (row.workload.role.side(), vec![command(row), "failed".into()]));
+        Section {
+            title: self.group.name.to_owned(),
+            charts: vec![
+                Chart { title: "Time".into(), bars: times.collect(), unit: shown },
+                Chart { title: heading.into(), bars: self.rows.iter().map(disk).collect(), unit: shown_bytes },
+            ],
+            tables: vec![Table {
+                lines: self.rows.iter().map(line).chain(failed).collect(),
+                ends_with_text: head.len() == 11,
+                head: head.iter().map(|&column| column.to_owned()).collect(),
+                text_columns: 1,
+                ..Table::default()
+            }],
+            note: self.group.note,
+            ..Section::default()
+        }
+    }
+
+    /// Says who is faster than Calve, or that nobody is.
+    fn conclusion(&self) -> Option<String> {
+        let name = self.group.name;
+        let Some(ours) = self.reference() else {
+            let failed = self.failed.iter().find(|row| row.workload.role == Role::Reference)?;
+            return Some(format!("{name}: `{}` failed, so that nothing is compared with it.", failed.workload.command));
+        };
+        let named = |row: &Row| format!("`{}` ({}", row.workload.command, shown(row.median()));
+        let peers: Vec<&Row> = self.rows.iter().copied().filter(|row| row.workload.role == Role::Peer).collect();
+        let compared = |row: &&Row| {
+            let ratio = Ratio::of(&ours.times(), &row.times());
+            let (slower, rounds) = (ratio.values.iter().filter(|ratio| **ratio > 1.0).count(), ratio.values.len());
+            format!("{}; Calve takes {:.2} of its time, more in {slower} of {rounds} rounds)", named(row), ratio.median)
+        };
+        let faster: Vec<String> = peers.iter().filter(|row| row.median() < ours.median()).map(compared).collect();
+        Some(match (peers.first(), faster.is_empty()) {
+            (None, _) => format!("{name}: {}); no peer was measured.", named(ours)),
+            (Some(next), true) => {
+                format!("{name}: no peer was faster than {}); the next is {}.", named(ours), compared(next))
+            }
+            (Some(_), false) => format!("{name}: faster than {}): {}.", named(ours), faster.join(", ")),
+        })
+    }
+}
+
+/// Makes the entry of a command whose program is not installed.
+pub(crate) fn missing(command: impl Into<String>, program: &str, remedy: &str) -> NotRun {
+    let reason = format!("`{program}` is not installed");
+    NotRun { command: command.into(), why: NotRunReason::Missing, reason, remedy: Some(remedy.into()) }
+}
+
+/// Makes the entry of a command that is not possible here.
+pub(crate) fn refused(command: impl Into<String>, refusal: &calve_core::Refusal) -> NotRun {
+    let calve_core::Refusal { reason, remedy, .. } = refusal.clone();
+    NotRun { command: command.into(), why: NotRunReason::Refused, reason, remedy }
+}
+
+/// Says how much each row of a group gained of the most that any gained: a faster program may have done less.
+pub(crate) fn gains(runs: &Runs, group: &Group) -> Option<String> {
+    let rows = || runs.rows.iter().filter(|row| row.is_measured() && row.workload.group == group);
+    let gained = |row: &Row| row.middle(|sample| Space::Gained.bytes(sample));
+    let most = rows().map(gained).fold(0.0, f64::max);
+    let part = |row: &Row| format!("`{}` {:.3}", row.workload.command, gained(row) / most);
+    let parts: Vec<String> = rows().map(part).collect();
+    (most > 0.0).then(|| format!("gained, as a part of the most ({}): {}.", shown_bytes(most), parts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Leftovers, Workload};
+
+    const GROUP: Group = Group { name: "copies", note: "" };
+
+    fn row(command: &str, role: Role, seconds: &[f64]) -> Row {
+        let sample = |(position, &seconds): (usize, &f64)| Sample {
+            round: position as u32 + 1,
+            position,
+            usage: Usage { seconds, ..Usage::default() },
+            ..Sample::default()
+        };
+        let command = command.to_owned();
+        let argv = Box::new(|_: &std::path::Path| Vec::new());
+        let leftovers = Leftovers::Keep;
+        let mut row = Row::new(Workload { command, role, group: &GROUP, argv, prepare: None, kept: &[], leftovers });
+        row.samples = seconds.iter().enumerate().map(sample).collect();
+        row
+    }
+
+    #[test]
+    fn the_sentence_names_the_times_that_it_compares() {
+        let ours = row("calve cp", Role::Reference, &[0.030, 0.040, 0.070]);
+        let rows = [ours, row("cp -a", Role::Peer, &[0.060, 0.080, 0.060])];
+        let sentence = rankings(&rows)[0].conclusion().unwrap();
+        assert_eq!(
+            sentence,
+            "copies: no peer was faster than `calve cp` (40.0 ms); the next is `cp -a` (60.0 ms; Calve takes 0.50 of its time, \
+             more in 1 of 3 rounds)."
+        );
+        let rows = [row("calve cp", Role::Reference, &[0.2]), row("cp -a", Role::Peer, &[0.1])];
+        let sentence = rankings(&rows)[0].conclusion().unwrap();
+        assert!(
+            sentence.starts_with("copies: faster than `calve cp` (200.0 ms): `cp -a` (100.0 ms; Calve takes 2.00 of")
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! The report as Markdown, which is also what a terminal shows.
+
+use super::{Report, Table};
+
+pub(super) fn page(report: &Report) -> String {
+    let mut text = format!("# calve bench {}\n\n", report.document.bench);
+    text.push_str(&list(report.circumstances.iter().map(|(label, line)| format!("{label}: {line}"))));
+    for section in &report.sections {
+        text.push_str(&format!("\n## {}\n", section.title));
+        if !section.lines.is_empty() {
+            text.push('\n');
+            text.push_str(&list(section.lines.iter().map(|(label, line)| format!("{label}: {line}"))));
+        }
+        for table in &section.tables {
+            let title = if table.title.is_empty() { String::new() } else { format!("{}:\n\n", table.title) };
+            text.push_str(&format!("\n{title}{}", aligned(table)));
+        }
+        if !section.note.is_empty() {
+            text.push_str(&format!("\n{}\n", section.note));
+        }
+    }
+    let below = [("Warnings", report.warnings()), ("In short", report.document.conclusions.clone())];
+    for (title, lines) in report.lists().into_iter().chain(below) {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n{title}:\n\n{}", list(lines)));
+        }
+    }
+    text
+}
+
+fn list(lines: impl IntoIterator<Item = String>) -> String {
+    lines.into_iter().map(|line| format!("- {line}\n")).collect()
+}
+
+fn aligned(table: &Table) -> String {
+    let is_text =
+        |column: usize| column < table.text_columns || (table.ends_with_text && column + 1 == table.head.len());
+    let lines: Vec<&Vec<String>> =
+        std::iter::once(&table.head).chain(table.lines.iter().map(|(_, line)| line)).collect();
+    let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..table.head.len()).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        for (column, width) in widths.iter().enumerate() {
+            let cell = line.get(column).map_or_else(String::new, |cell| cell.replace('|', "\\|"));
+            // Numbers on the right, so that they can be compared.
+            let padded = if is_text(column) { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+            text.push_str(&format!("| {padded} "));
+        }
+        text.push_str("|\n");
+        if number == 0 {
+            for (column, width) in widths.iter().enumerate() {
+                let dashes = "-".repeat(width + 1);
+                text.push_str(&if is_text(column) { format!("|{dashes}-") } else { format!("|{dashes}:") });
+            }
+            text.push_str("|\n");
+        }
+    }
+    text
+}

@@ -1,0 +1,306 @@
+//! The one report of all benches: the document, and the tables and charts of its Markdown and HTML forms.
+
+mod html;
+mod markdown;
+mod plot;
+
+use std::time::{Duration, SystemTime};
+
+use calve_receipt::bench::{
+    BenchFailure, BenchReport, BenchWarning, CommandConditions, Conditions, Machine, NotRun, NotRunReason, Side, Times,
+};
+use calve_receipt::human::{duration, size};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::error::{BenchError, FailureKind};
+use crate::machine::{self, utc};
+use crate::stats::{Summary, outliers};
+
+/// The report of a bench.
+pub struct Report {
+    pub(crate) document: BenchReport,
+    /// What was measured, in a sentence.
+    pub(crate) subject: String,
+    /// What a reader must know to judge the numbers.
+    pub(crate) circumstances: Vec<(&'static str, String)>,
+    pub(crate) sections: Vec<Section>,
+    pub(crate) notes: Vec<String>,
+    /// Every run in order, for benches that compare commands.
+    pub(crate) timeline: Vec<Run>,
+}
+
+/// One heading with what belongs to it.
+#[derive(Default)]
+pub(crate) struct Section {
+    pub(crate) title: String,
+    pub(crate) lines: Vec<(&'static str, String)>,
+    pub(crate) charts: Vec<Chart>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) note: &'static str,
+}
+
+/// A bar for each row.
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) bars: Vec<Bar>,
+    pub(crate) unit: fn(f64) -> String,
+}
+
+/// A bar up to the median, a whisker from the least to the most, a dot for each run.
+pub(crate) struct Bar {
+    /// Text with `code` in it.
+    pub(crate) label: String,
+    /// Stands behind the label where there is something to remark.
+    pub(crate) tag: String,
+    pub(crate) explanation: String,
+    pub(crate) side: Side,
+    pub(crate) values: Vec<f64>,
+}
+
+#[derive(Default)]
+pub(crate) struct Table {
+    /// Empty when the section's title says it.
+    pub(crate) title: &'static str,
+    pub(crate) head: Vec<String>,
+    /// How many columns on the left are text; and the last one may be.
+    pub(crate) text_columns: usize,
+    pub(crate) ends_with_text: bool,
+    pub(crate) lines: Vec<(Side, Vec<String>)>,
+}
+
+/// A point in the plot of all runs.
+pub(crate) struct Run {
+    pub(crate) command: String,
+    pub(crate) side: Side,
+    pub(crate) position: usize,
+    pub(crate) round: u32,
+    pub(crate) seconds: f64,
+    /// To the median of its command.
+    pub(crate) relative: f64,
+}
+
+impl Report {
+    pub(crate) fn new(bench: &'static str, began: SystemTime, machine: Machine) -> Self {
+        let date = utc(began);
+        let (cpu, cores, kernel) = (&machine.cpu, machine.cores, &machine.kernel);
+        let text = format!("{cpu}, {cores} cores, {} of memory, {kernel}", size(machine.memory_bytes));
+        let mut report = Self {
+            circumstances: vec![("Date", date.clone()), ("Machine", text)],
+            document: BenchReport {
+                schema: "calve.bench/1",
+                bench,
+                date,
+                machine,
+                facts: Map::new(),
+                conditions: Conditions::Databases {},
+                rounds: 0,
+                versions: Map::new(),
+                memory_floor_bytes: machine::own_peak_memory_bytes().unwrap_or(0),
+                results: Vec::new(),
+                failed: Vec::new(),
+                not_run: Vec::new(),
+                warnings: Vec::new(),
+                conclusions: Vec::new(),
+            },
+            subject: String::new(),
+            sections: Vec::new(),
+            notes: Vec::new(),
+            timeline: Vec::new(),
+        };
+        let cores = report.document.machine.cores;
+        if let Some(load) = report.document.machine.load_average_before.filter(|load| *load > cores as f64 / 2.0) {
+            let message = format!("the machine was busy before the first run: load average {load:.1} on {cores} cores");
+            report.warn("busy_before", message);
+        }
+        report
+    }
+
+    /// Adds a circumstance, and its value for the document.
+    pub(crate) fn fact(&mut self, key: &str, label: &'static str, text: impl Into<String>, value: impl Serialize) {
+        self.circumstances.push((label, text.into()));
+        self.document.facts.insert(key.to_owned(), json!(value));
+    }
+
+    /// Adds a circumstance that the document has elsewhere.
+    pub(crate) fn circumstance(&mut self, label: &'static str, text: impl Into<String>) {
+        self.circumstances.push((label, text.into()));
+    }
+
+    pub(crate) fn versions(&mut self, versions: impl IntoIterator<Item = (String, String)>) {
+        let versions: Vec<(String, String)> = versions.into_iter().collect();
+        let lines: Vec<String> = versions.iter().map(|(program, version)| format!("{program}: {version}")).collect();
+        self.circumstance("Versions", lines.join("; "));
+        self.document.versions = versions.into_iter().map(|(program, version)| (program, version.into())).collect();
+    }
+
+    pub(crate) fn warn(&mut self, code: &'static str, message: String) {
+        self.document.warnings.push(BenchWarning { code, message });
+    }
+
+    /// Warns of what others did meanwhile; one value for each of so many runs or tests (`what`).
+    pub(crate) fn warn_of_others(&mut self, others: &[f64], total: usize, what: &str) {
+        let busy: Vec<f64> = others.iter().copied().filter(|others| *others > OTHERS_DISTURB).collect();
+        if !busy.is_empty() {
+            let (most, number) = (busy.iter().copied().fold(0.0, f64::max), busy.len());
+            let cores = self.document.machine.cores;
+            let message = format!(
+                "other programs were busy during {number} of {total} {what}, with up to {most:.1} of {cores} cores"
+            );
+            self.warn("busy_during", message);
+        }
+    }
+
+    /// Warns of rows whose runs lie far apart.
+    pub(crate) fn warn_of_spread(&mut self, rows: &[(String, Vec<f64>)]) {
+        let mut wide = Vec::new();
+        for (label, seconds) in rows {
+            let Some(summary) = Summary::of(seconds) else { continue };
+            let far: Vec<String> = outliers(seconds).into_iter().map(|index| shown(seconds[index])).collect();
+            if !far.is_empty() {
+                let (list, middle) = (far.join(", "), shown(summary.median));
+                self.warn("outliers", format!("{label}: far from its median of {middle}: {list}"));
+            }
+            let spread = summary.stddev.map_or(0.0, |stddev| stddev / summary.mean);
+            if spread > LARGE_SPREAD {
+                wide.push(format!("{label} {:.0} %", spread * 100.0));
+            }
+        }
+        if !wide.is_empty() {
+            let message = format!("large spread, the standard deviation in percent of the mean: {}", wide.join(", "));
+            self.warn("large_spread", message);
+        }
+    }
+
+    /// Adds a command that was not run again after it had failed.
+    pub(crate) fn fail(&mut self, label: &str, failure: BenchFailure) {
+        self.warn("failed", format!("{label} failed and was not run again: {}", failure.reason));
+        self.document.failed.push(failure);
+    }
+
+    /// Returns the report as JSON: `calve.bench/1`, or `calve.bench.git/1`.
+    pub fn json(&self) -> Value {
+        json!(self.document)
+    }
+
+    /// Returns the report as Markdown, with aligned columns for terminals.
+    pub fn markdown(&self) -> String {
+        markdown::page(self)
+    }
+
+    /// Returns the report as an HTML page that loads nothing.
+    pub fn html(&self) -> String {
+        html::page(self)
+    }
+
+    /// Fails when a command failed that is not of others.
+    pub fn verdict(&self) -> Result<(), BenchError> {
+        let ours = |failure: &&BenchFailure| failure.side != Some(Side::Peer);
+        let Some(failure) = self.document.failed.iter().find(ours) else { return Ok(()) };
+        let test = failure.test.map_or_else(String::new, |test| format!("{test}: "));
+        let text = format!("{test}`{}` failed: {}", failure.command, failure.reason);
+        let hint = if failure.reason.starts_with(NO_SPACE) {
+            "free some there, or name another place with `--into`"
+        } else {
+            "the report has the other results; run the command by hand to see more"
+        };
+        Err(BenchError::stated(FailureKind::Failed, text, hint))
+    }
+
+    /// Lists with their headings that stand below the tables.
+    fn lists(&self) -> [(&'static str, Vec<String>); 3] {
+        let not_run = |reason| {
+            let of_reason = self.document.not_run.iter().filter(move |not_run| not_run.why == reason);
+            of_reason.map(not_run_in_words).collect::<Vec<_>>()
+        };
+        [
+            ("Notes", self.notes.clone()),
+            ("Not installed", not_run(NotRunReason::Missing)),
+            ("Not possible here", not_run(NotRunReason::Refused)),
+        ]
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.document.warnings.iter().map(|warning| warning.message.clone()).collect()
+    }
+
+    pub(crate) fn command_conditions(&mut self, conditions: CommandConditions) {
+        self.document.conditions = Conditions::Commands(conditions);
+    }
+}
+
+fn not_run_in_words(not_run: &NotRun) -> String {
+    let remedy = not_run.remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"));
+    format!("`{}`: {}{remedy}", not_run.command, not_run.reason)
+}
+
+impl Bar {
+    /// A bar of seconds. `None` of no values.
+    pub(crate) fn of_seconds(label: impl Into<String>, side: Side, values: Vec<f64>) -> Option<Self> {
+        let summary = Summary::of(&values)?;
+        let [median, min, max] = [summary.median, summary.min, summary.max].map(shown);
+        let explanation = format!("median {median}, {min} to {max}");
+        Some(Self { label: label.into(), tag: String::new(), explanation, side, values })
+    }
+}
+
+/// One run as hyperfine counts it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage {
+    pub(crate) seconds: f64,
+    pub(crate) user_seconds: f64,
+    pub(crate) system_seconds: f64,
+    pub(crate) peak_memory_bytes: u64,
+}
+
+/// Makes hyperfine's part of a row. `None` of no runs.
+pub(crate) fn times(command: &str, runs: &[Usage]) -> Option<Times> {
+    let seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+    let Summary { mean, stddev, median, min, max } = Summary::of(&seconds)?;
+    let mean_of = |value: fn(&Usage) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
+    Some(Times {
+        command: command.to_owned(),
+        mean,
+        stddev,
+        median,
+        user: mean_of(|run| run.user_seconds),
+        system: mean_of(|run| run.system_seconds),
+        min,
+        max,
+        times: seconds,
+        memory_usage_byte: runs.iter().map(|run| run.peak_memory_bytes).collect(),
+        exit_codes: vec![0; runs.len()],
+    })
+}
+
+/// Begins the reason of a failure that is the place's and not the program's.
+pub(crate) const NO_SPACE: &str = "no space is left";
+/// In processors.
+const OTHERS_DISTURB: f64 = 0.25;
+const LARGE_SPREAD: f64 = 0.10;
+
+/// Formats seconds.
+pub(crate) fn shown(seconds: f64) -> String {
+    duration(Duration::from_secs_f64(seconds.max(0.0)))
+}
+
+/// Formats milliseconds.
+pub(crate) fn shown_ms(milliseconds: f64) -> String {
+    shown(milliseconds / 1000.0)
+}
+
+/// Formats bytes, which may be fewer than none.
+pub(crate) fn shown_bytes(bytes: f64) -> String {
+    let sign = if bytes < 0.0 { "-" } else { "" };
+    format!("{sign}{}", size(bytes.abs() as u64))
+}
+
+/// Formats what is not always known.
+pub(crate) fn or_dash<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".into(), shown)
+}
+
+/// Formats a number with its noun: "1 round", "3 rounds".
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", calve_receipt::human::count(number), if number == 1 { "" } else { "s" })
+}

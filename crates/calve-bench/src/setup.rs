@@ -1,0 +1,70 @@
+//! What every bench is told, and the directory that it works in.
+
+use std::path::Path;
+
+use calve_core::{Cancel, Error, Shown};
+
+use crate::error::{BenchError, FailureKind};
+use crate::runs::Rounds;
+use crate::scratch::{Scratch, real_path};
+use crate::space::Cache;
+
+/// The options that all benches have.
+pub struct BenchSetup<'a> {
+    /// The directory that everything is made in.
+    pub into: &'a Path,
+    /// Called with each line of progress.
+    pub say: &'a dyn Fn(&str),
+    /// Called with what should be known even by those who want no progress.
+    pub warn: &'a dyn Fn(&str),
+    /// Ends the bench early.
+    pub cancel: &'a Cancel,
+}
+
+/// The options of benches that run commands in turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Turns {
+    /// How many rounds are counted.
+    pub rounds: Rounds,
+    /// How many rounds come before them, and are not counted.
+    pub warmup: u32,
+    /// Whether the caches are emptied before each run.
+    pub cache: Cache,
+}
+
+impl BenchSetup<'_> {
+    /// Measures in a new directory in `into`, and removes it, also after a failure.
+    pub(crate) fn in_scratch<T>(
+        &self,
+        measure: impl FnOnce(&mut Scratch<'_>) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
+        let mut scratch = Scratch::make(self.into, self.warn)?;
+        let measured = measure(&mut scratch);
+        if scratch.has_runs() {
+            (self.say)("removing everything that was made");
+        }
+        scratch.remove()?;
+        measured
+    }
+
+    /// Returns the tree to copy that `option` named, free of links.
+    pub(crate) fn tree(&self, given: &Path, option: &str) -> Result<std::path::PathBuf, BenchError> {
+        let tree = real_path(given)?;
+        if !tree.is_dir() {
+            let text = format!("`{}` is not a directory", Shown(given));
+            let hint = format!("name the directory to copy with `{option}`");
+            return Err(BenchError::stated(FailureKind::Usage, text, hint));
+        }
+        if fs_err::canonicalize(self.into).is_ok_and(|into| into.starts_with(&tree)) {
+            let text = format!("`{}` is inside the tree `{}`", Shown(self.into), Shown(given));
+            let hint = "copies cannot be made inside of what is copied: name a place beside the tree with `--into`";
+            return Err(BenchError::stated(FailureKind::Usage, text, hint));
+        }
+        Ok(tree)
+    }
+}
+
+/// Fails when the bench was interrupted.
+pub(crate) fn check_cancelled(cancel: &Cancel) -> Result<(), BenchError> {
+    if cancel.is_cancelled() { Err(Error::Interrupted.into()) } else { Ok(()) }
+}

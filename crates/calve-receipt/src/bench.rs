@@ -1,0 +1,326 @@
+//! `calve.bench/1` and `calve.bench.git/1`: the documents of `calve bench`.
+//!
+//! Times are in seconds and sizes in bytes, unless a name says otherwise.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The document of every bench.
+#[derive(Debug, Clone, Serialize)]
+pub struct BenchReport {
+    /// `calve.bench/1`, or `calve.bench.git/1`.
+    pub schema: &'static str,
+    /// `copy`, `db`, `dedupe`, `git`, `worktree` or `write`.
+    pub bench: &'static str,
+    /// When it began, in UTC.
+    pub date: String,
+    pub machine: Machine,
+    /// The subject and the conditions, by name.
+    pub facts: Map<String, Value>,
+    #[serde(flatten)]
+    pub conditions: Conditions,
+    pub rounds: u32,
+    /// Versions by program.
+    pub versions: Map<String, Value>,
+    /// Smaller peaks of memory cannot be told: the kernel counts a program's from the bench's own size.
+    pub memory_floor_bytes: u64,
+    pub results: Vec<BenchResult>,
+    pub failed: Vec<BenchFailure>,
+    pub not_run: Vec<NotRun>,
+    pub warnings: Vec<BenchWarning>,
+    pub conclusions: Vec<String>,
+}
+
+/// The machine that everything ran on.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub cores: usize,
+    /// 0 where the system does not tell.
+    pub memory_bytes: u64,
+    pub kernel: String,
+    /// Over a minute, before the first run.
+    pub load_average_before: Option<f64>,
+}
+
+/// A directory and its file system.
+#[derive(Debug, Clone, Serialize)]
+pub struct Location {
+    /// As [`crate::path`] writes it.
+    pub path: Value,
+    pub file_system: String,
+    pub mount_options: String,
+}
+
+/// Fields that one kind of bench adds to its document.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum Conditions {
+    /// Of copy, dedupe and worktree.
+    Commands(CommandConditions),
+    Databases {},
+    Git(Box<GitConditions>),
+    Write(WriteConditions),
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct CommandConditions {
+    /// `warm` or `cold`.
+    pub cache: &'static str,
+    pub warmup_rounds: u32,
+    /// When earlier results were deleted to make room.
+    pub deletions: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct WriteConditions {
+    /// All files at once, under limits of open files; `null` when that was not tried.
+    pub at_once: Option<AtOnce>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct AtOnce {
+    pub files: u64,
+    pub bytes: u64,
+    pub trials: Vec<AtOnceTrial>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct AtOnceTrial {
+    pub command: &'static str,
+    /// `null` for no limit.
+    pub limit: Option<u64>,
+    pub peak_descriptors: Option<u64>,
+    pub seconds: Option<f64>,
+    pub error: Option<String>,
+    pub files_not_written: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct GitConditions {
+    /// The URL given by `--server`.
+    pub server: Option<String>,
+    pub protocol: u8,
+    /// `null` with a server of the user's, as the next one.
+    pub bitmaps: Option<bool>,
+    pub commit_graph: Option<bool>,
+    pub automatic_gc: bool,
+    pub link: Option<Link>,
+    pub concurrency: u32,
+    pub duration_seconds: Option<f64>,
+    pub fetches: u32,
+    pub push_every_seconds: f64,
+    pub repositories: Vec<GitRepository>,
+    pub accounting: Option<Accounting>,
+    pub against_daemon: Vec<AgainstDaemon>,
+}
+
+/// A link that is slower than loopback.
+#[derive(Debug, Clone, Serialize)]
+pub struct Link {
+    pub bits_per_second: Option<u64>,
+    pub round_trip_ms: f64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct GitRepository {
+    pub name: String,
+    pub source: String,
+    pub branch: Option<String>,
+    /// The file that `git blame` is run on.
+    pub file: Option<String>,
+    pub back: u32,
+    pub bitmaps: Option<bool>,
+    pub commit_graph: Option<bool>,
+    /// By git-sizer's names.
+    pub shape: Map<String, Value>,
+}
+
+/// Compares what was charged to operations with what the kernel counted.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Accounting {
+    pub host_cpu_ms: Option<f64>,
+    pub charged_cpu_ms: f64,
+    pub pushes_cpu_ms: f64,
+    pub not_charged_cpu_ms: f64,
+    pub bench_cpu_ms: f64,
+    pub difference_percent: Option<f64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct AgainstDaemon {
+    pub repository: String,
+    pub ratio: f64,
+}
+
+/// One row.
+#[derive(Debug, Clone, Serialize)]
+pub struct BenchResult {
+    /// `None` for databases, whose rows have several times.
+    #[serde(flatten)]
+    pub times: Option<Times>,
+    #[serde(flatten)]
+    pub details: ResultDetails,
+}
+
+/// What `hyperfine --export-json` writes of a command, as of its version 1.20, in its order.
+#[derive(Debug, Clone, Serialize)]
+pub struct Times {
+    pub command: String,
+    pub mean: f64,
+    pub stddev: Option<f64>,
+    pub median: f64,
+    pub user: f64,
+    pub system: f64,
+    pub min: f64,
+    pub max: f64,
+    pub times: Vec<f64>,
+    pub memory_usage_byte: Vec<u64>,
+    pub exit_codes: Vec<i32>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum ResultDetails {
+    Command(CommandResult),
+    Database(DatabaseResult),
+    Git(GitResult),
+    Write(WriteResult),
+}
+
+/// Whose program a row measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    Calve,
+    Peer,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct CommandResult {
+    pub side: Side,
+    pub group: &'static str,
+    pub ratio_to_fastest: f64,
+    /// In each round, the time as a multiple of the fastest command's.
+    pub ratios: Vec<f64>,
+    /// The command of Calve's that this peer beats.
+    pub faster_than: Option<String>,
+    pub user_times: Vec<f64>,
+    pub system_times: Vec<f64>,
+    pub disk_bytes: i64,
+    pub gained_bytes: Option<i64>,
+    pub disk_bytes_of_runs: Vec<i64>,
+    pub flush_times: Vec<f64>,
+    pub busy_processors_of_others: Vec<Option<f64>>,
+    pub rounds: Vec<u32>,
+    pub positions: Vec<usize>,
+    pub said: String,
+    pub remarks: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct WriteResult {
+    pub side: Side,
+    pub files: u64,
+    pub bytes: u64,
+    pub directories: u64,
+    /// To `writeFileSync` in a loop.
+    pub ratio_to_loop: Option<f64>,
+    pub longest_stall: Option<f64>,
+    pub stalls: Vec<Option<f64>>,
+    pub peak_descriptors: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct DatabaseResult {
+    pub strategy: &'static str,
+    pub clone_ms: Option<Spread>,
+    pub first_query_ms: Option<Spread>,
+    pub first_write_ms: Option<Spread>,
+    pub tenth_write_ms: Option<Spread>,
+    pub worst_latency_ms: Option<Spread>,
+    pub stop_ms: Option<Spread>,
+    pub transactions_per_second: Option<Spread>,
+    pub disk_bytes: Option<Spread>,
+    pub memory_bytes: Option<Spread>,
+    /// Of each run and second: transactions, and the worst latency in milliseconds.
+    pub timelines: Vec<Vec<(f64, f64)>>,
+    pub writes_ms: Vec<Vec<f64>>,
+}
+
+/// Several values of one kind.
+#[derive(Debug, Clone, Serialize)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    pub values: Vec<f64>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct GitResult {
+    pub repository: String,
+    pub test: &'static str,
+    pub operation: &'static str,
+    pub clone: &'static str,
+    pub fetch: Option<&'static str>,
+    pub server_cpu_ms_median: Option<f64>,
+    pub server_cpu_ms_min: Option<f64>,
+    pub server_cpu_ms_max: Option<f64>,
+    pub server_cpu_ms: Option<Vec<f64>>,
+    pub server_upload_pack_cpu_ms_median: Option<f64>,
+    pub server_pack_objects_cpu_ms_median: Option<f64>,
+    pub server_peak_memory_bytes: Option<u64>,
+    pub requests: Option<u64>,
+    pub bytes_received: Option<u64>,
+    pub bytes_sent: Option<u64>,
+    pub rounds: Vec<u32>,
+    pub ordinals: Vec<u32>,
+    pub said: String,
+}
+
+/// A command that failed, and was not run again.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct BenchFailure {
+    pub command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directories: Option<u64>,
+    /// 0 for a round that does not count.
+    pub round: u32,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub reason: String,
+}
+
+/// A command that was not run.
+#[derive(Debug, Clone, Serialize)]
+pub struct NotRun {
+    pub command: String,
+    pub why: NotRunReason,
+    pub reason: String,
+    pub remedy: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotRunReason {
+    /// The program is not installed.
+    Missing,
+    /// It is not possible here.
+    Refused,
+}
+
+/// Something that makes the numbers worth less.
+#[derive(Debug, Clone, Serialize)]
+pub struct BenchWarning {
+    pub code: &'static str,
+    pub message: String,
+}

@@ -1,0 +1,63 @@
+//! `git` for tests, and repositories made by it.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::must::must;
+
+/// A repository to serve, made by `git` itself: `commits` commits on `main`, each changing one of three files.
+///
+/// Filters are allowed; `git config uploadpack.allowFilter false` in it takes that away.
+pub fn git_repository(directory: impl AsRef<Path>, commits: usize) {
+    let directory = directory.as_ref();
+    let name: &OsStr = directory.as_os_str();
+    git(Path::new("/"), [OsStr::new("init"), "-q".as_ref(), "--bare".as_ref(), name]);
+    git(directory, ["symbolic-ref", "HEAD", "refs/heads/main"]);
+    for setting in ["uploadpack.allowFilter", "uploadpack.allowAnySHA1InWant"] {
+        git(directory, ["config", setting, "true"]);
+    }
+    git(directory, ["config", "gc.auto", "0"]);
+    let mut stream = String::new();
+    for number in 1..=commits {
+        let file = ["readme", "src/main", "docs/guide"][number % 3];
+        // Different enough not to become one delta after the other.
+        let content: String =
+            (0..200).map(|line| format!("{} of {number}\n", (line * number * 7919) % 10_007)).collect();
+        let when = 1_500_000_000 + number;
+        stream.push_str(&format!("commit refs/heads/main\ncommitter Ann <ann@example.org> {when} +0000\n"));
+        stream.push_str(&format!("data <<end\ncommit {number}\nend\nM 644 inline {file}\ndata {}\n", content.len()));
+        stream.push_str(&content);
+        stream.push('\n');
+    }
+    let mut import = git_command(directory);
+    let spawned = import.args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn();
+    let mut child = must(spawned, "import into", directory);
+    if let Some(mut stdin) = child.stdin.take() {
+        must(stdin.write_all(stream.as_bytes()), "import into", directory);
+    }
+    assert!(must(child.wait(), "import into", directory).success(), "git fast-import failed");
+}
+
+/// What `git` prints, run in `directory`; panics when it fails.
+#[track_caller]
+pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> String {
+    let mut command = git_command(&directory);
+    command.args(arguments);
+    let output = must(command.output(), "run git in", directory.as_ref());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed: {said}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// `git`, to be run in `directory`, untouched by what the user and the machine have configured, and by a git whose hook runs the tests.
+pub fn git_command(directory: impl AsRef<Path>) -> Command {
+    let mut command = Command::new("git");
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+        command.env_remove(name);
+    }
+    command.current_dir(directory).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command
+}
