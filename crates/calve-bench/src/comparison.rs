@@ -261,7 +261,8 @@ impl Ranking<'_> {
         let compared = |row: &&Row| {
             let ratio = Ratio::of(&ours.times(), &row.times());
             let (slower, rounds) = (ratio.values.iter().filter(|ratio| **ratio > 1.0).count(), ratio.values.len());
-            format!("{}; Calve takes {:.2} of its time, more in {slower} of {rounds} rounds)", named(row), ratio.median)
+            let times = format!("{:.2} times as long, and longer in {slower} of {rounds} rounds", ratio.median);
+            format!("{}; Calve takes {times})", named(row))
         };
         let faster: Vec<String> = peers.iter().filter(|row| row.median() < ours.median()).map(compared).collect();
         Some(match (peers.first(), faster.is_empty()) {
@@ -325,13 +326,14 @@ mod tests {
         let sentence = rankings(&rows)[0].conclusion().unwrap();
         assert_eq!(
             sentence,
-            "copies: no peer was faster than `calve cp` (40.0 ms); the next is `cp -a` (60.0 ms; Calve takes 0.50 of its time, \
-             more in 1 of 3 rounds)."
+            "copies: no peer was faster than `calve cp` (40.0 ms); the next is `cp -a` (60.0 ms; Calve takes 0.50 \
+             times as long, and longer in 1 of 3 rounds)."
         );
         let rows = [row("calve cp", Role::Reference, &[0.2]), row("cp -a", Role::Peer, &[0.1])];
         let sentence = rankings(&rows)[0].conclusion().unwrap();
         assert!(
-            sentence.starts_with("copies: faster than `calve cp` (200.0 ms): `cp -a` (100.0 ms; Calve takes 2.00 of")
+            sentence
+                .starts_with("copies: faster than `calve cp` (200.0 ms): `cp -a` (100.0 ms; Calve takes 2.00 times")
         );
     }
 }
