@@ -6,7 +6,7 @@ use calve_core::Shown;
 use calve_git::remote::{CloneReceipt, Features, FetchReceipt, Notice, Property, Recipe, Tip, Traffic, Verdict};
 use serde_json::{Value, json};
 
-use crate::receipt;
+use crate::{receipt, wording};
 use calve_receipt::human::{count, size};
 
 /// `calve.git-clone/1`.
@@ -91,7 +91,7 @@ fn honoured(verdicts: &[(Property, Verdict)], wanted: Property) -> Option<bool> 
 }
 
 fn notice(notice: &Notice) -> Value {
-    json!({ "code": notice.code, "message": notice.message })
+    json!({ "code": notice.code.name(), "message": wording::git::notice(notice) })
 }
 
 fn rounded(seconds: f64) -> f64 {

@@ -142,7 +142,7 @@ pub(crate) fn depth_in_a_full_clone() -> String {
         .enumerate()
         .map(|(index, (name, ..))| format!("{name}: {} instead of {}", of(index, Test::T6), of(index, Test::T5)));
     format!(
-        "`--depth` in a clone that has its history makes the server work out and send what is already here, and cuts the history off \
+        "`git fetch --depth` in a clone that has its history makes the server work out and send what is already here, and cuts the history off \
          (published, with the reset: {})",
         costs.collect::<Vec<_>>().join("; ")
     )
@@ -153,17 +153,17 @@ pub(crate) fn fetch_reason(shallow: bool, filter: Option<&str>, with_depth: bool
     let swift = |test| of(SWIFT, test);
     match (shallow, filter, with_depth) {
         (true, _, true) => format!(
-            "`--depth` in a shallow clone has the server count again what is here (published, swift: {}; without it {})",
+            "`git fetch --depth` in a shallow clone has the server count again what is here (published, swift: {}; without it {})",
             swift(Test::T8),
             swift(Test::T7)
         ),
         (true, _, false) => format!(
-            "a shallow clone is fetched into without `--depth`: only what is new comes (published, swift: {}; with it {})",
+            "a shallow clone is fetched into without a depth: only what is new comes (published, swift: {}; with it {})",
             swift(Test::T7),
             swift(Test::T8)
         ),
         (false, _, true) => {
-            format!("forced (published, swift: {}; without `--depth` {})", swift(Test::T6), swift(Test::T5))
+            format!("forced (published, swift: {}; without a depth {})", swift(Test::T6), swift(Test::T5))
         }
         (false, Some("tree:0"), false) => format!(
             "a treeless clone asks for trees with every fetch (published, swift: {}; a blobless one {})",

@@ -69,9 +69,9 @@ fn throw_away(measured: &Measured) -> Option<Sentence> {
         None => format!("{fastest} ({}) is the fastest to have", fastest.words()),
     };
     let usual = if fastest == Test::T2 {
-        "; `calve git clone --for ci` takes it"
+        "; the purpose `ci` takes it"
     } else {
-        "; `calve git clone --for ci` takes T2, which has least to store"
+        "; the purpose `ci` takes T2, which has least to store"
     };
     Some(sentence(
         measured,
@@ -93,8 +93,7 @@ fn history(measured: &Measured) -> Option<Sentence> {
     } else {
         "blobless is no slower to clone than treeless".to_owned()
     };
-    let mut text =
-        format!("for a build that needs history, `calve git clone --for history` is blobless: {compared} ({clones})");
+    let mut text = format!("for a build that needs history, the purpose `history` is blobless: {compared} ({clones})");
     let mut tests = vec![Test::T3, Test::T4];
     if let (Some(t9), Some(t10)) = (measured.cost(Test::T9), measured.cost(Test::T10)) {
         let each = t9.client_ms() - t10.client_ms();
@@ -114,7 +113,7 @@ fn history(measured: &Measured) -> Option<Sentence> {
 
 fn developer(measured: &Measured) -> Option<Sentence> {
     let lasting = compare(measured, (Test::T4, Test::T10), (Test::T1, Test::T5), ("a blobless clone", "a full one"))?;
-    let text = format!("for a developer, `calve git clone` is full: {lasting}");
+    let text = format!("for a developer, the purpose `dev` is full: {lasting}");
     Some(sentence(measured, "dev", &[Test::T1, Test::T4, Test::T5, Test::T10], text))
 }
 
@@ -122,9 +121,9 @@ fn large_contents(measured: &Measured) -> Option<Sentence> {
     let (full, blobless) = (measured.cost(Test::T1)?, measured.cost(Test::T4)?);
     let share = 100.0 * blobless.client_ms() / full.client_ms();
     let advice = match share {
-        ..50.0 => "so `--for blobs` pays here",
-        50.0..100.0 => "so `--for blobs` saves less than half of the wait here",
-        _ => "so `--for blobs` does not pay here: a full clone is at least as fast",
+        ..50.0 => "so the purpose `blobs` pays here",
+        50.0..100.0 => "so the purpose `blobs` saves less than half of the wait here",
+        _ => "so the purpose `blobs` does not pay here: a full clone is at least as fast",
     };
     let text = format!(
         "a blobless clone took {share:.0} % of the time of a full one, {advice} ({}; {})",
@@ -136,7 +135,7 @@ fn large_contents(measured: &Measured) -> Option<Sentence> {
 
 /// When a shallow clone that is fetched into has cost more than a full one.
 fn shallow_and_fetch(measured: &Measured, fetch: Test) -> Option<Sentence> {
-    let with = if fetch == Test::T8 { "with `--depth=1`" } else { "without `--depth`" };
+    let with = if fetch == Test::T8 { "with `fetch --depth=1`" } else { "without a depth" };
     let names = (format!("a shallow clone that is fetched into {with}"), "a full one");
     let text = compare(measured, (Test::T2, fetch), (Test::T1, Test::T5), (&names.0, names.1))?;
     Some(sentence(measured, "shallow", &[Test::T1, Test::T2, Test::T5, fetch], text))
@@ -173,7 +172,7 @@ fn depth_into_full(measured: &Measured) -> Option<Sentence> {
         factors.push(format!("{} the server CPU", times(a, b)));
     }
     let text = format!(
-        "`fetch --depth=1` into a full clone takes {} of a plain fetch, and cuts the history off: `calve git fetch` refuses it ({}; {})",
+        "`fetch --depth=1` into a full clone takes {} of a plain fetch, and cuts the history off, so it is refused unless forced ({}; {})",
         factors.join(" and "),
         named(measured, Test::T6)?,
         named(measured, Test::T5)?

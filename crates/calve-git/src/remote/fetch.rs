@@ -8,7 +8,6 @@ use calve_core::Cancel;
 use crate::advise::published;
 use crate::git::Git;
 use crate::redact;
-use crate::remote::Notice;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::Step;
 use crate::remote::error::RemoteError;
@@ -16,6 +15,7 @@ use crate::remote::features::Features;
 use crate::remote::session::{Listener, Maintenance, Prompts, Session};
 use crate::remote::traffic::{Traces, Traffic};
 use crate::remote::url::RepositoryUrl;
+use crate::remote::{Notice, NoticeCode};
 
 /// What is wanted of a fetch.
 #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ pub fn fetch(wish: &FetchWish, listener: Listener<'_>) -> Result<FetchReceipt, R
         let updates = said.lines().filter(|line| line.contains(" -> "));
         receipt.updated.extend(updates.map(|line| line.trim().to_owned()));
         let warnings = said.lines().filter_map(|line| line.trim().strip_prefix("warning: "));
-        receipt.notices.extend(warnings.map(|line| Notice::new("git", line)));
+        receipt.notices.extend(warnings.map(|line| Notice::new(NoticeCode::Git, line)));
     }
     receipt.traffic = Traffic { requests: traces.requests(), bytes_received: traces.received() };
     receipt.seconds = started.elapsed().as_secs_f64();

@@ -22,14 +22,66 @@ pub use url::{Kind, RepositoryUrl};
 /// Something that the user should know of and that was no reason to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// A word for programs.
-    pub code: &'static str,
+    /// Which.
+    pub code: NoticeCode,
     /// A sentence for people.
     pub message: String,
 }
 
+/// The kinds of notices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoticeCode {
+    /// The server sent everything although a filter was asked for.
+    FilterIgnored,
+    /// The server sent the whole history although a depth was asked for.
+    DepthIgnored,
+    /// Credentials travelled without encryption.
+    CredentialsUnencrypted,
+    /// Credentials were used and not stored.
+    CredentialsNotStored,
+    /// The URL's query is stored.
+    QueryStored,
+    /// The repository's HEAD names no branch.
+    NoHead,
+    /// The repository is empty.
+    Empty,
+    /// The repository's own history is cut off.
+    SourceShallow,
+    /// A path is cloned by its URL.
+    PathAsUrl,
+    /// A path is cloned without a server.
+    Local,
+    /// A warning of git's.
+    Git,
+}
+
+impl NoticeCode {
+    /// Returns a word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FilterIgnored => "filter_ignored",
+            Self::DepthIgnored => "depth_ignored",
+            Self::CredentialsUnencrypted => "credentials_unencrypted",
+            Self::CredentialsNotStored => "credentials_not_stored",
+            Self::QueryStored => "query_stored",
+            Self::NoHead => "no_head",
+            Self::Empty => "empty",
+            Self::SourceShallow => "source_shallow",
+            Self::PathAsUrl => "path_as_url",
+            Self::Local => "local",
+            Self::Git => "git",
+        }
+    }
+
+    /// Returns whether the user may have to do something about it.
+    pub fn is_warning(self) -> bool {
+        !matches!(self, Self::CredentialsNotStored | Self::Empty | Self::PathAsUrl | Self::Local)
+    }
+}
+
 impl Notice {
-    fn new(code: &'static str, message: impl Into<String>) -> Notice {
+    fn new(code: NoticeCode, message: impl Into<String>) -> Notice {
         Notice { code, message: message.into() }
     }
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::worktree::path_of;
+use crate::worktree::{Warning, path_of};
 
 pub(crate) mod program;
 
@@ -22,7 +22,7 @@ const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
 /// Marks the worktree whose entry this is.
 pub(crate) fn mark(entry: &Path) -> Result<()> {
     let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK))?;
-    file.write_all(b"a pull request's worktree, added without --trust\n")?;
+    file.write_all(b"a pull request's worktree, added without trust\n")?;
     Ok(())
 }
 
@@ -177,8 +177,8 @@ fn pairs(settings: &[u8]) -> impl Iterator<Item = (String, String)> + '_ {
     })
 }
 
-/// Returns a line for each filter that would run code of the tree, about the files in the index that stay as they are stored.
-pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<String>> {
+/// Returns a warning for each filter that would run code of the tree, about the files in the index that stay as they are stored.
+pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<Warning>> {
     let refused = refused_filters(&git.run(&["config", "-z", "--list"])?);
     if refused.is_empty() {
         return Ok(Vec::new());
@@ -192,16 +192,12 @@ pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<String>> {
         }
     }
     let used = refused.iter().zip(counts).filter(|(_, count)| *count > 0);
-    Ok(used.map(|(filter, count)| warning(filter, count)).collect())
-}
-
-fn warning(filter: &RefusedFilter, count: u64) -> String {
-    let files = if count == 1 { "1 file is".to_owned() } else { format!("{count} files are") };
-    format!(
-        "{files} as stored, because the filter `{}` would run code of the pull request (`{}`); `--trust` runs it",
-        calve_core::Shown(&filter.name),
-        calve_core::Shown(&filter.command)
-    )
+    let warnings = used.map(|(RefusedFilter { name, command }, files)| Warning::Unfiltered {
+        filter: name.clone(),
+        command: command.clone(),
+        files,
+    });
+    Ok(warnings.collect())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `calve worktree convert`: the main worktree becomes a btrfs subvolume, so that cloning it is a snapshot.
+//! Converts a worktree to a btrfs subvolume, so that cloning it is a snapshot.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

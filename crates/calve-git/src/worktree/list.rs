@@ -1,4 +1,4 @@
-//! `calve worktree list`.
+//! Lists worktrees.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};

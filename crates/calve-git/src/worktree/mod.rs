@@ -13,10 +13,10 @@ mod status;
 mod tracked;
 mod unsaved;
 
-pub use add::ignored::Left;
 pub use add::ignored::dependencies::Dependency;
+pub use add::ignored::{Left, LeftReason};
 pub use add::post_checkout::HookRun;
-pub use add::{AddOptions, Added, Changes, Ignored, Planned, Trust, Upcoming, add, add_after, plan};
+pub use add::{AddOptions, Added, Changes, Ignored, Planned, Trust, Upcoming, Warning, add, add_after, plan};
 pub use agent::{ForAgent, finish_for_agent, for_agent, take_back};
 pub use convert::{Converted, convert};
 pub use list::{Listed, list};

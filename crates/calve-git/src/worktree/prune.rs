@@ -1,4 +1,4 @@
-//! `calve worktree prune`.
+//! Forgets worktrees that are gone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `calve worktree remove`.
+//! Removes a worktree.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -93,7 +93,7 @@ pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<
 fn checked(options: &RemoveWorktreeOptions) -> Result<(Repository, Worktree, Option<Linked>)> {
     let repository = Repository::open(&options.start)?;
     let what = options.what.as_ref().or(repository.here.as_ref());
-    let what = what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameLinkedWorktree))?;
+    let what = what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameListedWorktree))?;
     let worktree = repository.find(what)?.clone();
     check_linked(&worktree)?;
     if !options.is_forced {

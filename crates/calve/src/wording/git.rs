@@ -2,7 +2,8 @@
 
 use calve_core::Shown;
 use calve_git::escape::{Explanation, Finding, Kind};
-use calve_git::remote::Trouble;
+use calve_git::remote::{Notice, NoticeCode, Trouble};
+use calve_git::worktree::Warning;
 use calve_git::{Operation, Remedy};
 
 /// Says what to do next, in one sentence without a full stop.
@@ -52,7 +53,7 @@ fn repository(remedy: &Remedy) -> Option<&'static str> {
         Remedy::RunAgain => "run it again",
         Remedy::EnterRepository => "run it inside a git repository that has a commit, or make one with `git init`",
         Remedy::EnterWorktree => "run it inside the worktree, or name its path",
-        Remedy::NameListedWorktree => "`calve worktree list` shows them",
+        Remedy::NameListedWorktree => "name one of those that `calve worktree list` shows",
         Remedy::NameLinkedWorktree => "name a linked worktree; `calve worktree list` shows them",
         Remedy::RepairOrAdd => {
             "if you moved the worktree here, run `git worktree repair`; otherwise make a new one with `calve worktree add`"
@@ -179,6 +180,33 @@ fn transfer(trouble: Trouble) -> &'static str {
         }
         Trouble::DiskFull => "free some space; `--for ci` and `--sparse` need less",
         Trouble::Unknown => "nothing was left behind; `git ls-remote URL` shows whether the server answers at all",
+    }
+}
+
+/// Says what the user should know about a clone or fetch.
+pub(crate) fn notice(notice: &Notice) -> String {
+    let instead = match notice.code {
+        NoticeCode::FilterIgnored => "; `--require filter` fails instead",
+        NoticeCode::DepthIgnored => "; `--require depth` fails instead",
+        _ => "",
+    };
+    notice.message.clone() + instead
+}
+
+/// Says what the user should know about a new worktree.
+pub(crate) fn warning(warning: &Warning) -> String {
+    match warning {
+        Warning::EmptySubmodules => {
+            "submodules are empty, as after `git worktree add`: run `git submodule update --init`".to_owned()
+        }
+        Warning::Unfiltered { filter, command, files } => format!(
+            "{} stored, because the filter `{}` would run code of the pull request (`{}`); `--trust` runs it",
+            if *files == 1 { "1 file is as".to_owned() } else { format!("{files} files are as") },
+            Shown(filter),
+            Shown(command)
+        ),
+        Warning::Engine(warning) => warning.message.clone(),
+        other => format!("{other:?}"),
     }
 }
 

@@ -11,7 +11,6 @@ use calve_core::{BuildPaths, Cancel, Shown, build_tree};
 
 use crate::git::Git;
 use crate::redact::Url;
-use crate::remote::Notice;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::{Property, Recipe, Step, Tip, Wanted, choose};
 use crate::remote::clone::verify::{Missing, Verdict, count_missing, verify};
@@ -20,6 +19,7 @@ use crate::remote::features::Features;
 use crate::remote::session::{Listener, Maintenance, Prompts, Session};
 use crate::remote::traffic::{Traces, Traffic, packed_bytes};
 use crate::remote::url::{Kind, RepositoryUrl};
+use crate::remote::{Notice, NoticeCode};
 
 /// What is wanted of a clone.
 #[derive(Debug, Clone)]
@@ -154,7 +154,7 @@ fn in_build(
     judge(wish, &verdicts, &mut notices)?;
     if recipe.depth.is_none() && Git::at(tree).line(&["rev-parse", "--is-shallow-repository"])? == "true" {
         let text = "the repository is shallow itself: its history is cut off, and so is the clone's";
-        notices.push(Notice::new("source_shallow", text));
+        notices.push(Notice::new(NoticeCode::SourceShallow, text));
     }
     let cloned = begun.elapsed();
     let begun = Instant::now();
@@ -215,9 +215,9 @@ fn check_out(
     } else if !git.output(&["rev-parse", "--quiet", "--verify", "HEAD"])?.status.success() {
         let heads = git.run(&["for-each-ref", "--count=1", "refs/remotes"])?;
         notices.push(match heads.is_empty() {
-            true => Notice::new("empty", "the repository is empty: nothing is checked out"),
+            true => Notice::new(NoticeCode::Empty, "the repository is empty: nothing is checked out"),
             false => Notice::new(
-                "no_head",
+                NoticeCode::NoHead,
                 "the repository's HEAD names no branch that is there: nothing is checked out; see `git branch -r`",
             ),
         });
@@ -237,23 +237,25 @@ fn told_beforehand(wish: &CloneWish, recipe: &Recipe) -> Vec<Notice> {
     if given == Kind::Local && recipe.url.kind() == Kind::File {
         let text =
             format!("the path is cloned by the URL {}, because git ignores filters and depths for paths", recipe.url);
-        notices.push(Notice::new("path_as_url", text));
+        notices.push(Notice::new(NoticeCode::PathAsUrl, text));
     } else if given == Kind::Local {
-        notices
-            .push(Notice::new("local", "a path: git links or copies the repository's files, and no server is asked"));
+        notices.push(Notice::new(
+            NoticeCode::Local,
+            "a path: git links or copies the repository's files, and no server is asked",
+        ));
     }
     if wish.url.credentials().is_some() {
         let text = "the credentials in the URL were used and not stored; later fetches need a credential helper (gitcredentials(7))";
-        notices.push(Notice::new("credentials_not_stored", text));
+        notices.push(Notice::new(NoticeCode::CredentialsNotStored, text));
     }
     if wish.url.has_query() {
         let text = "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch: if it is \
             a token, use a credential helper instead (gitcredentials(7))";
-        notices.push(Notice::new("query_stored", text));
+        notices.push(Notice::new(NoticeCode::QueryStored, text));
     }
     if wish.url.exposes_credentials() {
         notices.push(Notice::new(
-            "credentials_unencrypted",
+            NoticeCode::CredentialsUnencrypted,
             "the credentials travelled unencrypted: http:// is not https://",
         ));
     }
@@ -268,11 +270,13 @@ fn judge(wish: &CloneWish, verdicts: &[(Property, Verdict)], notices: &mut Vec<N
             return Err(RemoteError::Refused { property: *property, why: format!("the server ignored it: {why}") });
         }
         let (code, remedy) = match property {
-            Property::Filter => ("filter_ignored", "the server has to have `uploadpack.allowFilter` set"),
-            Property::Depth => ("depth_ignored", "the server or what stands before it does not do shallow clones"),
+            Property::Filter => (NoticeCode::FilterIgnored, "the server has to have `uploadpack.allowFilter` set"),
+            Property::Depth => {
+                (NoticeCode::DepthIgnored, "the server or what stands before it does not do shallow clones")
+            }
         };
         let text = format!(
-            "THE SERVER IGNORED THE {}: {why}; this clone has everything, and cost as much; {remedy}; `--require {property}` fails instead",
+            "THE SERVER IGNORED THE {}: {why}; this clone has everything, and cost as much; {remedy}",
             property.to_string().to_uppercase()
         );
         notices.push(Notice::new(code, text));

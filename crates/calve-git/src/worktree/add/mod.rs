@@ -1,4 +1,4 @@
-//! The plot of `calve worktree add`.
+//! Adds a worktree: the plot.
 
 pub(crate) mod ignored;
 pub(crate) mod location;
@@ -17,8 +17,8 @@ use crate::config::Hooks;
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, Moved};
 use crate::git::Git;
-use crate::worktree::add::ignored::Left;
 use crate::worktree::add::ignored::dependencies::Dependency;
+use crate::worktree::add::ignored::{Left, LeftReason};
 use crate::worktree::add::post_checkout::{HookRun, post_checkout};
 use crate::worktree::add::survey::{Request, Survey, rules_below, selection, survey};
 use crate::worktree::registration::{Entry, sweep};
@@ -83,6 +83,25 @@ pub struct AddOptions {
     pub clone: CloneOptions,
 }
 
+/// Something that the user should know of and that is no error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// Submodules are empty, as after `git worktree add`.
+    EmptySubmodules,
+    /// Files are as stored, because a filter would run code of an untrusted pull request.
+    Unfiltered {
+        /// Its name in git's configuration.
+        filter: String,
+        /// What it would run.
+        command: String,
+        /// How many files.
+        files: u64,
+    },
+    /// A warning of the clone engine.
+    Engine(calve_core::Warning),
+}
+
 /// A worktree that was made.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -122,7 +141,7 @@ pub struct Added {
     /// git's own hook, when there is one.
     pub post_checkout: Option<HookRun>,
     /// What else should be known.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// There is trash beside the worktree: work for [`calve_core::reap`].
     pub trash_waits: bool,
     /// From the call to its return.
@@ -226,7 +245,7 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
         false => post_checkout(&request.path, &request.target.oid)?,
     };
     let mut warnings = built.warnings;
-    warnings.extend(report.warnings.into_iter().map(|warning| warning.message));
+    warnings.extend(report.warnings.into_iter().map(Warning::Engine));
     Ok(Added {
         path: request.path,
         branch: request.target.branch,
@@ -263,7 +282,7 @@ struct Built {
     left: Vec<Left>,
     dependencies: Vec<Dependency>,
     uncommitted: u64,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     /// Tracked files below what was carried.
     tracked_below: HashSet<PathBuf>,
     audit: Option<AuditReport>,
@@ -314,7 +333,7 @@ fn build(
         let from = dependency.from.join(&dependency.path);
         let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
         take_skipped(&mut part, &dependency.path, &mut left);
-        warnings.extend(part.warnings.into_iter().map(|warning| warning.message));
+        warnings.extend(part.warnings.into_iter().map(Warning::Engine));
     }
     for pointer in plan.pointers() {
         // A `.git` file of a worktree: what is beside it is that worktree.
@@ -322,13 +341,10 @@ fn build(
             && let Some(directory) = pointer.parent()
         {
             staged.remove(directory)?;
-            left.push(Left {
-                path: directory.to_path_buf(),
-                reason: crate::worktree::add::ignored::rules::NESTED_WORKTREE,
-            });
+            left.push(Left { path: directory.to_path_buf(), reason: LeftReason::NestedWorktree });
         }
     }
-    warnings.extend(report.warnings.iter().map(|warning| warning.message.clone()));
+    warnings.extend(report.warnings.iter().cloned().map(Warning::Engine));
     let files = staged.path();
     let git = entry.git(&files);
     let mut carried: Vec<PathBuf> = roots.into_iter().map(|root| root.path).collect();
@@ -355,7 +371,10 @@ fn build(
 }
 
 fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<Left>) {
-    left.extend(report.skipped.drain(..).map(|skipped| Left { path: at.join(skipped.path), reason: skipped.reason }));
+    let skipped = report.skipped.drain(..);
+    left.extend(
+        skipped.map(|skipped| Left { path: at.join(skipped.path), reason: LeftReason::of_engine(skipped.reason) }),
+    );
 }
 
 /// Whether a `.git` file points to a worktree's entry, rather than a submodule's.
@@ -370,7 +389,7 @@ fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<Left>) -> Res
     for found in Status::of(git)?.untracked {
         let path = crate::worktree::repository::path_of(&found.path);
         staged.remove(&path)?;
-        left.push(Left { path, reason: "not ignored in the new worktree" });
+        left.push(Left { path, reason: LeftReason::NotIgnored });
     }
     Ok(())
 }

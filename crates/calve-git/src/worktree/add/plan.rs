@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use calve_core::Selected;
 
-use crate::worktree::add::ignored::Root;
-use crate::worktree::add::ignored::rules::{NESTED_WORKTREE, POINTER, Rules};
+use crate::worktree::add::ignored::rules::Rules;
+use crate::worktree::add::ignored::{LeftReason, Root};
 use crate::worktree::status::GitPath;
 
 /// What becomes of one name in a directory of which not everything is taken.
@@ -112,15 +112,15 @@ impl Plan {
             return Selected::Leave;
         }
         if is_directory && !self.nested.is_empty() && self.nested.contains(path) {
-            return Selected::LeaveBecause(NESTED_WORKTREE);
+            return Selected::LeaveBecause(LeftReason::NestedWorktree.text());
         }
         match self.rules.leave(path, is_directory) {
             None => Selected::Take,
             Some(reason) => {
-                if reason == POINTER {
+                if reason == LeftReason::Pointer {
                     self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
                 }
-                Selected::LeaveBecause(reason)
+                Selected::LeaveBecause(reason.text())
             }
         }
     }

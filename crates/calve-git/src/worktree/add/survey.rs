@@ -13,11 +13,11 @@ use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
-use crate::worktree::add::ignored::{self, Carry, Left, Root};
+use crate::worktree::add::ignored::{self, Carry, Left, LeftReason, Root};
 use crate::worktree::add::location;
 use crate::worktree::add::plan::Plan;
 use crate::worktree::add::target::{self, Asked, Target};
-use crate::worktree::add::{AddOptions, Changes, Ignored, Trust};
+use crate::worktree::add::{AddOptions, Changes, Ignored, Trust, Warning};
 use crate::worktree::repository::{Repository, joined, path_of};
 use crate::worktree::status::{GitPath, Status};
 use crate::worktree::tracked::Tracked;
@@ -104,7 +104,7 @@ pub(crate) struct Survey {
     pub(crate) may_show: bool,
     /// How many changed and untracked files the donor keeps.
     pub(crate) uncommitted: u64,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// `index` gives the commit's index, `converted` what git does to its files; they are asked for while git looks at the donor.
@@ -135,8 +135,7 @@ pub(crate) fn survey(
     let mut tracked = Tracked::compare(repository, index, &donor_index, &status, &conversions);
     let mut warnings = Vec::new();
     if tracked.has_submodules {
-        warnings
-            .push("submodules are empty, as after `git worktree add`: run `git submodule update --init`".to_owned());
+        warnings.push(Warning::EmptySubmodules);
     }
     let changed = match options.changes {
         Changes::Carry => changes(request, &at_donor, &status)?,
@@ -253,10 +252,7 @@ fn replaced(
         };
         if foreign.iter().any(governed) {
             replaced.insert(dependency.to_path_buf());
-            left.push(Left {
-                path: dependency.to_path_buf(),
-                reason: "not where its lockfile's other directories come from",
-            });
+            left.push(Left { path: dependency.to_path_buf(), reason: LeftReason::OtherDonor });
         }
     }
     roots.retain(|root| !root.path.ancestors().any(|above| replaced.contains(above)));
@@ -283,6 +279,6 @@ pub(crate) fn selection(plan: &Arc<Plan>) -> Selection {
 pub(crate) fn rules_below(rules: &Rules, at: &Path) -> Selection {
     let (rules, at) = (rules.clone(), at.to_path_buf());
     Selection::new(move |path, is_directory| {
-        rules.leave(&at.join(path), is_directory).map_or(Selected::Take, Selected::LeaveBecause)
+        rules.leave(&at.join(path), is_directory).map_or(Selected::Take, |reason| Selected::LeaveBecause(reason.text()))
     })
 }

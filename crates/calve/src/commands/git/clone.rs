@@ -8,7 +8,7 @@ use calve_git::remote::{CloneWish, Purpose, RemoteError, RepositoryUrl, Tip, clo
 use super::{Line, failure, prompts};
 use crate::cli::git::GitCloneArguments;
 use crate::failure::Failure;
-use crate::{git_receipt, output};
+use crate::{git_receipt, output, wording};
 
 pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), Failure> {
     let wish = wish(arguments, cancel).map_err(failure)?;
@@ -27,11 +27,9 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
     drop(line);
     let receipt = receipt.map_err(failure)?;
     for notice in &receipt.notices {
-        let is_warning =
-            ["filter_ignored", "depth_ignored", "credentials_unencrypted", "query_stored", "no_head", "source_shallow"]
-                .contains(&notice.code);
+        let is_warning = notice.code.is_warning();
         if is_warning || !arguments.quiet {
-            output::say(&format!("{}: {}", if is_warning { "warning" } else { "note" }, notice.message));
+            output::say(&format!("{}: {}", if is_warning { "warning" } else { "note" }, wording::git::notice(notice)));
         }
     }
     if !arguments.quiet {

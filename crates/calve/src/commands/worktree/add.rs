@@ -8,7 +8,7 @@ use calve_core::{Cancel, Inlined, Progress, RemoveOptions, Shown, Strategy, Wait
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, Surroundings, repository_of};
 use calve_git::worktree::{
-    self, AddOptions, Added, Changes, Dependency, Ignored, Left, NotCloned, Planned, Trust, Upcoming,
+    self, AddOptions, Added, Changes, Dependency, Ignored, Left, LeftReason, NotCloned, Planned, Trust, Upcoming,
 };
 use serde_json::{Value, json};
 
@@ -184,7 +184,7 @@ fn say(added: &Added, is_detached: bool) {
     say_dependencies(&added.dependencies, &added.donor);
     say_audit(&added.audit);
     for warning in &added.warnings {
-        output::say(&format!("warning: {warning}"));
+        output::say(&format!("warning: {}", wording::git::warning(warning)));
     }
     if could_be_a_snapshot(added) {
         let donor = Shown(&added.donor);
@@ -215,19 +215,21 @@ fn say_audit(audit: &AuditReport) {
     }
 }
 
-/// What nobody misses is not told to people; `--json` has it.
-const EXPECTED: [&str; 3] = ["socket", "another worktree", "state of a running program"];
+/// Returns whether nobody misses such an entry, so that only `--json` has it.
+fn is_expected(reason: LeftReason) -> bool {
+    matches!(reason, LeftReason::Engine("socket") | LeftReason::NestedWorktree | LeftReason::Runtime)
+}
 
 fn say_left(left: &[Left]) {
-    let told: Vec<&Left> = left.iter().filter(|left| !EXPECTED.contains(&left.reason)).collect();
-    let mut reasons: Vec<&str> = told.iter().map(|left| left.reason).collect();
+    let told: Vec<&Left> = left.iter().filter(|left| !is_expected(left.reason)).collect();
+    let mut reasons: Vec<LeftReason> = told.iter().map(|left| left.reason).collect();
     reasons.sort_unstable();
     reasons.dedup();
     for reason in reasons {
         let mut of: Vec<&&Left> = told.iter().filter(|left| left.reason == reason).collect();
         let first = of.remove(0);
         let more = if of.is_empty() { String::new() } else { format!(" and {} more", count(of.len() as u64)) };
-        output::say(&format!("left out `{}`{more}: {reason}", Shown(&first.path)));
+        output::say(&format!("left out `{}`{more}: {}", Shown(&first.path), reason.text()));
     }
 }
 
@@ -263,7 +265,7 @@ fn say_plan(planned: &Planned) {
         output::say(&format!("would carry `{}`{secret}", Shown(path)));
     }
     for left in &planned.left {
-        output::say(&format!("would leave `{}`: {}", Shown(&left.path), left.reason));
+        output::say(&format!("would leave `{}`: {}", Shown(&left.path), left.reason.text()));
     }
     say_dependencies(&planned.dependencies, &planned.donor);
 }
@@ -273,7 +275,7 @@ fn paths(paths: &[std::path::PathBuf]) -> Vec<Value> {
 }
 
 fn left(left: &[Left]) -> Vec<Value> {
-    left.iter().map(|left| json!({ "path": receipt::path(&left.path), "reason": left.reason })).collect()
+    left.iter().map(|left| json!({ "path": receipt::path(&left.path), "reason": left.reason.text() })).collect()
 }
 
 fn dependencies(dependencies: &[Dependency]) -> Vec<Value> {
@@ -309,7 +311,7 @@ fn add_receipt(added: &Added) -> Value {
         "uncommitted": added.uncommitted,
         "escapes": super::check::findings(&added.audit),
         "post_checkout": added.post_checkout.as_ref().map(|hook| json!({ "exit_code": hook.code })),
-        "warnings": added.warnings,
+        "warnings": added.warnings.iter().map(wording::git::warning).collect::<Vec<_>>(),
         "clone": receipt::clone(&added.clone),
         "elapsed_ms": receipt::milliseconds(added.elapsed),
     })

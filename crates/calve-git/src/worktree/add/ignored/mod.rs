@@ -1,5 +1,5 @@
-//! Which untracked entries of a worktree go into the new one: those that git ignores, narrowed by `.worktreeinclude` and
-//! `.calve.toml`, and with `--dirty` the others.
+//! Chooses the untracked entries of a worktree that go into the new one: those that git ignores, narrowed by `.worktreeinclude` and
+//! `.calve.toml`, and with [`Changes::Carry`](super::Changes) the others.
 
 pub(crate) mod dependencies;
 pub(crate) mod rules;
@@ -10,14 +10,12 @@ use std::path::{Path, PathBuf};
 use calve_core::Patterns;
 
 use crate::error::Result;
-use crate::worktree::add::ignored::rules::{NESTED_WORKTREE, Rules};
+use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::repository::path_of;
 use crate::worktree::status::Found;
 
 /// The file by which a project says which ignored files a new worktree needs.
 pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
-
-pub(crate) const COLLIDES: &str = "tracked in the new worktree";
 
 /// An entry that is carried, with all that is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +30,69 @@ pub(crate) struct Root {
 pub struct Left {
     /// Relative to the worktree.
     pub path: PathBuf,
-    /// In a few words.
-    pub reason: &'static str,
+    /// Why.
+    pub reason: LeftReason,
+}
+
+/// Why an entry stays where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum LeftReason {
+    /// It belongs to a running program.
+    Runtime,
+    /// Its name is one of those under which people keep secrets.
+    Secret,
+    /// The configuration excludes it.
+    Excluded,
+    /// It is a `.git` file, which points into another repository.
+    Pointer,
+    /// It is another worktree.
+    NestedWorktree,
+    /// It is the list of worktrees of a nested repository.
+    ForeignWorktrees,
+    /// The new worktree tracks something at its path.
+    Collides,
+    /// The new commit's rules do not ignore it.
+    NotIgnored,
+    /// Its lockfile's other directories come from another worktree.
+    OtherDonor,
+    /// The clone engine skipped it, for this reason.
+    Engine(&'static str),
+}
+
+impl LeftReason {
+    const OWN: [LeftReason; 9] = [
+        Self::Runtime,
+        Self::Secret,
+        Self::Excluded,
+        Self::Pointer,
+        Self::NestedWorktree,
+        Self::ForeignWorktrees,
+        Self::Collides,
+        Self::NotIgnored,
+        Self::OtherDonor,
+    ];
+
+    /// Returns the reason in a few words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Runtime => "state of a running program",
+            Self::Secret => "looks like a secret",
+            Self::Excluded => "excluded by .calve.toml",
+            Self::Pointer => "points into another repository",
+            Self::NestedWorktree => "another worktree",
+            Self::ForeignWorktrees => "list of worktrees of a nested repository",
+            Self::Collides => "tracked in the new worktree",
+            Self::NotIgnored => "not ignored in the new worktree",
+            Self::OtherDonor => "not where its lockfile's other directories come from",
+            Self::Engine(reason) => reason,
+        }
+    }
+
+    /// Returns the reason that was given to the clone engine, or the engine's own.
+    pub(crate) fn of_engine(text: &'static str) -> LeftReason {
+        Self::OWN.into_iter().find(|reason| reason.text() == text).unwrap_or(Self::Engine(text))
+    }
 }
 
 /// What is looked at for each entry.
@@ -64,7 +123,7 @@ impl Carry<'_> {
         Ok(roots)
     }
 
-    /// What is neither tracked nor ignored, for `--dirty`.
+    /// Returns what is neither tracked nor ignored.
     pub(crate) fn untracked(&self, found: &[Found], left: &mut Vec<Left>) -> Vec<Root> {
         let mut roots = Vec::new();
         for found in found {
@@ -75,9 +134,9 @@ impl Carry<'_> {
 
     fn add(&self, root: Root, roots: &mut Vec<Root>, left: &mut Vec<Left>) {
         let reason = if self.nested.contains(&root.path) {
-            Some(NESTED_WORKTREE)
+            Some(LeftReason::NestedWorktree)
         } else if (self.collides)(&root.path) {
-            Some(COLLIDES)
+            Some(LeftReason::Collides)
         } else {
             self.rules.leave(&root.path, root.is_directory)
         };

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use calve_core::Patterns;
 
+use crate::worktree::add::ignored::LeftReason;
+
 /// Directories that a package manager or a build tool fills. What is in them are others' files: a certificate there is no secret.
 pub(crate) const DEPENDENCIES: [&str; 7] =
     ["node_modules", ".venv", "venv", "target", "vendor", ".tox", "bower_components"];
@@ -46,13 +48,6 @@ const SECRET_BEGINNINGS: [&str; 3] = [".env.", "secrets.", "credentials."];
 const SECRET_DIRECTORIES: [&str; 4] = [".aws", ".ssh", ".gnupg", ".secrets"];
 const EXAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".defaults"];
 
-pub(crate) const RUNTIME: &str = "state of a running program";
-pub(crate) const SECRET: &str = "looks like a secret";
-pub(crate) const EXCLUDED: &str = "excluded by .calve.toml";
-pub(crate) const POINTER: &str = "points into another repository";
-pub(crate) const NESTED_WORKTREE: &str = "another worktree";
-const FOREIGN_WORKTREES: &str = "list of worktrees of a nested repository";
-
 /// What holds for every entry that git ignores.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
@@ -63,24 +58,24 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// Why an entry is left out, going by its own name and place; `None` when it is carried.
-    pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<&'static str> {
+    pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<LeftReason> {
         // Asked for every entry: `file_name` would take the whole path apart.
         let bytes = path.as_os_str().as_bytes();
         let slash = bytes.iter().rposition(|&byte| byte == b'/');
         let name = slash.map_or(bytes, |slash| &bytes[slash + 1..]);
         if name == b".git" && !is_directory {
-            return Some(POINTER);
+            return Some(LeftReason::Pointer);
         }
         if name == b"worktrees" && bytes.ends_with(b"/.git/worktrees") {
-            return Some(FOREIGN_WORKTREES);
+            return Some(LeftReason::ForeignWorktrees);
         }
         if !is_directory && is_runtime(name) {
-            return Some(RUNTIME);
+            return Some(LeftReason::Runtime);
         }
         if self.leaves_secrets && is_secret(path, is_directory) {
-            return Some(SECRET);
+            return Some(LeftReason::Secret);
         }
-        (!self.exclude.is_empty() && self.exclude.matches(path, is_directory)).then_some(EXCLUDED)
+        (!self.exclude.is_empty() && self.exclude.matches(path, is_directory)).then_some(LeftReason::Excluded)
     }
 }
 
@@ -128,15 +123,15 @@ mod tests {
             ("node_modules/x/yarn.lock", false, None),
             ("node_modules/x/test/key.pem", false, None),
             (".venv/lib/certifi/cacert.pem", false, None),
-            (".env", false, Some(SECRET)),
-            ("sub/.env.local", false, Some(SECRET)),
+            (".env", false, Some(LeftReason::Secret)),
+            ("sub/.env.local", false, Some(LeftReason::Secret)),
             (".env.example", false, None),
-            (".ssh", true, Some(SECRET)),
-            ("tmp/server.pid", false, Some(RUNTIME)),
-            ("a/.git", false, Some(POINTER)),
+            (".ssh", true, Some(LeftReason::Secret)),
+            ("tmp/server.pid", false, Some(LeftReason::Runtime)),
+            ("a/.git", false, Some(LeftReason::Pointer)),
             ("a/.git", true, None),
-            ("a/.git/worktrees", true, Some(FOREIGN_WORKTREES)),
-            ("x.log", false, Some(EXCLUDED)),
+            ("a/.git/worktrees", true, Some(LeftReason::ForeignWorktrees)),
+            ("x.log", false, Some(LeftReason::Excluded)),
         ] {
             assert_eq!(rules.leave(Path::new(path), is_directory), expected, "{path}");
         }
