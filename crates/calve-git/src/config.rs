@@ -71,7 +71,7 @@ impl Config {
 
     /// Takes over what `text` sets. `path` is for messages.
     fn add(&mut self, path: &Path, text: &str) -> Result<()> {
-        let at = Text { path, text };
+        let at = ConfigText { path, text };
         let document = DeTable::parse(text).map_err(|error| at.error(error.span(), error.message()))?;
         for (key, value) in document.get_ref() {
             match key.get_ref().as_ref() {
@@ -83,7 +83,7 @@ impl Config {
         Ok(())
     }
 
-    fn add_worktree(&mut self, at: &Text<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
+    fn add_worktree(&mut self, at: &ConfigText<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
         for (key, value) in at.table(value, "worktree")? {
             match key.get_ref().as_ref() {
                 "path" => {
@@ -106,7 +106,7 @@ impl Config {
         Ok(())
     }
 
-    fn add_hooks(&mut self, at: &Text<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
+    fn add_hooks(&mut self, at: &ConfigText<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
         for (key, value) in at.table(value, "hooks")? {
             match key.get_ref().as_ref() {
                 "post-add" => self.hooks.post_add = Some(at.string(value, "post-add")?),
@@ -177,18 +177,18 @@ fn read(path: &Path) -> Result<Option<String>> {
             let valid = error.utf8_error().valid_up_to();
             let bytes = error.into_bytes();
             let text = String::from_utf8_lossy(&bytes[..valid]).into_owned();
-            Err(Text { path, text: &text }.error(Some(valid..valid), "it is not UTF-8"))
+            Err(ConfigText { path, text: &text }.error(Some(valid..valid), "it is not UTF-8"))
         }
     }
 }
 
 /// A file's text, to tell places in it.
-struct Text<'t> {
+struct ConfigText<'t> {
     path: &'t Path,
     text: &'t str,
 }
 
-impl Text<'_> {
+impl ConfigText<'_> {
     fn error(&self, span: Option<Range<usize>>, reason: &str) -> Error {
         let (line, column) = self.line_and_column(span.map_or(0, |span| span.start));
         let path: PathBuf = self.path.to_path_buf();

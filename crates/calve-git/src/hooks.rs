@@ -95,7 +95,7 @@ pub fn repository_of(path: &Path) -> Result<PathBuf> {
 /// What a hook is told, each as a variable of its environment.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Surroundings {
+pub struct HookEnvironment {
     /// `CALVE_WORKTREE`: the worktree that was added, or is to be removed. The hook runs there.
     pub worktree: PathBuf,
     /// `CALVE_MAIN_WORKTREE`: the repository's main worktree; not set when the repository is bare.
@@ -108,7 +108,7 @@ pub struct Surroundings {
     pub commit: Option<OsString>,
 }
 
-impl Surroundings {
+impl HookEnvironment {
     /// Those of a worktree; the rest is to be filled in.
     pub fn of(worktree: impl Into<PathBuf>) -> Self {
         Self { worktree: worktree.into(), main: None, source: None, branch: None, commit: None }
@@ -116,8 +116,8 @@ impl Surroundings {
 }
 
 /// The command that runs a hook: a shell in the worktree, with no input. Where its output goes is for the caller to say.
-pub fn command(hook: Hook, text: &str, surroundings: &Surroundings) -> Command {
-    let Surroundings { worktree, main, source, branch, commit } = surroundings;
+pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Command {
+    let HookEnvironment { worktree, main, source, branch, commit } = surroundings;
     let mut command = Command::new("sh");
     command.arg("-c").arg(text).arg(hook.name()).current_dir(worktree).stdin(Stdio::null());
     // The hook's git is to find the repository by where it runs.
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_hook_runs_in_the_worktree_and_knows_where_it_is() {
         let folder = tempfile::tempdir().unwrap();
-        let mut surroundings = Surroundings::of(folder.path());
+        let mut surroundings = HookEnvironment::of(folder.path());
         surroundings.branch = Some("a b".into());
         let text = "printf '%s|' \"$0\" \"$CALVE_HOOK\" \"$CALVE_WORKTREE\" \"$CALVE_BRANCH\" \"${CALVE_SOURCE-none}\"; pwd -P; exit 3";
         let output = command(Hook::PostAdd, text, &surroundings).output().unwrap();

@@ -1,6 +1,6 @@
 //! What helps against an error: names with what their wording needs. The program puts them into words.
 
-use crate::remote::Trouble;
+use crate::remote::TransferFailure;
 
 /// What the user can do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,7 +144,7 @@ pub enum Remedy {
     /// Fetch without a depth, or force it.
     DropDepthOrForce,
     /// Depends on why git failed.
-    Transfer(Trouble),
+    Transfer(TransferFailure),
     /// Run it again; nothing was left behind.
     RunAgainUnchanged,
     /// Create the parent directory.

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 use calve_core::Shown;
-use calve_git::hooks::{self, Approvals, Hook, Surroundings};
+use calve_git::hooks::{self, Approvals, Hook, HookEnvironment};
 
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::{home, output};
@@ -75,7 +75,7 @@ fn plain(character: char) -> Vec<char> {
 }
 
 /// Runs a hook that may be run, its output to stderr.
-pub(crate) fn run(hook: Hook, text: &str, surroundings: &Surroundings) -> Result<(), Failure> {
+pub(crate) fn run(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Result<(), Failure> {
     let mut command = hooks::command(hook, text, surroundings);
     let status = command.stdout(io::stderr()).status()?;
     if status.success() {

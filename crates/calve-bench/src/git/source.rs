@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use calve_core::Shown;
 use calve_git::Git;
-use calve_git::remote::{Kind, RepositoryUrl};
+use calve_git::remote::{RepositoryUrl, Transport};
 
 use super::synthetic::Synthetic;
 
@@ -58,7 +58,7 @@ impl Address {
     /// Refuses what is no URL: for a path git copies files and knows no filter and no depth.
     pub fn of(text: &str) -> Result<Self, BenchError> {
         let url = parse(text)?;
-        if url.kind() == Kind::Local {
+        if url.kind() == Transport::Local {
             let text = format!("`{url}` is a path, and git takes no notice of `--filter` and `--depth` there");
             let hint = "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`";
             return Err(BenchError::stated(FailureKind::Usage, text, hint));
@@ -81,7 +81,7 @@ impl Source {
     /// A path that is there, or a URL.
     pub fn of(text: &str) -> Result<Self, BenchError> {
         let url = parse(text)?;
-        let is_path = url.kind() == Kind::Local;
+        let is_path = url.kind() == Transport::Local;
         Ok(if is_path {
             Self::Path(url.as_os_str().into())
         } else {

@@ -4,7 +4,7 @@ mod numbers;
 pub mod published;
 mod sentences;
 
-pub use numbers::{Cost, Measured, Numbers, Test};
+pub use numbers::{Cost, Numbers, RepositoryCosts, Test};
 pub use sentences::{Sentence, advise};
 
 /// How many milliseconds, for people, in three digits: "15 ms", "1.25 s", "5 min".

@@ -85,14 +85,14 @@ impl Cost {
 
 /// One repository's numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Measured {
+pub struct RepositoryCosts {
     /// Its name.
     pub repository: String,
     /// What was measured.
     pub costs: Vec<(Test, Cost)>,
 }
 
-impl Measured {
+impl RepositoryCosts {
     /// The cost of one of the tests, if it was measured.
     pub fn cost(&self, test: Test) -> Option<&Cost> {
         self.costs.iter().find(|(measured, _)| *measured == test).map(|(_, cost)| cost)
@@ -105,5 +105,5 @@ pub struct Numbers {
     /// Where they come from, in words.
     pub source: String,
     /// One set for each repository.
-    pub repositories: Vec<Measured>,
+    pub repositories: Vec<RepositoryCosts>,
 }

@@ -3,7 +3,7 @@
 //! "Git clone: a data-driven study on cloning behaviors", the GitHub blog, December 2020: git 2.28, a server with 8 cores, 30 minutes
 //! of load, while one user pushed changes to three random files. Wall time of the client, and CPU time of the server.
 
-use super::numbers::{Cost, Measured, Numbers, Test};
+use super::numbers::{Cost, Numbers, RepositoryCosts, Test};
 use super::spoken;
 use crate::remote::Purpose;
 
@@ -72,7 +72,10 @@ pub fn numbers() -> Numbers {
             reset_ms: Some(*reset),
             server_cpu_ms: Some(*cpu),
         });
-        Measured { repository: (*name).into(), costs: Test::ALL.into_iter().zip(clones.chain(fetches)).collect() }
+        RepositoryCosts {
+            repository: (*name).into(),
+            costs: Test::ALL.into_iter().zip(clones.chain(fetches)).collect(),
+        }
     });
     let source = "published in 2020: git 2.28, a server with 8 cores, 30 minutes of load";
     Numbers { source: source.into(), repositories: repositories.collect() }

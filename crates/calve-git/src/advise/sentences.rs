@@ -1,6 +1,6 @@
 //! From numbers to advice. Pure: every sentence names the numbers that it stands on.
 
-use super::numbers::{Cost, Measured, Numbers, Test};
+use super::numbers::{Cost, Numbers, RepositoryCosts, Test};
 use super::spoken;
 
 /// One piece of advice.
@@ -31,12 +31,12 @@ pub fn advise(numbers: &Numbers, jobs: u64) -> Vec<Sentence> {
     all
 }
 
-fn sentence(measured: &Measured, topic: &'static str, tests: &[Test], text: String) -> Sentence {
+fn sentence(measured: &RepositoryCosts, topic: &'static str, tests: &[Test], text: String) -> Sentence {
     Sentence { repository: measured.repository.clone(), topic, text, tests: tests.to_vec() }
 }
 
 /// "T2 (clone --depth=1): 300 ms, 15 ms of server CPU".
-fn named(measured: &Measured, test: Test) -> Option<String> {
+fn named(measured: &RepositoryCosts, test: Test) -> Option<String> {
     Some(format!("{test} ({}): {}", test.words(), figures(measured.cost(test)?)))
 }
 
@@ -46,12 +46,12 @@ fn figures(cost: &Cost) -> String {
     format!("{}{reset}{cpu}", spoken(cost.wall_ms))
 }
 
-fn least(measured: &Measured, tests: &[Test], of: impl Fn(&Cost) -> Option<f64>) -> Option<Test> {
+fn least(measured: &RepositoryCosts, tests: &[Test], of: impl Fn(&Cost) -> Option<f64>) -> Option<Test> {
     let known = tests.iter().filter_map(|test| Some((*test, of(measured.cost(*test)?)?)));
     known.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(test, _)| test)
 }
 
-fn throw_away(measured: &Measured) -> Option<Sentence> {
+fn throw_away(measured: &RepositoryCosts) -> Option<Sentence> {
     let tests = [Test::T1, Test::T2, Test::T3, Test::T4];
     let all: Vec<_> = tests.iter().filter_map(|test| named(measured, *test)).collect();
     if all.len() < 2 {
@@ -81,7 +81,7 @@ fn throw_away(measured: &Measured) -> Option<Sentence> {
     ))
 }
 
-fn history(measured: &Measured) -> Option<Sentence> {
+fn history(measured: &RepositoryCosts) -> Option<Sentence> {
     let (treeless, blobless) = (measured.cost(Test::T3)?, measured.cost(Test::T4)?);
     let saved = blobless.client_ms() - treeless.client_ms();
     let clones = format!("{}; {}", named(measured, Test::T3)?, named(measured, Test::T4)?);
@@ -111,13 +111,13 @@ fn history(measured: &Measured) -> Option<Sentence> {
     Some(sentence(measured, "history", &tests, text))
 }
 
-fn developer(measured: &Measured) -> Option<Sentence> {
+fn developer(measured: &RepositoryCosts) -> Option<Sentence> {
     let lasting = compare(measured, (Test::T4, Test::T10), (Test::T1, Test::T5), ("a blobless clone", "a full one"))?;
     let text = format!("for a developer, the purpose `dev` is full: {lasting}");
     Some(sentence(measured, "dev", &[Test::T1, Test::T4, Test::T5, Test::T10], text))
 }
 
-fn large_contents(measured: &Measured) -> Option<Sentence> {
+fn large_contents(measured: &RepositoryCosts) -> Option<Sentence> {
     let (full, blobless) = (measured.cost(Test::T1)?, measured.cost(Test::T4)?);
     let share = 100.0 * blobless.client_ms() / full.client_ms();
     let advice = match share {
@@ -134,7 +134,7 @@ fn large_contents(measured: &Measured) -> Option<Sentence> {
 }
 
 /// When a shallow clone that is fetched into has cost more than a full one.
-fn shallow_and_fetch(measured: &Measured, fetch: Test) -> Option<Sentence> {
+fn shallow_and_fetch(measured: &RepositoryCosts, fetch: Test) -> Option<Sentence> {
     let with = if fetch == Test::T8 { "with `fetch --depth=1`" } else { "without a depth" };
     let names = (format!("a shallow clone that is fetched into {with}"), "a full one");
     let text = compare(measured, (Test::T2, fetch), (Test::T1, Test::T5), (&names.0, names.1))?;
@@ -142,7 +142,7 @@ fn shallow_and_fetch(measured: &Measured, fetch: Test) -> Option<Sentence> {
 }
 
 /// When a full clone that stays on the machine has cost less than a new shallow one for every job.
-fn kept_or_thrown_away(measured: &Measured) -> Option<Sentence> {
+fn kept_or_thrown_away(measured: &RepositoryCosts) -> Option<Sentence> {
     let (full, shallow, fetch) = (measured.cost(Test::T1)?, measured.cost(Test::T2)?, measured.cost(Test::T5)?);
     let kept = |what: &str, once: f64, each: f64, anew: f64| match anew - each {
         saved if saved > 0.0 => {
@@ -164,7 +164,7 @@ fn kept_or_thrown_away(measured: &Measured) -> Option<Sentence> {
     Some(sentence(measured, "fetch", &[Test::T1, Test::T2, Test::T5], text))
 }
 
-fn depth_into_full(measured: &Measured) -> Option<Sentence> {
+fn depth_into_full(measured: &RepositoryCosts) -> Option<Sentence> {
     let (plain, depth) = (measured.cost(Test::T5)?, measured.cost(Test::T6)?);
     let times = |a: f64, b: f64| if b > 0.0 { format!("{:.1} times", a / b) } else { "far more than".into() };
     let mut factors = vec![format!("{} the wait", times(depth.client_ms(), plain.client_ms()))];
@@ -180,7 +180,7 @@ fn depth_into_full(measured: &Measured) -> Option<Sentence> {
     Some(sentence(measured, "fetch", &[Test::T5, Test::T6], text))
 }
 
-fn fleet(measured: &Measured, jobs: u64) -> Option<Sentence> {
+fn fleet(measured: &RepositoryCosts, jobs: u64) -> Option<Sentence> {
     const DAY_MS: f64 = 86_400_000.0;
     let ways = [
         (Test::T1, "a full clone each"),
@@ -210,7 +210,7 @@ fn fleet(measured: &Measured, jobs: u64) -> Option<Sentence> {
 }
 
 /// Compares two clones over their lives: which is cheaper at first, and after how many fetches no more.
-fn compare(measured: &Measured, a: (Test, Test), b: (Test, Test), names: (&str, &str)) -> Option<String> {
+fn compare(measured: &RepositoryCosts, a: (Test, Test), b: (Test, Test), names: (&str, &str)) -> Option<String> {
     let cost = |(clone, fetch): (Test, Test)| Some((measured.cost(clone)?, measured.cost(fetch)?));
     let ((a_clone, a_fetch), (b_clone, b_fetch)) = (cost(a)?, cost(b)?);
     let waits = |clone: &Cost, fetch: &Cost| (clone.client_ms(), fetch.client_ms());

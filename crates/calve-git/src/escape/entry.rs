@@ -14,14 +14,14 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 /// What is larger is no script and no list.
 pub(super) const TEXT_BYTES: u64 = 4 * 1024 * 1024;
 
-pub(super) struct Entry<'a> {
+pub(super) struct WalkEntry<'a> {
     folder: &'a Folder<'a>,
     name: &'a CStr,
     kind: EntryKind,
     link: OnceCell<Option<Vec<u8>>>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> WalkEntry<'a> {
     pub(super) fn new(folder: &'a Folder<'a>, name: &'a CStr, kind: EntryKind) -> Self {
         Self { folder, name, kind, link: OnceCell::new() }
     }

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
-use super::entry::{Entry, TEXT_BYTES, open_directory, path_of, read};
+use super::entry::{TEXT_BYTES, WalkEntry, open_directory, path_of, read};
 
 /// Returns the path that the tree had when the directory of this entry was made, if nothing is there any more: a virtual environment and
 /// a build directory of CMake have their own path in them.
 ///
 /// A path at which there is something is not taken for the tree's: it may hold anything, such as `/usr`.
-pub(super) fn root(entry: &Entry<'_>, new: &Path) -> Option<PathBuf> {
+pub(super) fn root(entry: &WalkEntry<'_>, new: &Path) -> Option<PathBuf> {
     let (text, key): (_, &[u8]) = match entry.name() {
         b"pyvenv.cfg" => {
             let scripts = open_directory(entry.directory(), "bin").ok()?;

@@ -23,11 +23,11 @@ use calve_core::{Descend, EntryKind, Folder, ScanOptions, Scanned, Visitor, scan
 
 use crate::error::Result;
 use detectors::{DETECTORS, dist_info};
-use entry::Entry;
-use report::Found;
+use entry::WalkEntry;
+use report::PendingFinding;
 use trees::Trees;
 
-pub use report::{Action, AuditOptions, AuditReport, Explanation, Finding, Fix, Kind, Moved};
+pub use report::{Action, AuditOptions, AuditReport, Explanation, Finding, Fix, Moved, ReferenceKind};
 pub use worktrees::{Worktrees, worktrees_of};
 
 /// Looks for references from the tree `new` into the tree `old`, of which it is a copy, and into `options.others`.
@@ -52,7 +52,7 @@ pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditRepo
         found.extend(auditor.found);
         records.extend(auditor.records);
     }
-    found.sort_by(|a: &Found, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
+    found.sort_by(|a: &PendingFinding, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
     tracked::only_report(&mut found, new, options)?;
     found.extend(dist_info::records(&trees, &found, records));
     let fixed = options.fix == Fix::Yes;
@@ -83,14 +83,14 @@ struct Auditor<'a> {
     moved: Moved,
     /// Where the tree was before, by what is in it.
     former: Vec<PathBuf>,
-    found: Vec<Found>,
+    found: Vec<PendingFinding>,
     /// The lists of installed files that it came across.
     records: Vec<PathBuf>,
 }
 
 impl Visitor for Auditor<'_> {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend {
-        let entry = Entry::new(folder, name, kind);
+        let entry = WalkEntry::new(folder, name, kind);
         let before = self.found.len();
         if self.moved == Moved::Sought && entry.is_file() {
             self.former.extend(former::root(&entry, self.trees.new_path()));

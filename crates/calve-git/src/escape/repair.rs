@@ -2,12 +2,12 @@
 
 use std::io;
 
-use crate::escape::report::{Explanation, Finding, Found, Step};
+use crate::escape::report::{Explanation, Finding, PendingFinding, Step};
 use crate::escape::trees::Trees;
 use crate::escape::writing;
 
 /// Carries out a finding's steps. One that fails makes it a report.
-pub(super) fn repair(trees: &Trees, mut found: Found) -> Finding {
+pub(super) fn repair(trees: &Trees, mut found: PendingFinding) -> Finding {
     for step in std::mem::take(&mut found.steps) {
         let done = match &step {
             Step::Relink { path, target } => writing::relink(trees.root(), path, target),

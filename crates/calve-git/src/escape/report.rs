@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use calve_core::{Cancel, Skipped};
 
-use crate::escape::entry::Entry;
-use crate::escape::trees::Named;
+use crate::escape::entry::WalkEntry;
+use crate::escape::trees::Mention;
 
 /// How to audit.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +83,7 @@ impl AuditReport {
 #[non_exhaustive]
 pub struct Finding {
     /// What kind of reference.
-    pub kind: Kind,
+    pub kind: ReferenceKind,
     /// Where it is, below the new tree.
     pub path: PathBuf,
     /// What it names.
@@ -160,7 +160,7 @@ impl Action {
 /// The kinds of references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ReferenceKind {
     /// A symlink with an absolute target in another tree.
     AbsoluteLink,
     /// A symlink with a relative target that leaves the tree.
@@ -187,7 +187,7 @@ pub enum Kind {
     Cargo,
 }
 
-impl Kind {
+impl ReferenceKind {
     /// As in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -208,8 +208,8 @@ impl Kind {
 }
 
 /// A finding with what there is to do about it.
-pub(super) struct Found {
-    pub(super) kind: Kind,
+pub(super) struct PendingFinding {
+    pub(super) kind: ReferenceKind,
     pub(super) path: PathBuf,
     pub(super) names: PathBuf,
     pub(super) action: Action,
@@ -242,15 +242,15 @@ pub(super) enum Time {
     Now,
 }
 
-impl Found {
+impl PendingFinding {
     /// Something that cannot be put right.
-    pub(super) fn reported(kind: Kind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
+    pub(super) fn reported(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
         Self { kind, path, names, action: Action::Reported, explanation, steps: Vec::new() }
     }
 
     /// Contents that name the new tree instead.
     pub(super) fn rewritten(
-        kind: Kind,
+        kind: ReferenceKind,
         path: PathBuf,
         names: PathBuf,
         bytes: Vec<u8>,
@@ -261,13 +261,13 @@ impl Found {
     }
 
     /// Something that is made again when it is needed.
-    pub(super) fn dropped(kind: Kind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
+    pub(super) fn dropped(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
         let steps = vec![Step::Remove { path: path.clone() }];
         Self { kind, path, names, action: Action::Dropped, explanation, steps }
     }
 
     /// A text that names the new tree instead, where it can.
-    pub(super) fn text(kind: Kind, path: PathBuf, named: Named) -> Self {
+    pub(super) fn text(kind: ReferenceKind, path: PathBuf, named: Mention) -> Self {
         match named.moved {
             Some(bytes) => Self::rewritten(kind, path, named.names, bytes, Explanation::NamesThisTree),
             None => Self::reported(kind, path, named.names, Explanation::Unwritable),
@@ -281,7 +281,7 @@ impl Found {
     }
 
     /// Whether `entry` will not be there any more.
-    pub(super) fn takes_away(&self, entry: &Entry<'_>) -> bool {
+    pub(super) fn takes_away(&self, entry: &WalkEntry<'_>) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Remove { path } if *path == entry.path()))
     }
 

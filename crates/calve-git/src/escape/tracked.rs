@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::git::Git;
 
-use crate::escape::report::{Action, AuditOptions, Explanation, Found};
+use crate::escape::report::{Action, AuditOptions, Explanation, PendingFinding};
 
 /// Makes findings in tracked files reports.
-pub(super) fn only_report(found: &mut [Found], new: &Path, options: &AuditOptions) -> Result<()> {
+pub(super) fn only_report(found: &mut [PendingFinding], new: &Path, options: &AuditOptions) -> Result<()> {
     if found.is_empty() {
         return Ok(());
     }

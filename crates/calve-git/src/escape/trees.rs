@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use crate::error::{Error, Result};
 
-use crate::escape::entry::{Entry, path_of};
+use crate::escape::entry::{WalkEntry, path_of};
 use crate::escape::report::AuditOptions;
 
 /// Where the copy is, and which trees it must not name.
@@ -44,7 +44,7 @@ pub(super) enum Language {
 }
 
 /// A text that names another tree.
-pub(super) struct Named {
+pub(super) struct Mention {
     /// The first path that it names.
     pub(super) names: PathBuf,
     /// The text with the new tree in place of the others; `None` when the new path would mean something else there.
@@ -102,7 +102,7 @@ impl Trees {
     }
 
     /// Whether a directory of the new tree is itself one of the others.
-    pub(super) fn is_another(&self, entry: &Entry<'_>) -> bool {
+    pub(super) fn is_another(&self, entry: &WalkEntry<'_>) -> bool {
         self.olds.iter().any(|old| old.starts_with(&self.new) && *old == self.new.join(entry.path()))
     }
 
@@ -130,7 +130,7 @@ impl Trees {
     }
 
     /// Whether `text` names another tree, and the text that names the new one instead.
-    pub(super) fn named(&self, text: &[u8], language: Language) -> Option<Named> {
+    pub(super) fn named(&self, text: &[u8], language: Language) -> Option<Mention> {
         let mut moved = Vec::new();
         let mut from = 0;
         let mut names = None;
@@ -142,7 +142,7 @@ impl Trees {
         }
         let names = names?;
         moved.extend_from_slice(&text[from..]);
-        Some(Named { names, moved: self.is_writable_in(language).then_some(moved) })
+        Some(Mention { names, moved: self.is_writable_in(language).then_some(moved) })
     }
 
     fn is_writable_in(&self, language: Language) -> bool {

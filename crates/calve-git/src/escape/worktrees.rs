@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::worktree::{Repository, Standing};
+use crate::worktree::{Repository, WorktreeState};
 
 /// The worktree that a path is in, and its repository's others, the main one first.
 #[derive(Debug, Clone)]
@@ -22,7 +22,8 @@ pub fn worktrees_of(path: &Path) -> Result<Worktrees> {
     let own = real(&this);
     // A bare repository stands in its own list, and is no worktree.
     let listed = Repository::open(path)?.worktrees.into_iter().filter(|one| !one.is_bare);
-    let known = listed.filter(|one| matches!(one.standing, Standing::Intact | Standing::Gone | Standing::Adrift));
+    let known = listed
+        .filter(|one| matches!(one.standing, WorktreeState::Intact | WorktreeState::Gone | WorktreeState::Adrift));
     let others = known.map(|one| one.path).filter(|path| real(path) != own).collect();
     Ok(Worktrees { this, others })
 }

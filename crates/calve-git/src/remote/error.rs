@@ -70,7 +70,7 @@ pub enum RemoteError {
         /// The command, in words.
         what: String,
         /// What kind of failure it was, as far as git's words tell.
-        trouble: Trouble,
+        trouble: TransferFailure,
         /// What git said.
         said: String,
     },
@@ -133,7 +133,7 @@ impl RemoteError {
 
 /// The kinds of failure that git's words tell apart. git has one exit code for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum TransferFailure {
     /// The server wants to know who asks, or does not let them in.
     Refused,
     /// There is no such repository, or nobody may know that there is.
@@ -201,7 +201,7 @@ const NO_REPOSITORY: &[&str] = &[
     "no such directory",
 ];
 
-impl Trouble {
+impl TransferFailure {
     /// Understands what git said. More particular words come first: a cut connection says more than its cause.
     pub(crate) fn of(said: &str) -> Self {
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
@@ -239,18 +239,18 @@ mod tests {
     #[test]
     fn the_words_of_git_are_understood() {
         let cases = [
-            ("fatal: Authentication failed for 'http://x/'", Trouble::Refused),
-            ("fatal: could not read Username for 'http://x': terminal prompts disabled", Trouble::Refused),
-            ("fatal: Remote branch nope not found in upstream origin", Trouble::NoBranch),
-            ("fatal: remote error: upload-pack: not our ref 0000", Trouble::NoCommit),
-            ("fatal: repository 'http://x/' not found", Trouble::NoRepository),
-            ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", Trouble::CutShort),
-            ("fatal: write error: No space left on device\nfatal: early EOF", Trouble::DiskFull),
-            ("fatal: unable to access 'http://x/': Failed to connect to x", Trouble::Unreachable),
-            ("fatal: something else", Trouble::Unknown),
+            ("fatal: Authentication failed for 'http://x/'", TransferFailure::Refused),
+            ("fatal: could not read Username for 'http://x': terminal prompts disabled", TransferFailure::Refused),
+            ("fatal: Remote branch nope not found in upstream origin", TransferFailure::NoBranch),
+            ("fatal: remote error: upload-pack: not our ref 0000", TransferFailure::NoCommit),
+            ("fatal: repository 'http://x/' not found", TransferFailure::NoRepository),
+            ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", TransferFailure::CutShort),
+            ("fatal: write error: No space left on device\nfatal: early EOF", TransferFailure::DiskFull),
+            ("fatal: unable to access 'http://x/': Failed to connect to x", TransferFailure::Unreachable),
+            ("fatal: something else", TransferFailure::Unknown),
         ];
         for (said, trouble) in cases {
-            assert_eq!(Trouble::of(said), trouble, "{said}");
+            assert_eq!(TransferFailure::of(said), trouble, "{said}");
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::remote::{Notice, NoticeCode};
 
 /// What is wanted of a fetch.
 #[derive(Debug, Clone)]
-pub struct FetchWish {
+pub struct FetchRequest {
     /// A directory in the clone.
     pub directory: PathBuf,
     /// Branches, tags or commits; what the clone follows when there are none.
@@ -38,7 +38,7 @@ pub struct FetchWish {
 
 /// What a clone is, as far as fetching goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct CloneState {
     pub(crate) purpose: Option<Purpose>,
     pub(crate) shallow: bool,
     /// "blob:none".
@@ -75,9 +75,9 @@ pub struct FetchReceipt {
 ///
 /// # Errors
 /// As [`fetch`], for what can be known before.
-pub fn plan_fetch(wish: &FetchWish) -> Result<FetchReceipt, RemoteError> {
-    let (state, _) = state_of(&wish.directory)?;
-    let (steps, reason) = choose(&state, wish, &Features::ask(&Git::at(&wish.directory))?)?;
+pub fn plan_fetch(request: &FetchRequest) -> Result<FetchReceipt, RemoteError> {
+    let (state, _) = state_of(&request.directory)?;
+    let (steps, reason) = choose(&state, request, &Features::ask(&Git::at(&request.directory))?)?;
     Ok(receipt(&state, &steps, reason))
 }
 
@@ -85,24 +85,24 @@ pub fn plan_fetch(wish: &FetchWish) -> Result<FetchReceipt, RemoteError> {
 ///
 /// # Errors
 /// [`RemoteError::Costly`] for `--depth` in a clone with its whole history, unless forced.
-pub fn fetch(wish: &FetchWish, listener: Listener<'_>) -> Result<FetchReceipt, RemoteError> {
+pub fn fetch(request: &FetchRequest, listener: Listener<'_>) -> Result<FetchReceipt, RemoteError> {
     let started = Instant::now();
-    let (state, git_directory) = state_of(&wish.directory)?;
-    let (steps, reason) = choose(&state, wish, &Features::ask(&Git::at(&wish.directory))?)?;
+    let (state, git_directory) = state_of(&request.directory)?;
+    let (steps, reason) = choose(&state, request, &Features::ask(&Git::at(&request.directory))?)?;
     let mut receipt = receipt(&state, &steps, reason);
     let traces = Traces::new(&git_directory, state.url.kind())?;
     let session = Session {
         url: &state.url,
         origin: "",
         credentials: None,
-        prompts: wish.prompts,
-        cancel: &wish.cancel,
+        prompts: request.prompts,
+        cancel: &request.cancel,
         listener,
         traces: &traces,
         maintenance: Maintenance::AsConfigured,
     };
     for step in &steps {
-        let said = session.run(step, &wish.directory)?;
+        let said = session.run(step, &request.directory)?;
         let updates = said.lines().filter(|line| line.contains(" -> "));
         receipt.updated.extend(updates.map(|line| line.trim().to_owned()));
         let warnings = said.lines().filter_map(|line| line.trim().strip_prefix("warning: "));
@@ -113,7 +113,7 @@ pub fn fetch(wish: &FetchWish, listener: Listener<'_>) -> Result<FetchReceipt, R
     Ok(receipt)
 }
 
-fn receipt(state: &State, steps: &[Step], reason: String) -> FetchReceipt {
+fn receipt(state: &CloneState, steps: &[Step], reason: String) -> FetchReceipt {
     let spoken = |step: &Step| {
         let words = step.arguments.iter().map(|word| redact::word(&word.to_string_lossy()));
         std::iter::once("git".to_owned()).chain(words.filter(|word| word != "--progress")).collect::<Vec<_>>().join(" ")
@@ -132,7 +132,7 @@ fn receipt(state: &State, steps: &[Step], reason: String) -> FetchReceipt {
 }
 
 /// The clone's state, and where it keeps its own files.
-fn state_of(directory: &Path) -> Result<(State, PathBuf), RemoteError> {
+fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     let git = Git::at(directory);
     let git_directory = PathBuf::from(git.line(&["rev-parse", "--absolute-git-dir"])?);
     let value = |key: &str| -> Result<Option<String>, RemoteError> {
@@ -145,7 +145,7 @@ fn state_of(directory: &Path) -> Result<(State, PathBuf), RemoteError> {
     };
     let promisor = value("remote.origin.promisor")?.is_some_and(|value| value == "true");
     let filter = value("remote.origin.partialclonefilter")?.filter(|_| promisor);
-    let state = State {
+    let state = CloneState {
         purpose: value("calve.purpose")?.and_then(|word| word.parse().ok()),
         shallow: git.line(&["rev-parse", "--is-shallow-repository"])? == "true",
         filter,
@@ -156,27 +156,31 @@ fn state_of(directory: &Path) -> Result<(State, PathBuf), RemoteError> {
 }
 
 /// The commands and the reason for them.
-pub(crate) fn choose(state: &State, wish: &FetchWish, features: &Features) -> Result<(Vec<Step>, String), RemoteError> {
-    if let Some(bad) = wish.references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
+pub(crate) fn choose(
+    state: &CloneState,
+    request: &FetchRequest,
+    features: &Features,
+) -> Result<(Vec<Step>, String), RemoteError> {
+    if let Some(bad) = request.references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
         return Err(RemoteError::Senseless { why: format!("{bad:?} cannot be the name of a branch or commit") });
     }
-    if wish.references.is_empty() && !state.follows {
+    if request.references.is_empty() && !state.follows {
         let why = "this clone was made of one commit and follows no branch: name the branch or commit to fetch";
         return Err(RemoteError::Senseless { why: why.into() });
     }
-    if wish.depth.is_some() && !state.shallow && !wish.force {
+    if request.depth.is_some() && !state.shallow && !request.force {
         return Err(RemoteError::Costly { why: published::depth_in_a_full_clone() });
     }
     let mut step = Step::inside(["fetch", "--progress"]);
-    if let Some(depth) = wish.depth {
+    if let Some(depth) = request.depth {
         step = step.with(format!("--depth={depth}"));
     }
     step = step.with("origin");
-    for reference in &wish.references {
+    for reference in &request.references {
         step = step.with(reference);
     }
     let mut steps = vec![step];
-    if wish.backfill {
+    if request.backfill {
         if state.filter.is_none() {
             let why = "nothing is missing from this clone: only a partial clone can be backfilled";
             return Err(RemoteError::Senseless { why: why.into() });
@@ -187,7 +191,7 @@ pub(crate) fn choose(state: &State, wish: &FetchWish, features: &Features) -> Re
         }
         steps.push(Step::inside(["backfill"]));
     }
-    let reason = published::fetch_reason(state.shallow, state.filter.as_deref(), wish.depth.is_some());
+    let reason = published::fetch_reason(state.shallow, state.filter.as_deref(), request.depth.is_some());
     Ok((steps, reason))
 }
 
@@ -196,13 +200,13 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
 
-    fn state(shallow: bool, filter: Option<&str>) -> State {
+    fn state(shallow: bool, filter: Option<&str>) -> CloneState {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
-        State { purpose: None, shallow, filter: filter.map(str::to_owned), follows: true, url }
+        CloneState { purpose: None, shallow, filter: filter.map(str::to_owned), follows: true, url }
     }
 
-    fn wish(depth: Option<u32>, force: bool, backfill: bool) -> FetchWish {
-        FetchWish {
+    fn request(depth: Option<u32>, force: bool, backfill: bool) -> FetchRequest {
+        FetchRequest {
             directory: ".".into(),
             references: Vec::new(),
             depth,
@@ -219,31 +223,36 @@ mod tests {
 
     #[test]
     fn a_depth_is_refused_where_it_costs_and_never_added() {
-        let commands = |state: &State, wish: &FetchWish| {
-            let (steps, reason) = choose(state, wish, &features(true))?;
+        let commands = |state: &CloneState, request: &FetchRequest| {
+            let (steps, reason) = choose(state, request, &features(true))?;
             Ok::<_, RemoteError>(receipt(state, &steps, reason).commands)
         };
         for filter in [None, Some("blob:none")] {
-            let error = commands(&state(false, filter), &wish(Some(1), false, false)).unwrap_err();
+            let error = commands(&state(false, filter), &request(Some(1), false, false)).unwrap_err();
             assert!(matches!(error, RemoteError::Costly { .. }), "{error}");
-            let forced = commands(&state(false, filter), &wish(Some(1), true, false)).unwrap();
+            let forced = commands(&state(false, filter), &request(Some(1), true, false)).unwrap();
             assert_eq!(forced, ["git fetch --depth=1 origin"]);
-            assert_eq!(commands(&state(false, filter), &wish(None, false, false)).unwrap(), ["git fetch origin"]);
+            assert_eq!(commands(&state(false, filter), &request(None, false, false)).unwrap(), ["git fetch origin"]);
         }
-        assert_eq!(commands(&state(true, None), &wish(None, false, false)).unwrap(), ["git fetch origin"]);
-        assert_eq!(commands(&state(true, None), &wish(Some(2), false, false)).unwrap(), ["git fetch --depth=2 origin"]);
-        let partial = commands(&state(false, Some("blob:none")), &wish(None, false, true)).unwrap();
+        assert_eq!(commands(&state(true, None), &request(None, false, false)).unwrap(), ["git fetch origin"]);
+        assert_eq!(
+            commands(&state(true, None), &request(Some(2), false, false)).unwrap(),
+            ["git fetch --depth=2 origin"]
+        );
+        let partial = commands(&state(false, Some("blob:none")), &request(None, false, true)).unwrap();
         assert_eq!(partial, ["git fetch origin", "git backfill"]);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let refused = |state: &State, wish: &FetchWish| choose(state, wish, &features(false)).unwrap_err().to_string();
-        refused(&state(false, None), &wish(None, false, true));
-        assert!(refused(&state(false, Some("blob:none")), &wish(None, false, true)).contains("2.49"));
-        let alone = State { follows: false, ..state(true, None) };
-        assert!(refused(&alone, &wish(None, false, false)).contains("name the branch"));
-        let mut option = wish(None, false, false);
+        let refused = |state: &CloneState, request: &FetchRequest| {
+            choose(state, request, &features(false)).unwrap_err().to_string()
+        };
+        refused(&state(false, None), &request(None, false, true));
+        assert!(refused(&state(false, Some("blob:none")), &request(None, false, true)).contains("2.49"));
+        let alone = CloneState { follows: false, ..state(true, None) };
+        assert!(refused(&alone, &request(None, false, false)).contains("name the branch"));
+        let mut option = request(None, false, false);
         option.references = vec!["--upload-pack=x".into()];
         refused(&state(false, None), &option);
     }

@@ -11,13 +11,13 @@ mod url;
 pub use clone::purpose::Purpose;
 pub use clone::recipe::{Filter, Property, Recipe, Start, Step, Tip};
 pub use clone::verify::{Missing, Verdict};
-pub use clone::{CloneReceipt, CloneWish, Seconds, clone_repository, plan_clone};
-pub use error::{RemoteError, Trouble};
+pub use clone::{CloneReceipt, CloneRequest, Seconds, clone_repository, plan_clone};
+pub use error::{RemoteError, TransferFailure};
 pub use features::Features;
-pub use fetch::{FetchReceipt, FetchWish, fetch, plan_fetch};
+pub use fetch::{FetchReceipt, FetchRequest, fetch, plan_fetch};
 pub use session::{Listener, Prompts};
 pub use traffic::Traffic;
-pub use url::{Kind, RepositoryUrl};
+pub use url::{RepositoryUrl, Transport};
 
 /// Something that the user should know of and that was no reason to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]

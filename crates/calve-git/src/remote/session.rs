@@ -1,4 +1,4 @@
-//! Running git for as long as a transfer takes: heard, stoppable, and with credentials that nobody else sees.
+//! Runs git for as long as a transfer takes: heard, stoppable, and with credentials that nobody else sees.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::error::Error;
 use crate::git::Git;
 use crate::remote::clone::recipe::Step;
-use crate::remote::error::{RemoteError, Trouble};
+use crate::remote::error::{RemoteError, TransferFailure};
 use crate::remote::traffic::Traces;
 use crate::remote::url::{Credentials, RepositoryUrl};
 
@@ -72,13 +72,13 @@ impl Session<'_> {
         command.args(&step.arguments).stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::piped());
         let spawned = command.spawn();
         let started = |source| Error::Start { program: "git", directory: directory.to_path_buf(), source };
-        let mut child = Running { child: spawned.map_err(started)?, prompts: self.prompts };
+        let mut child = GitProcess { child: spawned.map_err(started)?, prompts: self.prompts };
         if let Some(mut stdin) = child.child.stdin.take() {
             // git may end before it has read everything; then its exit code says why.
             let _ = stdin.write_all(&step.input);
         }
         let pieces = child.child.stderr.take().map(read_pieces);
-        let mut said = Said::default();
+        let mut said = Transcript::default();
         let status = loop {
             let piece =
                 pieces.as_ref().map_or(Err(RecvTimeoutError::Disconnected), |pieces| pieces.recv_timeout(PAUSE));
@@ -107,7 +107,7 @@ impl Session<'_> {
         }
     }
 
-    fn hear(&self, piece: &str, said: &mut Said) {
+    fn hear(&self, piece: &str, said: &mut Transcript) {
         let clean = self.url.censored(&calve_core::Shown(Path::new(piece)).to_string());
         (self.listener)(&clean);
         said.add(&clean);
@@ -146,12 +146,12 @@ impl Session<'_> {
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A git that is ended, with what it started, when it is let go of.
-struct Running {
+struct GitProcess {
     child: Child,
     prompts: Prompts,
 }
 
-impl Running {
+impl GitProcess {
     fn try_wait(&mut self) -> std::io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
@@ -165,7 +165,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for GitProcess {
     fn drop(&mut self) {
         if let Ok(Some(_)) = self.child.try_wait() {
             return;
@@ -212,11 +212,11 @@ fn read_pieces(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
 
 /// What git said, without its progress.
 #[derive(Default)]
-struct Said(Vec<String>);
+struct Transcript(Vec<String>);
 
 const MOST_LINES: usize = 40;
 
-impl Said {
+impl Transcript {
     fn add(&mut self, piece: &str) {
         let piece = piece.trim();
         let counts = piece.contains("% (") || piece.ends_with(", done.") || piece.starts_with("remote: Total ");
@@ -236,9 +236,9 @@ impl Said {
     }
 }
 
-fn failure(step: &Step, said: &Said) -> RemoteError {
+fn failure(step: &Step, said: &Transcript) -> RemoteError {
     let text = said.text();
     let words = step.arguments.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let said = if text.is_empty() { "it said nothing".to_owned() } else { text };
-    RemoteError::Git { what: format!("git {words}"), trouble: Trouble::of(&said), said }
+    RemoteError::Git { what: format!("git {words}"), trouble: TransferFailure::of(&said), said }
 }

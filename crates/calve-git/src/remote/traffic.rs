@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::remote::url::Kind;
+use crate::remote::url::Transport;
 
 /// What an operation cost in traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Traffic {
 #[derive(Debug)]
 pub(crate) struct Traces {
     directory: PathBuf,
-    kind: Kind,
+    kind: Transport,
 }
 
 const CURL: &str = "trace-curl";
@@ -30,7 +30,7 @@ const EVENTS: &str = "trace-events";
 
 impl Traces {
     /// In `above`, which must be on a disk that others cannot read, or be readable for this user alone.
-    pub(crate) fn new(above: &Path, kind: Kind) -> std::io::Result<Traces> {
+    pub(crate) fn new(above: &Path, kind: Transport) -> std::io::Result<Traces> {
         // The directory is this process's own; what an earlier process with the same number has left there is old.
         let directory = above.join(format!("calve-trace-{}", std::process::id()));
         let _ = remove(&directory);
@@ -42,12 +42,12 @@ impl Traces {
     pub(crate) fn apply(&self, command: &mut Command) {
         command.env("GIT_TRACE2_EVENT", self.directory.join(EVENTS));
         match self.kind {
-            Kind::Http => {
+            Transport::Http => {
                 command.env("GIT_TRACE_CURL", self.directory.join(CURL));
                 command.env("GIT_TRACE_CURL_NO_DATA", "1").env("GIT_TRACE_REDACT", "1");
             }
-            Kind::Local => {}
-            Kind::Ssh | Kind::Git | Kind::File => {
+            Transport::Local => {}
+            Transport::Ssh | Transport::Git | Transport::File => {
                 command.env("GIT_TRACE_PACKET", self.directory.join(PACKETS));
             }
         }
@@ -57,8 +57,8 @@ impl Traces {
     pub(crate) fn requests(&self) -> Option<u64> {
         let read = |name: &str| fs_err::read(self.directory.join(name)).unwrap_or_default();
         match self.kind {
-            Kind::Local => Some(0),
-            Kind::Http => Some(http_requests(&read(CURL))),
+            Transport::Local => Some(0),
+            Transport::Http => Some(http_requests(&read(CURL))),
             _ => protocol_commands(&read(PACKETS)),
         }
     }

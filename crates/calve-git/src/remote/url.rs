@@ -12,7 +12,7 @@ use crate::remote::error::RemoteError;
 
 /// How git reaches a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Transport {
     /// `https://`, or `http://`.
     Http,
     /// `ssh://`, or `host:path`.
@@ -28,7 +28,7 @@ pub enum Kind {
 /// A repository to clone from. Printing it shows no credentials, no query and no fragment.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RepositoryUrl {
-    kind: Kind,
+    kind: Transport,
     /// As git gets it.
     text: Url,
     /// What must not be printed wherever it stands, as far as it is long enough to be told from a word.
@@ -57,8 +57,8 @@ impl fmt::Debug for RepositoryUrl {
 impl fmt::Display for RepositoryUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Kind::Local | Kind::File => write!(f, "{}", Shown(Path::new(self.text.as_os_str()))),
-            Kind::Http | Kind::Ssh | Kind::Git => self.text.fmt(f),
+            Transport::Local | Transport::File => write!(f, "{}", Shown(Path::new(self.text.as_os_str()))),
+            Transport::Http | Transport::Ssh | Transport::Git => self.text.fmt(f),
         }
     }
 }
@@ -105,17 +105,17 @@ impl RepositoryUrl {
         let refuse = |why: &str| Err(RemoteError::url(given, why));
         let scheme = scheme.to_ascii_lowercase();
         let kind = match scheme.as_str() {
-            "https" | "http" => Kind::Http,
-            "ssh" | "git+ssh" | "ssh+git" => Kind::Ssh,
-            "git" => Kind::Git,
-            "file" => Kind::File,
+            "https" | "http" => Transport::Http,
+            "ssh" | "git+ssh" | "ssh+git" => Transport::Ssh,
+            "git" => Transport::Git,
+            "file" => Transport::File,
             _ => return refuse("the kinds of URL are https, http, ssh, git and file"),
         };
         let (authority, path) = match rest.find('/') {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
         };
-        if kind == Kind::File {
+        if kind == Transport::File {
             return Ok(Self::of(kind, format!("file://{rest}").into()));
         }
         if path.trim_matches('/').is_empty() {
@@ -128,10 +128,10 @@ impl RepositoryUrl {
         if host.is_empty() || host.starts_with('-') || user.is_some_and(|user| user.starts_with('-')) {
             return refuse("its host or user begins with a dash, which ssh would take for an option, or is missing");
         }
-        if path.starts_with("/-") && kind == Kind::Ssh {
+        if path.starts_with("/-") && kind == Transport::Ssh {
             return refuse("its path begins with a dash, which the server would take for an option");
         }
-        if kind == Kind::Http {
+        if kind == Transport::Http {
             let port = host.rsplit(']').next().and_then(|rest| rest.split_once(':')).map_or("", |(_, port)| port);
             if !port.bytes().all(|byte| byte.is_ascii_digit()) {
                 return refuse("its port is not a number (write a `/` in a password as `%2F`)");
@@ -145,7 +145,7 @@ impl RepositoryUrl {
         }
         // ssh knows no passwords in URLs, so one that is there can only leak.
         let user = user.map(|user| user.split(':').next().unwrap_or(user));
-        if kind == Kind::Git && user.is_some() {
+        if kind == Transport::Git && user.is_some() {
             return refuse("git:// knows no users");
         }
         let user = user.map(|user| format!("{user}@")).unwrap_or_default();
@@ -166,7 +166,7 @@ impl RepositoryUrl {
             let why = "`http:` and `https:` need two slashes after them";
             return Err(RemoteError::Url { url: format!("{}:…", String::from_utf8_lossy(host)), why: why.into() });
         }
-        Ok(Self::of(Kind::Ssh, given.to_os_string()))
+        Ok(Self::of(Transport::Ssh, given.to_os_string()))
     }
 
     fn local(given: &OsStr) -> Result<Self, RemoteError> {
@@ -175,18 +175,18 @@ impl RepositoryUrl {
         if !path.is_dir() {
             return Err(RemoteError::url(given, "that is no directory"));
         }
-        let mut url = Self::of(Kind::Local, path.clone().into_os_string());
+        let mut url = Self::of(Transport::Local, path.clone().into_os_string());
         url.path = Some(path);
         Ok(url)
     }
 
-    fn of(kind: Kind, text: OsString) -> Self {
+    fn of(kind: Transport, text: OsString) -> Self {
         let text = Url::new(text);
         Self { kind, text, secrets: Vec::new(), path: None, origin: String::new(), credentials: None, plain: false }
     }
 
     /// How git reaches it.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> Transport {
         self.kind
     }
 
@@ -198,13 +198,13 @@ impl RepositoryUrl {
     /// What git said of this repository, without the secrets of its URL and of any other.
     pub fn censored(&self, said: &str) -> String {
         let own = self.text.as_os_str().to_string_lossy();
-        let said = if self.kind == Kind::Http { said.replace(&*own, &self.to_string()) } else { said.to_owned() };
+        let said = if self.kind == Transport::Http { said.replace(&*own, &self.to_string()) } else { said.to_owned() };
         self.secrets.iter().fold(redact::prose(&said), |said, secret| said.replace(secret, redact::INSTEAD))
     }
 
     /// Whether it has a query, which git needs each time and so keeps.
     pub(crate) fn has_query(&self) -> bool {
-        self.kind == Kind::Http && self.text.as_os_str().as_bytes().contains(&b'?')
+        self.kind == Transport::Http && self.text.as_os_str().as_bytes().contains(&b'?')
     }
 
     /// The same repository by a URL, so that filters and depths hold for a local path too.
@@ -219,7 +219,7 @@ impl RepositoryUrl {
                 _ => text.push_str(&format!("%{byte:02X}")),
             }
         }
-        Self::of(Kind::File, text.into())
+        Self::of(Transport::File, text.into())
     }
 
     pub(crate) fn credentials(&self) -> Option<&Credentials> {
@@ -240,14 +240,14 @@ impl RepositoryUrl {
     pub fn directory_name(&self) -> Option<OsString> {
         let bytes = self.text.as_os_str().as_bytes();
         let bytes = bytes.strip_prefix(b"file://").unwrap_or(bytes);
-        let is_secret = |byte: &u8| self.kind == Kind::Http && b"?#".contains(byte);
+        let is_secret = |byte: &u8| self.kind == Transport::Http && b"?#".contains(byte);
         let bytes = &bytes[..bytes.iter().position(is_secret).unwrap_or(bytes.len())];
         let trimmed = trim_end(bytes, b'/');
         let trimmed = trim_end(trimmed.strip_suffix(b"/.git").unwrap_or(trimmed), b'/');
         let start = trimmed.iter().rposition(|byte| b"/:".contains(byte)).map_or(0, |at| at + 1);
         let name = &trimmed[start..];
         let name = name.strip_suffix(b".git").unwrap_or(name);
-        let name = if self.kind == Kind::Local { name.to_vec() } else { decoded(name) };
+        let name = if self.kind == Transport::Local { name.to_vec() } else { decoded(name) };
         let usable = !name.is_empty() && name != b"." && name != b".." && !name.contains(&b'/') && name[0] != b'-';
         (usable && !name.iter().any(u8::is_ascii_control)).then(|| OsString::from_vec(name))
     }
@@ -343,22 +343,22 @@ mod tests {
     #[test]
     fn every_way_to_name_a_repository_is_understood() {
         let cases = [
-            ("https://example.org/a/b.git", Kind::Http, "b"),
-            ("HTTPS://example.org/a/b", Kind::Http, "b"),
-            ("http://127.0.0.1:8080/it's a \"name\".git", Kind::Http, "it's a \"name\""),
-            ("ssh://git@example.org:22/a/b.git/", Kind::Ssh, "b"),
-            ("git@example.org:a/b.git", Kind::Ssh, "b"),
-            ("example.org:b", Kind::Ssh, "b"),
-            ("[::1]:b", Kind::Ssh, "b"),
-            ("git://example.org/b/.git", Kind::Git, "b"),
-            ("file:///some/b%20c.git", Kind::File, "b c"),
+            ("https://example.org/a/b.git", Transport::Http, "b"),
+            ("HTTPS://example.org/a/b", Transport::Http, "b"),
+            ("http://127.0.0.1:8080/it's a \"name\".git", Transport::Http, "it's a \"name\""),
+            ("ssh://git@example.org:22/a/b.git/", Transport::Ssh, "b"),
+            ("git@example.org:a/b.git", Transport::Ssh, "b"),
+            ("example.org:b", Transport::Ssh, "b"),
+            ("[::1]:b", Transport::Ssh, "b"),
+            ("git://example.org/b/.git", Transport::Git, "b"),
+            ("file:///some/b%20c.git", Transport::File, "b c"),
         ];
         for (given, kind, name) in cases {
             let url = parse(given).unwrap();
             assert_eq!((url.kind(), url.directory_name().unwrap()), (kind, name.into()), "{given}");
         }
         let local = parse("src/").unwrap();
-        assert_eq!((local.kind(), local.directory_name().unwrap()), (Kind::Local, "src".into()));
+        assert_eq!((local.kind(), local.directory_name().unwrap()), (Transport::Local, "src".into()));
         assert!(local.over_the_protocol().to_string().starts_with("file:///"));
     }
 

@@ -9,9 +9,9 @@ use calve_core::RemoveOptions;
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::trust::entry_of;
-use crate::worktree::add::Added;
+use crate::worktree::add::AddReport;
 use crate::worktree::registration::delete_unmoved;
-use crate::worktree::remove::{RemoveWorktreeOptions, Removed, remove};
+use crate::worktree::remove::{RemoveReport, RemoveWorktreeOptions, remove};
 use crate::worktree::repository::Repository;
 
 /// The mark's name.
@@ -19,7 +19,7 @@ const MARK: &str = "calve-agent";
 
 /// The answer to an agent that asks for a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ForAgent {
+pub enum AgentBranch {
     /// No worktree has the branch checked out.
     Free,
     /// This finished worktree was made for an agent.
@@ -31,10 +31,10 @@ pub enum ForAgent {
 }
 
 /// Finds out whether an agent can have a branch.
-pub fn for_agent(start: &Path, branch: &str) -> Result<ForAgent> {
+pub fn for_agent(start: &Path, branch: &str) -> Result<AgentBranch> {
     let repository = Repository::open(start)?;
     let found = repository.worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(branch));
-    let Some(worktree) = found.filter(|worktree| worktree.path.is_dir()) else { return Ok(ForAgent::Free) };
+    let Some(worktree) = found.filter(|worktree| worktree.path.is_dir()) else { return Ok(AgentBranch::Free) };
     let path = worktree.path.clone();
     let entry = if worktree.is_usable() { entry_of(&path)? } else { None };
     let is_on_branch = |entry: &Path| {
@@ -42,14 +42,14 @@ pub fn for_agent(start: &Path, branch: &str) -> Result<ForAgent> {
         head.trim_end().strip_prefix("ref: refs/heads/") == Some(branch)
     };
     match entry.filter(|entry| is_on_branch(entry) && entry.join(MARK).is_file()) {
-        Some(_) => Ok(ForAgent::Ready(path)),
-        None if worktree.is_main => Ok(ForAgent::TakenByMain(path)),
-        None => Ok(ForAgent::Taken(path)),
+        Some(_) => Ok(AgentBranch::Ready(path)),
+        None if worktree.is_main => Ok(AgentBranch::TakenByMain(path)),
+        None => Ok(AgentBranch::Taken(path)),
     }
 }
 
 /// Marks a worktree as made for an agent and finished.
-pub fn finish_for_agent(added: &Added) -> Result<()> {
+pub fn finish_for_agent(added: &AddReport) -> Result<()> {
     let Some(entry) = entry_of(&added.path)? else {
         let reason = format!("`{}` is not a linked worktree any more", calve_core::Shown(&added.path));
         return Err(Error::refused(reason, Remedy::CheckWorktree));
@@ -59,7 +59,7 @@ pub fn finish_for_agent(added: &Added) -> Result<()> {
 }
 
 /// Removes a worktree that could not be finished, with the branch if it was made for it and has not moved. Refuses if work would be lost.
-pub fn take_back(added: &Added, options: &RemoveOptions) -> Result<Removed> {
+pub fn take_back(added: &AddReport, options: &RemoveOptions) -> Result<RemoveReport> {
     let options = RemoveWorktreeOptions {
         start: added.donor.clone(),
         what: Some(added.path.clone()),

@@ -14,7 +14,7 @@ use crate::worktree::tracked::index::Index;
 /// A worktree that is a subvolume now.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Converted {
+pub struct ConvertReport {
     /// Where it is.
     pub path: PathBuf,
     /// It was one before; nothing was done.
@@ -31,7 +31,7 @@ pub struct Converted {
 ///
 /// Refuses while a process is inside, because it would go on in the old directory. Nothing that short-lived programs write is lost: if
 /// something changed by the time of the exchange, undoes the exchange, or keeps the old directory under another name.
-pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
+pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     let started = Instant::now();
     let repository = Repository::open(start)?;
     let path = repository
@@ -40,7 +40,8 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
         .ok_or_else(|| Error::refused("there is no worktree here to convert", Remedy::EnterWorktree))?;
     repository.check_here()?;
     let elapsed = || started.elapsed();
-    let done = |was_one, trashed| Converted { path: path.clone(), was_one, trashed, kept: None, elapsed: elapsed() };
+    let done =
+        |was_one, trashed| ConvertReport { path: path.clone(), was_one, trashed, kept: None, elapsed: elapsed() };
     if calve_core::is_subvolume(&path)? {
         return Ok(done(true, None));
     }
@@ -60,7 +61,7 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<Converted> {
         check_idle(&path)
     };
     let report = supersede(&path, options, make, check_idle).map_err(while_at_work)?;
-    Ok(Converted { kept: report.kept, ..done(false, report.trashed) })
+    Ok(ConvertReport { kept: report.kept, ..done(false, report.trashed) })
 }
 
 /// Replaces the engine's error about a requirement that nobody has asked for.

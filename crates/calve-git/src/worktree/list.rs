@@ -12,7 +12,7 @@ use crate::worktree::repository::{Repository, Worktree};
 /// A worktree, and how it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Listed {
+pub struct WorktreeInfo {
     /// What git says of it.
     pub worktree: Worktree,
     /// Whether it is the one that was asked from.
@@ -32,7 +32,7 @@ pub struct Listed {
 }
 
 /// All worktrees of the repository that `start` is in.
-pub fn list(start: &Path) -> Result<Vec<Listed>> {
+pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
     let repository = Repository::open(start)?;
     let repository = if !sweep(&repository.common)?.places.is_empty() { Repository::open(start)? } else { repository };
     let main = repository.worktrees.first().and_then(|main| main.branch.clone());
@@ -54,8 +54,13 @@ pub fn list(start: &Path) -> Result<Vec<Listed>> {
     })
 }
 
-fn look(repository: &Repository, worktree: &Worktree, made: Option<SystemTime>, main: Option<&str>) -> Result<Listed> {
-    let mut listed = Listed {
+fn look(
+    repository: &Repository,
+    worktree: &Worktree,
+    made: Option<SystemTime>,
+    main: Option<&str>,
+) -> Result<WorktreeInfo> {
+    let mut listed = WorktreeInfo {
         worktree: worktree.clone(),
         is_here: repository.here.as_ref() == Some(&worktree.path),
         is_dirty: None,

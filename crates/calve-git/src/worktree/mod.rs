@@ -1,4 +1,4 @@
-//! Linked worktrees that are complete: with what git ignores, by the clone engine.
+//! Complete linked worktrees: with what git ignores, by the clone engine.
 
 mod add;
 mod agent;
@@ -14,16 +14,16 @@ mod tracked;
 mod unsaved;
 
 pub use add::ignored::dependencies::Dependency;
-pub use add::ignored::{Left, LeftReason};
+pub use add::ignored::{LeftEntry, LeftReason};
 pub use add::post_checkout::HookRun;
-pub use add::{AddOptions, Added, Changes, Ignored, Planned, Trust, Upcoming, Warning, add, add_after, plan};
-pub use agent::{ForAgent, finish_for_agent, for_agent, take_back};
-pub use convert::{Converted, convert};
-pub use list::{Listed, list};
-pub use prune::{Kept, Pruned, prune};
-pub use remove::{BranchFate, RemoveWorktreeOptions, Removed, find_all, plan_removal, remove};
+pub use add::{AddIntent, AddOptions, AddPlan, AddReport, Changes, Ignored, Trust, Warning, add, add_after, plan};
+pub use agent::{AgentBranch, finish_for_agent, for_agent, take_back};
+pub use convert::{ConvertReport, convert};
+pub use list::{WorktreeInfo, list};
+pub use prune::{KeptEntry, PruneReport, prune};
+pub use remove::{BranchFate, RemoveReport, RemoveWorktreeOptions, find_all, plan_removal, remove};
 pub(crate) use repository::Repository;
 pub use repository::Worktree;
 pub(crate) use repository::path_of;
-pub use standing::Standing;
+pub use standing::WorktreeState;
 pub use tracked::NotCloned;

@@ -9,17 +9,17 @@ use crate::remedy::Remedy;
 use crate::worktree::add::target;
 use crate::worktree::registration::{self, sweep};
 use crate::worktree::repository::Repository;
-use crate::worktree::standing::Standing;
+use crate::worktree::standing::WorktreeState;
 use crate::worktree::unsaved::{check_broken, check_forgettable};
 
 /// What was cleaned up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Pruned {
+pub struct PruneReport {
     /// Worktrees whose directories are gone, and which git no longer lists.
     pub forgotten: Vec<PathBuf>,
     /// Worktrees that are not where git lists them, and that it goes on to list.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<KeptEntry>,
     /// Hidden trees of runs that were killed.
     pub swept: Vec<PathBuf>,
     /// Directories that may have trash in them: work for [`calve_core::reap`].
@@ -29,7 +29,7 @@ pub struct Pruned {
 /// A worktree that was not forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct KeptEntry {
     /// The path at which git lists it, or its entry if git does not list it.
     pub path: PathBuf,
     /// Why.
@@ -40,11 +40,11 @@ pub struct Kept {
 
 /// Makes git forget worktrees that are gone or were replaced by something else, unless they are locked or their entry has the last copy of
 /// something. Also removes what killed runs have left. Never touches the directory at a worktree's path.
-pub fn prune(start: &Path) -> Result<Pruned> {
+pub fn prune(start: &Path) -> Result<PruneReport> {
     let repository = Repository::open(start)?;
     let swept = sweep(&repository.common)?;
     let repository = if swept.places.is_empty() { repository } else { Repository::open(start)? };
-    let mut pruned = Pruned { swept: swept.trees, ..Pruned::default() };
+    let mut pruned = PruneReport { swept: swept.trees, ..PruneReport::default() };
     registration::remove_broken(&repository.common, |entry| {
         pruned.may_go(entry.to_path_buf(), check_broken(&repository, entry))
     })?;
@@ -54,7 +54,7 @@ pub fn prune(start: &Path) -> Result<Pruned> {
             continue;
         };
         let forgettable = match worktree.standing {
-            Standing::Gone | Standing::Foreign(_) | Standing::Replaced(_) => {
+            WorktreeState::Gone | WorktreeState::Foreign(_) | WorktreeState::Replaced(_) => {
                 check_forgettable(&repository, worktree, entry)
             }
             _ => Err(problem),
@@ -80,10 +80,10 @@ pub fn prune(start: &Path) -> Result<Pruned> {
     Ok(pruned)
 }
 
-impl Pruned {
+impl PruneReport {
     fn may_go(&mut self, path: PathBuf, checked: Result<()>) -> bool {
         let Err(error) = checked else { return true };
-        self.kept.push(Kept { path, reason: error.to_string(), remedy: error.remedy() });
+        self.kept.push(KeptEntry { path, reason: error.to_string(), remedy: error.remedy() });
         false
     }
 }

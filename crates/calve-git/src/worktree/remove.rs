@@ -10,9 +10,9 @@ use calve_core::{Cancel, RemoveOptions, Shown, Trashed};
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::{HiddenBy, Remedy};
-use crate::worktree::registration::{self, Turn};
+use crate::worktree::registration::{self, RepositoryLock};
 use crate::worktree::repository::{Repository, Worktree, joined, path_of};
-use crate::worktree::standing::{Linked, Standing};
+use crate::worktree::standing::{LinkedWorktree, WorktreeState};
 use crate::worktree::unsaved::nested;
 use crate::worktree::unsaved::submodules;
 use crate::worktree::unsaved::{check_at_rest, check_forgettable, check_reached};
@@ -48,7 +48,7 @@ pub struct RemoveWorktreeOptions {
 /// A worktree that is gone.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Removed {
+pub struct RemoveReport {
     /// Where it was.
     pub path: PathBuf,
     /// The branch it had.
@@ -70,7 +70,7 @@ pub struct Removed {
 pub fn remove<E: From<Error>>(
     options: &RemoveWorktreeOptions,
     before: impl FnOnce(&Worktree) -> std::result::Result<(), E>,
-) -> std::result::Result<Removed, E> {
+) -> std::result::Result<RemoveReport, E> {
     let started = Instant::now();
     let (repository, worktree, linked) = checked(options)?;
     before(&worktree)?;
@@ -90,7 +90,7 @@ pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<
 }
 
 /// Finds the worktree, and refuses if it must not be removed.
-fn checked(options: &RemoveWorktreeOptions) -> Result<(Repository, Worktree, Option<Linked>)> {
+fn checked(options: &RemoveWorktreeOptions) -> Result<(Repository, Worktree, Option<LinkedWorktree>)> {
     let repository = Repository::open(&options.start)?;
     let what = options.what.as_ref().or(repository.here.as_ref());
     let what = what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameListedWorktree))?;
@@ -100,7 +100,7 @@ fn checked(options: &RemoveWorktreeOptions) -> Result<(Repository, Worktree, Opt
         check_unlocked(&worktree)?;
     }
     let linked = match worktree.standing {
-        Standing::Gone => None,
+        WorktreeState::Gone => None,
         _ => Some(repository.linked(&worktree)?),
     };
     match &linked {
@@ -114,10 +114,10 @@ fn checked(options: &RemoveWorktreeOptions) -> Result<(Repository, Worktree, Opt
 fn take_away(
     repository: &Repository,
     worktree: Worktree,
-    linked: Option<Linked>,
+    linked: Option<LinkedWorktree>,
     options: &RemoveWorktreeOptions,
     started: Instant,
-) -> Result<Removed> {
+) -> Result<RemoveReport> {
     let mut trashed = None;
     let mut was_gone = linked.is_none();
     if let Some(linked) = linked {
@@ -139,12 +139,12 @@ fn take_away(
     };
     let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
     let Worktree { path, branch, .. } = worktree;
-    Ok(Removed { path, branch, is_branch_deleted, was_gone, home, trashed, elapsed: started.elapsed() })
+    Ok(RemoveReport { path, branch, is_branch_deleted, was_gone, home, trashed, elapsed: started.elapsed() })
 }
 
 /// In the repository itself: the directory that it was started from may just have been removed.
 fn delete_branch(repository: &Repository, branch: &str, how: &str) -> Result<bool> {
-    let _turn = Turn::take(&repository.common)?;
+    let _turn = RepositoryLock::take(&repository.common)?;
     let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
     Ok(git.output(&["branch", "--quiet", how, "--", branch])?.status.success())
 }
@@ -170,7 +170,7 @@ fn check_places_inside(repository: &Repository, worktree: &Worktree) -> Result<(
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let outer = real(&worktree.path);
     let others = repository.worktrees.iter().filter(|other| other.path != worktree.path && !other.is_bare);
-    let mut strange = others.filter(|other| !matches!(other.standing, Standing::Intact | Standing::Gone));
+    let mut strange = others.filter(|other| !matches!(other.standing, WorktreeState::Intact | WorktreeState::Gone));
     match strange.find(|other| real(&other.path).starts_with(&outer)) {
         None => Ok(()),
         Some(inside) => Err(Error::refused(
@@ -185,7 +185,7 @@ fn check_places_inside(repository: &Repository, worktree: &Worktree) -> Result<(
 }
 
 /// Refuses where something would be lost.
-fn check(repository: &Repository, worktree: &Worktree, linked: &Linked, cancel: &Cancel) -> Result<()> {
+fn check(repository: &Repository, worktree: &Worktree, linked: &LinkedWorktree, cancel: &Cancel) -> Result<()> {
     let git = Git::at(linked.path());
     check_at_rest(worktree, linked.entry())?;
     check_places_inside(repository, worktree)?;

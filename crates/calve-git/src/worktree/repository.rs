@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::trust;
-use crate::worktree::standing::{self, Linked, Standing};
+use crate::worktree::standing::{self, LinkedWorktree, WorktreeState};
 
 /// A worktree, as `git worktree list` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,7 +32,7 @@ pub struct Worktree {
     /// Its directory is gone.
     pub is_gone: bool,
     /// Whether what is at its path is the worktree.
-    pub standing: Standing,
+    pub standing: WorktreeState,
     /// Its own files in the repository; none for the main one.
     pub(crate) entry: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ pub struct Worktree {
 impl Worktree {
     /// Whether it is there, and has files.
     pub fn is_usable(&self) -> bool {
-        !self.is_bare && self.standing == Standing::Intact
+        !self.is_bare && self.standing == WorktreeState::Intact
     }
 }
 
@@ -173,9 +173,9 @@ impl Repository {
     }
 
     /// A linked worktree, held open, if it is what is at its path.
-    pub(crate) fn linked(&self, worktree: &Worktree) -> Result<Linked> {
+    pub(crate) fn linked(&self, worktree: &Worktree) -> Result<LinkedWorktree> {
         let opened = match (&worktree.standing, &worktree.entry) {
-            (Standing::Intact, Some(entry)) => Linked::open(entry, &worktree.path),
+            (WorktreeState::Intact, Some(entry)) => LinkedWorktree::open(entry, &worktree.path),
             (standing, _) => Err(standing.clone()),
         };
         opened.map_err(|standing| standing.refusal(&worktree.path))
@@ -185,7 +185,7 @@ impl Repository {
     pub(crate) fn find_usable(&self, what: &Path) -> Result<&Worktree> {
         let found = self.find(what)?;
         match found.standing {
-            Standing::Intact => Ok(found),
+            WorktreeState::Intact => Ok(found),
             ref standing => Err(standing.refusal(&found.path)),
         }
     }
@@ -197,10 +197,10 @@ impl Repository {
         if own.parent() != Some(&self.common.join("worktrees")) {
             return Ok(());
         }
-        Linked::open(&own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
+        LinkedWorktree::open(&own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
         let entries = crate::worktree::registration::entries_by_worktree(&self.common)?;
         let back = entries.iter().find(|(_, entry)| *entry == own).map(|(path, _)| path);
-        match back.map(|path| (path, Linked::open(&own, path))) {
+        match back.map(|path| (path, LinkedWorktree::open(&own, path))) {
             Some((_, Ok(linked))) if linked.is_at(here) => Ok(()),
             Some((path, Ok(_))) => Err(Error::refused(
                 format!(

@@ -21,7 +21,7 @@ use crate::worktree::repository::{Worktree, path_of};
 /// The relation between the repository that lists a worktree and what is at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Standing {
+pub enum WorktreeState {
     /// It is the worktree: both sides name each other. Also the main worktree.
     #[default]
     Intact,
@@ -43,82 +43,82 @@ pub enum Standing {
     Unseen(String),
 }
 
-impl Standing {
+impl WorktreeState {
     /// Returns its name in lists and JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            Standing::Intact => "intact",
-            Standing::Gone => "gone",
-            Standing::Unlinked => "unlinked",
-            Standing::Adrift => "adrift",
-            Standing::Foreign(_) => "foreign",
-            Standing::Linked(_) => "linked",
-            Standing::Replaced(_) => "replaced",
-            Standing::Duplicate => "duplicate",
-            Standing::Unseen(_) => "unseen",
+            WorktreeState::Intact => "intact",
+            WorktreeState::Gone => "gone",
+            WorktreeState::Unlinked => "unlinked",
+            WorktreeState::Adrift => "adrift",
+            WorktreeState::Foreign(_) => "foreign",
+            WorktreeState::Linked(_) => "linked",
+            WorktreeState::Replaced(_) => "replaced",
+            WorktreeState::Duplicate => "duplicate",
+            WorktreeState::Unseen(_) => "unseen",
         }
     }
 
     /// Returns what is wrong with the worktree at `path`; `None` if nothing is wrong.
     pub fn problem(&self, path: &Path) -> Option<Error> {
-        (*self != Standing::Intact).then(|| self.refusal(path))
+        (*self != WorktreeState::Intact).then(|| self.refusal(path))
     }
 
     /// Returns the error for an operation on the worktree at `path`, which something is wrong with.
     pub(crate) fn refusal(&self, path: &Path) -> Error {
         let path = Shown(path);
         match self {
-            Standing::Intact | Standing::Gone => {
+            WorktreeState::Intact | WorktreeState::Gone => {
                 Error::refused(format!("the worktree `{path}` is gone"), Remedy::Prune)
             }
-            Standing::Unlinked => Error::refused(
+            WorktreeState::Unlinked => Error::refused(
                 format!("the directory `{path}` has no `.git`, so it may not be the worktree"),
                 Remedy::RepairFromMain,
             ),
-            Standing::Adrift => Error::refused(
+            WorktreeState::Adrift => Error::refused(
                 format!("the `.git` file of `{path}` names a place in a repository that is not there"),
                 Remedy::RepairFromMain,
             ),
-            Standing::Foreign(repository) => Error::refused(
+            WorktreeState::Foreign(repository) => Error::refused(
                 format!("`{path}` is a worktree of another repository, `{}`", Shown(repository)),
                 Remedy::PruneOrRepair,
             ),
-            Standing::Linked(real) => Error::refused(
+            WorktreeState::Linked(real) => Error::refused(
                 format!("`{path}` is a link to the worktree, which is at `{}`", Shown(real)),
                 Remedy::RepairLinkedPath,
             ),
-            Standing::Replaced(what) => {
+            WorktreeState::Replaced(what) => {
                 Error::refused(format!("`{path}` is {what}, not the worktree any more"), Remedy::PruneOrRepair)
             }
-            Standing::Duplicate => {
+            WorktreeState::Duplicate => {
                 Error::refused(format!("two worktrees are registered at `{path}`"), Remedy::PruneDuplicate)
             }
-            Standing::Unseen(why) => {
+            WorktreeState::Unseen(why) => {
                 Error::refused(format!("cannot tell whether `{path}` is the worktree: {why}"), Remedy::AllowReading)
             }
         }
     }
 }
 
-/// A linked worktree of this repository, held open. Only [`Linked::open`] makes one, and it checks both ends.
+/// A linked worktree of this repository, held open. Only [`LinkedWorktree::open`] makes one, and it checks both ends.
 #[derive(Debug)]
-pub(crate) struct Linked {
+pub(crate) struct LinkedWorktree {
     root: OwnedFd,
     path: PathBuf,
     entry: PathBuf,
 }
 
-impl Linked {
+impl LinkedWorktree {
     /// Opens the directory at `path` if it is the worktree of `entry`.
-    pub(crate) fn open(entry: &Path, path: &Path) -> Result<Linked, Standing> {
+    pub(crate) fn open(entry: &Path, path: &Path) -> Result<LinkedWorktree, WorktreeState> {
         let root = match rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty()) {
             Ok(root) => root,
-            Err(Errno::NOENT) => return Err(Standing::Gone),
+            Err(Errno::NOENT) => return Err(WorktreeState::Gone),
             // A file above it, or at it.
             Err(Errno::NOTDIR | Errno::LOOP) => return Err(no_directory(entry, path)),
             Err(errno) => return Err(unseen("open", path, errno)),
         };
-        let linked = Linked { root, path: path.to_path_buf(), entry: entry.to_path_buf() };
+        let linked = LinkedWorktree { root, path: path.to_path_buf(), entry: entry.to_path_buf() };
         linked.look_back()?;
         Ok(linked)
     }
@@ -145,24 +145,24 @@ impl Linked {
     }
 
     /// Checks that the `.git` file leads back to the entry.
-    fn look_back(&self) -> Result<(), Standing> {
+    fn look_back(&self) -> Result<(), WorktreeState> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let pointer = match rustix::fs::openat(&self.root, ".git", flags, Mode::empty()) {
             Ok(pointer) => std::fs::File::from(pointer),
-            Err(Errno::NOENT) => return Err(Standing::Unlinked),
-            Err(Errno::LOOP) => return Err(Standing::Replaced(OTHER)),
+            Err(Errno::NOENT) => return Err(WorktreeState::Unlinked),
+            Err(Errno::LOOP) => return Err(WorktreeState::Replaced(OTHER)),
             Err(errno) => return Err(unseen("open the `.git` of", &self.path, errno)),
         };
         let mut text = Vec::new();
         let is_file = pointer.metadata().is_ok_and(|found| found.is_file());
         if !is_file || pointer.take(POINTER_BYTES).read_to_end(&mut text).is_err() {
-            return Err(Standing::Replaced(OTHER));
+            return Err(WorktreeState::Replaced(OTHER));
         }
-        let named = named(&text).ok_or(Standing::Replaced(OTHER))?;
+        let named = named(&text).ok_or(WorktreeState::Replaced(OTHER))?;
         // Relative to the worktree, where git is told to write it so.
         let there = match rustix::fs::openat(&self.root, &named, PATH_ONLY, Mode::empty()) {
             Ok(there) => there,
-            Err(Errno::NOENT | Errno::NOTDIR) => return Err(Standing::Adrift),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Err(WorktreeState::Adrift),
             Err(errno) => return Err(unseen("open", &named, errno)),
         };
         let entry = rustix::fs::openat(CWD, &self.entry, PATH_ONLY, Mode::empty());
@@ -172,13 +172,13 @@ impl Linked {
         }
         let above = |directory: &OwnedFd| rustix::fs::openat(directory, "..", PATH_ONLY, Mode::empty());
         if matches!((above(&there), above(&entry)), (Ok(a), Ok(b)) if are_same(&a, &b)) {
-            return Err(Standing::Duplicate);
+            return Err(WorktreeState::Duplicate);
         }
         let named = plain(&self.path.join(named));
         let worktrees = named.parent().filter(|above| above.file_name().is_some_and(|name| name == "worktrees"));
         Err(match worktrees.and_then(Path::parent) {
-            Some(common) => Standing::Foreign(common.to_path_buf()),
-            None => Standing::Replaced(OTHER),
+            Some(common) => WorktreeState::Foreign(common.to_path_buf()),
+            None => WorktreeState::Replaced(OTHER),
         })
     }
 }
@@ -195,12 +195,12 @@ pub(crate) fn look(common: &Path, worktrees: &mut [Worktree]) -> crate::error::R
         let entry = of_it.next();
         worktree.entry = entry.cloned();
         worktree.standing = match (entry, of_it.next()) {
-            (Some(entry), None) => Linked::open(entry, &worktree.path).err().unwrap_or_default(),
+            (Some(entry), None) => LinkedWorktree::open(entry, &worktree.path).err().unwrap_or_default(),
             // git does not say which line of its list is which entry.
-            (Some(_), Some(_)) => Standing::Duplicate,
-            (None, _) => Standing::Unseen("cannot find its entry in the repository".into()),
+            (Some(_), Some(_)) => WorktreeState::Duplicate,
+            (None, _) => WorktreeState::Unseen("cannot find its entry in the repository".into()),
         };
-        worktree.is_gone = worktree.standing == Standing::Gone;
+        worktree.is_gone = worktree.standing == WorktreeState::Gone;
     }
     Ok(())
 }
@@ -222,21 +222,24 @@ fn same(a: &Stat, b: &Stat) -> bool {
     (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
 }
 
-fn no_directory(entry: &Path, path: &Path) -> Standing {
+fn no_directory(entry: &Path, path: &Path) -> WorktreeState {
     match fs_err::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {
-            match fs_err::canonicalize(path).map(|real| (Linked::open(entry, &real), real)) {
-                Ok((Ok(_), real)) => Standing::Linked(real),
+            match fs_err::canonicalize(path).map(|real| (LinkedWorktree::open(entry, &real), real)) {
+                Ok((Ok(_), real)) => WorktreeState::Linked(real),
                 // It may be the worktree, as it may be where no link leads to it.
-                Ok((Err(standing @ (Standing::Unlinked | Standing::Adrift | Standing::Unseen(_))), _)) => standing,
-                _ => Standing::Replaced("a link"),
+                Ok((
+                    Err(standing @ (WorktreeState::Unlinked | WorktreeState::Adrift | WorktreeState::Unseen(_))),
+                    _,
+                )) => standing,
+                _ => WorktreeState::Replaced("a link"),
             }
         }
-        Ok(_) => Standing::Replaced("a file"),
-        Err(_) => Standing::Gone,
+        Ok(_) => WorktreeState::Replaced("a file"),
+        Err(_) => WorktreeState::Gone,
     }
 }
 
-fn unseen(operation: &str, path: &Path, errno: Errno) -> Standing {
-    Standing::Unseen(format!("cannot {operation} `{}`: {}", Shown(path), std::io::Error::from(errno)))
+fn unseen(operation: &str, path: &Path, errno: Errno) -> WorktreeState {
+    WorktreeState::Unseen(format!("cannot {operation} `{}`: {}", Shown(path), std::io::Error::from(errno)))
 }

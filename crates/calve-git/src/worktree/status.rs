@@ -18,14 +18,14 @@ pub(crate) struct Status {
     /// A merge is not finished.
     pub(crate) has_conflicts: bool,
     /// Untracked files, and directories in which nothing is tracked.
-    pub(crate) untracked: Vec<Found>,
+    pub(crate) untracked: Vec<UntrackedEntry>,
     /// Ignored files, and directories that are ignored as a whole.
-    pub(crate) ignored: Vec<Found>,
+    pub(crate) ignored: Vec<UntrackedEntry>,
 }
 
 /// Something that is not tracked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct UntrackedEntry {
     pub(crate) path: GitPath,
     pub(crate) is_directory: bool,
 }
@@ -72,10 +72,10 @@ fn parse(said: &[u8]) -> Status {
     status
 }
 
-fn found(path: &[u8]) -> Found {
+fn found(path: &[u8]) -> UntrackedEntry {
     match path.strip_suffix(b"/") {
-        Some(directory) => Found { path: directory.to_vec(), is_directory: true },
-        None => Found { path: path.to_vec(), is_directory: false },
+        Some(directory) => UntrackedEntry { path: directory.to_vec(), is_directory: true },
+        None => UntrackedEntry { path: path.to_vec(), is_directory: false },
     }
 }
 
@@ -92,9 +92,9 @@ mod tests {
         assert!(status.changed.contains(&b"a file"[..]) && status.changed.contains(&b"conflict"[..]));
         assert_eq!(status.staged, [b"new".to_vec()]);
         assert!(status.has_conflicts);
-        assert_eq!(status.untracked[0], Found { path: b"some dir".to_vec(), is_directory: true });
-        assert_eq!(status.untracked[1], Found { path: b"x".to_vec(), is_directory: false });
-        assert_eq!(status.ignored, [Found { path: b"node_modules".to_vec(), is_directory: true }]);
+        assert_eq!(status.untracked[0], UntrackedEntry { path: b"some dir".to_vec(), is_directory: true });
+        assert_eq!(status.untracked[1], UntrackedEntry { path: b"x".to_vec(), is_directory: false });
+        assert_eq!(status.ignored, [UntrackedEntry { path: b"node_modules".to_vec(), is_directory: true }]);
     }
 
     #[cfg(target_os = "linux")]

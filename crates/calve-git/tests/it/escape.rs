@@ -7,7 +7,7 @@ mod options;
 
 use std::path::{Path, PathBuf};
 
-use calve_git::escape::{Action, AuditOptions, AuditReport, Finding, Fix, Kind, audit};
+use calve_git::escape::{Action, AuditOptions, AuditReport, Finding, Fix, ReferenceKind, audit};
 use calve_testkit::{Tree, fingerprint};
 
 /// A tree and a copy of it, side by side.
@@ -111,6 +111,6 @@ pub(crate) fn fixing() -> AuditOptions {
 }
 
 /// Kind, path and action of each.
-pub(crate) fn outline(findings: &[Finding]) -> Vec<(Kind, &str, Action)> {
+pub(crate) fn outline(findings: &[Finding]) -> Vec<(ReferenceKind, &str, Action)> {
     findings.iter().map(|found| (found.kind, found.path.to_str().unwrap(), found.action)).collect()
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use calve_core::Shown;
 use calve_git::hooks::{Hook, repository_of};
-use calve_git::worktree::{ForAgent, for_agent};
+use calve_git::worktree::{AgentBranch, for_agent};
 use calve_git::{Config, trust};
 use serde_json::Value;
 
@@ -56,13 +56,13 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
     match for_agent(&place, &branch)? {
         // An agent that comes back to its work finds it where it was.
-        ForAgent::Ready(path) => return answer(&path),
-        ForAgent::TakenByMain(path) => {
+        AgentBranch::Ready(path) => return answer(&path),
+        AgentBranch::TakenByMain(path) => {
             let text =
                 format!("the branch `{}` is checked out in the main worktree, `{}`", Shown(&branch), Shown(&path));
             return Err(Failure::stated(FAILED, text, "ask for another name: an agent gets a worktree of its own"));
         }
-        ForAgent::Taken(path) => {
+        AgentBranch::Taken(path) => {
             let (branch, path) = (Shown(&branch), Shown(&path));
             let text = format!(
                 "the branch `{branch}` is checked out in `{path}`, which is not a finished worktree of an agent"
@@ -72,7 +72,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
             );
             return Err(Failure::stated(FAILED, text, hint));
         }
-        ForAgent::Free => {}
+        AgentBranch::Free => {}
     }
     let mut add = calve(&place, "add")?;
     add.arg("--for-agent");

@@ -1,8 +1,8 @@
 //! Words for calve-git: what to type next, and what a repaired reference means.
 
 use calve_core::Shown;
-use calve_git::escape::{Explanation, Finding, Kind};
-use calve_git::remote::{Notice, NoticeCode, Trouble};
+use calve_git::escape::{Explanation, Finding, ReferenceKind};
+use calve_git::remote::{Notice, NoticeCode, TransferFailure};
 use calve_git::worktree::Warning;
 use calve_git::{Operation, Remedy};
 
@@ -161,25 +161,27 @@ fn remote(remedy: &Remedy) -> Option<&'static str> {
     })
 }
 
-fn transfer(trouble: Trouble) -> &'static str {
+fn transfer(trouble: TransferFailure) -> &'static str {
     match trouble {
-        Trouble::Refused => {
+        TransferFailure::Refused => {
             "check that you may read it, and set up a credential helper (gitcredentials(7)) or an ssh key; git asks for a password only \
              on a terminal"
         }
-        Trouble::NoRepository => {
+        TransferFailure::NoRepository => {
             "check the spelling of the URL; many servers say so too when you may not see the repository"
         }
-        Trouble::Unreachable => "check the host's name and your network, then try again",
-        Trouble::NoBranch => "see what is there: git ls-remote --heads --tags URL",
-        Trouble::NoCommit => {
+        TransferFailure::Unreachable => "check the host's name and your network, then try again",
+        TransferFailure::NoBranch => "see what is there: git ls-remote --heads --tags URL",
+        TransferFailure::NoCommit => {
             "check the id; a server may hand out only commits that a branch or tag leads to (`uploadpack.allowReachableSHA1InWant`)"
         }
-        Trouble::CutShort => {
+        TransferFailure::CutShort => {
             "nothing was left behind; try again, and ask whoever runs the server when it happens again"
         }
-        Trouble::DiskFull => "free some space; `--for ci` and `--sparse` need less",
-        Trouble::Unknown => "nothing was left behind; `git ls-remote URL` shows whether the server answers at all",
+        TransferFailure::DiskFull => "free some space; `--for ci` and `--sparse` need less",
+        TransferFailure::Unknown => {
+            "nothing was left behind; `git ls-remote URL` shows whether the server answers at all"
+        }
     }
 }
 
@@ -214,14 +216,14 @@ pub(crate) fn warning(warning: &Warning) -> String {
 pub(crate) fn explanation(finding: &Finding) -> String {
     let fixed = match &finding.explanation {
         Explanation::NamesThisTree => match finding.kind {
-            Kind::Activate => "it switches this worktree's environment on",
-            Kind::Shebang => "it runs with what is in this worktree",
-            Kind::PyvenvCfg => "it is this worktree's environment",
-            Kind::Editable => "Python imports this worktree's package",
-            Kind::DistInfo => "pip and uv see this worktree's package",
-            Kind::Pnpm => "pnpm takes what is installed here for its own",
-            Kind::WebCache => "it serves this worktree",
-            Kind::Cargo => "it lists this worktree's files",
+            ReferenceKind::Activate => "it switches this worktree's environment on",
+            ReferenceKind::Shebang => "it runs with what is in this worktree",
+            ReferenceKind::PyvenvCfg => "it is this worktree's environment",
+            ReferenceKind::Editable => "Python imports this worktree's package",
+            ReferenceKind::DistInfo => "pip and uv see this worktree's package",
+            ReferenceKind::Pnpm => "pnpm takes what is installed here for its own",
+            ReferenceKind::WebCache => "it serves this worktree",
+            ReferenceKind::Cargo => "it lists this worktree's files",
             _ => "it leads to the same place in this worktree",
         },
         Explanation::HashesRemoved => "the hashes of the files that were repaired are left out",

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{Entry, TEXT_BYTES, names, open_directory, path_of, read};
-use crate::escape::report::{Explanation, Found, Kind, Step};
+use crate::escape::entry::{TEXT_BYTES, WalkEntry, names, open_directory, path_of, read};
+use crate::escape::report::{Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 
 pub(super) struct CMake;
@@ -29,13 +29,13 @@ const GENERATED: &[&[u8]] = &[
 ];
 
 impl Detector for CMake {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
         entry.is_file() && entry.name() == b"CMakeCache.txt"
     }
 
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Lines)) else { return };
-        let mut cache = Found::text(Kind::CMake, entry.path(), named);
+        let mut cache = PendingFinding::text(ReferenceKind::CMake, entry.path(), named);
         // The cache has the options that somebody chose; the rest follows from it.
         if !cache.steps.is_empty()
             && let Ok(directory) = open_directory(entry.directory(), c".")

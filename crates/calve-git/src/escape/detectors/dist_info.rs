@@ -5,26 +5,30 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::escape::entry::{Entry, TEXT_BYTES, read};
-use crate::escape::report::{Explanation, Found, Kind, Step};
+use crate::escape::entry::{TEXT_BYTES, WalkEntry, read};
+use crate::escape::report::{Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees, normal};
 use crate::escape::writing::open_parent;
 
-pub(in crate::escape) fn is_record(entry: &Entry<'_>) -> bool {
+pub(in crate::escape) fn is_record(entry: &WalkEntry<'_>) -> bool {
     entry.name() == b"RECORD" && entry.folder_name().ends_with(b".dist-info")
 }
 
 /// The lists of installed files in which something has to change: paths that name another tree, and the hashes of files that get
 /// other contents. A line may go without a hash (the "Recording installed projects" specification of PyPA).
-pub(in crate::escape) fn records(trees: &Trees, found: &[Found], records: Vec<PathBuf>) -> Vec<Found> {
+pub(in crate::escape) fn records(
+    trees: &Trees,
+    found: &[PendingFinding],
+    records: Vec<PathBuf>,
+) -> Vec<PendingFinding> {
     let writes = found.iter().flat_map(|found| &found.steps).filter(|step| matches!(step, Step::Write { .. }));
     let changed: HashSet<&Path> = writes.map(|step| step.path().as_path()).collect();
-    let mut lists: Vec<Found> = records.into_iter().filter_map(|path| record(trees, &changed, path)).collect();
+    let mut lists: Vec<PendingFinding> = records.into_iter().filter_map(|path| record(trees, &changed, path)).collect();
     lists.sort_by(|a, b| a.path.cmp(&b.path));
     lists
 }
 
-fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Found> {
+fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<PendingFinding> {
     let (parent, name) = open_parent(trees.root(), &path).ok()?;
     let text = read(&parent, name, TEXT_BYTES)?;
     let named = trees.named(&text, Language::Lines);
@@ -55,7 +59,7 @@ fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Foun
         (None, None) => return None,
     };
     let names = names.or(rehashed)?;
-    Some(Found::rewritten(Kind::DistInfo, path, names, lines, explanation))
+    Some(PendingFinding::rewritten(ReferenceKind::DistInfo, path, names, lines, explanation))
 }
 
 /// The file of a line, below the new tree. Names with commas or quotes are in quotes, and are no names of ours.

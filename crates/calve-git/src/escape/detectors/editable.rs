@@ -6,20 +6,20 @@ use std::path::PathBuf;
 
 use crate::escape::detectors::Detector;
 use crate::escape::detectors::texts::is_site;
-use crate::escape::entry::{Entry, names, open_directory};
-use crate::escape::report::{Found, Kind, Step, Time};
+use crate::escape::entry::{WalkEntry, names, open_directory};
+use crate::escape::report::{PendingFinding, ReferenceKind, Step, Time};
 use crate::escape::trees::{Language, Trees};
 
 pub(super) struct Finder;
 
 impl Detector for Finder {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
         entry.is_file() && is_site(entry) && is_finder(entry.name())
     }
 
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let Some(named) = entry.text().and_then(|text| trees.named(&text, Language::Quoted)) else { return };
-        let mut finder = Found::text(Kind::Editable, entry.path(), named);
+        let mut finder = PendingFinding::text(ReferenceKind::Editable, entry.path(), named);
         if let [Step::Write { time, .. }] = finder.steps.as_mut_slice() {
             // Python takes a compiled file for current as long as size and time of its source are the same.
             *time = Time::Now;
@@ -35,7 +35,7 @@ fn is_finder(name: &[u8]) -> bool {
 }
 
 /// The compiled files of a module.
-fn compiled(entry: &Entry<'_>) -> Vec<PathBuf> {
+fn compiled(entry: &WalkEntry<'_>) -> Vec<PathBuf> {
     let Ok(cache) = open_directory(entry.directory(), c"__pycache__") else { return Vec::new() };
     let stem = &entry.name()[..entry.name().len() - b"py".len()];
     let folder = entry.folder().join("__pycache__");

@@ -4,18 +4,18 @@
 use std::path::{Path, PathBuf};
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{Entry, TEXT_BYTES, open_directory, path_of, read};
-use crate::escape::report::{Explanation, Found, Kind};
+use crate::escape::entry::{TEXT_BYTES, WalkEntry, open_directory, path_of, read};
+use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
 use crate::escape::trees::{Trees, normal};
 
 pub(super) struct GitPointer;
 
 impl Detector for GitPointer {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
         entry.name() == b".git" && (entry.is_directory() || entry.is_file())
     }
 
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         if entry.is_directory() {
             found.extend(borrowed(entry, trees));
         } else if let Some(repository) = entry.text().as_deref().and_then(pointed_at) {
@@ -33,7 +33,7 @@ fn pointed_at(text: &[u8]) -> Option<PathBuf> {
 }
 
 /// The pointer of the worktree itself is right if the repository points back.
-fn of_the_root(trees: &Trees, repository: &Path) -> Option<Found> {
+fn of_the_root(trees: &Trees, repository: &Path) -> Option<PendingFinding> {
     let repository = normal(&trees.new_path().join(repository));
     // A submodule's or a separate repository has nothing that points back.
     let back = fs_err::read(repository.join("gitdir")).ok()?;
@@ -43,10 +43,10 @@ fn of_the_root(trees: &Trees, repository: &Path) -> Option<Found> {
     if same(&normal(&back), &own) {
         return None;
     }
-    Some(Found::reported(Kind::GitPointer, ".git".into(), back, Explanation::IndexOfAnother))
+    Some(PendingFinding::reported(ReferenceKind::GitPointer, ".git".into(), back, Explanation::IndexOfAnother))
 }
 
-fn nested(entry: &Entry<'_>, trees: &Trees, repository: &Path) -> Option<Found> {
+fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<PendingFinding> {
     let here = normal(&trees.new_path().join(entry.folder()).join(repository));
     if here.strip_prefix(trees.new_path()).is_ok_and(|below| trees.has(below)) {
         return None;
@@ -61,11 +61,11 @@ fn nested(entry: &Entry<'_>, trees: &Trees, repository: &Path) -> Option<Found> 
         true => Explanation::InitSubmodule,
         false => Explanation::PlainFiles,
     };
-    Some(Found::dropped(Kind::GitPointer, entry.path(), led_to, explanation))
+    Some(PendingFinding::dropped(ReferenceKind::GitPointer, entry.path(), led_to, explanation))
 }
 
 /// A repository of its own that has only some of its objects.
-fn borrowed(entry: &Entry<'_>, trees: &Trees) -> Option<Found> {
+fn borrowed(entry: &WalkEntry<'_>, trees: &Trees) -> Option<PendingFinding> {
     let mut directory = open_directory(entry.directory(), c".git").ok()?;
     for name in [c"objects", c"info"] {
         directory = open_directory(&directory, name).ok()?;
@@ -73,5 +73,5 @@ fn borrowed(entry: &Entry<'_>, trees: &Trees) -> Option<Found> {
     let text = read(&directory, c"alternates", TEXT_BYTES)?;
     let names = trees.first_named(&text)?;
     let path = entry.path().join("objects/info/alternates");
-    Some(Found::reported(Kind::GitPointer, path, names, Explanation::BorrowsObjects))
+    Some(PendingFinding::reported(ReferenceKind::GitPointer, path, names, Explanation::BorrowsObjects))
 }

@@ -3,23 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{Entry, path_of};
-use crate::escape::report::{Action, Explanation, Found, Kind, Step};
+use crate::escape::entry::{WalkEntry, path_of};
+use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Trees, normal, relative};
 
 /// Absolute targets in another tree.
 pub(super) struct Absolute;
 
 impl Detector for Absolute {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
         entry.is_link()
     }
 
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let Some(target) = entry.link().filter(|target| target.starts_with(b"/")).map(path_of) else { return };
         let Some(below) = trees.below_another(&normal(&target)) else { return };
         let instead = trees.new_path().join(&below);
-        found.push(relinked(Kind::AbsoluteLink, entry, trees, target, &below, &instead));
+        found.push(relinked(ReferenceKind::AbsoluteLink, entry, trees, target, &below, &instead));
     }
 }
 
@@ -27,11 +27,11 @@ impl Detector for Absolute {
 pub(super) struct Leaving;
 
 impl Detector for Leaving {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
         entry.is_link()
     }
 
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let Some(target) = entry.link().filter(|target| !target.starts_with(b"/")).map(path_of) else { return };
         if !leaves(entry.folder(), &target) {
             return;
@@ -40,7 +40,7 @@ impl Detector for Leaving {
         let leads_to = normal(&here.join(&target));
         if let Some(below) = trees.below_another(&leads_to) {
             let instead = relative(&here, &trees.new_path().join(&below));
-            found.push(relinked(Kind::LeavingLink, entry, trees, leads_to, &below, &instead));
+            found.push(relinked(ReferenceKind::LeavingLink, entry, trees, leads_to, &below, &instead));
             return;
         }
         // In the tree that was copied the same text led elsewhere, if that one is elsewhere.
@@ -51,12 +51,12 @@ impl Detector for Leaving {
         }
         if let Some(below) = trees.below_another(&led_to) {
             let instead = relative(&here, &trees.new_path().join(&below));
-            found.push(relinked(Kind::LeavingLink, entry, trees, led_to, &below, &instead));
+            found.push(relinked(ReferenceKind::LeavingLink, entry, trees, led_to, &below, &instead));
             return;
         }
         if led_to.symlink_metadata().is_ok() {
             let instead = relative(&here, &led_to);
-            found.push(to(Kind::LeavingLink, entry, led_to, &instead, Explanation::SameTarget));
+            found.push(to(ReferenceKind::LeavingLink, entry, led_to, &instead, Explanation::SameTarget));
         }
     }
 }
@@ -75,17 +75,30 @@ fn leaves(folder: &Path, target: &Path) -> bool {
     false
 }
 
-fn relinked(kind: Kind, entry: &Entry<'_>, trees: &Trees, names: PathBuf, below: &Path, instead: &Path) -> Found {
+fn relinked(
+    kind: ReferenceKind,
+    entry: &WalkEntry<'_>,
+    trees: &Trees,
+    names: PathBuf,
+    below: &Path,
+    instead: &Path,
+) -> PendingFinding {
     // What is nowhere is no loss: then the link leads nowhere in its own tree.
     if !trees.has(below) && names.symlink_metadata().is_ok() {
-        return Found::reported(kind, entry.path(), names, Explanation::TargetMissing(below.to_path_buf()));
+        return PendingFinding::reported(kind, entry.path(), names, Explanation::TargetMissing(below.to_path_buf()));
     }
     to(kind, entry, names, instead, Explanation::NamesThisTree)
 }
 
-fn to(kind: Kind, entry: &Entry<'_>, names: PathBuf, instead: &Path, explanation: Explanation) -> Found {
+fn to(
+    kind: ReferenceKind,
+    entry: &WalkEntry<'_>,
+    names: PathBuf,
+    instead: &Path,
+    explanation: Explanation,
+) -> PendingFinding {
     use std::os::unix::ffi::OsStrExt as _;
     let (path, target) = (entry.path(), instead.as_os_str().as_bytes().to_vec());
     let steps = vec![Step::Relink { path: path.clone(), target }];
-    Found { kind, path, names, action: Action::Repaired, explanation, steps }
+    PendingFinding { kind, path, names, action: Action::Repaired, explanation, steps }
 }

@@ -10,16 +10,16 @@ mod shebang;
 mod texts;
 mod web;
 
-use super::entry::Entry;
-use super::report::Found;
+use super::entry::WalkEntry;
+use super::report::PendingFinding;
 use super::trees::Trees;
 
 /// One kind of reference.
 pub(super) trait Detector: Sync {
     /// Returns whether an entry is worth a look, by its name and folder alone.
-    fn wants(&self, entry: &Entry<'_>) -> bool;
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool;
     /// Looks at it.
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>);
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>);
 }
 
 /// All kinds, in the order in which an entry is offered to them.

@@ -4,9 +4,9 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::escape::detectors::Detector;
 use crate::escape::detectors::texts::{is_activate, is_script_folder};
-use crate::escape::entry::{Entry, read};
-use crate::escape::report::{Found, Kind};
-use crate::escape::trees::{Language, Named, Trees};
+use crate::escape::entry::{WalkEntry, read};
+use crate::escape::report::{PendingFinding, ReferenceKind};
+use crate::escape::trees::{Language, Mention, Trees};
 
 pub(super) struct Shebang;
 
@@ -17,20 +17,20 @@ const SCRIPT_BYTES: u64 = 64 * 1024;
 const LINE_BYTES: usize = 127;
 
 impl Detector for Shebang {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
         entry.is_file() && is_script_folder(entry) && !is_activate(entry)
     }
 
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let Ok(name) = std::ffi::CString::new(entry.name()) else { return };
         let Some(script) = read(entry.directory(), name.as_c_str(), SCRIPT_BYTES) else { return };
         if !script.starts_with(b"#!") {
             return;
         }
         let Some(named) = trees.named(&script, Language::Shell) else { return };
-        let Named { names, moved } = named;
-        let named = Named { names, moved: moved.and_then(runnable) };
-        found.push(Found::text(Kind::Shebang, entry.path(), named));
+        let Mention { names, moved } = named;
+        let named = Mention { names, moved: moved.and_then(runnable) };
+        found.push(PendingFinding::text(ReferenceKind::Shebang, entry.path(), named));
     }
 }
 

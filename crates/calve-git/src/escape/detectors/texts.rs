@@ -1,56 +1,59 @@
 //! Texts that name the tree which they are in, and that work in the new one when they name that instead.
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::Entry;
-use crate::escape::report::{Found, Kind};
+use crate::escape::entry::WalkEntry;
+use crate::escape::report::{PendingFinding, ReferenceKind};
 use crate::escape::trees::{Language, Trees};
 
 /// A text file of a tool.
 pub(super) struct TextFile {
-    kind: Kind,
+    kind: ReferenceKind,
     language: Language,
-    is_one: fn(&Entry<'_>) -> bool,
+    is_one: fn(&WalkEntry<'_>) -> bool,
 }
 
 impl Detector for TextFile {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
         entry.is_file() && (self.is_one)(entry)
     }
 
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let named = entry.text().and_then(|text| trees.named(&text, self.language));
-        found.extend(named.map(|named| Found::text(self.kind, entry.path(), named)));
+        found.extend(named.map(|named| PendingFinding::text(self.kind, entry.path(), named)));
     }
 }
 
 /// The scripts that switch a virtual environment on: those of venv, virtualenv, uv and conda.
 pub(super) const ACTIVATE: TextFile = TextFile {
-    kind: Kind::Activate,
+    kind: ReferenceKind::Activate,
     language: Language::Shell,
     is_one: |entry| is_script_folder(entry) && is_activate(entry),
 };
 
 /// By this a Python interpreter knows that it is a virtual environment's.
-pub(super) const PYVENV: TextFile =
-    TextFile { kind: Kind::PyvenvCfg, language: Language::Lines, is_one: |entry| entry.name() == b"pyvenv.cfg" };
+pub(super) const PYVENV: TextFile = TextFile {
+    kind: ReferenceKind::PyvenvCfg,
+    language: Language::Lines,
+    is_one: |entry| entry.name() == b"pyvenv.cfg",
+};
 
 /// What makes a Python package importable from where it is written.
 pub(super) const PATH_FILES: TextFile = TextFile {
-    kind: Kind::Editable,
+    kind: ReferenceKind::Editable,
     language: Language::Lines,
     is_one: |entry| is_site(entry) && (entry.name().ends_with(b".pth") || entry.name().ends_with(b".egg-link")),
 };
 
 /// By this (PEP 610) pip and uv tell whether an editable package is the one that is wanted.
 pub(super) const DIRECT_URL: TextFile = TextFile {
-    kind: Kind::DistInfo,
+    kind: ReferenceKind::DistInfo,
     language: Language::Quoted,
     is_one: |entry| entry.name() == b"direct_url.json" && entry.folder_name().ends_with(b".dist-info"),
 };
 
 /// What pnpm notes of an installation. Where it names another tree, pnpm installs everything anew, or into that tree.
 pub(super) const PNPM: TextFile = TextFile {
-    kind: Kind::Pnpm,
+    kind: ReferenceKind::Pnpm,
     language: Language::Quoted,
     is_one: |entry| {
         let name = entry.name();
@@ -61,16 +64,16 @@ pub(super) const PNPM: TextFile = TextFile {
 
 /// What a server of Next.js is told.
 pub(super) const NEXT: TextFile = TextFile {
-    kind: Kind::WebCache,
+    kind: ReferenceKind::WebCache,
     language: Language::Quoted,
     is_one: |entry| entry.name() == b"required-server-files.json" && entry.folder_name() == b".next",
 };
 
-pub(super) fn is_script_folder(entry: &Entry<'_>) -> bool {
+pub(super) fn is_script_folder(entry: &WalkEntry<'_>) -> bool {
     matches!(entry.folder_name(), b"bin" | b".bin" | b"Scripts" | b"sbin")
 }
 
-pub(super) fn is_activate(entry: &Entry<'_>) -> bool {
+pub(super) fn is_activate(entry: &WalkEntry<'_>) -> bool {
     let name = entry.name();
     matches!(name, b"Activate.ps1" | b"activate_this.py" | b"deactivate.nu" | b"activate")
         || name
@@ -79,6 +82,6 @@ pub(super) fn is_activate(entry: &Entry<'_>) -> bool {
 }
 
 /// Returns whether an entry is in a directory of Python packages.
-pub(super) fn is_site(entry: &Entry<'_>) -> bool {
+pub(super) fn is_site(entry: &WalkEntry<'_>) -> bool {
     matches!(entry.folder_name(), b"site-packages" | b"dist-packages")
 }

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{Entry, names, open_directory, path_of, read};
-use crate::escape::report::{Explanation, Found, Kind};
+use crate::escape::entry::{WalkEntry, names, open_directory, path_of, read};
+use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
 use crate::escape::trees::Trees;
 
 pub(super) struct Web;
@@ -16,7 +16,7 @@ pub(super) struct Web;
 const SEARCHED_BYTES: u64 = 64 * 1024 * 1024;
 
 impl Detector for Web {
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
         let name = entry.name();
         if entry.is_directory() {
             return is_cache(entry);
@@ -24,11 +24,11 @@ impl Detector for Web {
         entry.is_file() && matches!(name, b".eslintcache" | b".stylelintcache")
     }
 
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
-        let (kind, path) = (Kind::WebCache, entry.path());
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
+        let (kind, path) = (ReferenceKind::WebCache, entry.path());
         if entry.is_file() {
             let names = entry.text().and_then(|text| trees.first_named(&text));
-            found.extend(names.map(|names| Found::dropped(kind, path, names, Explanation::MadeAgain)));
+            found.extend(names.map(|names| PendingFinding::dropped(kind, path, names, Explanation::MadeAgain)));
             return;
         }
         let Ok(name) = std::ffi::CString::new(entry.name()) else { return };
@@ -37,19 +37,19 @@ impl Detector for Web {
             // Packed, so that it cannot be searched; and every key is an absolute path, so that it is of no use here.
             if !names(&directory).is_empty() {
                 let old = trees.old_path().unwrap_or(trees.new_path()).join(&path);
-                found.push(Found::dropped(kind, path, old, Explanation::MadeAgain));
+                found.push(PendingFinding::dropped(kind, path, old, Explanation::MadeAgain));
             }
             return;
         }
         let mut search = Search { trees, left: SEARCHED_BYTES, named: None };
         search.directory(&directory);
         if let Some(named) = search.named {
-            found.push(Found::dropped(kind, path, named, Explanation::MadeAgain));
+            found.push(PendingFinding::dropped(kind, path, named, Explanation::MadeAgain));
         }
     }
 }
 
-fn is_cache(entry: &Entry<'_>) -> bool {
+fn is_cache(entry: &WalkEntry<'_>) -> bool {
     let (folder, name) = (entry.folder_name(), entry.name());
     match name {
         b".parcel-cache" => true,

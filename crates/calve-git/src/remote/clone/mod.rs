@@ -12,18 +12,18 @@ use calve_core::{BuildPaths, Cancel, Shown, build_tree};
 use crate::git::Git;
 use crate::redact::Url;
 use crate::remote::clone::purpose::Purpose;
-use crate::remote::clone::recipe::{Property, Recipe, Step, Tip, Wanted, choose};
+use crate::remote::clone::recipe::{Property, Recipe, RecipeRequest, Step, Tip, choose};
 use crate::remote::clone::verify::{Missing, Verdict, count_missing, verify};
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
 use crate::remote::session::{Listener, Maintenance, Prompts, Session};
 use crate::remote::traffic::{Traces, Traffic, packed_bytes};
-use crate::remote::url::{Kind, RepositoryUrl};
+use crate::remote::url::{RepositoryUrl, Transport};
 use crate::remote::{Notice, NoticeCode};
 
 /// What is wanted of a clone.
 #[derive(Debug, Clone)]
-pub struct CloneWish {
+pub struct CloneRequest {
     /// Where from.
     pub url: RepositoryUrl,
     /// Exactly what will be there; an empty directory may be.
@@ -46,7 +46,7 @@ pub struct CloneWish {
     pub cancel: Cancel,
 }
 
-impl CloneWish {
+impl CloneRequest {
     /// With everything else as it is by default.
     pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
         Self {
@@ -100,10 +100,10 @@ pub struct CloneReceipt {
 ///
 /// # Errors
 /// As [`clone_repository`], for what can be known before.
-pub fn plan_clone(wish: &CloneWish) -> Result<(Recipe, Features), RemoteError> {
+pub fn plan_clone(request: &CloneRequest) -> Result<(Recipe, Features), RemoteError> {
     let features = Features::ask(&Git::at("/"))?;
-    let CloneWish { purpose, url, tip, sparse, bundle_uri, .. } = wish;
-    let wanted = Wanted { purpose: *purpose, url, tip, sparse, bundle_uri: bundle_uri.as_ref() };
+    let CloneRequest { purpose, url, tip, sparse, bundle_uri, .. } = request;
+    let wanted = RecipeRequest { purpose: *purpose, url, tip, sparse, bundle_uri: bundle_uri.as_ref() };
     Ok((choose(&wanted, &features)?, features))
 }
 
@@ -113,17 +113,18 @@ pub fn plan_clone(wish: &CloneWish) -> Result<(Recipe, Features), RemoteError> {
 ///
 /// # Errors
 /// Nothing is left behind, whatever the error.
-pub fn clone_repository(wish: &CloneWish, listener: Listener<'_>) -> Result<CloneReceipt, RemoteError> {
+pub fn clone_repository(request: &CloneRequest, listener: Listener<'_>) -> Result<CloneReceipt, RemoteError> {
     let started = Instant::now();
-    let (recipe, features) = plan_clone(wish)?;
+    let (recipe, features) = plan_clone(request)?;
     refuse_a_partial_source(&recipe)?;
-    let mut receipt = build_tree(&wish.dst, &wish.cancel, |build| in_build(wish, recipe, features, build, listener))?;
+    let mut receipt =
+        build_tree(&request.dst, &request.cancel, |build| in_build(request, recipe, features, build, listener))?;
     receipt.seconds.total = started.elapsed().as_secs_f64();
     Ok(receipt)
 }
 
 fn in_build(
-    wish: &CloneWish,
+    request: &CloneRequest,
     recipe: Recipe,
     git: Features,
     build: &BuildPaths,
@@ -132,26 +133,26 @@ fn in_build(
     let BuildPaths { directory, tree } = build;
     let traces = Traces::new(directory, recipe.url.kind())?;
     let session = Session {
-        url: &wish.url,
-        origin: wish.url.origin(),
-        credentials: wish.url.credentials(),
-        prompts: wish.prompts,
-        cancel: &wish.cancel,
+        url: &request.url,
+        origin: request.url.origin(),
+        credentials: request.url.credentials(),
+        prompts: request.prompts,
+        cancel: &request.cancel,
         listener,
         traces: &traces,
         maintenance: Maintenance::Off,
     };
     let run = |step: &Step| {
         let place = if step.inside { tree } else { directory };
-        session.run(step, place).map_err(|error| in_words_of_the_user(error, tree, &wish.dst))
+        session.run(step, place).map_err(|error| in_words_of_the_user(error, tree, &request.dst))
     };
     let begun = Instant::now();
     for step in with_progress(recipe.begin(tree)) {
         run(&step)?;
     }
-    let mut notices = told_beforehand(wish, &recipe);
+    let mut notices = told_beforehand(request, &recipe);
     let verdicts = verify(&recipe, tree)?;
-    judge(wish, &verdicts, &mut notices)?;
+    judge(request, &verdicts, &mut notices)?;
     if recipe.depth.is_none() && Git::at(tree).line(&["rev-parse", "--is-shallow-repository"])? == "true" {
         let text = "the repository is shallow itself: its history is cut off, and so is the clone's";
         notices.push(Notice::new(NoticeCode::SourceShallow, text));
@@ -161,7 +162,7 @@ fn in_build(
     let head = check_out(&recipe, tree, &run, &mut notices)?;
     let checked_out = begun.elapsed();
     let missing = match recipe.filter {
-        Some(_) => count_missing(tree, wish.count_for)?,
+        Some(_) => count_missing(tree, request.count_for)?,
         None => Missing { objects: 0, counted: true },
     };
     let bytes_received = if recipe.is_local() { 0 } else { packed_bytes(tree) };
@@ -231,29 +232,29 @@ fn check_out(
 }
 
 /// What is no surprise to the program, and may be one to the user.
-fn told_beforehand(wish: &CloneWish, recipe: &Recipe) -> Vec<Notice> {
+fn told_beforehand(request: &CloneRequest, recipe: &Recipe) -> Vec<Notice> {
     let mut notices = Vec::new();
-    let given = wish.url.kind();
-    if given == Kind::Local && recipe.url.kind() == Kind::File {
+    let given = request.url.kind();
+    if given == Transport::Local && recipe.url.kind() == Transport::File {
         let text =
             format!("the path is cloned by the URL {}, because git ignores filters and depths for paths", recipe.url);
         notices.push(Notice::new(NoticeCode::PathAsUrl, text));
-    } else if given == Kind::Local {
+    } else if given == Transport::Local {
         notices.push(Notice::new(
             NoticeCode::Local,
             "a path: git links or copies the repository's files, and no server is asked",
         ));
     }
-    if wish.url.credentials().is_some() {
+    if request.url.credentials().is_some() {
         let text = "the credentials in the URL were used and not stored; later fetches need a credential helper (gitcredentials(7))";
         notices.push(Notice::new(NoticeCode::CredentialsNotStored, text));
     }
-    if wish.url.has_query() {
+    if request.url.has_query() {
         let text = "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch: if it is \
             a token, use a credential helper instead (gitcredentials(7))";
         notices.push(Notice::new(NoticeCode::QueryStored, text));
     }
-    if wish.url.exposes_credentials() {
+    if request.url.exposes_credentials() {
         notices.push(Notice::new(
             NoticeCode::CredentialsUnencrypted,
             "the credentials travelled unencrypted: http:// is not https://",
@@ -263,10 +264,14 @@ fn told_beforehand(wish: &CloneWish, recipe: &Recipe) -> Vec<Notice> {
 }
 
 /// A full clone instead of a partial one works, and costs what was to be saved: that is not passed over in silence.
-fn judge(wish: &CloneWish, verdicts: &[(Property, Verdict)], notices: &mut Vec<Notice>) -> Result<(), RemoteError> {
+fn judge(
+    request: &CloneRequest,
+    verdicts: &[(Property, Verdict)],
+    notices: &mut Vec<Notice>,
+) -> Result<(), RemoteError> {
     for (property, verdict) in verdicts {
         let Verdict::Ignored(why) = verdict else { continue };
-        if wish.require.contains(property) {
+        if request.require.contains(property) {
             return Err(RemoteError::Refused { property: *property, why: format!("the server ignored it: {why}") });
         }
         let (code, remedy) = match property {
@@ -282,8 +287,8 @@ fn judge(wish: &CloneWish, verdicts: &[(Property, Verdict)], notices: &mut Vec<N
         notices.push(Notice::new(code, text));
     }
     let present = |wanted: &Property| verdicts.iter().any(|(property, _)| property == wanted);
-    if let Some(property) = wish.require.iter().find(|property| !present(property)) {
-        let why = format!("the purpose `{}` asks the server for none here", wish.purpose);
+    if let Some(property) = request.require.iter().find(|property| !present(property)) {
+        let why = format!("the purpose `{}` asks the server for none here", request.purpose);
         return Err(RemoteError::Refused { property: *property, why });
     }
     Ok(())

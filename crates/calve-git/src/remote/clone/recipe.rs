@@ -9,7 +9,7 @@ use crate::redact::{self, Url};
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
-use crate::remote::url::{Kind, RepositoryUrl};
+use crate::remote::url::{RepositoryUrl, Transport};
 
 /// What a partial clone leaves on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub struct Step {
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted<'w> {
+pub(crate) struct RecipeRequest<'w> {
     pub(crate) purpose: Purpose,
     pub(crate) url: &'w RepositoryUrl,
     pub(crate) tip: &'w Tip,
@@ -113,9 +113,9 @@ pub(crate) struct Wanted<'w> {
 }
 
 /// The recipe for a purpose, with the git that is there.
-pub(crate) fn choose(wanted: &Wanted<'_>, features: &Features) -> Result<Recipe, RemoteError> {
+pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<Recipe, RemoteError> {
     check(wanted, features)?;
-    let Wanted { purpose, url, tip, sparse, bundle_uri } = wanted.clone();
+    let RecipeRequest { purpose, url, tip, sparse, bundle_uri } = wanted.clone();
     let sparsely = !sparse.is_empty();
     let (filter, depth) = match purpose {
         Purpose::Dev => (sparsely.then_some(Filter::Blobs), None),
@@ -142,7 +142,7 @@ pub(crate) fn choose(wanted: &Wanted<'_>, features: &Features) -> Result<Recipe,
     })
 }
 
-fn check(wanted: &Wanted<'_>, features: &Features) -> Result<(), RemoteError> {
+fn check(wanted: &RecipeRequest<'_>, features: &Features) -> Result<(), RemoteError> {
     let senseless = |why: String| Err(RemoteError::Senseless { why });
     match wanted.tip {
         Tip::Revision(id) => {
@@ -255,7 +255,7 @@ impl Recipe {
 
     /// Whether git links or copies the files of a repository on this machine, instead of asking a server.
     pub fn is_local(&self) -> bool {
-        self.url.kind() == Kind::Local
+        self.url.kind() == Transport::Local
     }
 
     /// All commands as a user would type them.
@@ -323,7 +323,7 @@ mod tests {
     fn lines(purpose: Purpose, tip: Tip, sparse: &[&str], new: bool) -> Vec<String> {
         let url = RepositoryUrl::parse(OsStr::new("https://me:secret@example.org/a b.git")).unwrap();
         let sparse: Vec<_> = sparse.iter().map(|path| (*path).to_owned()).collect();
-        let wanted = Wanted { purpose, url: &url, tip: &tip, sparse: &sparse, bundle_uri: None };
+        let wanted = RecipeRequest { purpose, url: &url, tip: &tip, sparse: &sparse, bundle_uri: None };
         choose(&wanted, &features(new)).unwrap().spoken(Path::new("it's"))
     }
 
@@ -376,7 +376,7 @@ mod tests {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
         let bundle = Url::new("https://example.org/bundle?sig=secret");
         let refused = |purpose, tip: &Tip, sparse: &[String], bundle_uri, new| {
-            let wanted = Wanted { purpose, url: &url, tip, sparse, bundle_uri };
+            let wanted = RecipeRequest { purpose, url: &url, tip, sparse, bundle_uri };
             choose(&wanted, &features(new)).unwrap_err().to_string()
         };
         refused(Purpose::Ci, &Tip::Revision("HEAD".into()), &[], None, true);

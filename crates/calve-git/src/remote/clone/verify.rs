@@ -87,7 +87,7 @@ pub(crate) fn count_missing(tree: &Path, time: Duration) -> Result<Missing, Remo
     command.args(["rev-list", "--objects", "--all", "HEAD", "--missing=print"]);
     let start = |source| Error::Start { program: "git", directory: tree.to_path_buf(), source };
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
-    let mut child = Ended(child);
+    let mut child = KilledOnDrop(child);
     let Some(pipe) = child.0.stdout.take() else { return Ok(Missing { objects: 0, counted: false }) };
     let deadline = Instant::now() + time;
     let (mut objects, mut lines, mut line) = (0, 0_u32, Vec::new());
@@ -107,9 +107,9 @@ pub(crate) fn count_missing(tree: &Path, time: Duration) -> Result<Missing, Remo
 }
 
 /// A process that does not outlive this.
-struct Ended(Child);
+struct KilledOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

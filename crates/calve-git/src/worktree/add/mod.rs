@@ -18,10 +18,10 @@ use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, Moved};
 use crate::git::Git;
 use crate::worktree::add::ignored::dependencies::Dependency;
-use crate::worktree::add::ignored::{Left, LeftReason};
+use crate::worktree::add::ignored::{LeftEntry, LeftReason};
 use crate::worktree::add::post_checkout::{HookRun, post_checkout};
-use crate::worktree::add::survey::{Request, Survey, rules_below, selection, survey};
-use crate::worktree::registration::{Entry, sweep};
+use crate::worktree::add::survey::{AddRequest, Survey, rules_below, selection, survey};
+use crate::worktree::registration::{Registration, sweep};
 use crate::worktree::repository::Repository;
 use crate::worktree::status::Status;
 use crate::worktree::tracked::index::Index;
@@ -105,7 +105,7 @@ pub enum Warning {
 /// A worktree that was made.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Added {
+pub struct AddReport {
     /// Absolute.
     pub path: PathBuf,
     /// None when HEAD is detached.
@@ -131,7 +131,7 @@ pub struct Added {
     /// What was carried of what git ignores (and with [`Changes::Carry`] of what is untracked).
     pub carried: Vec<PathBuf>,
     /// What was not, and why.
-    pub left: Vec<Left>,
+    pub left: Vec<LeftEntry>,
     /// Where directories of dependencies came from.
     pub dependencies: Vec<Dependency>,
     /// How many changed and untracked files stay in the donor; 0 with [`Changes::Carry`].
@@ -151,7 +151,7 @@ pub struct Added {
 /// What [`add`] would do.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Planned {
+pub struct AddPlan {
     /// Where to.
     pub path: PathBuf,
     /// None when HEAD is detached.
@@ -173,7 +173,7 @@ pub struct Planned {
     /// Those of them that look like secrets.
     pub secrets: Vec<PathBuf>,
     /// What would stay.
-    pub left: Vec<Left>,
+    pub left: Vec<LeftEntry>,
     /// Where directories of dependencies would come from.
     pub dependencies: Vec<Dependency>,
 }
@@ -181,7 +181,7 @@ pub struct Planned {
 /// What a worktree is going to be, when nothing of it has been made.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Upcoming {
+pub struct AddIntent {
     /// The worktree that files come from.
     pub donor: PathBuf,
     /// The main worktree; none when the repository is bare.
@@ -192,23 +192,23 @@ pub struct Upcoming {
 
 /// Makes a worktree. It is absent or complete at any time, whatever happens to this process, and git does not list it before it is
 /// complete.
-pub fn add(options: &AddOptions) -> Result<Added> {
+pub fn add(options: &AddOptions) -> Result<AddReport> {
     add_after(options, |_| Ok(()))
 }
 
 /// [`add`], which makes something only after `before` has agreed.
 pub fn add_after<E: From<Error>>(
     options: &AddOptions,
-    before: impl FnOnce(&Upcoming) -> std::result::Result<(), E>,
-) -> std::result::Result<Added, E> {
+    before: impl FnOnce(&AddIntent) -> std::result::Result<(), E>,
+) -> std::result::Result<AddReport, E> {
     let started = Instant::now();
     let mut repository = Repository::open(&options.start)?;
     // Before anything is looked up: a branch that a killed run made goes with what else it left.
     if !sweep(&repository.common)?.places.is_empty() {
         repository = Repository::open(&options.start)?;
     }
-    let request = Request::new(repository, options)?;
-    let upcoming = Upcoming {
+    let request = AddRequest::new(repository, options)?;
+    let upcoming = AddIntent {
         donor: request.donor.clone(),
         main: request.repository.main().map(Path::to_path_buf),
         hooks: if request.is_untrusted { Hooks::default() } else { request.config.hooks.clone() },
@@ -217,12 +217,12 @@ pub fn add_after<E: From<Error>>(
     Ok(make(options, request, started)?)
 }
 
-fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<Added> {
+fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Result<AddReport> {
     let parent = request.path.parent().unwrap_or(Path::new("/"));
     fs_err::create_dir_all(parent)?;
     request.path = location::absolute(&request.path)?;
 
-    let mut entry = Entry::begin(&request)?;
+    let mut entry = Registration::begin(&request)?;
     let (index_path, oid) = (entry.index(), request.target.oid.clone());
     // No files are there yet; these commands look at none.
     let git = entry.git(&request.donor).with("GIT_INDEX_FILE", &index_path);
@@ -246,7 +246,7 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
     };
     let mut warnings = built.warnings;
     warnings.extend(report.warnings.into_iter().map(Warning::Engine));
-    Ok(Added {
+    Ok(AddReport {
         path: request.path,
         branch: request.target.branch,
         is_new_branch: request.target.is_new,
@@ -275,11 +275,11 @@ fn make(options: &AddOptions, mut request: Request, started: Instant) -> Result<
 pub(crate) const PLAIN: [&str; 6] =
     ["-c", "core.splitIndex=false", "-c", "index.sparse=false", "-c", "core.fsmonitor=false"];
 
-struct Built {
+struct StagedWorktree {
     clone: CloneReport,
     tracked: Settled,
     carried: Vec<PathBuf>,
-    left: Vec<Left>,
+    left: Vec<LeftEntry>,
     dependencies: Vec<Dependency>,
     uncommitted: u64,
     warnings: Vec<Warning>,
@@ -296,7 +296,7 @@ fn tracked_below(tracked: &Tracked, carried: &[PathBuf]) -> HashSet<PathBuf> {
 }
 
 /// Puts right what points out of the copy, before anybody can see it.
-fn audit(staged: &Path, request: &Request, options: &AddOptions, built: &Built) -> Result<AuditReport> {
+fn audit(staged: &Path, request: &AddRequest, options: &AddOptions, built: &StagedWorktree) -> Result<AuditReport> {
     if built.carried.is_empty() {
         return Ok(AuditReport::default());
     }
@@ -317,11 +317,11 @@ fn audit(staged: &Path, request: &Request, options: &AddOptions, built: &Built) 
 /// Fills the staged tree.
 fn build(
     staged: &mut StagedTree<'_>,
-    request: &Request,
+    request: &AddRequest,
     options: &AddOptions,
-    entry: &Entry,
+    entry: &Registration,
     survey: Survey,
-) -> Result<Built> {
+) -> Result<StagedWorktree> {
     let Survey { tracked, plan, rules, roots, mut left, dependencies, may_show, uncommitted, mut warnings } = survey;
     let mut clone = options.clone.clone();
     clone.select = Some(selection(&plan));
@@ -341,7 +341,7 @@ fn build(
             && let Some(directory) = pointer.parent()
         {
             staged.remove(directory)?;
-            left.push(Left { path: directory.to_path_buf(), reason: LeftReason::NestedWorktree });
+            left.push(LeftEntry { path: directory.to_path_buf(), reason: LeftReason::NestedWorktree });
         }
     }
     warnings.extend(report.warnings.iter().cloned().map(Warning::Engine));
@@ -367,13 +367,23 @@ fn build(
     carried.sort();
     carried.retain(|path| !left.iter().any(|left| left.path == *path));
     left.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Built { clone: report, tracked, carried, left, dependencies, uncommitted, warnings, tracked_below, audit: None })
+    Ok(StagedWorktree {
+        clone: report,
+        tracked,
+        carried,
+        left,
+        dependencies,
+        uncommitted,
+        warnings,
+        tracked_below,
+        audit: None,
+    })
 }
 
-fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<Left>) {
+fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<LeftEntry>) {
     let skipped = report.skipped.drain(..);
     left.extend(
-        skipped.map(|skipped| Left { path: at.join(skipped.path), reason: LeftReason::of_engine(skipped.reason) }),
+        skipped.map(|skipped| LeftEntry { path: at.join(skipped.path), reason: LeftReason::of_engine(skipped.reason) }),
     );
 }
 
@@ -385,18 +395,18 @@ fn is_worktree(pointer: &Path) -> bool {
 }
 
 /// What the new commit's rules do not ignore would be in the way: `git status` is to be clean.
-fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<Left>) -> Result<()> {
+fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<LeftEntry>) -> Result<()> {
     for found in Status::of(git)?.untracked {
         let path = crate::worktree::repository::path_of(&found.path);
         staged.remove(&path)?;
-        left.push(Left { path, reason: LeftReason::NotIgnored });
+        left.push(LeftEntry { path, reason: LeftReason::NotIgnored });
     }
     Ok(())
 }
 
 /// What [`add`] would do. Makes nothing, but for what fetching a pull request makes.
-pub fn plan(options: &AddOptions) -> Result<Planned> {
-    let request = Request::new(Repository::open(&options.start)?, options)?;
+pub fn plan(options: &AddOptions) -> Result<AddPlan> {
+    let request = AddRequest::new(Repository::open(&options.start)?, options)?;
     let git = request.repository.git();
     let oid = request.target.oid.clone();
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &oid])?));
@@ -405,10 +415,10 @@ pub fn plan(options: &AddOptions) -> Result<Planned> {
     let foreign = survey.dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone());
     let mut carried: Vec<PathBuf> = survey.roots.iter().map(|root| root.path.clone()).chain(foreign).collect();
     carried.sort();
-    let is_secret = |root: &&crate::worktree::add::ignored::Root| {
+    let is_secret = |root: &&crate::worktree::add::ignored::CarriedRoot| {
         crate::worktree::add::ignored::rules::is_secret(&root.path, root.is_directory)
     };
-    Ok(Planned {
+    Ok(AddPlan {
         secrets: survey.roots.iter().filter(is_secret).map(|root| root.path.clone()).collect(),
         path: request.path,
         branch: request.target.branch,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use calve_core::Selected;
 
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::add::ignored::{LeftReason, Root};
+use crate::worktree::add::ignored::{CarriedRoot, LeftReason};
 use crate::worktree::status::GitPath;
 
 /// What becomes of one name in a directory of which not everything is taken.
@@ -31,7 +31,7 @@ struct Directory {
 
 /// The choice.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct Selector {
     directories: HashMap<GitPath, Directory>,
     whole: HashSet<GitPath>,
     rules: Rules,
@@ -49,15 +49,15 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-impl Plan {
-    pub(crate) fn new(rules: Rules, nested: HashSet<PathBuf>, replaced: HashSet<PathBuf>) -> Plan {
-        let mut plan = Plan { rules, nested, replaced, ..Plan::default() };
+impl Selector {
+    pub(crate) fn new(rules: Rules, nested: HashSet<PathBuf>, replaced: HashSet<PathBuf>) -> Selector {
+        let mut plan = Selector { rules, nested, replaced, ..Selector::default() };
         plan.directories.insert(Vec::new(), Directory::default());
         plan
     }
 
     /// All of these come before the first [`Self::file`].
-    pub(crate) fn root(&mut self, root: &Root) {
+    pub(crate) fn root(&mut self, root: &CarriedRoot) {
         let path = root.path.as_os_str().as_bytes();
         self.insert(path, Take::Whole);
         if root.is_directory {
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn files_roots_and_what_is_between_are_told_apart() {
         let nested = HashSet::from([PathBuf::from("cache/wt")]);
-        let mut plan = Plan::new(Rules::default(), nested, HashSet::new());
-        let root = |path: &str, is_directory| Root { path: path.into(), is_directory };
+        let mut plan = Selector::new(Rules::default(), nested, HashSet::new());
+        let root = |path: &str, is_directory| CarriedRoot { path: path.into(), is_directory };
         plan.root(&root("cache", true));
         plan.root(&root("a/b/out", true));
         plan.root(&root(".env", false));

@@ -13,10 +13,10 @@ use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
-use crate::worktree::add::ignored::{self, Carry, Left, LeftReason, Root};
+use crate::worktree::add::ignored::{self, CarriedRoot, Carry, LeftEntry, LeftReason};
 use crate::worktree::add::location;
-use crate::worktree::add::plan::Plan;
-use crate::worktree::add::target::{self, Asked, Target};
+use crate::worktree::add::plan::Selector;
+use crate::worktree::add::target::{self, Target, TargetRequest};
 use crate::worktree::add::{AddOptions, Changes, Ignored, Trust, Warning};
 use crate::worktree::repository::{Repository, joined, path_of};
 use crate::worktree::status::{GitPath, Status};
@@ -25,7 +25,7 @@ use crate::worktree::tracked::conversion::conversions;
 use crate::worktree::tracked::index::Index;
 
 /// What was asked for, in terms of one repository.
-pub(crate) struct Request {
+pub(crate) struct AddRequest {
     pub(crate) repository: Repository,
     /// The worktree that files come from.
     pub(crate) donor: PathBuf,
@@ -42,9 +42,9 @@ pub(crate) struct Request {
     pub(crate) is_sparse: bool,
 }
 
-impl Request {
+impl AddRequest {
     /// Refuses what makes no sense. Makes nothing but, for a pull request, what fetching it makes.
-    pub(crate) fn new(repository: Repository, options: &AddOptions) -> Result<Request> {
+    pub(crate) fn new(repository: Repository, options: &AddOptions) -> Result<AddRequest> {
         let donor = match &options.from {
             Some(from) => repository.find_usable(from)?.path.clone(),
             None => repository.here.clone().ok_or_else(no_donor)?,
@@ -71,7 +71,7 @@ impl Request {
             "-" => target::previous(&repository.git())?,
             branch => branch.to_owned(),
         };
-        let asked = Asked { branch: &branch, base: options.base.as_deref(), is_detached: options.is_detached };
+        let asked = TargetRequest { branch: &branch, base: options.base.as_deref(), is_detached: options.is_detached };
         let target = target::resolve(&repository, &asked)?;
         let path = match &options.path {
             Some(path) => location::plain(&options.start.join(path)),
@@ -84,7 +84,7 @@ impl Request {
         let is_foreign = options.trust == Trust::No && target::is_foreign(&repository, &asked, &target);
         let is_untrusted = is_foreign_donor || is_foreign;
         let leaves_secrets = is_untrusted || config.secrets == Some(Secrets::Leave);
-        Ok(Request { repository, donor, target, path, config, leaves_secrets, is_untrusted, listed_in, is_sparse })
+        Ok(AddRequest { repository, donor, target, path, config, leaves_secrets, is_untrusted, listed_in, is_sparse })
     }
 }
 
@@ -95,10 +95,10 @@ fn no_donor() -> Error {
 /// What it will consist of.
 pub(crate) struct Survey {
     pub(crate) tracked: Tracked,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<Selector>,
     pub(crate) rules: Rules,
-    pub(crate) roots: Vec<Root>,
-    pub(crate) left: Vec<Left>,
+    pub(crate) roots: Vec<CarriedRoot>,
+    pub(crate) left: Vec<LeftEntry>,
     pub(crate) dependencies: Vec<Dependency>,
     /// What is carried may not be ignored in the new worktree.
     pub(crate) may_show: bool,
@@ -109,12 +109,12 @@ pub(crate) struct Survey {
 
 /// `index` gives the commit's index, `converted` what git does to its files; they are asked for while git looks at the donor.
 pub(crate) fn survey(
-    request: &Request,
+    request: &AddRequest,
     options: &AddOptions,
     index: impl FnOnce() -> Result<Index> + Send,
     git: Option<&Git>,
 ) -> Result<Survey> {
-    let Request { repository, donor, .. } = request;
+    let AddRequest { repository, donor, .. } = request;
     let at_donor = Git::at(donor);
     let look = || {
         let index = index()?;
@@ -176,7 +176,7 @@ pub(crate) fn survey(
         Changes::Leave => uncommitted(&status, &nested),
     };
     let may_show = options.changes == Changes::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
-    let mut plan = Plan::new(rules.clone(), nested, replaced);
+    let mut plan = Selector::new(rules.clone(), nested, replaced);
     for root in &roots {
         plan.root(root);
     }
@@ -202,7 +202,7 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
 }
 
 /// The tracked files that differ from the donor's commit. Refused where the new worktree's commit has them otherwise too.
-fn changes(request: &Request, git: &Git, status: &Status) -> Result<HashSet<GitPath>> {
+fn changes(request: &AddRequest, git: &Git, status: &Status) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
         return Err(Error::refused(
             "a merge with conflicts is not finished here, and an unfinished merge cannot be carried",
@@ -225,7 +225,7 @@ fn changes(request: &Request, git: &Git, status: &Status) -> Result<HashSet<GitP
 }
 
 /// The roots of worktrees inside the donor, the new one among them.
-fn nested(request: &Request) -> HashSet<PathBuf> {
+fn nested(request: &AddRequest) -> HashSet<PathBuf> {
     let all = request.repository.worktrees.iter().map(|worktree| worktree.path.as_path());
     let inside = all.chain([request.path.as_path()]).filter_map(|path| path.strip_prefix(&request.donor).ok());
     inside.filter(|path| !path.as_os_str().is_empty()).map(Path::to_path_buf).collect()
@@ -235,8 +235,8 @@ fn nested(request: &Request) -> HashSet<PathBuf> {
 fn replaced(
     donor: &Path,
     dependencies: &[Dependency],
-    roots: &mut Vec<Root>,
-    left: &mut Vec<Left>,
+    roots: &mut Vec<CarriedRoot>,
+    left: &mut Vec<LeftEntry>,
 ) -> HashSet<PathBuf> {
     let foreign: Vec<&Dependency> = dependencies.iter().filter(|one| one.from != donor).collect();
     let mut replaced: HashSet<PathBuf> = foreign.iter().map(|one| one.path.clone()).collect();
@@ -252,7 +252,7 @@ fn replaced(
         };
         if foreign.iter().any(governed) {
             replaced.insert(dependency.to_path_buf());
-            left.push(Left { path: dependency.to_path_buf(), reason: LeftReason::OtherDonor });
+            left.push(LeftEntry { path: dependency.to_path_buf(), reason: LeftReason::OtherDonor });
         }
     }
     roots.retain(|root| !root.path.ancestors().any(|above| replaced.contains(above)));
@@ -270,7 +270,7 @@ fn hidden_in_untracked(status: &Status) -> bool {
 }
 
 /// The engine's view of a plan.
-pub(crate) fn selection(plan: &Arc<Plan>) -> Selection {
+pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
     let plan = Arc::clone(plan);
     Selection::new(move |path, is_directory| plan.choose(path, is_directory))
 }

@@ -23,13 +23,13 @@ pub(crate) struct Target {
 }
 
 /// What the user asked for.
-pub(crate) struct Asked<'a> {
+pub(crate) struct TargetRequest<'a> {
     pub(crate) branch: &'a str,
     pub(crate) base: Option<&'a str>,
     pub(crate) is_detached: bool,
 }
 
-pub(crate) fn resolve(repository: &Repository, asked: &Asked<'_>) -> Result<Target> {
+pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Result<Target> {
     let git = repository.git();
     if commit(&git, "HEAD")?.is_none() && !repository.worktrees.iter().any(|worktree| worktree.head.is_some()) {
         return Err(Error::refused("the repository has no commit yet", Remedy::CommitFirst));
@@ -49,7 +49,7 @@ pub(crate) fn resolve(repository: &Repository, asked: &Asked<'_>) -> Result<Targ
     }
     let name = asked.branch.strip_prefix("refs/heads/").unwrap_or(asked.branch);
     check_name(&git, name)?;
-    let known = Known::of(&git, name)?;
+    let known = Branches::of(&git, name)?;
     if let Some(oid) = known.local {
         if asked.base.is_some() {
             return Err(Error::refused(
@@ -66,7 +66,7 @@ pub(crate) fn resolve(repository: &Repository, asked: &Asked<'_>) -> Result<Targ
         && let Some(oid) = commit(&git, &format!("refs/remotes/{name}"))?
         && asked.base.is_none()
     {
-        if let Some(local) = Known::of(&git, short)?.local {
+        if let Some(local) = Branches::of(&git, short)?.local {
             check_free(&repository.worktrees, short)?;
             return Ok(Target {
                 oid: local,
@@ -154,7 +154,7 @@ fn pull_request(branch: &str) -> Option<u64> {
 
 /// Whether what is asked for is a pull request's: it is fetched as one, its revision begins at the branch of one (`pr/123`,
 /// `heads/pr/123~2`), or at what a worktree that is not trusted has checked out.
-pub(crate) fn is_foreign(repository: &Repository, asked: &Asked<'_>, target: &Target) -> bool {
+pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, target: &Target) -> bool {
     let is_of_untrusted = |branch: &str| {
         let mut of_branch = repository.worktrees.iter().filter(|worktree| worktree.branch.as_deref() == Some(branch));
         of_branch.any(|worktree| trust::is_untrusted(&worktree.path))
@@ -185,7 +185,7 @@ fn is_here(revision: &str) -> bool {
     begin.is_empty() || begin.ends_with("HEAD")
 }
 
-fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number: u64) -> Result<Target> {
+fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>, number: u64) -> Result<Target> {
     if asked.base.is_some() {
         return Err(Error::refused("a pull request has its own head, so it takes no base", Remedy::DropBase));
     }
@@ -221,7 +221,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &Asked<'_>, number
     if asked.is_detached {
         return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: Some(number) });
     }
-    let local = Known::of(git, &name)?.local;
+    let local = Branches::of(git, &name)?.local;
     if let Some(local) = &local
         && *local != oid
     {
@@ -269,17 +269,17 @@ fn check_name(git: &Git, name: &str) -> Result<()> {
 }
 
 /// The branches of a name.
-struct Known {
+struct Branches {
     local: Option<String>,
     /// `origin/x` and its commit, for each remote that has it.
     remote: Vec<(String, String)>,
 }
 
-impl Known {
-    fn of(git: &Git, name: &str) -> Result<Known> {
+impl Branches {
+    fn of(git: &Git, name: &str) -> Result<Branches> {
         let (local, remote) = (format!("refs/heads/{name}"), format!("refs/remotes/*/{name}"));
         let printed = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", &local, &remote])?;
-        let mut known = Known { local: None, remote: Vec::new() };
+        let mut known = Branches { local: None, remote: Vec::new() };
         for line in String::from_utf8_lossy(&printed).lines() {
             let Some((oid, reference)) = line.split_once(' ') else { continue };
             if reference == local {
@@ -296,7 +296,7 @@ impl Known {
 
 /// Returns the commit of a local branch. git would take `refs/heads/x-0-gab12` for a commit that begins with `ab12`.
 pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
-    Ok(Known::of(git, branch)?.local)
+    Ok(Branches::of(git, branch)?.local)
 }
 
 /// The commit that a revision names.

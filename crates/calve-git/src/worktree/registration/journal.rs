@@ -11,7 +11,7 @@ pub(crate) const JOURNAL: &str = "calve";
 
 /// How the maker of an entry is, going by the journal of it that was opened.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum MakerState {
     /// At work.
     Alive,
     /// Gone, and the entry is as it was then.
@@ -21,13 +21,13 @@ pub(crate) enum State {
 }
 
 /// Looks at a journal that was opened. Where the maker is gone, the lock is this process's from now on.
-pub(crate) fn state(journal: &File) -> Result<State> {
+pub(crate) fn state(journal: &File) -> Result<MakerState> {
     if flock(journal, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Ok(State::Alive);
+        return Ok(MakerState::Alive);
     }
     // Only who holds the lock takes a journal away, and that is this process now.
     let links = rustix::fs::fstat(journal).map_err(std::io::Error::from)?.st_nlink;
-    Ok(if links == 0 { State::Finished } else { State::Left })
+    Ok(if links == 0 { MakerState::Finished } else { MakerState::Left })
 }
 
 #[cfg(test)]
@@ -41,11 +41,11 @@ mod tests {
         let mine = File::from(fs_err::File::create(&path).unwrap());
         flock(&mine, FlockOperation::NonBlockingLockExclusive).unwrap();
         let theirs = File::from(fs_err::File::open(&path).unwrap());
-        assert_eq!(state(&theirs).unwrap(), State::Alive);
+        assert_eq!(state(&theirs).unwrap(), MakerState::Alive);
         fs_err::remove_file(&path).unwrap();
         drop(mine);
-        assert_eq!(state(&theirs).unwrap(), State::Finished);
+        assert_eq!(state(&theirs).unwrap(), MakerState::Finished);
         fs_err::write(&path, "").unwrap();
-        assert_eq!(state(&File::from(fs_err::File::open(&path).unwrap())).unwrap(), State::Left);
+        assert_eq!(state(&File::from(fs_err::File::open(&path).unwrap())).unwrap(), MakerState::Left);
     }
 }

@@ -23,12 +23,12 @@ use crate::git::Git;
 use crate::remedy::{Operation, Remedy};
 use crate::trust;
 use crate::worktree::add::location;
-use crate::worktree::add::survey::Request;
+use crate::worktree::add::survey::AddRequest;
 use crate::worktree::add::target::{Target, check_free};
-use crate::worktree::registration::journal::{JOURNAL, State, state};
+use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
 use crate::worktree::repository;
 use crate::worktree::repository::{Repository, path_of};
-use crate::worktree::standing::Linked;
+use crate::worktree::standing::LinkedWorktree;
 
 const LOCKED: &str = "locked";
 const GITDIR: &str = "gitdir";
@@ -39,19 +39,19 @@ const LEAVING: &str = ".calve-";
 /// killed run waits for the git that it has started.
 ///
 /// git does not wait for the lock of a configuration file, but fails; so whoever makes or deletes a branch has his turn as well.
-pub(crate) struct Turn(File);
+pub(crate) struct RepositoryLock(File);
 
-impl Turn {
-    pub(crate) fn take(common: &Path) -> Result<Turn> {
+impl RepositoryLock {
+    pub(crate) fn take(common: &Path) -> Result<RepositoryLock> {
         // The directory itself: a lock file would have to stay for ever.
         let directory = File::from(fs_err::File::open(common)?);
         flock(&directory, FlockOperation::LockExclusive).map_err(std::io::Error::from)?;
-        Ok(Turn(directory))
+        Ok(RepositoryLock(directory))
     }
 }
 
 /// An entry that git does not show yet. Dropped, it is gone, and so is a branch that was made for it.
-pub(crate) struct Entry {
+pub(crate) struct Registration {
     pub(crate) directory: PathBuf,
     common: PathBuf,
     worktree: PathBuf,
@@ -59,12 +59,12 @@ pub(crate) struct Entry {
     made_branch: Option<(String, String)>,
 }
 
-impl Entry {
+impl Registration {
     /// Makes the entry of a worktree at `path`. The branch must be free, also of those who are still at it.
-    pub(crate) fn begin(request: &Request) -> Result<Entry> {
-        let Request { repository, path, target, .. } = request;
+    pub(crate) fn begin(request: &AddRequest) -> Result<Registration> {
+        let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
-        let _turn = Turn::take(common)?;
+        let _turn = RepositoryLock::take(common)?;
         clean_up(common)?;
         if let Some(branch) = &target.branch {
             check_free(&repository::list(&repository.git())?, branch)?;
@@ -75,8 +75,13 @@ impl Entry {
         let all = common.join("worktrees");
         fs_err::create_dir_all(&all)?;
         let directory = new_directory(&all, &location::identifier(path))?;
-        let mut entry =
-            Entry { directory, common: common.clone(), worktree: path.to_path_buf(), journal: None, made_branch: None };
+        let mut entry = Registration {
+            directory,
+            common: common.clone(),
+            worktree: path.to_path_buf(),
+            journal: None,
+            made_branch: None,
+        };
         fs_err::write(entry.directory.join(LOCKED), "calve: being made\n")?;
         if request.is_untrusted {
             trust::mark(&entry.directory)?;
@@ -98,7 +103,7 @@ impl Entry {
 
     /// With `extensions.worktreeConfig` a new worktree gets the settings of the one it is made from, as with git, but for those
     /// that are about where that one is. It gets the list of a sparse checkout, too.
-    fn copy_settings(&self, request: &Request) -> Result<()> {
+    fn copy_settings(&self, request: &AddRequest) -> Result<()> {
         if request.is_sparse {
             fs_err::create_dir_all(self.directory.join("info"))?;
             self.copy_file("info/sparse-checkout", request)?;
@@ -123,7 +128,7 @@ impl Entry {
     }
 
     /// Copies one of the donor's own files in the repository, if there is one.
-    fn copy_file(&self, name: &str, request: &Request) -> Result<bool> {
+    fn copy_file(&self, name: &str, request: &AddRequest) -> Result<bool> {
         let from = PathBuf::from(Git::at(&request.donor).line(&["rev-parse", "--git-path", name])?);
         match fs_err::read(request.donor.join(from)) {
             Ok(bytes) => fs_err::write(self.directory.join(name), bytes)?,
@@ -144,7 +149,7 @@ impl Entry {
 
     /// The last step before the worktree gets its name: its branch is made, and its `.git` points here.
     pub(crate) fn seal(&mut self, repository: &Repository, target: &Target, files: &Path) -> Result<()> {
-        let turn = Turn::take(&self.common)?;
+        let turn = RepositoryLock::take(&self.common)?;
         if let Some(branch) = &target.branch {
             check_free(&repository::list(&repository.git())?, branch)?;
             check_unmoved(repository, branch, target)?;
@@ -184,13 +189,13 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for Registration {
     fn drop(&mut self) {
         if self.worktree.as_os_str().is_empty() {
             return;
         }
         if let Some((branch, oid)) = self.made_branch.take() {
-            let turn = Turn::take(&self.common);
+            let turn = RepositoryLock::take(&self.common);
             let _ = delete_branch(&self.common, &branch, &oid);
             drop(turn);
         }
@@ -233,9 +238,9 @@ fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
         let Ok(journal) = fs_err::File::open(directory.join(JOURNAL)) else { continue };
         let journal = File::from(journal);
         match state(&journal)? {
-            State::Finished => {}
-            State::Alive => found.push((directory, None)),
-            State::Left => found.push((directory, Some(journal))),
+            MakerState::Finished => {}
+            MakerState::Alive => found.push((directory, None)),
+            MakerState::Left => found.push((directory, Some(journal))),
         }
     }
     Ok(found)
@@ -295,7 +300,7 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
         let mut lines = text.split(|&byte| byte == b'\n');
         let worktree = path_of(lines.next().unwrap_or_default());
         let branch = lines.next().zip(lines.next()).filter(|(branch, oid)| !branch.is_empty() && !oid.is_empty());
-        if worktree.is_absolute() && Linked::open(&directory, &worktree).is_ok() {
+        if worktree.is_absolute() && LinkedWorktree::open(&directory, &worktree).is_ok() {
             show(&directory, &worktree)?;
         } else {
             if let Some((branch, oid)) = branch {
@@ -311,12 +316,12 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// [`clean_up`], and the staged trees of killed runs beside the places concerned.
-pub(crate) fn sweep(common: &Path) -> Result<Swept> {
+pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
     let places = {
-        let _turn = Turn::take(common)?;
+        let _turn = RepositoryLock::take(common)?;
         clean_up(common)?
     };
-    let mut swept = Swept { places, trees: Vec::new() };
+    let mut swept = SweepReport { places, trees: Vec::new() };
     for place in &swept.places {
         // Nobody's work depends on it: a git that has outlived such a run may still write into its tree. The next one tries again.
         swept.trees.extend(calve_core::sweep(place).unwrap_or_default());
@@ -325,7 +330,7 @@ pub(crate) fn sweep(common: &Path) -> Result<Swept> {
 }
 
 /// What was cleaned up.
-pub(crate) struct Swept {
+pub(crate) struct SweepReport {
     /// Where entries were finished or removed: the directories of their worktrees.
     pub(crate) places: Vec<PathBuf>,
     /// Staged trees that are gone.
@@ -346,7 +351,7 @@ pub(crate) fn entries_by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf
 
 /// Deletes a branch in turn with others, as long as it is where it was made. Says whether it did.
 pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<bool> {
-    let _turn = Turn::take(common)?;
+    let _turn = RepositoryLock::take(common)?;
     delete_branch(common, branch, oid)
 }
 
@@ -382,7 +387,7 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
 /// Removes entries that are nobody's: those on their way out when their remover was killed, and what git, too, takes for broken
 /// (`git worktree prune` removes what has neither `gitdir` nor `locked`). `may_go` is asked about the latter.
 pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool) -> Result<()> {
-    let _turn = Turn::take(common)?;
+    let _turn = RepositoryLock::take(common)?;
     for directory in entries(common)? {
         let is_leaving = directory.file_name().is_some_and(|name| name.as_bytes().starts_with(LEAVING.as_bytes()));
         if is_leaving {

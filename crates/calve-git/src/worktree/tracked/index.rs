@@ -26,14 +26,14 @@ pub(crate) const GITLINK: u32 = 0o160_000;
 pub(crate) struct Index {
     bytes: Vec<u8>,
     hash_bytes: usize,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<IndexEntry>,
     /// Entries are in another file (`core.splitIndex`).
     pub(crate) is_partial: bool,
 }
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     at: usize,
     pub(crate) path: Vec<u8>,
     pub(crate) mode: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Entry {
     pub(crate) size: u32,
 }
 
-impl Entry {
+impl IndexEntry {
     /// The directory that the entry stands for: of a sparse index, one of which there is nothing.
     pub(crate) fn directory(&self) -> Option<&[u8]> {
         (self.mode == DIRECTORY).then(|| self.path.strip_suffix(b"/").unwrap_or(&self.path))
@@ -95,7 +95,7 @@ impl Index {
             let text = std::str::from_utf8(&line[..tab]).ok()?;
             let (mode, oid) = (text.split(' ').next()?, text.split(' ').nth(2)?);
             let digits = |at: usize| u8::from_str_radix(oid.get(at..at + 2)?, 16).ok();
-            Some(Entry {
+            Some(IndexEntry {
                 at: 0,
                 path: line[tab + 1..].to_vec(),
                 mode: u32::from_str_radix(mode, 8).ok()?,
@@ -118,7 +118,7 @@ impl Index {
     /// For each entry, whether `other` has the same object under its path, and a file of it. Both are in git's order.
     pub(crate) fn also_in(&self, other: &Index) -> Vec<bool> {
         let mut theirs = other.entries.iter().peekable();
-        let is_there = |entry: &Entry| {
+        let is_there = |entry: &IndexEntry| {
             while theirs.next_if(|their| their.path < entry.path).is_some() {}
             theirs.peek().is_some_and(|their| {
                 their.path == entry.path && their.oid == entry.oid && their.stage == 0 && !their.is_skipped
@@ -141,7 +141,7 @@ impl Index {
         let mut entries = Vec::with_capacity(count.min(body.len() / (FIXED_BYTES + hash_bytes)));
         let mut at = 12;
         for _ in 0..count {
-            let before: &[u8] = entries.last().map_or(&[], |last: &Entry| &last.path);
+            let before: &[u8] = entries.last().map_or(&[], |last: &IndexEntry| &last.path);
             let (entry, next) = entry(body, at, version, hash_bytes, before)?;
             entries.push(entry);
             at = next;
@@ -195,7 +195,7 @@ impl Index {
     }
 }
 
-fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8]) -> Option<(Entry, usize)> {
+fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8]) -> Option<(IndexEntry, usize)> {
     let flags_at = at + FIXED_BYTES + hash_bytes;
     let flags = short(body, flags_at)?;
     let is_extended = version >= 3 && flags & EXTENDED != 0;
@@ -216,7 +216,7 @@ fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8])
     let end = path_at + length;
     // Up to version 3 entries end in one to eight NULs, so that their length is a multiple of eight.
     let next = if version == 4 { end + 1 } else { at + ((end - at) / 8 + 1) * 8 };
-    let entry = Entry {
+    let entry = IndexEntry {
         at,
         path,
         mode: number(body, at + 24)?,

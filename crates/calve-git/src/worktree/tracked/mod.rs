@@ -17,13 +17,13 @@ use crate::worktree::add::PLAIN;
 use crate::worktree::repository::Repository;
 use crate::worktree::status::{GitPath, Status};
 use crate::worktree::tracked::conversion::Conversion;
-use crate::worktree::tracked::index::{Entry, GITLINK, Index, SYMLINK};
+use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, SYMLINK};
 
 /// The files of the commit, and what is done about each.
 pub(crate) struct Tracked {
     pub(crate) index: Index,
     /// Entries that are cloned, with the donor's record of each.
-    clean: Vec<(usize, Seen)>,
+    clean: Vec<(usize, FileRecord)>,
     /// Entries that git writes, and why.
     by_git: Vec<(usize, NotCloned)>,
     /// The donor's ignore rules are not those of the commit.
@@ -43,7 +43,7 @@ pub enum NotCloned {
     /// It is changed in the donor and not committed.
     Uncommitted,
     /// git converts it on checkout: line endings, a filter, `ident`.
-    Converted,
+    ConvertReport,
     /// The donor's index is in two files (`core.splitIndex`), of which Calve reads one.
     SplitIndex,
     /// It is a submodule, or the donor's git is told not to look at it.
@@ -58,7 +58,7 @@ impl NotCloned {
         match self {
             Self::OtherVersion => "other_version",
             Self::Uncommitted => "uncommitted",
-            Self::Converted => "converted",
+            Self::ConvertReport => "converted",
             Self::SplitIndex => "split_index",
             Self::Special => "special",
             Self::StaleIndex => "stale_index",
@@ -91,7 +91,7 @@ pub(crate) struct Checkout<'a> {
 
 /// What the donor's index says of a file.
 #[derive(Clone, Copy)]
-struct Seen {
+struct FileRecord {
     mtime: (u32, u32),
     size: u32,
 }
@@ -128,7 +128,7 @@ impl Tracked {
                 in_both += usize::from(is_ignore_file(&entry.path));
                 left_out += u64::from(donor.is_skipped);
             }
-            let is_converted = |donor: &Entry| match conversions.get(at) {
+            let is_converted = |donor: &IndexEntry| match conversions.get(at) {
                 Some(Conversion::None) => false,
                 Some(Conversion::Size(size)) => entry.mode != SYMLINK && !donor.has_size(*size),
                 Some(Conversion::ByGit) => entry.mode != SYMLINK,
@@ -141,11 +141,11 @@ impl Tracked {
                 Some(donor) if donor.oid != entry.oid || donor.mode != entry.mode => Err(NotCloned::OtherVersion),
                 Some(donor) if donor.stage != 0 || status.changed.contains(&entry.path) => Err(NotCloned::Uncommitted),
                 Some(donor) if donor.is_special || entry.mode == SYMLINK && !has_symlinks => Err(NotCloned::Special),
-                Some(donor) if is_converted(donor) => Err(NotCloned::Converted),
+                Some(donor) if is_converted(donor) => Err(NotCloned::ConvertReport),
                 Some(donor) => Ok(donor),
             };
             match cloned {
-                Ok(donor) => tracked.clean.push((at, Seen { mtime: donor.mtime, size: donor.size })),
+                Ok(donor) => tracked.clean.push((at, FileRecord { mtime: donor.mtime, size: donor.size })),
                 Err(why) => {
                     tracked.ignores_otherwise |= is_ignore_file(&entry.path);
                     tracked.by_git.push((at, why));
@@ -153,7 +153,7 @@ impl Tracked {
             }
         }
         tracked.left_out = left_out;
-        let whole: HashSet<&[u8]> = donor.entries.iter().filter_map(Entry::directory).collect();
+        let whole: HashSet<&[u8]> = donor.entries.iter().filter_map(IndexEntry::directory).collect();
         if !whole.is_empty() {
             let is_below = |path: &[u8]| (0..path.len()).any(|at| path[at] == b'/' && whole.contains(&path[..at]));
             tracked.left_out += tracked.index.entries.iter().filter(|entry| is_below(&entry.path)).count() as u64;
@@ -254,7 +254,7 @@ fn is_ignore_file(path: &[u8]) -> bool {
     path == b".gitignore" || path.ends_with(b"/.gitignore")
 }
 
-impl Seen {
+impl FileRecord {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the index keeps 32 bits")]
     fn is_of(&self, stat: &Stat) -> bool {
         let nanoseconds = stat.st_mtime_nsec as u32;

@@ -12,7 +12,7 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::add::location::plain;
-use crate::worktree::standing::{Linked, named};
+use crate::worktree::standing::{LinkedWorktree, named};
 use crate::worktree::unsaved::unpushed::{careful, only_here};
 
 /// Something inside that git works on, by its path below the worktree.
@@ -61,13 +61,13 @@ impl Visitor for Finder {
 }
 
 /// Refuses if a repository or worktree inside a worktree has work that exists nowhere outside, and names it.
-pub(crate) fn check_kept(linked: &Linked, cancel: &Cancel) -> Result<()> {
+pub(crate) fn check_kept(linked: &LinkedWorktree, cancel: &Cancel) -> Result<()> {
     let mut options = ScanOptions::default();
     options.cancel = cancel.clone();
     let scanned = scan_tree(linked.path(), &options, Finder::default)?;
     let mut found: Vec<Nested> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
     found.sort();
-    let outer = Outer { root: real(linked.path()), entry: real(linked.entry()), shown: linked.path() };
+    let outer = OuterWorktree { root: real(linked.path()), entry: real(linked.entry()), shown: linked.path() };
     for nested in found {
         match nested {
             Nested::Files(path) => outer.check_files(&path)?,
@@ -78,7 +78,7 @@ pub(crate) fn check_kept(linked: &Linked, cancel: &Cancel) -> Result<()> {
 }
 
 /// The worktree that goes, and what git keeps for it.
-struct Outer<'w> {
+struct OuterWorktree<'w> {
     root: PathBuf,
     entry: PathBuf,
     shown: &'w Path,
@@ -88,7 +88,7 @@ fn real(path: &Path) -> PathBuf {
     fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-impl Outer<'_> {
+impl OuterWorktree<'_> {
     fn refuse(&self, path: &Path, what: impl AsRef<str>, remedy: Remedy) -> Error {
         let (inside, outer) = (Shown(path), Shown(self.shown));
         Error::refused(format!("`{inside}` in the worktree `{outer}` {}", what.as_ref()), remedy)
@@ -183,7 +183,7 @@ impl Outer<'_> {
             return Err(self.refuse(shown, what, Remedy::PushNestedOrForce));
         }
         for (at, entry) in crate::worktree::registration::entries_by_worktree(&repository)? {
-            if Linked::open(&entry, &at).is_ok() && !real(&at).starts_with(&self.root) {
+            if LinkedWorktree::open(&entry, &at).is_ok() && !real(&at).starts_with(&self.root) {
                 let what = format!("is the repository of the worktree `{}`", Shown(&at));
                 return Err(self.refuse(shown, what, Remedy::RemoveOtherOrForce));
             }

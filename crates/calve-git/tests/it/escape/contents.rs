@@ -2,61 +2,61 @@
 
 use std::time::{Duration, SystemTime};
 
-use calve_git::escape::{Action, Kind};
+use calve_git::escape::{Action, ReferenceKind};
 
 use super::{Pair, outline};
 
 #[test]
 fn files_that_name_the_old_tree_name_the_new_one() {
-    let cases: &[(Kind, &str, &str, &str)] = &[
+    let cases: &[(ReferenceKind, &str, &str, &str)] = &[
         (
-            Kind::Shebang,
+            ReferenceKind::Shebang,
             ".venv/bin/tool",
             "#!{old}/.venv/bin/python\nimport tool\n",
             "#!{new}/.venv/bin/python\nimport tool\n",
         ),
         (
-            Kind::Shebang,
+            ReferenceKind::Shebang,
             "node_modules/.bin/x",
             "#!/bin/sh\nexport NODE_PATH=\"{old}/node_modules/a:{old}/node_modules\"\n",
             "#!/bin/sh\nexport NODE_PATH=\"{new}/node_modules/a:{new}/node_modules\"\n",
         ),
-        (Kind::Activate, ".venv/bin/activate", "VIRTUAL_ENV={old}/.venv\n", "VIRTUAL_ENV={new}/.venv\n"),
+        (ReferenceKind::Activate, ".venv/bin/activate", "VIRTUAL_ENV={old}/.venv\n", "VIRTUAL_ENV={new}/.venv\n"),
         (
-            Kind::Activate,
+            ReferenceKind::Activate,
             ".venv/bin/activate.fish",
             "set -gx VIRTUAL_ENV '{old}/.venv'",
             "set -gx VIRTUAL_ENV '{new}/.venv'",
         ),
         (
-            Kind::PyvenvCfg,
+            ReferenceKind::PyvenvCfg,
             ".venv/pyvenv.cfg",
             "command = python -m venv {old}/.venv\n",
             "command = python -m venv {new}/.venv\n",
         ),
-        (Kind::Editable, ".venv/lib/site-packages/a.pth", "{old}/src\nimport x\n", "{new}/src\nimport x\n"),
-        (Kind::Editable, ".venv/lib/site-packages/a.egg-link", "{old}\n.", "{new}\n."),
+        (ReferenceKind::Editable, ".venv/lib/site-packages/a.pth", "{old}/src\nimport x\n", "{new}/src\nimport x\n"),
+        (ReferenceKind::Editable, ".venv/lib/site-packages/a.egg-link", "{old}\n.", "{new}\n."),
         (
-            Kind::Editable,
+            ReferenceKind::Editable,
             ".venv/lib/site-packages/__editable___a_finder.py",
             "M = {'a': '{old}/src/a'}",
             "M = {'a': '{new}/src/a'}",
         ),
         (
-            Kind::DistInfo,
+            ReferenceKind::DistInfo,
             ".venv/lib/site-packages/a-1.dist-info/direct_url.json",
             r#"{"url": "file://{old}", "dir_info": {"editable": true}}"#,
             r#"{"url": "file://{new}", "dir_info": {"editable": true}}"#,
         ),
         (
-            Kind::Pnpm,
+            ReferenceKind::Pnpm,
             "node_modules/.modules.yaml",
             "virtualStoreDir: {old}/node_modules/.pnpm\n",
             "virtualStoreDir: {new}/node_modules/.pnpm\n",
         ),
-        (Kind::WebCache, ".next/required-server-files.json", r#"{"appDir":"{old}"}"#, r#"{"appDir":"{new}"}"#),
+        (ReferenceKind::WebCache, ".next/required-server-files.json", r#"{"appDir":"{old}"}"#, r#"{"appDir":"{new}"}"#),
         (
-            Kind::CMake,
+            ReferenceKind::CMake,
             "build/CMakeCache.txt",
             "CMAKE_HOME_DIRECTORY:INTERNAL={old}\n",
             "CMAKE_HOME_DIRECTORY:INTERNAL={new}\n",
@@ -124,7 +124,10 @@ fn one_tree_may_be_inside_the_other() {
         calve_testkit::Tree::new(tree)
             .file("bin/x", pair.spelled("#!/bin/sh\n{old}/a {new}/b {old}/.worktrees/bb\n").as_bytes());
     }
-    assert_eq!(outline(&pair.audited(&super::fixing()).findings), [(Kind::Shebang, "bin/x", Action::Repaired)]);
+    assert_eq!(
+        outline(&pair.audited(&super::fixing()).findings),
+        [(ReferenceKind::Shebang, "bin/x", Action::Repaired)]
+    );
     pair.has("bin/x", "#!/bin/sh\n{new}/a {new}/b {new}/.worktrees/bb\n");
     assert_eq!(outline(&pair.audited(&super::fixing()).findings), []);
 }
@@ -148,7 +151,7 @@ fn hashes_of_changed_files_are_left_out_of_the_record() {
     pair.file(&format!("{site}/a-1.dist-info/RECORD"), record)
         .file(&format!("{site}/b-1.dist-info/RECORD"), "b.py,sha256=y,2\n");
     let found = pair.fixed();
-    assert_eq!(found.iter().filter(|found| found.kind == Kind::DistInfo).count(), 1, "{found:?}");
+    assert_eq!(found.iter().filter(|found| found.kind == ReferenceKind::DistInfo).count(), 1, "{found:?}");
     pair.has(
         &format!("{site}/a-1.dist-info/RECORD"),
         "a.pth,,\nb.py,sha256=y,2\n../../../bin/a,,\na-1.dist-info/RECORD,,\n",
@@ -180,7 +183,7 @@ fn caches_that_name_the_old_tree_are_dropped() {
     expected.extend(dropped);
     assert_eq!(
         outline(&found),
-        expected.iter().map(|path| (Kind::WebCache, *path, Action::Dropped)).collect::<Vec<_>>()
+        expected.iter().map(|path| (ReferenceKind::WebCache, *path, Action::Dropped)).collect::<Vec<_>>()
     );
     for path in expected {
         assert!(!pair.new_tree().join(path).exists(), "{path}");
@@ -201,9 +204,9 @@ fn copied_git_pointers_go_and_own_ones_stay() {
     pair.file("borrows/.git/objects/info/alternates", "{old}/.git/objects\n");
     let found = pair.fixed();
     let expected = [
-        (Kind::GitPointer, "borrows/.git/objects/info/alternates", Action::Reported),
-        (Kind::GitPointer, "nested/.git", Action::Dropped),
-        (Kind::GitPointer, "sub/.git", Action::Dropped),
+        (ReferenceKind::GitPointer, "borrows/.git/objects/info/alternates", Action::Reported),
+        (ReferenceKind::GitPointer, "nested/.git", Action::Dropped),
+        (ReferenceKind::GitPointer, "sub/.git", Action::Dropped),
     ];
     assert_eq!(outline(&found), expected);
     assert!(pair.new_tree().join("nested/file").exists() && !pair.new_tree().join("nested/.git").exists());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use calve_git::escape::{Action, AuditOptions, Kind, audit};
+use calve_git::escape::{Action, AuditOptions, ReferenceKind, audit};
 use calve_testkit::{Tree, fingerprint, git_command};
 
 use super::{Pair, fixing, outline};
@@ -30,7 +30,7 @@ fn nothing_is_written_through_a_symlink() {
         .link("build/sub", "../../outside");
     let before = fingerprint(&outside);
     let found = pair.audited(&fixing());
-    assert_eq!(outline(&found.findings), [(Kind::CMake, "build/CMakeCache.txt", Action::Repaired)]);
+    assert_eq!(outline(&found.findings), [(ReferenceKind::CMake, "build/CMakeCache.txt", Action::Repaired)]);
     let mut below = fixing();
     below.below = ["bin/x", ".venv/bin", ".venv/pyvenv.cfg", "../outside/bin", "/etc", "target/debug"]
         .map(PathBuf::from)
@@ -46,10 +46,10 @@ fn a_name_that_a_shell_would_run_is_not_written_into_scripts() {
     pair.file("site-packages/a.pth", "{old}/src\n").file("build/CMakeCache.txt", "A={old}\n");
     let found = pair.fixed();
     let expected = [
-        (Kind::Activate, "bin/activate", Action::Reported),
-        (Kind::Shebang, "bin/x", Action::Reported),
-        (Kind::CMake, "build/CMakeCache.txt", Action::Repaired),
-        (Kind::Editable, "site-packages/a.pth", Action::Repaired),
+        (ReferenceKind::Activate, "bin/activate", Action::Reported),
+        (ReferenceKind::Shebang, "bin/x", Action::Reported),
+        (ReferenceKind::CMake, "build/CMakeCache.txt", Action::Repaired),
+        (ReferenceKind::Editable, "site-packages/a.pth", Action::Repaired),
     ];
     assert_eq!(outline(&found), expected);
     pair.has("bin/activate", "VIRTUAL_ENV=\"{old}/.venv\"\n");
@@ -91,10 +91,10 @@ fn what_git_tracks_is_only_reported() {
     git(&["add", "tracked", "bin/tool", "Makefile"]);
     let found = pair.fixed();
     let expected = [
-        (Kind::CMake, "CMakeCache.txt", Action::Repaired),
-        (Kind::Shebang, "bin/ignored", Action::Repaired),
-        (Kind::Shebang, "bin/tool", Action::Reported),
-        (Kind::AbsoluteLink, "tracked", Action::Reported),
+        (ReferenceKind::CMake, "CMakeCache.txt", Action::Repaired),
+        (ReferenceKind::Shebang, "bin/ignored", Action::Repaired),
+        (ReferenceKind::Shebang, "bin/tool", Action::Reported),
+        (ReferenceKind::AbsoluteLink, "tracked", Action::Reported),
     ];
     assert_eq!(outline(&found), expected);
     pair.has("bin/tool", "#!{old}/x\n");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_git::escape::{Action, AuditOptions, Kind};
+use calve_git::escape::{Action, AuditOptions, ReferenceKind};
 use calve_testkit::Tree;
 
 use super::{Pair, fixing, outline};
@@ -35,10 +35,10 @@ fn only_what_is_asked_for_is_looked_at() {
     options.below = ["a", "b/bin/x", "l", "not there", "node_modules/.cache/x"].map(PathBuf::from).to_vec();
     let found = pair.audited(&options);
     let expected = [
-        (Kind::Shebang, "a/bin/x", Action::Repaired),
-        (Kind::Shebang, "b/bin/x", Action::Repaired),
-        (Kind::AbsoluteLink, "l", Action::Repaired),
-        (Kind::WebCache, "node_modules/.cache/x", Action::Dropped),
+        (ReferenceKind::Shebang, "a/bin/x", Action::Repaired),
+        (ReferenceKind::Shebang, "b/bin/x", Action::Repaired),
+        (ReferenceKind::AbsoluteLink, "l", Action::Repaired),
+        (ReferenceKind::WebCache, "node_modules/.cache/x", Action::Dropped),
     ];
     assert_eq!(outline(&found.findings), expected);
 }

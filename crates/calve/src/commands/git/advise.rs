@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calve_core::Shown;
-use calve_git::advise::{Cost, Measured, Numbers, Sentence, Test, advise, published};
+use calve_git::advise::{Cost, Numbers, RepositoryCosts, Sentence, Test, advise, published};
 use serde_json::{Value, json};
 
 use crate::cli::git::GitAdviseArguments;
@@ -68,14 +68,14 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
         output::say(&format!("warning: these numbers come with a warning: {}", Shown(Path::new(message))));
     }
     let results = report["results"].as_array().ok_or_else(|| unusable("there is no list `results` in it"))?;
-    let mut repositories: Vec<Measured> = Vec::new();
+    let mut repositories: Vec<RepositoryCosts> = Vec::new();
     for result in results {
         let Some(Ok(test)) = result["test"].as_str().map(str::parse::<Test>) else { continue };
         let Some(cost) = cost(test, result, results) else { continue };
         let name = repository(result);
         let known = repositories.iter().position(|measured| measured.repository == name);
         let index = known.unwrap_or_else(|| {
-            repositories.push(Measured { repository: name.clone(), costs: Vec::new() });
+            repositories.push(RepositoryCosts { repository: name.clone(), costs: Vec::new() });
             repositories.len() - 1
         });
         repositories[index].costs.push((test, cost));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use calve_core::{Cancel, Shown};
-use calve_git::remote::{CloneWish, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone};
+use calve_git::remote::{CloneRequest, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone};
 
 use super::{Line, failure, prompts};
 use crate::cli::git::GitCloneArguments;
@@ -11,19 +11,19 @@ use crate::failure::Failure;
 use crate::{git_receipt, output, wording};
 
 pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let wish = wish(arguments, cancel).map_err(failure)?;
-    let (recipe, git) = plan_clone(&wish).map_err(failure)?;
+    let request = request(arguments, cancel).map_err(failure)?;
+    let (recipe, git) = plan_clone(&request).map_err(failure)?;
     if arguments.dry_run {
         if arguments.json {
-            return output::json(&git_receipt::plan(&recipe, &git, &wish.dst));
+            return output::json(&git_receipt::plan(&recipe, &git, &request.dst));
         }
-        return output::result(&git_receipt::plan_text(&recipe, &wish.dst));
+        return output::result(&git_receipt::plan_text(&recipe, &request.dst));
     }
     if !arguments.quiet {
-        output::say(&git_receipt::plan_text(&recipe, &wish.dst).trim_end().replace('\n', "\n  "));
+        output::say(&git_receipt::plan_text(&recipe, &request.dst).trim_end().replace('\n', "\n  "));
     }
     let line = Line::new(arguments.quiet);
-    let receipt = clone_repository(&wish, &|text| line.show(text));
+    let receipt = clone_repository(&request, &|text| line.show(text));
     drop(line);
     let receipt = receipt.map_err(failure)?;
     for notice in &receipt.notices {
@@ -33,15 +33,15 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
         }
     }
     if !arguments.quiet {
-        output::say(&git_receipt::clone_sentence(&receipt, &wish.dst));
+        output::say(&git_receipt::clone_sentence(&receipt, &request.dst));
     }
     if arguments.json {
-        return output::json(&git_receipt::clone(&receipt, &wish.dst));
+        return output::json(&git_receipt::clone(&receipt, &request.dst));
     }
-    output::result(&format!("{}\n", Shown(&wish.dst)))
+    output::result(&format!("{}\n", Shown(&request.dst)))
 }
 
-fn wish(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneWish, RemoteError> {
+fn request(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneRequest, RemoteError> {
     let url = RepositoryUrl::parse(&arguments.url)?;
     let dst = match &arguments.directory {
         Some(directory) => directory.clone(),
@@ -49,16 +49,16 @@ fn wish(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneWish, Rem
     };
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     let purpose = arguments.purpose.unwrap_or(if in_ci { Purpose::Ci } else { Purpose::Dev });
-    let mut wish = CloneWish::new(url, dst, purpose);
-    wish.tip = match (&arguments.branch, &arguments.rev) {
+    let mut request = CloneRequest::new(url, dst, purpose);
+    request.tip = match (&arguments.branch, &arguments.rev) {
         (Some(branch), _) => Tip::Branch(branch.clone()),
         (None, Some(id)) => Tip::Revision(id.to_ascii_lowercase()),
         (None, None) => Tip::Default,
     };
-    wish.sparse.clone_from(&arguments.sparse);
-    wish.bundle_uri = arguments.bundle_uri.clone().map(calve_git::Url::new);
-    wish.require.clone_from(&arguments.require);
-    wish.prompts = prompts();
-    wish.cancel = cancel.clone();
-    Ok(wish)
+    request.sparse.clone_from(&arguments.sparse);
+    request.bundle_uri = arguments.bundle_uri.clone().map(calve_git::Url::new);
+    request.require.clone_from(&arguments.require);
+    request.prompts = prompts();
+    request.cancel = cancel.clone();
+    Ok(request)
 }

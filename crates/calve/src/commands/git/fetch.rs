@@ -1,7 +1,7 @@
 //! `calve git fetch`.
 
 use calve_core::Cancel;
-use calve_git::remote::{FetchWish, fetch, plan_fetch};
+use calve_git::remote::{FetchRequest, fetch, plan_fetch};
 
 use super::{Line, failure, prompts};
 use crate::cli::git::GitFetchArguments;
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::{git_receipt, output};
 
 pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let wish = FetchWish {
+    let request = FetchRequest {
         directory: arguments.directory.clone(),
         references: arguments.references.clone(),
         depth: arguments.depth,
@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), 
         prompts: prompts(),
         cancel: cancel.clone(),
     };
-    let plan = plan_fetch(&wish).map_err(failure)?;
+    let plan = plan_fetch(&request).map_err(failure)?;
     let what = git_receipt::fetch_text(&plan);
     if arguments.dry_run {
         if arguments.json {
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), 
         output::say(what.trim_end());
     }
     let line = Line::new(arguments.quiet);
-    let receipt = fetch(&wish, &|text| line.show(text));
+    let receipt = fetch(&request, &|text| line.show(text));
     drop(line);
     let receipt = receipt.map_err(failure)?;
     for notice in &receipt.notices {

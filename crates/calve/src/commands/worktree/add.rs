@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use calve_core::{Cancel, Inlined, Progress, RemoveOptions, Shown, Strategy, Wait};
 use calve_git::escape::{Action, AuditReport};
-use calve_git::hooks::{Hook, Surroundings, repository_of};
+use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
-    self, AddOptions, Added, Changes, Dependency, Ignored, Left, LeftReason, NotCloned, Planned, Trust, Upcoming,
+    self, AddIntent, AddOptions, AddPlan, AddReport, Changes, Dependency, Ignored, LeftEntry, LeftReason, NotCloned,
+    Trust,
 };
 use serde_json::{Value, json};
 
@@ -52,7 +53,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
         }
     }
     if let Some((text, main)) = hook {
-        let mut surroundings = Surroundings::of(&added.path);
+        let mut surroundings = HookEnvironment::of(&added.path);
         surroundings.main = main;
         surroundings.source = Some(added.donor.clone());
         surroundings.branch = added.branch.clone().map(Into::into);
@@ -67,7 +68,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
 }
 
 /// The text of the project's hook, if there is one and it may be run, and the main worktree.
-fn hook_to_run(upcoming: &Upcoming, arguments: &AddArguments) -> Result<Option<(String, Option<PathBuf>)>, Failure> {
+fn hook_to_run(upcoming: &AddIntent, arguments: &AddArguments) -> Result<Option<(String, Option<PathBuf>)>, Failure> {
     let Some(text) = upcoming.hooks.post_add.clone().filter(|_| !arguments.no_hooks) else { return Ok(None) };
     if !arguments.yes {
         consent::require(&repository_of(&upcoming.donor)?, Hook::PostAdd, &text)?;
@@ -76,7 +77,7 @@ fn hook_to_run(upcoming: &Upcoming, arguments: &AddArguments) -> Result<Option<(
 }
 
 /// Removes the worktree of an agent whose hook failed, unless the hook has left something in it that would be lost.
-fn taken_back(added: &Added, failure: Failure, cancel: &Cancel) -> Failure {
+fn taken_back(added: &AddReport, failure: Failure, cancel: &Cancel) -> Failure {
     let mut options = RemoveOptions::default();
     options.wait = Wait::No;
     options.protect = protected();
@@ -117,7 +118,7 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     Ok(options)
 }
 
-fn written(added: &Added) -> u64 {
+fn written(added: &AddReport) -> u64 {
     added.tracked_written.values().sum()
 }
 
@@ -126,7 +127,7 @@ fn none_cloned(why: NotCloned) -> &'static str {
     match why {
         NotCloned::OtherVersion => "the commit has other versions of them",
         NotCloned::Uncommitted => "they are changed there and not committed",
-        NotCloned::Converted => {
+        NotCloned::ConvertReport => {
             "git converts them on checkout (`core.autocrlf`, or `eol`, `filter` or `ident` in .gitattributes)"
         }
         NotCloned::SplitIndex => {
@@ -149,7 +150,7 @@ fn on(branch: Option<&str>, is_new: bool, head: &str) -> String {
 const UNTRUSTED: &str = "this worktree is from a pull request and not trusted: it gets no secrets, and its hooks do not run; \
     `calve hook approve --trust PATH` trusts it later";
 
-fn say(added: &Added, is_detached: bool) {
+fn say(added: &AddReport, is_detached: bool) {
     let branch = on(added.branch.as_deref(), added.is_new_branch, &added.head);
     let entries = added.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
     output::say(&format!(
@@ -195,7 +196,7 @@ fn say(added: &Added, is_detached: bool) {
 }
 
 /// Where worktrees are subvolumes, but that which was cloned is not one.
-fn could_be_a_snapshot(added: &Added) -> bool {
+fn could_be_a_snapshot(added: &AddReport) -> bool {
     let is_subvolume = |path: &Path| calve_core::is_subvolume(path).ok();
     added.clone.strategy != Strategy::Snapshot
         && is_subvolume(&added.path) == Some(true)
@@ -220,13 +221,13 @@ fn is_expected(reason: LeftReason) -> bool {
     matches!(reason, LeftReason::Engine("socket") | LeftReason::NestedWorktree | LeftReason::Runtime)
 }
 
-fn say_left(left: &[Left]) {
-    let told: Vec<&Left> = left.iter().filter(|left| !is_expected(left.reason)).collect();
+fn say_left(left: &[LeftEntry]) {
+    let told: Vec<&LeftEntry> = left.iter().filter(|left| !is_expected(left.reason)).collect();
     let mut reasons: Vec<LeftReason> = told.iter().map(|left| left.reason).collect();
     reasons.sort_unstable();
     reasons.dedup();
     for reason in reasons {
-        let mut of: Vec<&&Left> = told.iter().filter(|left| left.reason == reason).collect();
+        let mut of: Vec<&&LeftEntry> = told.iter().filter(|left| left.reason == reason).collect();
         let first = of.remove(0);
         let more = if of.is_empty() { String::new() } else { format!(" and {} more", count(of.len() as u64)) };
         output::say(&format!("left out `{}`{more}: {}", Shown(&first.path), reason.text()));
@@ -248,7 +249,7 @@ fn say_dependencies(dependencies: &[Dependency], donor: &Path) {
     }
 }
 
-fn say_plan(planned: &Planned) {
+fn say_plan(planned: &AddPlan) {
     let branch = on(planned.branch.as_deref(), planned.is_new_branch, &planned.head);
     output::say(&format!(
         "would add `{}` {branch}, from `{}`: {} the same, {} not",
@@ -274,7 +275,7 @@ fn paths(paths: &[std::path::PathBuf]) -> Vec<Value> {
     paths.iter().map(|path| receipt::path(path)).collect()
 }
 
-fn left(left: &[Left]) -> Vec<Value> {
+fn left(left: &[LeftEntry]) -> Vec<Value> {
     left.iter().map(|left| json!({ "path": receipt::path(&left.path), "reason": left.reason.text() })).collect()
 }
 
@@ -290,7 +291,7 @@ fn dependencies(dependencies: &[Dependency]) -> Vec<Value> {
     dependencies.iter().map(one).collect()
 }
 
-fn add_receipt(added: &Added) -> Value {
+fn add_receipt(added: &AddReport) -> Value {
     let not_cloned = added.tracked_written.iter();
     let not_cloned: Vec<Value> =
         not_cloned.map(|(why, files)| json!({ "reason": why.code(), "files": files })).collect();
@@ -317,7 +318,7 @@ fn add_receipt(added: &Added) -> Value {
     })
 }
 
-fn plan_receipt(planned: &Planned) -> Value {
+fn plan_receipt(planned: &AddPlan) -> Value {
     json!({
         "schema": "calve.worktree-plan/1",
         "path": receipt::path(&planned.path),

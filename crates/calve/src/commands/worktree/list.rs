@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use calve_core::Shown;
-use calve_git::worktree::{self, Listed, Standing};
+use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 use serde_json::{Value, json};
 
 use crate::cli::worktree::ListArguments;
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn columns(listed: &Listed) -> [String; 4] {
+fn columns(listed: &WorktreeInfo) -> [String; 4] {
     let worktree = &listed.worktree;
     let here = if listed.is_here { "* " } else { "  " };
     let branch = match (&worktree.branch, &worktree.head) {
@@ -44,7 +44,7 @@ fn columns(listed: &Listed) -> [String; 4] {
         (None, None) => "(none)".to_owned(),
     };
     let mut state = Vec::new();
-    if worktree.standing != Standing::Intact {
+    if worktree.standing != WorktreeState::Intact {
         state.push(worktree.standing.name().to_owned());
     }
     if worktree.locked.is_some() {
@@ -74,7 +74,7 @@ fn age(age: Duration) -> String {
     }
 }
 
-fn one(listed: &Listed) -> Value {
+fn one(listed: &WorktreeInfo) -> Value {
     let worktree = &listed.worktree;
     json!({
         "path": receipt::path(&worktree.path),

@@ -1,7 +1,7 @@
 //! `calve worktree prune`.
 
 use calve_core::Shown;
-use calve_git::worktree::{self, Kept};
+use calve_git::worktree::{self, KeptEntry};
 use serde_json::{Value, json};
 
 use crate::cli::worktree::PruneArguments;
@@ -9,7 +9,7 @@ use crate::commands::reap;
 use crate::failure::Failure;
 use crate::{output, receipt, wording};
 
-fn hint(kept: &Kept) -> String {
+fn hint(kept: &KeptEntry) -> String {
     kept.remedy.as_ref().map(wording::git::hint).unwrap_or_default()
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &PruneArguments) -> Result<(), Failure> {
     if arguments.json {
         let paths = |paths: &[std::path::PathBuf]| paths.iter().map(|path| receipt::path(path)).collect::<Vec<Value>>();
         let kept =
-            |kept: &Kept| json!({ "path": receipt::path(&kept.path), "reason": kept.reason, "hint": hint(kept) });
+            |kept: &KeptEntry| json!({ "path": receipt::path(&kept.path), "reason": kept.reason, "hint": hint(kept) });
         return output::json(&json!({
             "schema": "calve.worktree-prune/1",
             "forgotten": paths(&pruned.forgotten),

@@ -2,8 +2,8 @@
 
 use calve_core::{Cancel, Shown, Wait};
 use calve_git::Config;
-use calve_git::hooks::{Hook, Surroundings, repository_of};
-use calve_git::worktree::{self, BranchFate, RemoveWorktreeOptions, Removed, Worktree};
+use calve_git::hooks::{Hook, HookEnvironment, repository_of};
+use calve_git::worktree::{self, BranchFate, RemoveReport, RemoveWorktreeOptions, Worktree};
 use serde_json::{Value, json};
 
 use crate::cli::worktree::RemoveWorktreeArguments;
@@ -30,7 +30,7 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), 
     if !arguments.yes {
         consent::require(&repository_of(&worktree.path)?, Hook::PreRemove, &text)?;
     }
-    let mut surroundings = Surroundings::of(&worktree.path);
+    let mut surroundings = HookEnvironment::of(&worktree.path);
     let others = calve_git::escape::worktrees_of(&worktree.path)?.others;
     surroundings.main = others.into_iter().next();
     surroundings.branch = worktree.branch.clone().map(Into::into);
@@ -140,7 +140,7 @@ fn say_plan(worktree: &Worktree, fate: BranchFate) {
     });
 }
 
-fn say(removed: &Removed, fate: BranchFate) {
+fn say(removed: &RemoveReport, fate: BranchFate) {
     let branch = match (&removed.branch, fate) {
         (Some(branch), _) if removed.is_branch_deleted => format!(", and the branch `{}`", Shown(branch)),
         (Some(branch), BranchFate::DeletedIfMerged) => {

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{Entry, TEXT_BYTES, names, open_directory, path_of, read};
-use crate::escape::report::{Action, Explanation, Found, Kind, Step};
+use crate::escape::entry::{TEXT_BYTES, WalkEntry, names, open_directory, path_of, read};
+use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use dep_info::DepInfo;
 use fingerprints::Fingerprints;
@@ -26,14 +26,14 @@ pub(super) struct Cargo;
 
 impl Detector for Cargo {
     /// `target/PROFILE` or `target/TRIPLE/PROFILE`, told by what Cargo keeps there.
-    fn wants(&self, entry: &Entry<'_>) -> bool {
+    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
         entry.is_directory() && entry.name() == b".fingerprint"
     }
 
-    fn look(&self, entry: &Entry<'_>, trees: &Trees, found: &mut Vec<Found>) {
+    fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let Ok(profile) = open_directory(entry.directory(), c".") else { return };
         let Some(fingerprints) = Fingerprints::read(&profile) else { return };
-        let mut look = Look { trees, entry, path: entry.folder(), fingerprints, found };
+        let mut look = ProfileInspection { trees, entry, path: entry.folder(), fingerprints, found };
         for folder in ["deps", "examples"] {
             if let Ok(directory) = open_directory(&profile, folder) {
                 look.units(&directory);
@@ -51,16 +51,16 @@ impl Detector for Cargo {
     }
 }
 
-struct Look<'a> {
+struct ProfileInspection<'a> {
     trees: &'a Trees,
-    entry: &'a Entry<'a>,
+    entry: &'a WalkEntry<'a>,
     /// The profile's directory, below the new tree.
     path: &'a Path,
     fingerprints: Fingerprints,
-    found: &'a mut Vec<Found>,
+    found: &'a mut Vec<PendingFinding>,
 }
 
-impl Look<'_> {
+impl ProfileInspection<'_> {
     /// The dep-infos in a directory.
     fn units(&mut self, directory: &File) {
         for (name, kind) in names(directory) {
@@ -151,8 +151,8 @@ impl Look<'_> {
             if steps.is_empty() || self.found.iter().any(|found| found.path == path) {
                 continue;
             }
-            let (kind, names, explanation) = (Kind::Cargo, names.clone(), explanation.clone());
-            self.found.push(Found { kind, path, names, action: Action::Dropped, explanation, steps });
+            let (kind, names, explanation) = (ReferenceKind::Cargo, names.clone(), explanation.clone());
+            self.found.push(PendingFinding { kind, path, names, action: Action::Dropped, explanation, steps });
         }
     }
 
@@ -167,7 +167,7 @@ impl Look<'_> {
             let path = self.path.join(path_of(&name));
             if let Some(bytes) = named.moved {
                 let explanation = Explanation::NamesThisTree;
-                self.found.push(Found::rewritten(Kind::Cargo, path, named.names, bytes, explanation));
+                self.found.push(PendingFinding::rewritten(ReferenceKind::Cargo, path, named.names, bytes, explanation));
             }
         }
     }

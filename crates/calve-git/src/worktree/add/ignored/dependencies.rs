@@ -9,11 +9,11 @@ use std::time::SystemTime;
 use crate::error::Result;
 use crate::git::Git;
 use crate::trust;
-use crate::worktree::add::ignored::Root;
+use crate::worktree::add::ignored::CarriedRoot;
 use crate::worktree::add::ignored::rules;
 use crate::worktree::repository::{Worktree, path_of};
 use crate::worktree::status::Status;
-use crate::worktree::tracked::index::{Entry, Index};
+use crate::worktree::tracked::index::{Index, IndexEntry};
 
 /// Directories, and the lockfiles that say what belongs in them.
 const KINDS: [(&[&str], &[&str]); 4] = [
@@ -52,7 +52,7 @@ struct Candidate<'w> {
 pub(crate) fn choose(
     target: &Index,
     donor: &Path,
-    roots: &[Root],
+    roots: &[CarriedRoot],
     worktrees: &[Worktree],
     wanted: &dyn Fn(&Path) -> bool,
 ) -> Result<Vec<Dependency>> {
@@ -109,8 +109,8 @@ pub(crate) fn choose(
 }
 
 /// By directory and kind, the lockfile that the commit has there. The first of a kind counts.
-fn lockfiles(target: &Index) -> HashMap<(PathBuf, usize), (PathBuf, &Entry)> {
-    let mut found: HashMap<(PathBuf, usize), (PathBuf, &Entry)> = HashMap::new();
+fn lockfiles(target: &Index) -> HashMap<(PathBuf, usize), (PathBuf, &IndexEntry)> {
+    let mut found: HashMap<(PathBuf, usize), (PathBuf, &IndexEntry)> = HashMap::new();
     for entry in &target.entries {
         let path = path_of(&entry.path);
         let (Some(name), Some(directory)) = (path.file_name(), path.parent()) else { continue };
@@ -130,7 +130,10 @@ fn dependencies<'p>(paths: impl Iterator<Item = &'p Path>) -> HashSet<PathBuf> {
 }
 
 /// The nearest lockfile beside a directory of dependencies, or above it.
-fn governing<'l>(dependency: &Path, lockfiles: &'l HashMap<(PathBuf, usize), (PathBuf, &Entry)>) -> Option<&'l Path> {
+fn governing<'l>(
+    dependency: &Path,
+    lockfiles: &'l HashMap<(PathBuf, usize), (PathBuf, &IndexEntry)>,
+) -> Option<&'l Path> {
     let name = dependency.file_name()?;
     let kind = KINDS.iter().position(|(names, _)| names.iter().any(|known| OsStr::new(known) == name))?;
     let mut above = dependency.ancestors().skip(1);
@@ -147,7 +150,12 @@ fn likely(worktree: &Path, lockfile: &Path) -> Vec<PathBuf> {
     all.filter(|path| fs_err::symlink_metadata(worktree.join(path)).is_ok_and(|found| found.is_dir())).collect()
 }
 
-fn candidate<'w>(worktree: &'w Path, lockfile: &Path, wanted: &Entry, present: &[PathBuf]) -> Result<Candidate<'w>> {
+fn candidate<'w>(
+    worktree: &'w Path,
+    lockfile: &Path,
+    wanted: &IndexEntry,
+    present: &[PathBuf],
+) -> Result<Candidate<'w>> {
     let newest =
         present.iter().filter_map(|path| fs_err::symlink_metadata(worktree.join(path)).ok()?.modified().ok()).max();
     let is_file = fs_err::symlink_metadata(worktree.join(lockfile)).is_ok_and(|found| found.is_file());

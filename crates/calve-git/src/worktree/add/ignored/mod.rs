@@ -12,14 +12,14 @@ use calve_core::Patterns;
 use crate::error::Result;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::repository::path_of;
-use crate::worktree::status::Found;
+use crate::worktree::status::UntrackedEntry;
 
 /// The file by which a project says which ignored files a new worktree needs.
 pub(crate) const INCLUDE_FILE: &str = ".worktreeinclude";
 
 /// An entry that is carried, with all that is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Root {
+pub(crate) struct CarriedRoot {
     pub(crate) path: PathBuf,
     pub(crate) is_directory: bool,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Root {
 /// An entry that stays where it is, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Left {
+pub struct LeftEntry {
     /// Relative to the worktree.
     pub path: PathBuf,
     /// Why.
@@ -109,10 +109,10 @@ pub(crate) struct Carry<'a> {
 
 impl Carry<'_> {
     /// The roots to carry, in the order in which git lists them.
-    pub(crate) fn ignored(&self, found: &[Found], left: &mut Vec<Left>) -> Result<Vec<Root>> {
+    pub(crate) fn ignored(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Result<Vec<CarriedRoot>> {
         let mut roots = Vec::new();
         for found in found {
-            let root = Root { path: path_of(&found.path), is_directory: found.is_directory };
+            let root = CarriedRoot { path: path_of(&found.path), is_directory: found.is_directory };
             let wanted = self.include.is_none_or(|include| include.covers(&root.path, root.is_directory));
             if wanted {
                 self.add(root, &mut roots, left);
@@ -124,15 +124,15 @@ impl Carry<'_> {
     }
 
     /// Returns what is neither tracked nor ignored.
-    pub(crate) fn untracked(&self, found: &[Found], left: &mut Vec<Left>) -> Vec<Root> {
+    pub(crate) fn untracked(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Vec<CarriedRoot> {
         let mut roots = Vec::new();
         for found in found {
-            self.add(Root { path: path_of(&found.path), is_directory: found.is_directory }, &mut roots, left);
+            self.add(CarriedRoot { path: path_of(&found.path), is_directory: found.is_directory }, &mut roots, left);
         }
         roots
     }
 
-    fn add(&self, root: Root, roots: &mut Vec<Root>, left: &mut Vec<Left>) {
+    fn add(&self, root: CarriedRoot, roots: &mut Vec<CarriedRoot>, left: &mut Vec<LeftEntry>) {
         let reason = if self.nested.contains(&root.path) {
             Some(LeftReason::NestedWorktree)
         } else if (self.collides)(&root.path) {
@@ -142,12 +142,18 @@ impl Carry<'_> {
         };
         match reason {
             None => roots.push(root),
-            Some(reason) => left.push(Left { path: root.path, reason }),
+            Some(reason) => left.push(LeftEntry { path: root.path, reason }),
         }
     }
 
     /// Looks for what is included inside a directory that is not, as far as patterns with a slash lead into it.
-    fn search(&self, directory: &Path, include: &Patterns, roots: &mut Vec<Root>, left: &mut Vec<Left>) -> Result<()> {
+    fn search(
+        &self,
+        directory: &Path,
+        include: &Patterns,
+        roots: &mut Vec<CarriedRoot>,
+        left: &mut Vec<LeftEntry>,
+    ) -> Result<()> {
         if !include.reach_into(directory) || self.nested.contains(directory) {
             return Ok(());
         }
@@ -157,7 +163,7 @@ impl Carry<'_> {
             let path = directory.join(entry.file_name());
             let is_directory = entry.file_type()?.is_dir();
             if include.matches(&path, is_directory) {
-                self.add(Root { path, is_directory }, roots, left);
+                self.add(CarriedRoot { path, is_directory }, roots, left);
             } else if is_directory {
                 self.search(&path, include, roots, left)?;
             }
