@@ -8,7 +8,7 @@ mod prune;
 mod registration;
 mod remove;
 mod repository;
-mod standing;
+mod state;
 mod status;
 mod tracked;
 mod unsaved;
@@ -25,5 +25,5 @@ pub use remove::{BranchFate, RemoveReport, RemoveWorktreeOptions, find_all, plan
 pub(crate) use repository::Repository;
 pub use repository::Worktree;
 pub(crate) use repository::path_of;
-pub use standing::WorktreeState;
+pub use state::WorktreeState;
 pub use tracked::NotCloned;

@@ -9,7 +9,7 @@ use crate::remedy::Remedy;
 use crate::worktree::add::target;
 use crate::worktree::registration::{self, sweep};
 use crate::worktree::repository::Repository;
-use crate::worktree::standing::WorktreeState;
+use crate::worktree::state::WorktreeState;
 use crate::worktree::unsaved::{check_broken, check_forgettable};
 
 /// What was cleaned up.

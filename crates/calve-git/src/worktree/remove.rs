@@ -12,7 +12,7 @@ use crate::git::Git;
 use crate::remedy::{HiddenBy, Remedy};
 use crate::worktree::registration::{self, RepositoryLock};
 use crate::worktree::repository::{Repository, Worktree, joined, path_of};
-use crate::worktree::standing::{LinkedWorktree, WorktreeState};
+use crate::worktree::state::{LinkedWorktree, WorktreeState};
 use crate::worktree::unsaved::nested;
 use crate::worktree::unsaved::submodules;
 use crate::worktree::unsaved::{check_at_rest, check_forgettable, check_reached};

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::trust;
-use crate::worktree::standing::{self, LinkedWorktree, WorktreeState};
+use crate::worktree::state::{self, LinkedWorktree, WorktreeState};
 
 /// A worktree, as `git worktree list` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -77,7 +77,7 @@ impl Repository {
             Err(other) => return Err(other),
         };
         let (here, settings, mut worktrees) = (here?, settings?, worktrees?);
-        standing::look(&common, &mut worktrees)?;
+        state::look(&common, &mut worktrees)?;
         let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
         Ok(Repository {
             worktrees,

@@ -2,8 +2,8 @@
 
 pub(crate) mod ignored;
 pub(crate) mod location;
-pub(crate) mod plan;
 pub(crate) mod post_checkout;
+pub(crate) mod selector;
 pub(crate) mod survey;
 pub(crate) mod target;
 

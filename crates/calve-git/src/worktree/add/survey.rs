@@ -15,7 +15,7 @@ use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
 use crate::worktree::add::ignored::{self, CarriedRoot, Carry, LeftEntry, LeftReason};
 use crate::worktree::add::location;
-use crate::worktree::add::plan::Selector;
+use crate::worktree::add::selector::Selector;
 use crate::worktree::add::target::{self, Target, TargetRequest};
 use crate::worktree::add::{AddOptions, Changes, Ignored, Trust, Warning};
 use crate::worktree::repository::{Repository, joined, path_of};

@@ -28,7 +28,7 @@ use crate::worktree::add::target::{Target, check_free};
 use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
 use crate::worktree::repository;
 use crate::worktree::repository::{Repository, path_of};
-use crate::worktree::standing::LinkedWorktree;
+use crate::worktree::state::LinkedWorktree;
 
 const LOCKED: &str = "locked";
 const GITDIR: &str = "gitdir";

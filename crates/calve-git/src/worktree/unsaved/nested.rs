@@ -12,7 +12,7 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::add::location::plain;
-use crate::worktree::standing::{LinkedWorktree, named};
+use crate::worktree::state::{LinkedWorktree, named};
 use crate::worktree::unsaved::unpushed::{careful, only_here};
 
 /// Something inside that git works on, by its path below the worktree.
