@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
 
@@ -17,7 +17,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A program could not be started.
-    #[error("cannot start {program} in {}: {source}", directory.display())]
+    #[error("cannot start {program} in `{}`: {source}", Shown(directory))]
     Start {
         /// Its name.
         program: &'static str,
@@ -27,7 +27,7 @@ pub enum Error {
         source: io::Error,
     },
     /// git refused or failed.
-    #[error("{} failed in {}: {said}", spoken(arguments), directory.display())]
+    #[error("{} failed in `{}`: {said}", spoken(arguments), Shown(directory))]
     Git {
         /// What git was asked to do.
         arguments: Vec<OsString>,
@@ -83,10 +83,22 @@ impl Error {
         Error::Refused { reason: reason.into(), remedy }
     }
 
+    /// Returns the error for a git that could not be started in a directory, which may not be there.
+    pub fn start(directory: &Path, source: io::Error) -> Error {
+        match directory.is_dir() {
+            true => Error::Start { program: "git", directory: directory.to_path_buf(), source },
+            false => Error::refused(format!("there is no directory `{}`", Shown(directory)), Remedy::CorrectPath),
+        }
+    }
+
     /// Returns what the user can do next. An interruption needs nothing, and the clone engine's errors have remedies of their own.
     pub fn remedy(&self) -> Option<Remedy> {
         match self {
-            Error::Start { .. } => Some(Remedy::InstallGit),
+            Error::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(Remedy::InstallGit),
+            Error::Start { source, .. } | Error::Io(source) if has_too_many_files(source) => {
+                Some(Remedy::RaiseOpenFiles)
+            }
+            Error::Start { .. } => Some(Remedy::CheckPath),
             Error::Git { .. } => Some(Remedy::RunGitCommand),
             Error::Config { .. } => Some(Remedy::CorrectConfig),
             Error::Refused { remedy, .. } => Some(remedy.clone()),
@@ -94,6 +106,10 @@ impl Error {
             Error::Clone(_) | Error::Interrupted => None,
         }
     }
+}
+
+fn has_too_many_files(error: &io::Error) -> bool {
+    matches!(rustix::io::Errno::from_io_error(error), Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
 
 fn spoken(arguments: &[OsString]) -> String {

@@ -92,12 +92,12 @@ impl Git {
     /// Run git to its end, whatever its exit code.
     pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Output> {
         let run = self.command().args(arguments).output();
-        run.map_err(|source| Error::Start { program: "git", directory: self.directory.clone(), source })
+        run.map_err(|source| Error::start(&self.directory, source))
     }
 
     /// What git prints when it is given `input`; an exit code other than 0 is an error with what it said.
     pub fn fed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
-        let start = |source| Error::Start { program: "git", directory: self.directory.clone(), source };
+        let start = |source| Error::start(&self.directory, source);
         let mut command = self.command();
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(start)?;
@@ -121,7 +121,7 @@ impl Git {
     /// The same with `lock` as git's input, which it does not read: the lock is held until git has ended, even if this process
     /// is killed before that.
     pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
-        let start = |source| Error::Start { program: "git", directory: self.directory.clone(), source };
+        let start = |source| Error::start(&self.directory, source);
         let lock = lock.try_clone().map_err(start)?;
         let output = self.command().args(arguments).stdin(lock).output().map_err(start)?;
         self.judged(arguments, output)

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 use crate::error::Result;
-use crate::git::{Git, OF_ONE_REPOSITORY};
+use crate::git::OF_ONE_REPOSITORY;
 
 /// When a hook is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,7 +88,7 @@ impl Approvals {
 
 /// What tells a repository from others, whichever of its worktrees `path` is in: the directory that they share.
 pub fn repository_of(path: &Path) -> Result<PathBuf> {
-    let shared = Git::at(path).line(&["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+    let shared = crate::worktree::asked(path, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
     Ok(fs_err::canonicalize(shared)?)
 }
 

@@ -12,6 +12,10 @@ pub enum Remedy {
     RunGitCommand,
     /// Correct the project's configuration.
     CorrectConfig,
+    /// Correct the path of a directory that does not exist.
+    CorrectPath,
+    /// Permit more open files.
+    RaiseOpenFiles,
     /// Check that the path exists, has room, and may be written to.
     CheckPath,
     /// Run it again.
@@ -66,6 +70,8 @@ pub enum Remedy {
     FindCommit,
     /// Name the branch.
     NameBranch,
+    /// Look which pull requests this remote has.
+    ListPullRequests(String),
     /// Add a remote.
     AddRemote,
     /// Rename this branch.

@@ -125,8 +125,7 @@ impl RemoteError {
             Self::Git { trouble, .. } => Remedy::Transfer(*trouble),
             Self::Interrupted => Remedy::RunAgainUnchanged,
             Self::Other(Error::Clone(calve_core::Error::ParentMissing(_))) => Remedy::CreateParent,
-            Self::Other(Error::Start { .. }) => Remedy::InstallGit,
-            Self::Other(_) => Remedy::CheckPath,
+            Self::Other(error) => error.remedy().unwrap_or(Remedy::CheckPath),
         }
     }
 }

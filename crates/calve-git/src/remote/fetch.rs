@@ -134,7 +134,7 @@ fn receipt(state: &CloneState, steps: &[Step], reason: String) -> FetchReceipt {
 /// The clone's state, and where it keeps its own files.
 fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     let git = Git::at(directory);
-    let git_directory = PathBuf::from(git.line(&["rev-parse", "--absolute-git-dir"])?);
+    let git_directory = crate::worktree::asked(directory, &["rev-parse", "--absolute-git-dir"])?;
     let value = |key: &str| -> Result<Option<String>, RemoteError> {
         let output = git.output(&["config", "--get", key])?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();

@@ -254,6 +254,18 @@ impl Repository {
     }
 }
 
+/// Returns the one line that git prints about the repository that `start` is in.
+pub(crate) fn asked(start: &Path, arguments: &[&str]) -> Result<PathBuf> {
+    match Git::at(start).line(arguments) {
+        Err(Error::Git { said, .. }) if said.contains("must be run in a work tree") => Err(Error::refused(
+            format!("`{}` is in a git repository, but not in a worktree of it", Shown(start)),
+            Remedy::EnterWorktree,
+        )),
+        Err(Error::Git { said, .. }) => Err(not_a_repository(start, &said)),
+        line => line.map(PathBuf::from),
+    }
+}
+
 fn not_a_repository(start: &Path, said: &str) -> Error {
     let broken = start.ancestors().map(|above| above.join(".git")).find(|git| fs_err::symlink_metadata(git).is_ok());
     match broken {

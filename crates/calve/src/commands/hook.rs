@@ -25,7 +25,8 @@ pub(crate) fn run(command: &HookCommand) -> Result<(), Failure> {
 /// An agent's question is a few lines.
 const QUESTION_BYTES: u64 = 1024 * 1024;
 
-const EXPECTED: &str = "give one JSON object on stdin, as docs/worktrees.md shows";
+const EXPECTED: &str = "give one JSON object on stdin: `{\"cwd\": \"/path/of/repository\", \"name\": \"topic\"}` to create a worktree, \
+    `{\"worktree_path\": \"/path/of/worktree\"}` to remove one";
 
 /// The one JSON object on stdin. Not all agents close it afterwards, so that nothing behind the object is waited for.
 fn question() -> Result<Value, Failure> {

@@ -12,6 +12,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::RenameBranch(branch) => {
             format!("rename it (`git branch -m {} NEW`), then run this again", Shown(branch))
         }
+        Remedy::ListPullRequests(remote) => {
+            format!("`git ls-remote {} 'refs/pull/*/head' 'refs/merge-requests/*/head'` lists them", Shown(remote))
+        }
         Remedy::FinishElsewhere(operation) => format!(
             "finish that, or abandon it with `{}`; `--detach` checks out the commit without the branch",
             abort(*operation)
@@ -46,7 +49,9 @@ fn abort(operation: Operation) -> &'static str {
 
 fn repository(remedy: &Remedy) -> Option<&'static str> {
     Some(match remedy {
-        Remedy::InstallGit => "install git, and check that it is in PATH and the directory exists",
+        Remedy::InstallGit => "install git, and check that it is in PATH",
+        Remedy::CorrectPath => "check the spelling of the path",
+        Remedy::RaiseOpenFiles => "this shell permits too few open files: `ulimit -n 1024` permits more",
         Remedy::RunGitCommand => "that is git's own message; run the same git command there to look into it",
         Remedy::CorrectConfig => "`calve worktree add --help` lists the tables and keys that the file may have",
         Remedy::CheckPath => "check that the path exists, has room and may be written to, then try again",

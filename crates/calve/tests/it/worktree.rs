@@ -8,6 +8,7 @@ mod check;
 mod donors;
 mod kinds;
 mod lost;
+mod messages;
 mod outlived;
 mod parallel;
 mod partial;

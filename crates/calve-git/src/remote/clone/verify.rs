@@ -85,7 +85,7 @@ pub(crate) fn count_missing(tree: &Path, time: Duration) -> Result<Missing, Remo
     let git = Git::at(tree);
     let mut command = git.command();
     command.args(["rev-list", "--objects", "--all", "HEAD", "--missing=print"]);
-    let start = |source| Error::Start { program: "git", directory: tree.to_path_buf(), source };
+    let start = |source| Error::start(tree, source);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
     let mut child = KilledOnDrop(child);
     let Some(pipe) = child.0.stdout.take() else { return Ok(Missing { objects: 0, counted: false }) };

@@ -5,6 +5,7 @@ use calve_core::Shown;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
+use crate::remote::TransferFailure;
 use crate::trust;
 use crate::worktree::repository::{Repository, Worktree};
 
@@ -152,6 +153,18 @@ fn pull_request(branch: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
+/// Says in plain words why a pull request could not be fetched.
+fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
+    let Error::Git { said, .. } = error else { return error };
+    if said.contains("couldn't find remote ref") {
+        let reason = format!("the remote `{}` has no pull request {number}", Shown(remote));
+        return Error::refused(reason, Remedy::ListPullRequests(remote.to_owned()));
+    }
+    let first = said.lines().next().unwrap_or_default().trim_start_matches("fatal: ");
+    let reason = format!("cannot fetch pull request {number} from `{}`: {first}", Shown(remote));
+    Error::refused(reason, Remedy::Transfer(TransferFailure::of(&said)))
+}
+
 /// Whether what is asked for is a pull request's: it is fetched as one, its revision begins at the branch of one (`pr/123`,
 /// `heads/pr/123~2`), or at what a worktree that is not trusted has checked out.
 pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, target: &Target) -> bool {
@@ -214,7 +227,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
         // GitLab's name for them.
         && fetch("merge-requests").is_err()
     {
-        return Err(first);
+        return Err(not_fetched(first, number, remote));
     }
     let oid = commit(git, &kept)?.ok_or_else(|| no_commit(&kept))?;
     git.run(&["update-ref", "-d", &kept])?;

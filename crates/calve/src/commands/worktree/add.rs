@@ -218,7 +218,7 @@ fn say_audit(audit: &AuditReport) {
 
 /// Returns whether nobody misses such an entry, so that only `--json` has it.
 fn is_expected(reason: LeftReason) -> bool {
-    matches!(reason, LeftReason::Engine("socket") | LeftReason::NestedWorktree | LeftReason::Runtime)
+    matches!(reason, LeftReason::Engine("socket" | "calve's own") | LeftReason::NestedWorktree | LeftReason::Runtime)
 }
 
 fn say_left(left: &[LeftEntry]) {

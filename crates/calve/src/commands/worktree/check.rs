@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::{Cancel, Shown};
+use calve_git::Remedy;
 use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, Moved};
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ fn trees(arguments: &CheckArguments) -> Result<(PathBuf, Vec<PathBuf>), Failure>
         return Ok((arguments.path.clone(), arguments.against.clone()));
     }
     let worktrees = escape::worktrees_of(&arguments.path).map_err(|error| match error {
-        calve_git::Error::Git { .. } => Failure::stated(
+        calve_git::Error::Refused { remedy: Remedy::EnterRepository | Remedy::EnterWorktree, .. } => Failure::stated(
             USAGE,
             format!("`{}` is not in a worktree of a git repository", Shown(&arguments.path)),
             "name a worktree, or the tree that PATH was copied from with `--against DIR`",

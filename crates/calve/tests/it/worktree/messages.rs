@@ -1,0 +1,92 @@
+//! Errors that name what is wrong and the command that helps, which is run here.
+
+use std::process::Command;
+
+use super::repo::{Repo, git, is_clean, with_environment};
+use crate::program::{PROGRAM, calve};
+use crate::spot::Spot;
+
+#[test]
+fn a_directory_that_is_not_there_is_no_missing_git() {
+    let spot = Spot::anywhere();
+    fs_err::write(spot.join("file"), "").unwrap();
+    for words in [&["git", "fetch", "-C"][..], &["hook", "approve"], &["worktree", "check"], &["worktree", "convert"]] {
+        for path in ["missing", "file"].map(|name| spot.join(name)) {
+            let ran = with_environment(calve(words).arg(&path)).within(&spot).fails(1);
+            let ran = ran.says(&[&format!("there is no directory `{}`", path.display()), "spelling"]).hints();
+            assert!(!ran.stderr.contains("install"), "{}", ran.stderr);
+        }
+    }
+    let mut missing = Command::new(PROGRAM);
+    missing.args(["worktree", "list"]).current_dir(&spot).env("PATH", spot.join("nothing"));
+    let said = String::from_utf8(missing.output().unwrap().stderr).unwrap();
+    assert!(said.contains("cannot start git in") && said.contains("install git"), "{said}");
+}
+
+#[test]
+fn too_few_open_files_are_told_with_the_command_that_permits_more() {
+    let repo = Repo::anywhere();
+    let list = |before: &str| repo.calve(["list"]).in_shell(before, "");
+    let ran = list("ulimit -S -n 6;").fails(1).says(&["Too many open files", "`ulimit -n 1024`"]).hints();
+    assert!(!ran.stderr.contains("install"), "{}", ran.stderr);
+    list("ulimit -S -n 6; ulimit -n 1024;").succeeds();
+}
+
+#[test]
+fn outside_of_a_repository_no_command_prints_what_git_says() {
+    let spot = Spot::anywhere();
+    let question = spot.join("question");
+    fs_err::write(&question, format!("{{\"cwd\": \"{}\", \"name\": \"x\"}}", spot.display())).unwrap();
+    let question = format!("< '{}'", question.display());
+    for (words, redirection) in [
+        (&["hook", "approve"][..], ""),
+        (&["git", "fetch"], ""),
+        (&["worktree", "list"], ""),
+        (&["worktree", "remove"], ""),
+        (&["worktree", "prune"], ""),
+        (&["worktree", "convert"], ""),
+        (&["hook", "worktree-create"], &question),
+    ] {
+        let ran = with_environment(calve(words)).within(&spot).env("GIT_CEILING_DIRECTORIES", spot.parent().unwrap());
+        let ran = ran.in_shell("", redirection).fails(1).says(&["is not in a git repository", "`git init`"]).hints();
+        assert!(!ran.stderr.contains("fatal:") && !ran.stderr.contains("rev-parse"), "{}", ran.stderr);
+    }
+    git(&spot, ["init", "-q", "--bare", "bare.git"]);
+    let ran = with_environment(calve(["hook", "approve"])).within(spot.join("bare.git")).fails(1);
+    let ran = ran.says(&["not in a worktree of it"]).hints();
+    assert!(!ran.stderr.contains("fatal:"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_pull_request_that_is_not_there_is_told_in_plain_words() {
+    let repo = Repo::anywhere();
+    repo.calve(["add", "pr/9"]).fails(1).says(&["the repository has none", "git remote add"]).hints();
+    let other = repo.spot.join("other");
+    repo.git(["clone", "-q", ".", other.to_str().unwrap()]);
+    repo.git(["remote", "add", "origin", other.to_str().unwrap()]);
+    let ran = repo.calve(["add", "pr/9"]).fails(1).says(&["the remote `origin` has no pull request 9"]).hints();
+    assert!(!ran.stderr.contains("fatal:") && !ran.stderr.contains("refs/calve"), "{}", ran.stderr);
+    // The command that it names lists what there is.
+    git(&other, ["update-ref", "refs/pull/7/head", "main"]);
+    let command = ran.stderr.split('`').find(|text| text.starts_with("git ls-remote")).unwrap();
+    let listed = Command::new("sh").args(["-c", command]).current_dir(&repo.path).output().unwrap();
+    assert!(String::from_utf8(listed.stdout).unwrap().contains("refs/pull/7/head"));
+    is_clean(&repo.add(["pr/7"]));
+    repo.git(["remote", "set-url", "origin", repo.spot.join("nowhere").to_str().unwrap()]);
+    let ran = repo.calve(["add", "pr/8"]).fails(1).says(&["cannot fetch pull request 8 from `origin`"]).hints();
+    assert!(!ran.stderr.contains("fatal:") && !ran.stderr.contains("refspec"), "{}", ran.stderr);
+}
+
+#[test]
+fn no_hint_names_a_page_that_is_not_installed() {
+    let repo = Repo::anywhere();
+    repo.write(".calve.toml", "[worktree]\nwhat = 1\n");
+    let ran = repo.calve(["add", "x"]).fails(1).says(&["`calve worktree add --help`"]).hints();
+    assert!(!ran.stderr.contains("docs/"), "{}", ran.stderr);
+    let help = repo.calve(["add", "--help"]).succeeds().stdout;
+    for key in ["[worktree]", "path", "include", "exclude", "secrets", "[hooks]", "post-add", "pre-remove"] {
+        assert!(help.contains(key), "{key}: {help}");
+    }
+    let ran = with_environment(calve(["hook", "worktree-create"])).within(&repo.path).fails(2).hints();
+    assert!(!ran.stderr.contains("docs/") && ran.stderr.contains("\"cwd\""), "{}", ran.stderr);
+}
