@@ -22,6 +22,11 @@ class Command:
     def program(self):
         return self.text.split()[0]
 
+    @property
+    def side(self):
+        """As `calve bench copy` names it: calve or peer."""
+        return "calve" if self.program == "calve" else "peer"
+
 
 # As `calve bench copy` names them.
 CP_REFLINK = Command("copy", "cp -a --reflink=always SRC DST")

@@ -144,6 +144,6 @@ def _losses(results):
             measured = measured or bool(ours)
             for row in rows if ours else []:
                 ratio = median(ours[0]["seconds"]) / median(row["seconds"])
-                if not row["text"].startswith("calve ") and ratio > 1:
+                if row["side"] == "peer" and ratio > 1:
                     losses.append(f"- {fs}: `{ours[0]['text']}` takes {ratio:.2f} of the time of `{row['text']}`")
     return losses or ["Nowhere in these measurements." if measured else "Calve was not measured."]

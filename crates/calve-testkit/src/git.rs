@@ -52,11 +52,15 @@ pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIte
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// `git`, to be run in `directory`, untouched by what the user and the machine have configured, and by a git whose hook runs the tests.
+/// `git`, to be run in `directory` by somebody with a name, untouched by what the user and the machine have configured, and by a git whose
+/// hook runs the tests.
 pub fn git_command(directory: impl AsRef<Path>) -> Command {
     let mut command = Command::new("git");
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
         command.env_remove(name);
+    }
+    for role in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{role}_NAME"), "Ann").env(format!("GIT_{role}_EMAIL"), "ann@example.org");
     }
     command.current_dir(directory).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     command

@@ -163,11 +163,17 @@ impl Report {
             }
             let spread = summary.stddev.map_or(0.0, |stddev| stddev / summary.mean);
             if spread > LARGE_SPREAD {
-                wide.push(format!("{label} {:.0} %", spread * 100.0));
+                wide.push((spread, label));
             }
         }
         if !wide.is_empty() {
-            let message = format!("large spread, the standard deviation in percent of the mean: {}", wide.join(", "));
+            wide.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let worst: Vec<String> =
+                wide.iter().take(NAMED).map(|(spread, label)| format!("{label} {:.0} %", spread * 100.0)).collect();
+            let more = wide.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            let worst = worst.join(", ");
+            let message = format!("large spread, the standard deviation in percent of the mean: {worst}{more}");
             self.warn("large_spread", message);
         }
     }
@@ -278,6 +284,8 @@ pub(crate) const NO_SPACE: &str = "no space is left";
 /// In processors.
 const OTHERS_DISTURB: f64 = 0.25;
 const LARGE_SPREAD: f64 = 0.10;
+/// How many rows a warning names.
+const NAMED: usize = 5;
 
 /// Formats seconds.
 pub(crate) fn shown(seconds: f64) -> String {

@@ -8,7 +8,7 @@ mod trouble;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use calve_testkit::git_command;
+use calve_testkit::git;
 use serde_json::Value;
 
 use crate::program::{Calve, calve};
@@ -21,16 +21,6 @@ fn bench_git<S: AsRef<OsStr>>(into: impl AsRef<Path>, arguments: impl IntoIterat
 /// A made-up repository that takes no time.
 const TINY: [&str; 6] =
     ["--synthetic=small", "--commits=40", "--files=30", "--file-size=2000", "--fetches=2", "--back=5"];
-
-/// Runs git, as somebody with a name and nothing else configured.
-#[track_caller]
-fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> String {
-    let mut command = git_command(directory);
-    command.args(["-c", "user.name=A", "-c", "user.email=a@localhost"]).args(arguments).env("HOME", "/nonexistent");
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
 
 /// A repository with so many commits, each of which changes a file.
 fn repository(at: impl AsRef<Path>, commits: u32) {

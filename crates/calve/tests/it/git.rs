@@ -59,9 +59,7 @@ impl Hosted {
     /// One more commit in the repository.
     fn push(&self) {
         let tree = git(&self.repository, ["rev-parse", "main^{tree}"]);
-        let identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"];
-        let commit =
-            git(&self.repository, identity.into_iter().chain(["commit-tree", &tree, "-p", "main", "-m", "more"]));
+        let commit = git(&self.repository, ["commit-tree", &tree, "-p", "main", "-m", "more"]);
         git(&self.repository, ["update-ref", "refs/heads/main", &commit]);
     }
 }

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
-    BindMount, Fault, FileSystem, Injection, Tree, Volume, calve_binary, everything, fingerprint, git_command,
+    BindMount, Fault, FileSystem, Injection, Tree, Volume, calve_binary, everything, fingerprint, git,
     node_modules_like, require_program, require_root, run_injected, wide,
 };
 use rustix::process::Signal;
@@ -283,13 +283,6 @@ fn a_sticky_directory_protects_what_is_not_ones_own() {
     ran.says(&["tmp/root's"]).hints();
     before.assert_unchanged(spot.join("tmp/root's"));
     nothing_left(spot.join("tmp"));
-}
-
-fn git(dir: &Path, arguments: &[&str]) -> String {
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "safe.directory=*"];
-    let output = git_command(dir).args(identity).args(arguments).output().unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]

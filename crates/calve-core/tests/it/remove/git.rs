@@ -3,21 +3,11 @@
 use std::path::Path;
 
 use calve_core::RemoveOptions;
-use calve_testkit::{Tree, fingerprint, require_program};
+use calve_testkit::{Tree, fingerprint, git, require_program};
 use fs_err as fs;
 
 use super::{reap_in, remove};
-use crate::cloning::{assert_holds, names_in, run};
-
-fn git(repository: &Path, arguments: &[&str]) -> String {
-    run("git", |git| {
-        git.current_dir(repository)
-            .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
-            .args(arguments)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null")
-    })
-}
+use crate::cloning::{assert_holds, names_in};
 
 fn status(repository: &Path) -> String {
     git(repository, &["status", "--porcelain", "--untracked-files=all"])
