@@ -1,6 +1,7 @@
 import { homedir } from 'node:os';
 import { flag, object, oneOf, pathBytes, texts, whole, type PathLike } from './arguments.js';
 import { done, native, type CloneWish, type Failure } from './native.js';
+import { REMEDIES } from './remedies.js';
 import type { CloneReceipt, ProbeReceipt } from './receipts.js';
 import { parent, reap } from './remove.js';
 import { watched, type Progress } from './watch.js';
@@ -72,7 +73,9 @@ export function cloneFileSync(src: PathLike, dst: PathLike, options?: CloneOptio
 /** What a place, or a pair of places, can do, found out by trying. */
 export async function probe(src: PathLike, dst: PathLike = src): Promise<ProbeReceipt> {
   const [from, to] = [pathBytes(src, 'src'), pathBytes(dst, 'dst')];
-  return JSON.parse(await watched({}, () => native().startProbe(from, to))) as ProbeReceipt;
+  const receipt = JSON.parse(await watched({}, () => native().startProbe(from, to))) as ProbeReceipt;
+  for (const offer of receipt.strategies) offer.remedy &&= REMEDIES[offer.remedy] ?? null;
+  return receipt;
 }
 
 async function clone(src: PathLike, dst: PathLike, onlyFile: boolean, options?: CloneOptions): Promise<CloneReceipt> {

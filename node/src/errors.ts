@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { REMEDIES } from './remedies.js';
 import type { ReceiptPath, Refusal } from './receipts.js';
 
 /** What kind of error it is. `ABORT_ERR` is what Node's own functions have when a signal ends them. */
@@ -19,6 +20,8 @@ export interface Document {
   path?: ReceiptPath | null;
   operation?: string | null;
   hint?: string | null;
+  /** What to do next, as a name that `REMEDIES` has words for. */
+  remedy?: string | null;
   refused?: Refusal[] | null;
 }
 
@@ -49,7 +52,8 @@ export class CalveError extends Error {
     if (document.errno != null) this.errno = -document.errno;
     if (document.errno_name != null) this.errnoName = document.errno_name;
     if (document.operation != null) this.syscall = document.operation;
-    if (document.hint != null) this.hint = document.hint;
+    const hint = document.hint ?? (document.remedy == null ? undefined : REMEDIES[document.remedy]);
+    if (hint !== undefined) this.hint = hint;
     if (document.refused != null) this.refused = document.refused;
     const path = document.path;
     if (path != null) this.path = typeof path === 'string' ? path : Buffer.from(path.bytes_base64, 'base64');

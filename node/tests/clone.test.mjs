@@ -152,6 +152,13 @@ test('an option that is undefined was not given', async () => {
   removeTreeSync(at('b'), { wait: true, force: undefined, signal: undefined, onProgress: undefined });
 });
 
+test('every remedy of the engine has words', () => {
+  const calve = createRequire(createRequire(import.meta.url).resolve('calve'));
+  const { REMEDIES } = calve('./remedies.js');
+  assert.deepEqual(Object.keys(REMEDIES), calve('./native.js').native().remedyNames());
+  for (const words of Object.values(REMEDIES)) assert.doesNotMatch(words, /calve |--|\.$/);
+});
+
 test('errors say what, where and what to do', async () => {
   const src = tree('src', 1, 1);
   const exists = await rejects(cloneTree(src, src), 'ERR_CALVE_SAME');
@@ -162,9 +169,9 @@ test('errors say what, where and what to do', async () => {
   fs.mkdirSync(at('there'));
   fs.writeFileSync(at('there', 'x'), '');
   // The program's options by the names that they have here.
-  assert.match((await rejects(cloneTree(src, at('there')), 'ERR_CALVE_DESTINATION_EXISTS')).hint, /pass `replace` to swap/);
+  assert.match((await rejects(cloneTree(src, at('there')), 'ERR_CALVE_DESTINATION_EXISTS')).hint, /`replace` swaps the clone in/);
   const instant = await rejects(cloneFile(at('src', 'd0', 'f0'), at('dst'), { require: 'instant' }), 'ERR_CALVE_REQUIREMENT_REFUSED');
-  assert.match(instant.message, /`require` of `instant` cannot be met/);
+  assert.match(instant.message, /the requirement `instant` cannot be met here/);
   assert.match(instant.hint, /call `probe\(src, dst\)`/);
   assert.equal((await cloneFile(at('src', 'd0', 'f0'), at('file'))).entries.files, 1);
   assert.equal(cloneFileSync(at('src', 'd0', 'f0'), at('file2')).entries.files, 1);
@@ -292,6 +299,7 @@ test('trash is deleted also where no program can be started', async () => {
 test('a probe lists the strategies', async () => {
   const answer = await probe(folder);
   assert.equal(answer.schema, 'calve.probe/1');
+  assert.ok(answer.strategies.some((offer) => offer.remedy?.includes(' ')), JSON.stringify(answer.strategies));
   assert.ok(answer.strategies.some((one) => one.strategy === 'copy' && one.available));
 });
 

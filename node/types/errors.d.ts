@@ -10,6 +10,8 @@ export interface Document {
     path?: ReceiptPath | null;
     operation?: string | null;
     hint?: string | null;
+    /** What to do next, as a name that `REMEDIES` has words for. */
+    remedy?: string | null;
     refused?: Refusal[] | null;
 }
 /** Why something could not be done. Wrong arguments are `TypeError`s. */

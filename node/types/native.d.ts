@@ -44,6 +44,7 @@ export interface WriteSession {
 /** @internal */
 export interface Native {
     Handle: new () => Handle;
+    remedyNames(): string[];
     startClone(src: Buffer, dst: Buffer, wish: CloneWish, handle: Handle, ask?: () => void): Promise<string | Failure>;
     cloneSync(src: Buffer, dst: Buffer, wish: CloneWish): string | Failure;
     startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string | Failure>;

@@ -9,6 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
+from ._remedies import REMEDIES
+
 if TYPE_CHECKING:
     from ._receipts import Refusal
 
@@ -81,6 +83,6 @@ def from_document(document: Any) -> CalveError:
     if sys.platform == "win32":
         error.winerror = windows
     error.code = document["code"]
-    error.hint = document["hint"]
+    error.hint = document.get("hint") or REMEDIES.get(document.get("remedy"))
     error.refused = document["refused"] or []
     return error

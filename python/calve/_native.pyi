@@ -1,6 +1,7 @@
 from typing import Optional
 
 __version__: str
+REMEDIES: list[str]
 
 class Failed(Exception): ...
 

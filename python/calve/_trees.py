@@ -16,6 +16,7 @@ from . import _native
 from ._errors import CalveMissing, Cancelled, from_document
 from ._program import reap
 from ._receipts import CloneReceipt, ProbeReceipt, ReceiptPath, RemoveReceipt
+from ._remedies import REMEDIES
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Progress = Callable[[int, int], object]
@@ -227,6 +228,13 @@ def probing(src: Path, dst: Optional[Path]) -> Operation:
     return Operation(lambda handle: _native.probe(*given, handle), None, None, given[1], False)
 
 
+def probed(receipt: Any) -> ProbeReceipt:
+    """Word the remedies of a receipt."""
+    for offer in receipt["strategies"]:
+        offer["remedy"] = REMEDIES.get(offer["remedy"])
+    return receipt  # type: ignore[no-any-return]
+
+
 def home() -> bytes:
     """It is neither removed nor replaced."""
     return os.fsencode(os.path.expanduser("~"))
@@ -309,4 +317,4 @@ def remove_tree(
 
 def probe(src: Path, dst: Optional[Path] = None) -> ProbeReceipt:
     """Find out by trying what a place, or a pair of places, supports."""
-    return probing(src, dst).run()  # type: ignore[no-any-return]
+    return probed(probing(src, dst).run())

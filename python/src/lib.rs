@@ -218,7 +218,7 @@ fn probe(src: Vec<u8>, dst: Vec<u8>, handle: &Handle) -> PyResult<Work> {
     let (src, dst) = (path(src), path(dst));
     Work::start(handle, move || {
         let report = calve_core::probe(&src, &dst)?;
-        Ok(format!("[{},false]", calve_receipt::probe(&report)))
+        Ok(format!("[{},false]", calve_receipt::probe(&report, |remedy| remedy.name().to_owned())))
     })
 }
 
@@ -265,6 +265,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         return Err(PyImportError::new_err("calve._native does not work in a subinterpreter"));
     }
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("REMEDIES", calve_core::Remedy::NAMES)?;
     module.add("Failed", module.py().get_type::<Failed>())?;
     module.add_class::<Handle>()?;
     module.add_class::<Work>()?;

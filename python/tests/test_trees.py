@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import calve
+from calve import _native
+from calve._remedies import REMEDIES
 
 SLOW = dict(strategy="copy", verify=True, threads=1)
 
@@ -96,6 +98,18 @@ def test_names_need_not_be_utf8(tmp_path):
     assert os.fsencode(caught.value.filename) == src + b"2"
 
 
+def test_every_remedy_of_the_engine_has_words():
+    assert list(REMEDIES) == _native.REMEDIES
+    for words in REMEDIES.values():
+        assert words and "calve " not in words and "--" not in words and not words.endswith("."), words
+
+
+def test_a_probe_says_in_words_what_would_help(tmp_path):
+    (tmp_path / "src").mkdir()
+    remedies = [offer["remedy"] for offer in calve.probe(tmp_path / "src")["strategies"]]
+    assert any(remedies) and all(remedy in REMEDIES.values() for remedy in remedies if remedy), remedies
+
+
 def test_errors_are_those_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         calve.clone_tree(tmp_path / "none", tmp_path / "dst")
@@ -114,12 +128,12 @@ def test_errors_are_those_of_the_system(tmp_path):
         calve.clone_tree(src, tmp_path / "none/dst")
     assert (caught.value.code, caught.value.hint) == ("ERR_CALVE_PARENT_MISSING", "create it first")
     # The program's options by the names that they have here.
-    with pytest.raises(calve.CalveError, match="`require` of `instant` cannot be met") as caught:
+    with pytest.raises(calve.CalveError, match="the requirement `instant` cannot be met here") as caught:
         calve.clone_file(src / "d0/f0", tmp_path / "dst", require="instant")
     assert "call `probe(src, dst)`" in caught.value.hint
     with pytest.raises(FileExistsError) as caught:
         calve.clone_file(src / "d0/f0", src / "d0/f1")
-    assert "pass `replace` to swap" in caught.value.hint
+    assert "`replace` swaps the clone in" in caught.value.hint
     with pytest.raises(calve.CalveError) as caught:
         calve.clone_tree(src, tmp_path / "dst", strategy="snapshot")
     assert caught.value.refused[0]["strategy"] == "snapshot"

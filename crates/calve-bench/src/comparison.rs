@@ -283,8 +283,8 @@ pub(crate) fn missing(command: impl Into<String>, program: &str, remedy: &str) -
 
 /// Makes the entry of a command that is not possible here.
 pub(crate) fn refused(command: impl Into<String>, refusal: &calve_core::Refusal) -> NotRun {
-    let calve_core::Refusal { reason, remedy, .. } = refusal.clone();
-    NotRun { command: command.into(), why: NotRunReason::Refused, reason, remedy }
+    let remedy = refusal.remedy.as_ref().map(|remedy| remedy.name().replace('_', " "));
+    NotRun { command: command.into(), why: NotRunReason::Refused, reason: refusal.reason.clone(), remedy }
 }
 
 /// Says how much each row of a group gained of the most that any gained: a faster program may have done less.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::options::Requirement;
+use crate::remedy::Remedy;
 use crate::report::Refusal;
 use crate::sys;
 
@@ -93,12 +94,12 @@ pub enum Error {
         /// What should have been removed.
         path: PathBuf,
         /// Why it is not.
-        reason: String,
+        reason: Protection,
     },
     /// The path is a symlink with a trailing slash, which means the directory behind it. Calve never removes a directory through a link.
     #[error("`{}` is a symlink, and the slash at its end means the directory behind it", Shown(.0))]
     LinkWithSlash(PathBuf),
-    /// `--replace` needs a file system that can exchange two names in one step.
+    /// Replacing needs a file system that can exchange two names in one step.
     #[error("cannot replace `{}` in one step: this file system has no atomic exchange", Shown(.0))]
     ReplaceUnsupported(PathBuf),
     /// The clone differs from its source (asked for with verification).
@@ -156,7 +157,7 @@ pub enum Error {
 /// What the caller insisted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Required {
-    /// One of the `--require` properties.
+    /// A property of the clone.
     Property(Requirement),
     /// One named strategy.
     Strategy(crate::Strategy),
@@ -179,54 +180,79 @@ impl Error {
         self.errno() == errno.into().raw_os_error()
     }
 
-    /// What the user can do next, as one sentence without a full stop.
-    pub fn hint(&self) -> Option<String> {
+    /// Returns what the user can do next. Only an interruption needs nothing.
+    pub fn remedy(&self) -> Option<Remedy> {
         Some(match self {
-            Self::Io { source, operation, .. } => sys::hint(source, operation).into(),
-            Self::DestinationExists(path) if ends_in_no_name(path) => {
-                "`/`, `.` and `..` cannot be replaced; name the directory itself, from outside of it".into()
-            }
-            Self::DestinationExists(_) => {
-                "name another destination, or pass `--replace` to swap it for the clone".into()
-            }
-            Self::Missing(_) => "check the spelling of the path".into(),
-            Self::ParentMissing(path) => format!("create it first: {} {}", sys::MAKE_DIRECTORY, Shown(path)),
-            Self::Same { .. } => "name another destination".into(),
-            Self::DestinationInsideSource { .. } => "clone to a place outside the source, for example beside it".into(),
-            Self::SourceInsideDestination { .. } => "move the source out of the destination first".into(),
-            Self::NotClonable { .. } => "clone a file, a directory, a symlink or a FIFO".into(),
-            Self::NoRoom { .. } => {
-                "free some space, or clone within one file system that can share data (`calve probe` tells)".into()
-            }
+            Self::Io { source, operation, .. } => sys::remedy(source, operation),
+            Self::DestinationExists(path) if ends_in_no_name(path) => Remedy::NameDirectoryFromOutside,
+            Self::DestinationExists(_) => Remedy::ChooseAnotherDestinationOrReplace,
+            Self::Missing(_) => Remedy::CheckSpelling,
+            Self::ParentMissing(path) => Remedy::CreateDirectory(path.clone()),
+            Self::Same { .. } => Remedy::ChooseAnotherDestination,
+            Self::DestinationInsideSource { .. } => Remedy::CloneOutsideSource,
+            Self::SourceInsideDestination { .. } => Remedy::MoveSourceOut,
+            Self::NotClonable { .. } => Remedy::CloneAnotherKind,
+            Self::NoRoom { .. } => Remedy::FreeSpaceOrShare,
             Self::RequirementRefused {
                 requirement: Required::Property(Requirement::Stable), detail: Some(_), ..
-            } => "put the source on ext4, XFS or btrfs, and try again while nothing writes to it; or drop the requirement"
-                .into(),
-            Self::RequirementRefused { .. } => {
-                "run `calve probe SRC DST` to see what would make it possible, or drop the requirement".into()
-            }
-            Self::Protected { .. } => "name what is inside it instead, or first remove the reason".into(),
-            Self::LinkWithSlash(_) => "leave the slash out to remove the symlink itself".into(),
-            Self::ReplaceUnsupported(_) => "remove the old tree first (`calve rm`), then clone".into(),
-            Self::VerifyFailed { .. } => {
-                "nothing was published; if programs were writing to the source, try again while it is idle".into()
-            }
-            Self::NoDedupe { .. } => {
-                "keep them on btrfs, or on XFS (made with reflink=1, as it is by default); `calve cp` to such a place shares from the \
-                 beginning"
-                    .into()
-            }
-            Self::Pattern { .. } => "patterns are globs such as `*.log`, `/build` or `**/cache/`".into(),
-            Self::OutsideRoot { .. } => {
-                "give paths relative to the root, without `..`, that lead through no symlink".into()
-            }
-            Self::NotAFile { .. } => "name a regular file, or remove what is there first".into(),
-            Self::StagingLost(_) => {
-                "run it again; keep other programs from cleaning the destination's parent directory".into()
-            }
+            } => Remedy::KeepSourceStill,
+            Self::RequirementRefused { .. } => Remedy::ProbeOrDropRequirement,
+            Self::Protected { reason, .. } => reason.remedy(),
+            Self::LinkWithSlash(_) => Remedy::DropSlash,
+            Self::ReplaceUnsupported(path) => Remedy::RemoveOldTree(path.clone()),
+            Self::VerifyFailed { .. } => Remedy::RetryWhileIdle,
+            Self::NoDedupe { .. } => Remedy::MoveToSharingFileSystem,
+            Self::Pattern { .. } => Remedy::CorrectPattern,
+            Self::OutsideRoot { .. } => Remedy::GiveRelativePaths,
+            Self::NotAFile { .. } => Remedy::NameRegularFile,
+            Self::StagingLost(_) => Remedy::RetryWithoutCleaner,
             Self::Interrupted => return None,
         })
     }
+}
+
+/// Why a path is not removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Protection {
+    /// It is the root of a file system.
+    #[error("it is the root of the file system")]
+    Root,
+    /// It ends in `.` or `..`, or is `/`.
+    #[error("its name is `/`, `.` or `..`")]
+    NoName,
+    /// Something is mounted on this path, which is the one that was named.
+    #[error("it is a mount point")]
+    MountPoint(PathBuf),
+    /// Something is mounted on this path below it.
+    #[error("`{}` is mounted below it", Shown(.0))]
+    MountBelow(PathBuf),
+    /// The current directory is in it.
+    #[error("the current directory is inside it")]
+    CurrentDirectory,
+    /// It is, or contains, this directory, which the caller protects.
+    #[error("it is, or contains, the protected directory `{}`", Shown(.0))]
+    Contains(PathBuf),
+    /// Another process has put something else at the path, which is now at this one, if it could not be moved back.
+    #[error("something else has taken its place{}", moved_to(.0))]
+    Exchanged(Option<PathBuf>),
+}
+
+impl Protection {
+    fn remedy(&self) -> Remedy {
+        match self {
+            Self::Root => Remedy::NameEntriesOfRoot,
+            Self::NoName => Remedy::NameDirectoryFromOutside,
+            Self::MountPoint(mount) | Self::MountBelow(mount) => Remedy::Unmount(mount.clone()),
+            Self::CurrentDirectory => Remedy::LeaveDirectory,
+            Self::Contains(_) => Remedy::NameUnprotected,
+            Self::Exchanged(_) => Remedy::StopWrites,
+        }
+    }
+}
+
+fn moved_to(path: &Option<PathBuf>) -> String {
+    path.as_ref().map_or_else(String::new, |path| format!(", and that is now at `{}`", Shown(path)))
 }
 
 /// The one step that comes after publishing.
@@ -242,8 +268,8 @@ fn ends_in_no_name(path: &Path) -> bool {
 
 fn required(requirement: &Required, refused: &[Refusal], detail: &Option<String>) -> String {
     let mut text = match requirement {
-        Required::Property(property) => format!("`--require {property}` cannot be met"),
-        Required::Strategy(strategy) => format!("the strategy `{strategy}` cannot be used"),
+        Required::Property(property) => format!("the requirement `{property}` cannot be met here"),
+        Required::Strategy(strategy) => format!("the strategy `{strategy}` cannot be used here"),
     };
     if let Some(detail) = detail {
         text.push_str(": ");

@@ -28,6 +28,7 @@ mod options;
 mod patterns;
 mod progress;
 mod reap;
+mod remedy;
 mod report;
 mod sys;
 mod tree;
@@ -62,13 +63,14 @@ mod engine {
 use windows as engine;
 
 pub use clone::{clone_tree, plan};
-pub use error::{Error, Required, Shown};
+pub use error::{Error, Protection, Required, Shown};
 pub use options::{
     Background, Choice, CloneOptions, Durability, Existing, Inlined, LastLook, Latency, Mounts, RemoveOptions,
     Requirement, Selected, Selection, Strategy, Unreadable, Verify, Wait,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};
+pub use remedy::Remedy;
 pub use report::{
     Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, Refusal, RemoveReport,
     Skipped, Trashed, Warning,

@@ -13,13 +13,13 @@ use std::time::Instant;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{Error, Protection};
 
 use crate::options::{Background, RemoveOptions, Wait};
 use crate::reap::reap_all;
 use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::sweep::delete_protected;
-use crate::remove::trash::{GITIGNORE, REPLACED};
+use crate::remove::trash::GITIGNORE;
 use crate::report::{ReapReport, RemoveReport, Warning};
 use crate::tree::location::{Location, identity};
 use crate::tree::lock::Purpose;
@@ -60,7 +60,7 @@ fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) ->
     };
     let stat = location.stat()?;
     if expected.is_some_and(|expected| stat.is_none_or(|stat| identity(&stat) != expected)) {
-        return Err(Error::Protected { path: path.to_path_buf(), reason: REPLACED.into() });
+        return Err(Error::Protected { path: path.to_path_buf(), reason: Protection::Exchanged(None) });
     }
     if stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
         remove_directory(&location, expected, options, &mut report)?;
@@ -78,10 +78,8 @@ pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error
 }
 
 fn open(path: &Path) -> Result<Location, Error> {
-    let location = Location::of_existing(path)?.ok_or_else(|| {
-        let reason = "its name is `/`, `.` or `..`; name the directory itself".into();
-        Error::Protected { path: path.to_path_buf(), reason }
-    })?;
+    let location = Location::of_existing(path)?
+        .ok_or_else(|| Error::Protected { path: path.to_path_buf(), reason: Protection::NoName })?;
     if path.as_os_str().as_bytes().ends_with(b"/") {
         match location.stat()?.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             None | Some(FileType::Directory) => {}

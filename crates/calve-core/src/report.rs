@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::options::Strategy;
+use crate::remedy::Remedy;
 
 /// A strategy that declined, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct Refusal {
     /// Why, in a few words.
     pub reason: String,
     /// What would make it available, where something would.
-    pub remedy: Option<String>,
+    pub remedy: Option<Remedy>,
 }
 
 /// How many entries of each kind a clone has.

@@ -210,7 +210,6 @@ impl Error {
                 "check who owns it, or set CALVE_HOME to a place of your own".into()
             }
             Self::Io { .. } => "check the path and the disk, then try again".into(),
-            Self::Clone(error) => return error.hint(),
             Self::Usage(_) => "see `calve db --help`".into(),
             Self::UnknownTemplate(_) => {
                 "see `calve db template list`, or make it with `calve db template create`".into()
@@ -255,7 +254,8 @@ impl Error {
             Self::Strategy { .. } => "leave --strategy out: the best one is then taken".into(),
             Self::Told { hint, .. } => hint.clone(),
             Self::SupervisorGone(_) => "run `calve db gc`, then try again".into(),
-            Self::Interrupted => return None,
+            // The remedies of the engine are worded by whoever shows them.
+            Self::Clone(_) | Self::Interrupted => return None,
         })
     }
 }

@@ -1,41 +1,83 @@
-//! Errors, as the packages for other languages hand them over.
+//! Errors, as the program prints them and the packages for other languages hand them over.
 
 use std::io::{self, ErrorKind};
 
 use calve_core::Error;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::wording::in_a_package;
 use crate::{path, refusals, sys};
 
-/// The part of an error that programs go by: `{code, message, errno, errno_name, path, operation, hint, refused}`. Its texts name
-/// options and functions, no command of a shell and no flag of the program.
-pub fn error(error: &Error) -> Value {
-    let number = errno(error);
-    json!({
-        "code": code(error),
-        "message": message(error),
-        "errno": number,
-        "errno_name": number.map(sys::error_name),
-        "path": error_path(error).map(path),
-        "operation": if let Error::Io { operation, .. } = error { Some(operation) } else { None },
-        "hint": hint(error),
-        "refused": if let Error::RequirementRefused { refused, .. } = error { Some(refusals(refused)) } else { None },
-    })
+/// The part of an error that programs go by. The `message` says what happened; `hint` is worded by whoever talks to people, from the
+/// name of the `remedy`.
+#[derive(Debug, Serialize)]
+#[serde(tag = "schema", rename = "calve.error/1")]
+pub struct ErrorReceipt {
+    /// A stable word for each kind of error.
+    pub code: &'static str,
+    /// What happened.
+    pub message: String,
+    /// The system's error number: its own, or the closest.
+    pub errno: Option<i32>,
+    /// The name of that number, such as `ENOSPC`.
+    pub errno_name: Option<String>,
+    /// The path that the error is about.
+    pub path: Option<Value>,
+    /// What was being done to it, in words.
+    pub operation: Option<String>,
+    /// What to do next, in words.
+    pub hint: Option<String>,
+    /// The strategies that were refused, with their reasons.
+    pub refused: Option<Vec<Value>>,
+    /// A stable name of what to do next.
+    pub remedy: Option<&'static str>,
 }
 
-/// Rewords only this error: it has the program's words. Others may contain paths, which must stay as they are.
-fn message(error: &Error) -> String {
-    let text = error.to_string();
-    if matches!(error, Error::RequirementRefused { .. }) { in_a_package(&text) } else { text }
-}
-
-fn hint(error: &Error) -> Option<String> {
-    match error {
-        // The command to do it with has the path in it.
-        Error::ParentMissing(_) => Some("create it first".into()),
-        _ => error.hint().map(|hint| in_a_package(&hint)),
+impl ErrorReceipt {
+    /// Returns an error that only has a message and perhaps a hint.
+    pub fn new(code: &'static str, message: String, hint: Option<String>) -> Self {
+        Self {
+            code,
+            message,
+            errno: None,
+            errno_name: None,
+            path: None,
+            operation: None,
+            hint,
+            refused: None,
+            remedy: None,
+        }
     }
+
+    /// Returns an error of the system.
+    pub fn of_system(error: &io::Error, hint: Option<String>) -> Self {
+        let errno = error.raw_os_error();
+        let code = code_of_system(error);
+        Self { errno, errno_name: errno.map(sys::error_name), ..Self::new(code, error.to_string(), hint) }
+    }
+}
+
+impl From<&Error> for ErrorReceipt {
+    fn from(error: &Error) -> Self {
+        let number = errno(error);
+        let operation = if let Error::Io { operation, .. } = error { Some(operation.to_string()) } else { None };
+        let refused =
+            if let Error::RequirementRefused { refused, .. } = error { Some(refusals(refused)) } else { None };
+        Self {
+            errno: number,
+            errno_name: number.map(sys::error_name),
+            path: error_path(error).map(path),
+            operation,
+            refused,
+            remedy: error.remedy().map(|remedy| remedy.name()),
+            ..Self::new(code(error), error.to_string(), None)
+        }
+    }
+}
+
+/// Returns an error with the name of its remedy, and without words for it.
+pub fn error(error: &Error) -> Value {
+    serde_json::to_value(ErrorReceipt::from(error)).unwrap_or_default()
 }
 
 /// The operating system's number for it: its own, or the closest.
@@ -119,7 +161,7 @@ mod tests {
     fn an_error_without_a_number_gets_the_closest() {
         let missing = error(&Error::Missing("a".into()));
         assert_eq!((missing["code"].as_str(), missing["path"].as_str()), (Some("ERR_CALVE_MISSING"), Some("a")));
-        assert!(missing["errno"].is_number() && missing["hint"].is_string());
+        assert!(missing["errno"].is_number() && missing["remedy"] == "check_spelling");
     }
 
     #[cfg(unix)]

@@ -6,16 +6,15 @@ pub mod bench;
 mod error;
 pub mod human;
 mod sys;
-mod wording;
 
 use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use calve_core::{Bytes, CloneReport, Entries, Plan, ProbeReport, Refusal, RemoveReport, Strategy, Warning};
+use calve_core::{Bytes, CloneReport, Entries, Plan, ProbeReport, Refusal, Remedy, RemoveReport, Strategy, Warning};
 use serde_json::{Value, json};
 
-pub use crate::error::{code, errno, error};
+pub use crate::error::{ErrorReceipt, code, errno, error};
 
 /// A path as text, or `{"bytes_base64": …}` when it is none.
 pub fn path(path: &Path) -> Value {
@@ -99,8 +98,8 @@ pub fn remove(report: &RemoveReport) -> Value {
     })
 }
 
-/// `calve.probe/1`.
-pub fn probe(report: &ProbeReport) -> Value {
+/// `calve.probe/1`, with each remedy as `words` has it.
+pub fn probe(report: &ProbeReport, words: impl Fn(&Remedy) -> String) -> Value {
     let place = |place: &calve_core::PlaceReport| {
         json!({
             "path": path(&place.path),
@@ -117,7 +116,7 @@ pub fn probe(report: &ProbeReport) -> Value {
             "strategy": offer.strategy.name(),
             "available": offer.refused.is_none(),
             "reason": offer.refused.as_ref().map(|refused| &refused.reason),
-            "remedy": offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref()),
+            "remedy": offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref().map(&words)),
         })).collect::<Vec<_>>(),
     })
 }

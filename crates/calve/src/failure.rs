@@ -6,9 +6,7 @@ use std::process::ExitCode;
 
 use calve_core::Error;
 
-use crate::output;
-#[cfg(unix)]
-use crate::wording;
+use crate::{output, wording};
 
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
@@ -135,9 +133,10 @@ impl Failure {
     /// Prints the error and its hint, and says how the program ends.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
-            Self::Core(error) => output::error(&error.to_string(), error.hint().as_deref()),
+            Self::Core(error) => output::error(&error.to_string(), core_hint(error).as_deref()),
             Self::Clone { error, src } => {
-                let hint = error.hint().map(|hint| if may_be_left_out(error, src) { hint + LEAVE_OUT } else { hint });
+                let hint =
+                    core_hint(error).map(|hint| if may_be_left_out(error, src) { hint + LEAVE_OUT } else { hint });
                 output::error(&error.to_string(), hint.as_deref());
             }
             Self::Usage(text) => output::error(text, Some("see `calve cp --help`")),
@@ -160,6 +159,10 @@ impl Failure {
         }
         ExitCode::from(self.code())
     }
+}
+
+fn core_hint(error: &Error) -> Option<String> {
+    error.remedy().as_ref().map(wording::core::hint)
 }
 
 /// What helps against an error of the program's own reading and writing, which names its path.

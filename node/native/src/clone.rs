@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, LastLook, Latency, Mounts, ReapReport, RemoveOptions,
+    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, LastLook, Latency, Mounts, ReapReport, Remedy, RemoveOptions,
     Verify, Wait, clone_tree, probe, reap, remove_tree,
 };
 use napi::Status;
@@ -142,11 +142,21 @@ pub fn remove_sync(what: BufferSlice, wait: bool, home: String) -> Outcome<Strin
     outcome(remove(&path(&what), wait, home, &Handle::default())())
 }
 
+/// The names of all remedies. The package has words for each.
+#[napi]
+pub fn remedy_names() -> Vec<&'static str> {
+    Remedy::NAMES.to_vec()
+}
+
+fn name(remedy: &Remedy) -> String {
+    remedy.name().to_owned()
+}
+
 /// What a pair of places can do.
 #[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn start_probe<'env>(env: &'env Env, src: BufferSlice, dst: BufferSlice) -> napi::Result<Object<'env>> {
     let (src, dst) = (path(&src), path(&dst));
-    start(env, Stop::default(), move || Ok(calve_receipt::probe(&probe(&src, &dst)?).to_string()))
+    start(env, Stop::default(), move || Ok(calve_receipt::probe(&probe(&src, &dst)?, name).to_string()))
 }
 
 /// Deletes the trash of a directory, where no process can be started for that.

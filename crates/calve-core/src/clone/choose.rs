@@ -2,13 +2,14 @@
 
 use crate::error::{Error, Required};
 use crate::options::{Choice, CloneOptions, Mounts, Requirement, Strategy};
+use crate::remedy::Remedy;
 use crate::report::Refusal;
 
 /// Why a strategy declines, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reason {
     pub(crate) why: String,
-    pub(crate) remedy: Option<String>,
+    pub(crate) remedy: Option<Remedy>,
 }
 
 impl Reason {
@@ -16,8 +17,8 @@ impl Reason {
         Self { why: why.into(), remedy: None }
     }
 
-    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
+    pub(crate) fn with_remedy(mut self, remedy: Remedy) -> Self {
+        self.remedy = Some(remedy);
         self
     }
 

@@ -12,6 +12,7 @@ use super::choose::Reason;
 use super::sample;
 use super::staging::Staging;
 use crate::error::{Error, Shown};
+use crate::remedy::Remedy;
 use crate::source::Source;
 use crate::sys;
 use crate::tree::fill::metadata::Created;
@@ -106,20 +107,21 @@ fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Reason
     }
     if sys::magic(src) != Ok(sys::BTRFS_MAGIC) {
         return Err(Reason::new(format!("{} has no snapshots", sys::file_system_name(src)))
-            .with_remedy("keep the source in a btrfs subvolume"));
+            .with_remedy(Remedy::KeepInSubvolume));
     }
     if !sys::is_subvolume(src, source.stat()).unwrap_or(false) {
-        return Err(Reason::new("the source is not a btrfs subvolume")
-            .with_remedy("create a btrfs subvolume, and clone the source into it"));
+        return Err(Reason::new("the source is not a btrfs subvolume").with_remedy(Remedy::CloneIntoSubvolume));
     }
     if !sys::same_btrfs(src, dst_parent) {
-        return Err(Reason::new("source and destination are on different file systems")
-            .with_remedy("clone to a place on the source's file system"));
+        return Err(
+            Reason::new("source and destination are on different file systems").with_remedy(Remedy::StayOnFileSystem)
+        );
     }
     let mounts = sys::mounts_below(src)
         .map_err(|errno| Reason::new(format!("cannot tell what is mounted below the source: {errno}")))?;
     if let Some(first) = mounts.first() {
-        return Err(Reason::new(format!("`{}` is mounted below the source", Shown(first))).with_remedy("unmount it"));
+        return Err(Reason::new(format!("`{}` is mounted below the source", Shown(first)))
+            .with_remedy(Remedy::Unmount(first.clone())));
     }
     let nested = sys::nested_subvolumes(src).map_err(cannot_list)?;
     let user = rustix::process::geteuid();
@@ -151,7 +153,7 @@ fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), R
         if rustix::fs::fstat(&below).map_err(cannot_list)?.st_uid != user {
             let path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
             let why = format!("only the owner of the nested subvolume `{}` (or root) may snapshot it", Shown(path));
-            return Err(Reason::new(why).with_remedy("run as its owner"));
+            return Err(Reason::new(why).with_remedy(Remedy::RunAsOwner));
         }
         only_own(below.as_fd(), &sys::nested_subvolumes(below.as_fd()).map_err(cannot_list)?, user)?;
     }

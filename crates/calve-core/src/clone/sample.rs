@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::choose::Reason;
+use crate::remedy::Remedy;
 use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::node::{Node, open_source};
@@ -89,11 +90,11 @@ fn reason(errno: Errno, root: BorrowedFd<'_>) -> Reason {
             Reason::new("this system shares no extents file by file: what can be shared, `clonefile` shares")
         }
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => {
-            Reason::new(format!("{name} cannot share extents between files"))
-                .with_remedy("keep both on btrfs, XFS, bcachefs or another file system with reflinks")
+            Reason::new(format!("{name} cannot share extents between files")).with_remedy(Remedy::ShareOneFileSystem)
         }
-        Errno::XDEV => Reason::new("source and destination are on different file systems")
-            .with_remedy("clone to a place on the source's file system"),
+        Errno::XDEV => {
+            Reason::new("source and destination are on different file systems").with_remedy(Remedy::StayOnFileSystem)
+        }
         Errno::INVAL => Reason::new(format!("{name} refused to share the extents of the files that were tried")),
         Errno::TXTBSY => Reason::new("the files that were tried are in use as swap"),
         errno => Reason::new(format!("sharing extents failed: {}", std::io::Error::from(errno))),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::{Error, Shown};
+use crate::error::{Error, Protection};
 use crate::source::Source;
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
@@ -24,27 +24,27 @@ pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Ok(());
     }
-    let refuse = |reason: String| Err(Error::Protected { path: path.to_path_buf(), reason });
+    let refuse = |reason| Err(Error::Protected { path: path.to_path_buf(), reason });
     let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = location.open_at(flags).map_err(|errno| Error::io("open directory", path, errno))?;
     let directory = directory.as_fd();
     let root = identity(&stat);
     if is_root(root) {
-        return refuse("it is the root of the file system".into());
+        return refuse(Protection::Root);
     }
     let unknown = |errno| Error::io("find out what is mounted at", path, errno);
     if sys::is_mount_point(directory).map_err(unknown)? {
-        return refuse("it is a mount point; unmount it first".into());
+        return refuse(Protection::MountPoint(path.to_path_buf()));
     }
     if let Some(mount) = sys::mounts_below(directory).map_err(unknown)?.first() {
-        return refuse(format!("`{}` is mounted below it; unmount it first", Shown(mount)));
+        return refuse(Protection::MountBelow(mount.clone()));
     }
     if contains(Path::new("."), root)? {
-        return refuse("the current directory is inside it; change to another one first".into());
+        return refuse(Protection::CurrentDirectory);
     }
     for protected in protect {
         if contains(protected, root)? {
-            return refuse(format!("it is, or contains, the protected directory `{}`", Shown(protected)));
+            return refuse(Protection::Contains(protected.clone()));
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::{Error, Shown};
+use crate::error::{Error, Protection};
 use crate::report::Trashed;
 use crate::sys;
 use crate::tree::location::{DIRECTORY, identity};
@@ -16,9 +16,6 @@ use crate::tree::lock::{Lock, Purpose};
 
 /// Hides the trash from `git status`; deleted last.
 pub(crate) const GITIGNORE: &CStr = c".gitignore";
-
-/// The reason for leaving a directory that is not the one checked before.
-pub(crate) const REPLACED: &str = "something else has taken its place";
 
 /// Renames the directory `name` in `parent` to a trash name beside it. Fails where the parent cannot be written to. The lock on the
 /// trash is the caller's: to delete under it, or to leave it to the reaper.
@@ -47,18 +44,18 @@ pub(crate) fn move_in(
         }
     }
     if named(lock.name()).map_err(failed)? != moved && expected.is_some() {
-        let reason = match sys::rename_no_replace(parent, lock.name(), parent, name) {
+        let stays_at = match sys::rename_no_replace(parent, lock.name(), parent, name) {
             Ok(()) => {
                 lock.remove(parent);
-                REPLACED.into()
+                None
             }
             Err(_) => {
                 let hidden = parent_path.join(OsStr::from_bytes(lock.name().to_bytes()));
                 lock.leave();
-                format!("{REPLACED}, and that is now at `{}`", Shown(&hidden))
+                Some(hidden)
             }
         };
-        return Err(Error::Protected { path: path(), reason });
+        return Err(Error::Protected { path: path(), reason: Protection::Exchanged(stays_at) });
     }
     hide_from_git(parent, lock.name(), moved);
     let name = OsStr::from_bytes(lock.name().to_bytes()).to_owned();

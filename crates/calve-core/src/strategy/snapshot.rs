@@ -12,6 +12,7 @@ use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::options::{Requirement, Strategy};
+use crate::remedy::Remedy;
 use crate::sys;
 use crate::tree::exclude::{Exclude, is_calves_own_text};
 use crate::tree::fill::metadata::times;
@@ -85,7 +86,7 @@ pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
 fn refusal(errno: Errno) -> Option<Reason> {
     Some(match errno {
         Errno::PERM | Errno::ACCESS => {
-            Reason::new("only the owner of a subvolume (or root) may snapshot it").with_remedy("run as its owner")
+            Reason::new("only the owner of a subvolume (or root) may snapshot it").with_remedy(Remedy::RunAsOwner)
         }
         Errno::XDEV => Reason::new("source and destination are on different file systems"),
         Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL => {

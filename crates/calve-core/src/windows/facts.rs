@@ -12,6 +12,7 @@ use super::staging::Staging;
 use crate::clone::choose::{Criteria, Reason, choose};
 use crate::error::{Error, Shown};
 use crate::options::{CloneOptions, Requirement, Strategy};
+use crate::remedy::Remedy;
 use crate::report::{Offer, PlaceReport, ProbeReport, Refusal};
 use crate::sys::{self, Volume};
 
@@ -40,8 +41,9 @@ impl Facts {
         let reflink = match same {
             false => Err(Reason::new(ELSEWHERE)),
             true if src.clones_blocks => Ok(()),
-            true => Err(Reason::new(format!("{} has no block cloning", src.file_system))
-                .with_remedy("keep both on a Dev Drive, or another ReFS volume")),
+            true => {
+                Err(Reason::new(format!("{} has no block cloning", src.file_system)).with_remedy(Remedy::UseDevDrive))
+            }
         };
         Ok(Self { reflink, hardlink, src, dst })
     }

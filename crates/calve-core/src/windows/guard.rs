@@ -6,7 +6,7 @@ use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 
 use super::location::{Location, is_inside, resolve};
 use super::source::Source;
-use crate::error::{Error, Shown};
+use crate::error::{Error, Protection};
 use crate::sys;
 
 /// Refuses what a clone of `source` may not replace: only a file can be replaced, by a file, in one step.
@@ -22,11 +22,11 @@ pub(crate) fn check_replaceable(source: &Source, destination: &Location, protect
 pub(super) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Error> {
     let given = location.given();
     let Some(info) = location.look()? else { return Err(Error::Missing(given.to_path_buf())) };
-    let refuse = |reason: String| Err(Error::Protected { path: given.to_path_buf(), reason });
+    let refuse = |reason| Err(Error::Protected { path: given.to_path_buf(), reason });
     if info.is_link() {
         let link = sys::open(location.path(), FILE_READ_ATTRIBUTES).and_then(|file| sys::read_link(&file));
         return match link.map_err(|error| Error::io("look at", given, error))? {
-            link if link.is_mounted_volume() => refuse("a volume is mounted there; unmount it first".into()),
+            link if link.is_mounted_volume() => refuse(Protection::MountPoint(given.to_path_buf())),
             _ => Ok(()),
         };
     }
@@ -35,10 +35,10 @@ pub(super) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
     }
     let contains = |inner: &Path| resolve(inner).is_ok_and(|inner| is_inside(&inner, info.identity));
     if contains(Path::new(".")) {
-        return refuse("the current directory is inside it; change to another one first".into());
+        return refuse(Protection::CurrentDirectory);
     }
     match protect.iter().find(|protected| contains(protected)) {
-        Some(protected) => refuse(format!("it is, or contains, the protected directory `{}`", Shown(protected))),
+        Some(protected) => refuse(Protection::Contains(protected.clone())),
         None => Ok(()),
     }
 }

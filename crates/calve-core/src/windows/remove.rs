@@ -11,7 +11,7 @@ use super::guard;
 use super::location::{Location, code, ends_with_separator, resolve};
 use super::lock::Lock;
 use crate::Cancel;
-use crate::error::Error;
+use crate::error::{Error, Protection};
 use crate::hidden::Purpose;
 use crate::options::{Background, RemoveOptions, Wait};
 use crate::progress::Progress;
@@ -60,10 +60,8 @@ pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error
 }
 
 fn open(path: &Path) -> Result<Location, Error> {
-    Location::of_existing(path)?.ok_or_else(|| {
-        let reason = "it is a root, `.` or `..`; name the directory itself".into();
-        Error::Protected { path: path.to_path_buf(), reason }
-    })
+    Location::of_existing(path)?
+        .ok_or_else(|| Error::Protected { path: path.to_path_buf(), reason: Protection::NoName })
 }
 
 fn move_to_trash(place: &Location) -> Result<Lock, Error> {

@@ -73,7 +73,7 @@ fn nothing_is_written_outside_of_the_root() {
     for path in paths {
         let error = write_files(&root, &[entry(path, "bad")], making()).unwrap_err();
         assert!(matches!(error, Error::OutsideRoot { .. } | Error::NotAFile { .. }), "{path}: {error}");
-        assert!(error.hint().is_some());
+        assert!(error.remedy().is_some());
     }
     assert_eq!(
         (names_in(&outside), names_in(&root)),
@@ -166,7 +166,7 @@ fn what_is_no_file_is_named() {
     assert!(write("file/below").contains("file`: Not a directory"), "{}", write("file/below"));
     let missing = write_files(folder.path(), &[entry("no/file", "x")], WriteOptions::default()).unwrap_err();
     assert_eq!(missing.errno(), Some(rustix::io::Errno::NOENT.raw_os_error()));
-    assert!(missing.hint().unwrap().contains("make that directory"), "{:?}", missing.hint());
+    assert_eq!(missing.remedy(), Some(calve_core::Remedy::MakeMissingDirectory));
     // Of the root only the last directory is made.
     let root = folder.path().join("no/root");
     let Err(Error::ParentMissing(above)) = write_files(&root, &[entry("file", "x")], making()) else { panic!() };

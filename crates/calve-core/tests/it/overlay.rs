@@ -154,7 +154,7 @@ fn without_privileges_it_works_in_a_user_namespace_and_is_refused_outside() {
         } else {
             let error = mount_overlay(src.path(), &place.join("dst"), &OverlayOptions::default()).unwrap_err();
             assert_errno(&error, Errno::PERM);
-            assert!(error.hint().is_some());
+            assert!(error.remedy().is_some());
         }
         before.assert_unchanged(src.path());
         assert_holds(&place, &["src"]);

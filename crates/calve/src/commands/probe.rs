@@ -4,14 +4,14 @@ use calve_core::{PlaceReport, ProbeReport, Shown, probe};
 
 use crate::cli::ProbeArguments;
 use crate::failure::Failure;
-use crate::{output, receipt};
+use crate::{output, receipt, wording};
 
 pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
     let dst = arguments.dst.as_ref().unwrap_or(&arguments.src);
     let report = probe(&arguments.src, dst)?;
     // The answer is the result of this command, so it goes to stdout.
     match arguments.json {
-        true => output::json(&receipt::probe(&report)),
+        true => output::json(&receipt::probe(&report, wording::core::hint)),
         false => output::result(&table(&report)),
     }
 }
@@ -30,7 +30,7 @@ fn table(report: &ProbeReport) -> String {
         };
         table.push_str(&format!("  {:<10} {answer}\n", offer.strategy));
         if let Some(remedy) = offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref()) {
-            table.push_str(&format!("  {:<10} to have it: {remedy}\n", ""));
+            table.push_str(&format!("  {:<10} to have it: {}\n", "", wording::core::hint(remedy)));
         }
     }
     table

@@ -1,6 +1,6 @@
 //! What all Unix systems have in common.
 
-mod hint;
+mod remedy;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rustix::path::Arg;
 
 use super::Result;
 
-pub(crate) use hint::{ENTER, MAKE_DIRECTORY, hint};
+pub(crate) use remedy::{ENTER, remedy};
 
 /// openat(2), repeated when a signal interrupts it: FUSE and network file systems let that happen.
 pub(crate) fn open_at(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd> {

@@ -6,10 +6,10 @@
 
 mod contents;
 mod entry;
-mod hint;
 mod identity;
 mod lock;
 mod process;
+mod remedy;
 mod reparse;
 mod security;
 mod streams;
@@ -27,10 +27,10 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 pub(crate) use contents::{copy_file, create_file, reflink};
 pub(crate) use entry::{Identity, Info, hide, info, look, open, pin, set_attributes, set_basic};
-pub(crate) use hint::{MAKE_DIRECTORY, hint};
 pub(crate) use identity::{lower_priority, machine_identity, random, user_identity};
 pub(crate) use lock::{is_locked_by_another, try_lock};
 pub(crate) use process::spawn_detached;
+pub(crate) use remedy::remedy;
 pub(crate) use reparse::{read_link, write_link};
 pub(crate) use security::{own_access, set_access};
 pub(crate) use streams::streams;

@@ -31,7 +31,7 @@ fn what_does_not_fit_is_refused_before_it_is_written() {
             let error = refused(&CloneOptions::default(), &src, volume.path().join("dst"));
             let Error::NoRoom { needed, available, unit: "bytes", .. } = &error else { panic!("{error}") };
             assert!(*needed >= 320 * MIB as u64 && available < needed, "{error}");
-            assert!(error.hint().is_some());
+            assert!(error.remedy().is_some());
             assert_holds(volume.path(), &[]);
         }
     }
@@ -91,7 +91,7 @@ fn a_file_system_without_inodes_is_named() {
         }
         let error = refused(&only(Strategy::Hardlink), &own, volume.path().join("dst"));
         assert_errno(&error, Errno::NOSPC);
-        assert!(error.hint().unwrap().contains("inodes"));
+        assert_eq!(error.remedy(), Some(calve_core::Remedy::FreeSpace));
         assert_holds(volume.path(), &["own"]);
     }
 }
@@ -110,7 +110,7 @@ fn a_quota_is_named() {
     }
     let error = refused(&CloneOptions::default(), &src, limited.join("dst"));
     assert_errno(&error, Errno::DQUOT);
-    assert!(error.hint().unwrap().contains("quota"));
+    assert_eq!(error.remedy(), Some(calve_core::Remedy::FreeQuota));
     assert_holds(&limited, &[]);
     for number in 1..20 {
         fs::remove_file(src.join(number.to_string())).unwrap();
@@ -129,7 +129,7 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_is_left() {
         assert_errno(&error, Errno::IO);
         let broken = volume.path().join("src/deep/er/broken");
         assert!(matches!(&error, Error::Io { operation: "read", path, .. } if *path == broken), "{error}");
-        assert!(error.hint().is_some());
+        assert!(error.remedy().is_some());
     }
     assert_holds(elsewhere.path(), &[]);
     assert_holds(volume.path(), &["src"]);

@@ -79,7 +79,7 @@ fn a_pattern_that_means_nothing_is_refused() {
     for pattern in ["[", "/", "", "!", "#x"] {
         let error = refused(&excluding(&[pattern]), volume.path().join("src"), volume.path().join("dst"));
         assert!(matches!(&error, Error::Pattern { pattern: named, .. } if named == pattern), "{pattern}: {error}");
-        assert!(error.hint().is_some());
+        assert!(error.remedy().is_some());
     }
     assert_holds(volume.path(), &["src"]);
 }

@@ -18,7 +18,7 @@ fn is_protected(path: impl AsRef<Path>, options: &RemoveOptions) -> String {
     let error = refused(path.as_ref(), options);
     let Error::Protected { reason, .. } = error else { panic!("{}: {error}", path.as_ref().display()) };
     assert!(matches!(check_removable(path.as_ref(), options), Err(Error::Protected { .. })));
-    reason
+    reason.to_string()
 }
 
 #[test]

@@ -270,7 +270,7 @@ fn elsewhere_it_is_refused_with_what_would_help() {
         Tree::new(volume.path().join("t")).file("a", "x").file("b", "x");
         let error = calve_core::dedupe(&[volume.path()], &plain()).unwrap_err();
         assert!(matches!(error, Error::NoDedupe { .. }), "{error}");
-        assert!(error.hint().unwrap().contains("btrfs"));
+        assert_eq!(error.remedy(), Some(calve_core::Remedy::MoveToSharingFileSystem));
         let refused = reshare(volume.path(), &volume.path().join("t"), &plain()).unwrap_err();
         assert!(matches!(refused, Error::NoDedupe { .. }));
     }

@@ -1,0 +1,74 @@
+//! What helps against an error of the system.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use crate::error::SYNC_NAME;
+use crate::remedy::Remedy;
+
+/// Going into a directory that a caller wants files in.
+pub(crate) const ENTER: &str = "enter the directory";
+
+/// Returns what helps, by what was being done.
+pub(crate) fn remedy(source: &io::Error, operation: &str) -> Remedy {
+    let deleting = ["remove", "delete", "move to the trash"].iter().any(|verb| operation.starts_with(verb));
+    let reading = ["read", "open", "enter", "find", "compare"].iter().any(|verb| operation.starts_with(verb));
+    // Of the small files that are written many at a time.
+    let writing = operation.ends_with(" the file");
+    let errno = match Errno::from_io_error(source) {
+        Some(errno) => errno,
+        // The packages' own, of a file that is to be cloned.
+        None if source.kind() == io::ErrorKind::IsADirectory => Errno::ISDIR,
+        None => return Remedy::CheckLog,
+    };
+    match errno {
+        Errno::ACCESS if deleting => Remedy::AllowDeleting,
+        Errno::PERM if deleting => Remedy::RunAsOwnerOrClearImmutable,
+        Errno::ACCESS | Errno::PERM if reading => Remedy::AllowReading,
+        Errno::ACCESS | Errno::PERM => Remedy::CheckPermissions,
+        _ if operation == SYNC_NAME => Remedy::CheckDiskAfterClone,
+        Errno::NOSPC if writing => Remedy::FreeSpaceForRest,
+        Errno::DQUOT if writing => Remedy::FreeQuotaForRest,
+        Errno::EXIST if writing => Remedy::OverwriteOrChooseAnotherPath,
+        Errno::NOSPC => Remedy::FreeSpace,
+        Errno::DQUOT => Remedy::FreeQuota,
+        Errno::ROFS => Remedy::ChooseWritableFileSystem,
+        Errno::MFILE => Remedy::RaiseOpenFiles,
+        Errno::NFILE => Remedy::RaiseSystemOpenFiles,
+        Errno::NOMEM => Remedy::FreeMemory,
+        Errno::AGAIN if operation == "open" => Remedy::WaitForLease,
+        Errno::AGAIN => Remedy::RaiseProcesses,
+        Errno::IO | Errno::NXIO | Errno::NODEV => Remedy::CheckDevice,
+        Errno::NAMETOOLONG => Remedy::ShortenName,
+        Errno::ILSEQ => Remedy::RenameForFileSystem,
+        Errno::FBIG => Remedy::ChooseFileSystemForLargeFiles,
+        Errno::NOTDIR => Remedy::CheckPathForFile,
+        Errno::ISDIR => Remedy::CheckPathForDirectory,
+        Errno::LOOP => Remedy::CheckPathForSymlink,
+        Errno::NOENT if operation == ENTER => Remedy::MakeMissingDirectory,
+        Errno::NOENT => Remedy::StopRemovals,
+        Errno::EXIST | Errno::NOTEMPTY => Remedy::StopWrites,
+        Errno::BUSY | Errno::TXTBSY => Remedy::EndUse,
+        Errno::STALE | Errno::TIMEDOUT | Errno::NOTCONN | Errno::HOSTDOWN => Remedy::MountAgain,
+        Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY | Errno::INVAL | Errno::XDEV => Remedy::ProbeFileSystem,
+        Errno::INTR => Remedy::TryAgain,
+        _ => Remedy::CheckLog,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_being_done_decides_about_the_remedy() {
+        let remedy = |operation, errno: Errno| remedy(&errno.into(), operation);
+        assert_eq!(remedy("open", Errno::ACCESS), Remedy::AllowReading);
+        assert_eq!(remedy("remove directory", Errno::ACCESS), Remedy::AllowDeleting);
+        assert_eq!(remedy("create a staging directory in", Errno::ACCESS), Remedy::CheckPermissions);
+        assert_eq!(remedy(ENTER, Errno::NOENT), Remedy::MakeMissingDirectory);
+        assert_eq!(remedy("copy", Errno::NOSPC), Remedy::FreeSpace);
+        assert_eq!(remedy("write the file", Errno::NOSPC), Remedy::FreeSpaceForRest);
+    }
+}

@@ -1,0 +1,174 @@
+//! The remedies of the engine: what to type or change, as one sentence without a full stop.
+
+use calve_core::Remedy;
+
+use super::word;
+
+/// Returns the hint for the program's user.
+pub(crate) fn hint(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::CreateDirectory(path) => {
+            format!("create it first: {} {}", if cfg!(windows) { "mkdir" } else { "mkdir -p" }, word(path))
+        }
+        Remedy::Unmount(path) => format!("unmount it first: {} {}", UNMOUNT, word(path)),
+        Remedy::RemoveOldTree(path) => format!("remove the old one first: calve rm {}", word(path)),
+        other => fixed(other).into(),
+    }
+}
+
+const UNMOUNT: &str = if cfg!(windows) { "mountvol /D" } else { "umount" };
+
+const RAISE_SYSTEM_OPEN_FILES: &str = if cfg!(target_os = "macos") {
+    "all programs together have too many files open: end some, or raise the limit (sysctl kern.maxfiles)"
+} else {
+    "all programs together have too many files open: end some, or raise the limit (sysctl fs.file-max)"
+};
+
+/// Returns `windows` there, elsewhere `unix`.
+const fn by_system(unix: &'static str, windows: &'static str) -> &'static str {
+    if cfg!(windows) { windows } else { unix }
+}
+
+fn fixed(remedy: &Remedy) -> &'static str {
+    match remedy {
+        Remedy::NameDirectoryFromOutside => "name the directory itself, from outside of it: `/`, `.` and `..` stay",
+        Remedy::ChooseAnotherDestinationOrReplace => {
+            "name another destination; `--replace` swaps the clone in and deletes what is there now"
+        }
+        Remedy::ChooseAnotherDestination => "name another destination",
+        Remedy::CheckSpelling => "check the spelling of the path",
+        Remedy::CloneOutsideSource => "clone to a place outside the source, for example beside it",
+        Remedy::MoveSourceOut => "move the source out of the destination first",
+        Remedy::CloneAnotherKind => "clone a directory, a regular file, a symlink or a FIFO",
+        Remedy::FreeSpaceOrShare => {
+            "free some space, or clone within one file system that shares data (`calve probe SRC DST` tells)"
+        }
+        Remedy::KeepSourceStill => {
+            "put the source on ext4, XFS or btrfs, and try again while nothing writes to it; or leave out `--require stable`"
+        }
+        Remedy::ProbeOrDropRequirement => {
+            "run `calve probe SRC DST` to see what would make it possible, or leave out the requirement"
+        }
+        Remedy::NameEntriesOfRoot => "name the directories in it that you want to remove",
+        Remedy::LeaveDirectory => "change to another directory first: cd ..",
+        Remedy::NameUnprotected => "name the directories in it that you want to remove, one by one",
+        Remedy::DropSlash => "leave out the slash to remove the symlink itself",
+        Remedy::RetryWhileIdle => {
+            "nothing was published; if programs were writing to the source, try again while it is idle"
+        }
+        Remedy::MoveToSharingFileSystem => {
+            "keep them on btrfs, or on XFS made with reflink=1 (the default); `calve cp` to such a place shares from the \
+             beginning"
+        }
+        Remedy::CorrectPattern => "write a glob such as `*.log`, `/build` or `**/cache/`",
+        Remedy::GiveRelativePaths => "give paths relative to the root, without `..`, that lead through no symlink",
+        Remedy::NameRegularFile => "name a regular file, or remove what is there first",
+        Remedy::RetryWithoutCleaner => {
+            "run it again, and keep other programs from cleaning the destination's parent directory"
+        }
+
+        Remedy::AllowDeleting => {
+            "you need write permission on the directory that it is in: fix its mode (chmod u+w), or run as its owner"
+        }
+        Remedy::RunAsOwnerOrClearImmutable => {
+            "run as its owner; if you are, it may be marked as immutable (lsattr, chattr -i)"
+        }
+        Remedy::AllowReading => "make it readable, and what is above it searchable (chmod u+rX), or run as its owner",
+        Remedy::CheckPermissions => by_system(
+            "check the owner and mode of the directory that it is in (ls -ld), or run as its owner",
+            "check its permissions (icacls), and whether a program has something in it open; or run as its owner",
+        ),
+        Remedy::CheckDiskAfterClone => {
+            "the clone is in place and complete, but may not survive a power failure: check the disk (dmesg)"
+        }
+        Remedy::FreeSpace => "free space or inodes there (df, df -i); what was staged has been removed",
+        Remedy::FreeSpaceForRest => "free space or inodes there (df, df -i); files that were complete stay",
+        Remedy::FreeQuota => {
+            "your disk quota is used up (quota): delete files of yours; what was staged has been removed"
+        }
+        Remedy::FreeQuotaForRest => "your disk quota is used up (quota): delete files of yours; complete files stay",
+        Remedy::OverwriteOrChooseAnotherPath => {
+            "it exists already: permit that it is overwritten, or give another path"
+        }
+        Remedy::ChooseWritableFileSystem => {
+            by_system("that file system is mounted read-only: choose another place", "that volume is write-protected")
+        }
+        Remedy::RaiseOpenFiles => by_system(
+            "raise the limit of open files (ulimit -n 4096), or lower `--threads`",
+            "close some programs, or lower `--threads`",
+        ),
+        Remedy::RaiseSystemOpenFiles => RAISE_SYSTEM_OPEN_FILES,
+        Remedy::FreeMemory => "free some memory, or lower `--threads`",
+        Remedy::WaitForLease => "another program holds a lease on it: try again when it has let go",
+        Remedy::RaiseProcesses => "raise the limit of processes (ulimit -u), or lower `--threads`",
+        Remedy::CheckDevice => by_system(
+            "the device or file system reported a failure; look at the kernel's log (dmesg)",
+            "the device reported a failure; check it (chkdsk) and the system's event log",
+        ),
+        Remedy::ShortenName => "the destination's file system allows shorter names only: rename it",
+        Remedy::RenameForFileSystem => {
+            "the destination's file system cannot store that name: rename it, or clone to another file system"
+        }
+        Remedy::ChooseFileSystemForLargeFiles => {
+            "the destination's file system allows smaller files only: clone to another one"
+        }
+        Remedy::CheckPathForFile => "a file, or a link to nothing, is where the path needs a directory; check the path",
+        Remedy::CheckPathForDirectory => "a directory is where the path needs a file; check the path",
+        Remedy::CheckPathForSymlink => {
+            "a symlink is where the path needs something else, or links lead in a circle; check the path"
+        }
+        Remedy::MakeMissingDirectory => "make that directory first, or ask for missing ones to be made",
+        Remedy::StopRemovals => "it was there and is gone: stop the program that removes it, then try again",
+        Remedy::StopWrites => "stop the program that makes files there, then try again",
+        Remedy::EndUse => "it is in use, or something is mounted on it (findmnt tells): end that, then try again",
+        Remedy::MountAgain => by_system(
+            "the server or program behind this file system does not answer: mount it again, then try again",
+            "the server of that share does not answer: connect it again, then try again",
+        ),
+        Remedy::ProbeFileSystem => "this file system cannot do that; `calve probe SRC DST` shows what it can do",
+        Remedy::TryAgain => "try again",
+        Remedy::CloseProgram => {
+            "another program has it open: close that program (Resource Monitor, resmon, tells which), then try again"
+        }
+        Remedy::CloseProgramOrCheckPermissions => {
+            "a program may have something in it open, or you lack the permission: close it, or check the permissions (icacls)"
+        }
+        Remedy::EnableDeveloperMode => {
+            "making symbolic links needs Developer Mode (in the system's settings) or an administrator"
+        }
+        Remedy::DecryptFile => {
+            "the file is encrypted, and cannot be there: clone to an NTFS volume, or decrypt it (cipher /d)"
+        }
+        Remedy::CheckVolume => "check the volume: chkdsk",
+        Remedy::MakeAvailableOffline => {
+            "the file is in the cloud only: start that service, or make the file available offline"
+        }
+
+        Remedy::ShareOneFileSystem => "keep both on btrfs, XFS, bcachefs or another file system with reflinks",
+        Remedy::StayOnFileSystem => "clone to a place on the source's file system",
+        Remedy::KeepInSubvolume => "keep the source in a btrfs subvolume",
+        Remedy::CloneIntoSubvolume => "create a btrfs subvolume (btrfs subvolume create), and clone the source into it",
+        Remedy::RunAsOwner => "run as its owner",
+        Remedy::UseDevDrive => "keep both on a Dev Drive or another ReFS volume",
+        // `Remedy` is non-exhaustive: a newer engine may have more.
+        _ => by_system(
+            "look at the kernel's log (dmesg) and at what is mounted there (findmnt), then try again",
+            "look at the system's event log, then try again",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_with_a_path_is_a_command() {
+        assert!(hint(&Remedy::CreateDirectory("a b".into())).ends_with(if cfg!(windows) {
+            "mkdir \"a b\""
+        } else {
+            "mkdir -p 'a b'"
+        }));
+        assert_eq!(hint(&Remedy::RemoveOldTree("old".into())), "remove the old one first: calve rm old");
+    }
+}
