@@ -19,8 +19,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, Latency, Mounts, Progress, RemoveOptions, Verify,
-    Wait,
+    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, Latency, Mounts, Progress, RemoveOptions,
+    Verify, Wait,
 };
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyImportError, PyValueError};
@@ -95,7 +95,7 @@ impl Drop for Telling<'_> {
 }
 
 fn no_thread(source: std::io::Error) -> PyErr {
-    failed(&Error::Io { operation: "start a thread to work in", path: ".".into(), source })
+    failed(&Error::Io { operation: calve_core::Operation::StartThread, path: ".".into(), source })
 }
 
 fn builder() -> std::thread::Builder {
@@ -190,7 +190,7 @@ fn clone_tree(
     Work::start(handle, move || {
         if only_file && src.symlink_metadata().is_ok_and(|data| data.is_dir()) {
             let source = std::io::ErrorKind::IsADirectory.into();
-            return Err(Error::Io { operation: "clone the file", path: src.clone(), source });
+            return Err(Error::Io { operation: calve_core::Operation::CloneFile, path: src.clone(), source });
         }
         let report = calve_core::clone_tree(&src, &dst, &options)?;
         Ok(format!("[{},{}]", calve_receipt::clone(&report), report.trash_waits))
@@ -234,7 +234,8 @@ fn reap(directory: Vec<u8>) -> PyResult<()> {
 
 #[cfg(unix)]
 fn reap_in(directory: &Path, cancel: &Cancel) -> Result<(), Error> {
-    let failed = |source| Error::Io { operation: "open directory", path: directory.to_path_buf(), source };
+    let failed =
+        |source| Error::Io { operation: calve_core::Operation::OpenDirectory, path: directory.to_path_buf(), source };
     let open = fs_err::File::open(directory).map_err(failed)?.into_file();
     calve_core::reap(open.into(), directory, Background::No, cancel).map(|_| ())
 }

@@ -7,7 +7,7 @@ use std::process::{Stdio, id};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Error, RemoveOptions, Shown, Wait, probe, remove_tree};
+use calve_core::{Cancel, Error, Operation, RemoveOptions, Shown, Wait, probe, remove_tree};
 use calve_receipt::bench::Location;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -115,17 +115,17 @@ impl<'a> Scratch<'a> {
 
     /// What `df` shows as used on the file system, in bytes.
     pub(crate) fn used_bytes(&self) -> Result<u64, BenchError> {
-        space::used_bytes(&self.directory).map_err(|errno| self.failed("measure the space of", errno))
+        space::used_bytes(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
     }
 
     /// What may still be written.
     pub(crate) fn free(&self) -> Result<Room, BenchError> {
-        space::free(&self.directory).map_err(|errno| self.failed("measure the space of", errno))
+        space::free(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
     }
 
     /// Everything onto the disk, so that no run pays for what another one wrote.
     pub(crate) fn flush(&self) -> Result<(), BenchError> {
-        space::flush(&self.directory).map_err(|errno| self.failed("write to the disk what is in", errno))
+        space::flush(&self.directory).map_err(|errno| self.failed(Operation::Sync, errno))
     }
 
     /// After a deletion: file systems give the space back in the background. Waits until the number stands still.
@@ -160,7 +160,7 @@ impl<'a> Scratch<'a> {
         Ok(())
     }
 
-    fn failed(&self, operation: &'static str, errno: Errno) -> BenchError {
+    fn failed(&self, operation: Operation, errno: Errno) -> BenchError {
         Error::Io { operation, path: self.path.clone(), source: errno.into() }.into()
     }
 

@@ -4,21 +4,22 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::operation::Operation;
 use crate::options::Requirement;
 use crate::remedy::Remedy;
 use crate::report::Refusal;
 use crate::sys;
 
 /// Why an operation failed. The source was not written, and nothing was published: but for one case, a clone whose directory could
-/// not be synced (`Io` with the operation "sync the directory of"), which is in place and may not survive a power failure.
+/// not be synced ([`Operation::SyncName`]), which is in place and may not survive a power failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A system call failed.
     #[error("{operation} `{}`: {source}", Shown(.path))]
     Io {
-        /// What was being done, as a verb phrase ("read", "create directory").
-        operation: &'static str,
+        /// What was being done.
+        operation: Operation,
         /// The path it was done to.
         path: PathBuf,
         /// The operating system's reason.
@@ -139,8 +140,8 @@ pub enum Error {
     /// Only the contents of regular files are written and read.
     #[error("cannot {operation} `{}`: it is a {kind}", Shown(.path))]
     NotAFile {
-        /// "read" or "write".
-        operation: &'static str,
+        /// Reading or writing.
+        operation: Operation,
         /// What was found there.
         path: PathBuf,
         /// "symlink", or what it is.
@@ -164,7 +165,7 @@ pub enum Required {
 }
 
 impl Error {
-    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, reason: impl Into<io::Error>) -> Self {
+    pub(crate) fn io(operation: Operation, path: impl Into<PathBuf>, reason: impl Into<io::Error>) -> Self {
         Self::Io { operation, path: path.into(), source: reason.into() }
     }
 
@@ -183,7 +184,7 @@ impl Error {
     /// Returns what the user can do next. Only an interruption needs nothing.
     pub fn remedy(&self) -> Option<Remedy> {
         Some(match self {
-            Self::Io { source, operation, .. } => sys::remedy(source, operation),
+            Self::Io { source, operation, .. } => sys::remedy(source, *operation),
             Self::DestinationExists(path) if ends_in_no_name(path) => Remedy::NameDirectoryFromOutside,
             Self::DestinationExists(_) => Remedy::ChooseAnotherDestinationOrReplace,
             Self::Missing(_) => Remedy::CheckSpelling,
@@ -254,9 +255,6 @@ impl Protection {
 fn moved_to(path: &Option<PathBuf>) -> String {
     path.as_ref().map_or_else(String::new, |path| format!(", and that is now at `{}`", Shown(path)))
 }
-
-/// The one step that comes after publishing.
-pub(crate) const SYNC_NAME: &str = "sync the directory of";
 
 /// `/`, `.`, `..` and what ends in one of them: not an entry of a directory, so that nothing can take its place.
 fn ends_in_no_name(path: &Path) -> bool {

@@ -24,6 +24,7 @@
 mod clone;
 mod error;
 mod hidden;
+mod operation;
 mod options;
 mod patterns;
 mod progress;
@@ -64,6 +65,7 @@ use windows as engine;
 
 pub use clone::{clone_tree, plan};
 pub use error::{Error, Protection, Required, Shown};
+pub use operation::Operation;
 pub use options::{
     Background, Choice, CloneOptions, Durability, Existing, Inlined, LastLook, Latency, Mounts, RemoveOptions,
     Requirement, Selected, Selection, Strategy, Unreadable, Verify, Wait,

@@ -10,6 +10,7 @@ use crate::CloneOptions;
 use crate::clone::facts::Facts;
 use crate::clone::staging::{RootKind, Staging};
 use crate::error::{Error, Shown};
+use crate::operation::Operation;
 use crate::report::{Offer, PlaceReport, ProbeReport};
 use crate::source::Source;
 use crate::strategy::{Criteria, IN_ORDER, Reason};
@@ -62,7 +63,7 @@ fn place_of(dst: &Path) -> Result<(Location, bool), Error> {
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
     let target = if is_directory { inside.as_path() } else { dst };
-    let place = Location::open(target)?.ok_or_else(|| Error::io("open", dst, Errno::INVAL))?;
+    let place = Location::open(target)?.ok_or_else(|| Error::io(Operation::Open, dst, Errno::INVAL))?;
     Ok((place, is_directory))
 }
 

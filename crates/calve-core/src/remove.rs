@@ -14,6 +14,7 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Protection};
+use crate::operation::Operation;
 
 use crate::options::{Background, RemoveOptions, Wait};
 use crate::reap::reap_all;
@@ -43,7 +44,7 @@ pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport,
 /// # Errors
 /// Fails like [`remove_tree`], and with [`Error::Protected`] when something else is at `path`.
 pub fn remove_opened(path: &Path, directory: BorrowedFd<'_>, options: &RemoveOptions) -> Result<RemoveReport, Error> {
-    let stat = rustix::fs::fstat(directory).map_err(|errno| Error::io("stat", path, errno))?;
+    let stat = rustix::fs::fstat(directory).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
     remove(path, Some(identity(&stat)), options)
 }
 
@@ -84,7 +85,7 @@ fn open(path: &Path) -> Result<Location, Error> {
         match location.stat()?.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             None | Some(FileType::Directory) => {}
             Some(FileType::Symlink) => return Err(Error::LinkWithSlash(path.to_path_buf())),
-            Some(_) => return Err(Error::io("open directory", path, Errno::NOTDIR)),
+            Some(_) => return Err(Error::io(Operation::OpenDirectory, path, Errno::NOTDIR)),
         }
     }
     Ok(location)
@@ -92,7 +93,7 @@ fn open(path: &Path) -> Result<Location, Error> {
 
 fn remove_file(location: &Location) -> Result<(), Error> {
     rustix::fs::unlinkat(location.parent(), location.name(), AtFlags::empty())
-        .map_err(|errno| Error::io("remove", location.path(), errno))
+        .map_err(|errno| Error::io(Operation::Remove, location.path(), errno))
 }
 
 fn remove_directory(
@@ -149,7 +150,7 @@ fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), Error> {
     }
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
     match rustix::fs::accessat(location.parent(), location.name(), wanted, AtFlags::EACCESS) {
-        Err(errno @ Errno::ACCESS) => Err(Error::io("delete what is in", location.path(), errno)),
+        Err(errno @ Errno::ACCESS) => Err(Error::io(Operation::DeleteContents, location.path(), errno)),
         _ => Ok(()),
     }
 }
@@ -165,7 +166,7 @@ pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
     let directory = match crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty()) {
         Ok(directory) => directory,
         Err(Errno::NOENT) => return Ok(Vec::new()),
-        Err(errno) => return Err(Error::io("open directory", parent, errno)),
+        Err(errno) => return Err(Error::io(Operation::OpenDirectory, parent, errno)),
     };
     let (progress, cancel) = (Progress::default(), Cancel::default());
     let deletion = Deletion::new(None, &progress, &cancel);

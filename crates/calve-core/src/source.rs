@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
 
@@ -33,7 +34,7 @@ impl Source {
             Some(place) => place.stat()?.ok_or_else(|| Error::Missing(path.to_path_buf()))?,
             None => rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(|errno| match errno {
                 Errno::NOENT => Error::Missing(path.to_path_buf()),
-                _ => Error::io("open", path, errno),
+                _ => Error::io(Operation::Open, path, errno),
             })?,
         };
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -41,7 +42,7 @@ impl Source {
             (FileType::Socket, _) => return Err(Error::NotClonable { path: path.to_path_buf(), kind: "socket" }),
             (FileType::Directory, place) => Opened::Directory(open_directory(path, place.as_ref(), &stat)?),
             (_, Some(place)) => Opened::Entry(place),
-            (_, None) => return Err(Error::io("open directory", path, Errno::NOTDIR)),
+            (_, None) => return Err(Error::io(Operation::OpenDirectory, path, Errno::NOTDIR)),
         };
         Ok(Self { path: path.to_path_buf(), stat, opened })
     }
@@ -77,7 +78,7 @@ impl Source {
 
     /// Returns whether what is made at `destination` would be inside the source.
     pub(crate) fn contains(&self, destination: &Location) -> Result<bool, Error> {
-        let failed = |errno| Error::io("open directory", destination.parent_path(), errno);
+        let failed = |errno| Error::io(Operation::OpenDirectory, destination.parent_path(), errno);
         Ok(is_inside(destination.parent(), self.identity()).map_err(failed)?
             || sys::is_inside_by_another_mount(destination.parent(), self.directory()))
     }
@@ -85,7 +86,7 @@ impl Source {
     /// Returns whether the source is in the directory with that identity at `destination`, or is a part of it that is mounted elsewhere:
     /// replacing would take it away.
     pub(crate) fn is_inside(&self, destination: &Location, existing: (u64, u64)) -> Result<bool, Error> {
-        let failed = |errno| Error::io("open directory", destination.parent_path(), errno);
+        let failed = |errno| Error::io(Operation::OpenDirectory, destination.parent_path(), errno);
         let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let by_mount = || {
             let directory = destination.open_at(flags);
@@ -105,10 +106,10 @@ fn open_directory(path: &Path, place: Option<&Location>, stat: &Stat) -> Result<
         Err(Errno::PERM) => open(flags),
         other => other,
     };
-    let directory = opened.map_err(|errno| Error::io("open directory", path, errno))?;
-    let now = rustix::fs::fstat(&directory).map_err(|errno| Error::io("stat", path, errno))?;
+    let directory = opened.map_err(|errno| Error::io(Operation::OpenDirectory, path, errno))?;
+    let now = rustix::fs::fstat(&directory).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
     if identity(&now) != identity(stat) {
-        return Err(Error::io("open directory", path, Errno::NOENT));
+        return Err(Error::io(Operation::OpenDirectory, path, Errno::NOENT));
     }
     Ok(directory)
 }

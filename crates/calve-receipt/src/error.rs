@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use calve_core::Error;
+use calve_core::{Error, Operation};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ pub fn errno(error: &Error) -> Option<i32> {
 pub fn code(error: &Error) -> &'static str {
     match error {
         // Of the files that are written many at a time: the directory that one should be in.
-        Error::Io { operation: "enter the directory", source, .. } if source.kind() == ErrorKind::NotFound => {
+        Error::Io { operation: Operation::EnterDirectory, source, .. } if source.kind() == ErrorKind::NotFound => {
             "ERR_CALVE_PARENT_MISSING"
         }
         Error::Io { source, .. } => code_of_system(source),
@@ -199,7 +199,7 @@ mod tests {
             (ErrorKind::StorageFull, "ERR_CALVE_NO_ROOM"),
             (ErrorKind::TimedOut, "ERR_CALVE_IO"),
         ] {
-            let error = Error::Io { operation: "move to the trash", path: "a".into(), source: kind.into() };
+            let error = Error::Io { operation: Operation::MoveToTrash, path: "a".into(), source: kind.into() };
             assert_eq!(code(&error), expected);
         }
     }

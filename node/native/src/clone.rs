@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, LastLook, Latency, Mounts, ReapReport, Remedy, RemoveOptions,
-    Verify, Wait, clone_tree, probe, reap, remove_tree,
+    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, LastLook, Latency, Mounts, Operation,
+    ReapReport, Remedy, RemoveOptions, Verify, Wait, clone_tree, probe, reap, remove_tree,
 };
 use napi::Status;
 use napi::bindgen_prelude::{BufferSlice, Env, Function, Object};
@@ -70,7 +70,7 @@ pub(crate) fn threads(wanted: Option<u32>) -> Option<NonZeroUsize> {
 fn clone(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Result<String, Error> {
     if only_file && src.symlink_metadata().is_ok_and(|data| data.is_dir()) {
         let source = std::io::ErrorKind::IsADirectory.into();
-        return Err(Error::Io { operation: "clone the file", path: src.to_path_buf(), source });
+        return Err(Error::Io { operation: Operation::CloneFile, path: src.to_path_buf(), source });
     }
     let report = clone_tree(src, dst, options)?;
     Ok(format!("[{},{}]", calve_receipt::clone(&report), report.trash_waits))
@@ -172,7 +172,7 @@ fn reap_in(parent: &Path, cancel: &Cancel) -> Result<ReapReport, Error> {
     // The error names the path.
     #[expect(clippy::disallowed_methods)]
     let opened = std::fs::File::open(parent);
-    let failed = |source| Error::Io { operation: "open directory", path: parent.to_path_buf(), source };
+    let failed = |source| Error::Io { operation: Operation::OpenDirectory, path: parent.to_path_buf(), source };
     reap(opened.map_err(failed)?.into(), parent, Background::No, cancel)
 }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use calve_core::Error;
+use calve_core::{Error, Operation};
 use napi::JsDeferred;
 use napi::bindgen_prelude::{Either, Env, FnArgs, Function, JsObjectValue, Object, ToNapiValue, Unknown};
 use napi_derive::napi;
@@ -112,7 +112,7 @@ pub(crate) fn start<'env, T: ToNapiValue + Send + 'static>(
             started.push((stop, thread));
         }
         Err(source) => {
-            let error = Error::Io { operation: "start a thread to work in", path: ".".into(), source };
+            let error = Error::Io { operation: Operation::StartThread, path: ".".into(), source };
             resolve(&deferred, outcome(Err(error)));
         }
     }

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use super::Directory;
 use super::plan::join;
 use crate::error::Error;
-use crate::sys::{self, ENTER};
+use crate::operation::Operation;
+use crate::sys;
 
 /// The directory that a worker has open.
 pub(super) struct Directories<'a> {
@@ -53,14 +54,14 @@ impl<'a> Directories<'a> {
                         Ok(()) => self.made += 1,
                         // Another worker was faster.
                         Err(Errno::EXIST) => {}
-                        Err(errno) => return Err(Error::io("create directory", so_far(), errno)),
+                        Err(errno) => return Err(Error::io(Operation::CreateDirectory, so_far(), errno)),
                     }
                     enter(above, name).map_err(|errno| refused(above, name, errno, &so_far()))?
                 }
                 other => other.map_err(|errno| refused(above, name, errno, &so_far()))?,
             });
         }
-        open.ok_or_else(|| Error::io(ENTER, self.root_path, Errno::NOENT))
+        open.ok_or_else(|| Error::io(Operation::EnterDirectory, self.root_path, Errno::NOENT))
     }
 }
 
@@ -76,7 +77,7 @@ fn refused(above: BorrowedFd<'_>, name: &[u8], errno: Errno, path: &Path) -> Err
     if is_symlink {
         return Error::OutsideRoot { path: path.to_path_buf(), reason: "it is a symlink, which is not followed" };
     }
-    Error::io(ENTER, path, errno)
+    Error::io(Operation::EnterDirectory, path, errno)
 }
 
 /// The same error, for another file in that directory.
@@ -85,8 +86,12 @@ pub(super) fn again(error: &Error) -> Error {
         Error::OutsideRoot { path, reason } => Error::OutsideRoot { path: path.clone(), reason },
         Error::Io { operation, path, source } => {
             let source = source.raw_os_error().map_or_else(|| source.kind().into(), io::Error::from_raw_os_error);
-            Error::Io { operation, path: path.clone(), source }
+            Error::Io { operation: *operation, path: path.clone(), source }
         }
-        other => Error::Io { operation: ENTER, path: ".".into(), source: io::Error::other(other.to_string()) },
+        other => Error::Io {
+            operation: Operation::EnterDirectory,
+            path: ".".into(),
+            source: io::Error::other(other.to_string()),
+        },
     }
 }

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::plan::Item;
 use super::{ExistingFile, Flush, Placing, WriteOptions};
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::sys;
 
 /// Where `write` stops to look whether it should go on.
@@ -49,7 +50,7 @@ pub(super) fn make(
 ) -> Result<(OwnedFd, bool), Error> {
     open(directory, item.name, options, expect_existing).map_err(|refused| match refused {
         Refused::Errno(operation, errno) => Error::io(operation, path(item.name), errno),
-        Refused::Kind(kind) => Error::NotAFile { operation: "write", path: path(item.name), kind },
+        Refused::Kind(kind) => Error::NotAFile { operation: Operation::Write, path: path(item.name), kind },
     })
 }
 
@@ -83,11 +84,12 @@ fn by_rename(
     let replaced = replaced(directory, item, options);
     // Nobody who may not read the old contents gets hold of the new ones before its mode is set.
     let mode = if replaced.is_some() { 0o600 } else { options.mode };
-    let file = create(directory, hidden, mode).map_err(|errno| Error::io("create the file", path(hidden), errno))?;
+    let file =
+        create(directory, hidden, mode).map_err(|errno| Error::io(Operation::CreateFile, path(hidden), errno))?;
     let kept = replaced.map_or(Ok(()), |old| keep(file.as_fd(), &old));
-    let kept = kept.map_err(|errno| Error::io("set the mode of the file", path(hidden), errno));
+    let kept = kept.map_err(|errno| Error::io(Operation::SetFileMode, path(hidden), errno));
     let placed = kept.and_then(|()| fill(file, item, options, path)).and_then(|()| {
-        let failed = |errno| Error::io("create the file", path(item.name), errno);
+        let failed = |errno| Error::io(Operation::CreateFile, path(item.name), errno);
         match options.existing {
             ExistingFile::Overwrite => rustix::fs::renameat(directory, hidden, directory, item.name).map_err(failed),
             ExistingFile::Refuse => {
@@ -126,7 +128,7 @@ fn keep(file: BorrowedFd<'_>, old: &Stat) -> sys::Result<()> {
 }
 
 enum Refused {
-    Errno(&'static str, Errno),
+    Errno(Operation, Errno),
     Kind(&'static str),
 }
 
@@ -143,7 +145,7 @@ fn open(
             match create(directory, name, options.mode) {
                 Ok(file) => return Ok((file, true)),
                 Err(Errno::EXIST) if options.existing == ExistingFile::Overwrite => *expect_existing = true,
-                Err(errno) => return Err(Refused::Errno("create the file", errno)),
+                Err(errno) => return Err(Refused::Errno(Operation::CreateFile, errno)),
             }
         }
         match existing(directory, name) {
@@ -151,7 +153,7 @@ fn open(
             other => return other.map(|file| (file, false)),
         }
     }
-    Err(Refused::Errno("create the file", Errno::EXIST))
+    Err(Refused::Errno(Operation::CreateFile, Errno::EXIST))
 }
 
 fn create(directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> sys::Result<OwnedFd> {
@@ -165,20 +167,20 @@ fn existing(directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Refused> 
     let file = match sys::open_at(directory, name, flags, Mode::empty()) {
         Err(Errno::LOOP) => return Err(Refused::Kind("symlink, which is not followed")),
         Err(Errno::NXIO) => return Err(Refused::Kind("FIFO or socket")),
-        other => other.map_err(|errno| Refused::Errno("open to write the file", errno))?,
+        other => other.map_err(|errno| Refused::Errno(Operation::OpenToWrite, errno))?,
     };
-    let stat = rustix::fs::fstat(&file).map_err(|errno| Refused::Errno("stat", errno))?;
+    let stat = rustix::fs::fstat(&file).map_err(|errno| Refused::Errno(Operation::Stat, errno))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Refused::Kind("FIFO or device"));
     }
     if stat.st_size > 0 {
-        rustix::fs::ftruncate(&file, 0).map_err(|errno| Refused::Errno("empty the file", errno))?;
+        rustix::fs::ftruncate(&file, 0).map_err(|errno| Refused::Errno(Operation::EmptyFile, errno))?;
     }
     Ok(file)
 }
 
 fn fill(file: OwnedFd, item: &Item<'_>, options: &WriteOptions, path: &dyn Fn(&[u8]) -> PathBuf) -> Result<(), Error> {
-    let failed = |errno| Error::io("write the file", path(item.name), errno);
+    let failed = |errno| Error::io(Operation::WriteFile, path(item.name), errno);
     let mut left = item.contents;
     while !left.is_empty() {
         let piece = left.get(..PIECE_BYTES).unwrap_or(left);
@@ -192,7 +194,7 @@ fn fill(file: OwnedFd, item: &Item<'_>, options: &WriteOptions, path: &dyn Fn(&[
         }
     }
     if options.flush == Flush::EachFile {
-        sys::sync_file(file.as_fd()).map_err(|errno| Error::io("sync the file", path(item.name), errno))?;
+        sys::sync_file(file.as_fd()).map_err(|errno| Error::io(Operation::SyncFile, path(item.name), errno))?;
     }
     Ok(())
 }

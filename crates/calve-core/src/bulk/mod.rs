@@ -27,8 +27,9 @@ use self::gain::Gain;
 use self::plan::{Plan, Unit, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::progress::{Cancel, Progress};
-use crate::sys::{self, ENTER, Making};
+use crate::sys::{self, Making};
 use crate::tree::pool::thread_count;
 
 /// One file to be written.
@@ -188,7 +189,7 @@ impl Writer {
                     Ok(()) => report.directories = 1,
                     Err(Errno::EXIST) => {}
                     Err(Errno::NOENT) => return Err(Error::ParentMissing(above(root))),
-                    Err(errno) => return Err(Error::io("create directory", root, errno)),
+                    Err(errno) => return Err(Error::io(Operation::CreateDirectory, root, errno)),
                 }
                 open()
             }
@@ -196,7 +197,7 @@ impl Writer {
         };
         let root_fd = opened.map_err(|errno| match errno {
             Errno::NOENT => Error::Missing(root.to_path_buf()),
-            _ => Error::io(ENTER, root, errno),
+            _ => Error::io(Operation::EnterDirectory, root, errno),
         })?;
         Ok(Self {
             making: sys::making(root_fd.as_fd()),
@@ -264,7 +265,7 @@ impl Writer {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             sys::open_at(&self.root, c".", flags, Mode::empty())
                 .and_then(|root| sys::sync_file_system(root.as_fd()))
-                .map_err(|errno| Error::io("sync", &self.root_path, errno))?;
+                .map_err(|errno| Error::io(Operation::Sync, &self.root_path, errno))?;
         }
         self.report.elapsed = self.started.elapsed();
         Ok(self.report)
@@ -349,7 +350,7 @@ impl Run<'_> {
             let synced = sys::open_at(directory, c".", flags, Mode::empty()).and_then(|fd| sys::sync_file(fd.as_fd()));
             if let Err(errno) = synced {
                 let index = unit.items.first().map_or(0, |item| item.index);
-                self.failed(index, Error::io("sync directory", path(b""), errno));
+                self.failed(index, Error::io(Operation::Sync, path(b""), errno));
             }
         }
         self.count_files(files, bytes);
@@ -400,7 +401,7 @@ fn on_threads(threads: usize, work: &(dyn Fn() + Sync)) -> Result<(), Error> {
         let start = |_| std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, work);
         let started: Vec<_> = (0..threads).map(start).collect();
         match started.into_iter().reduce(|one, other| one.or(other)) {
-            Some(Err(error)) => Err(Error::io("start a thread to work in", ".", error)),
+            Some(Err(error)) => Err(Error::io(Operation::StartThread, ".", error)),
             _ => Ok(()),
         }
     })

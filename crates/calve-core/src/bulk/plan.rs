@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::{ExistingFile, WriteEntry, WriteOptions};
 use crate::error::Error;
+use crate::operation::Operation;
 
 /// Below this a thread costs more than it writes.
 const FILES_PER_THREAD: usize = 16;
@@ -100,7 +101,7 @@ fn by_directory<'a>(
             }
             Entry::Occupied(_) if existing == ExistingFile::Refuse => {
                 let path = join(root, &directory, name);
-                refused.push((index, Error::io("create the file", path, Errno::EXIST)));
+                refused.push((index, Error::io(Operation::CreateFile, path, Errno::EXIST)));
             }
             Entry::Occupied(known) => {
                 if let Some(earlier) = group.items.get_mut(*known.get()) {

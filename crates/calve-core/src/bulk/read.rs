@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::on_threads;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::sys;
 use crate::tree::pool::thread_count;
@@ -78,28 +79,31 @@ fn one(path: &Path) -> Contents {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match sys::open_at(CWD, path, flags, Mode::empty()) {
         Err(Errno::NOENT) => return Err(Error::Missing(path.to_path_buf())),
-        other => other.map_err(failed("open"))?,
+        other => other.map_err(failed(Operation::Open))?,
     };
-    let stat = rustix::fs::fstat(&file).map_err(failed("stat"))?;
+    let stat = rustix::fs::fstat(&file).map_err(failed(Operation::Stat))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {}
-        FileType::Directory => return Err(failed("read")(Errno::ISDIR)),
+        FileType::Directory => return Err(failed(Operation::Read)(Errno::ISDIR)),
         _ => {
             let kind = "FIFO, socket or device";
-            return Err(Error::NotAFile { operation: "read", path: path.to_path_buf(), kind });
+            return Err(Error::NotAFile { operation: Operation::Read, path: path.to_path_buf(), kind });
         }
     }
-    let size = usize::try_from(stat.st_size).map_err(|_| failed("read")(Errno::FBIG))?;
+    let size = usize::try_from(stat.st_size).map_err(|_| failed(Operation::Read)(Errno::FBIG))?;
     let mut contents = Vec::new();
     // What the kernel makes up (/proc) says that it is empty.
-    contents.try_reserve_exact(if size == 0 { 4096 } else { size }).map_err(|_| failed("read")(Errno::NOMEM))?;
+    contents
+        .try_reserve_exact(if size == 0 { 4096 } else { size })
+        .map_err(|_| failed(Operation::Read)(Errno::NOMEM))?;
     loop {
-        let read = sys::retry(|| rustix::io::read(&file, spare_capacity(&mut contents))).map_err(failed("read"))?;
+        let read =
+            sys::retry(|| rustix::io::read(&file, spare_capacity(&mut contents))).map_err(failed(Operation::Read))?;
         if read == 0 || (size > 0 && contents.len() >= size) {
             return Ok(contents);
         }
         if contents.len() == contents.capacity() {
-            contents.try_reserve(contents.len()).map_err(|_| failed("read")(Errno::NOMEM))?;
+            contents.try_reserve(contents.len()).map_err(|_| failed(Operation::Read)(Errno::NOMEM))?;
         }
     }
 }

@@ -11,6 +11,7 @@ use super::check::sweep_leftovers;
 use super::stage::StagedTree;
 use super::staging::RootKind;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
@@ -47,16 +48,16 @@ pub fn build_tree<T, E: From<Error>>(
     let mut staged = StagedTree::reserve(&destination, RootKind::Inheriting, &options)?;
     staged.make_root()?;
     let hidden = staged.path();
-    let directory = std::path::absolute(&hidden).map_err(|error| Error::io("find", &hidden, error))?;
+    let directory = std::path::absolute(&hidden).map_err(|error| Error::io(Operation::Find, &hidden, error))?;
     let made = make(&BuildPaths { tree: directory.join("tree"), directory })?;
-    let failed = |errno| Error::io("finish the staged tree in", destination.parent_path(), errno);
+    let failed = |errno| Error::io(Operation::FinishStagedTree, destination.parent_path(), errno);
     remove_other_files(staged.root()?, TREE).map_err(failed)?;
     options.still_wanted()?;
     if replaces {
         match rustix::fs::unlinkat(destination.parent(), destination.name(), AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(Errno::NOTEMPTY | Errno::EXIST) => return Err(Error::DestinationExists(dst.to_path_buf()).into()),
-            Err(errno) => return Err(Error::io("replace the empty directory", dst, errno).into()),
+            Err(errno) => return Err(Error::io(Operation::ReplaceEmptyDirectory, dst, errno).into()),
         }
     }
     staged.publish_inside(TREE.to_owned());
@@ -73,7 +74,7 @@ fn holds_an_empty_directory(destination: &Location) -> Result<bool, Error> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Err(exists());
     }
-    let failed = |errno| Error::io("read directory", destination.path(), errno);
+    let failed = |errno| Error::io(Operation::ReadDirectory, destination.path(), errno);
     let directory = destination.open_at(DIRECTORY).map_err(failed)?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;

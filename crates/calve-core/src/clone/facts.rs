@@ -12,6 +12,7 @@ use super::choose::Reason;
 use super::sample;
 use super::staging::Staging;
 use crate::error::{Error, Shown};
+use crate::operation::Operation;
 use crate::remedy::Remedy;
 use crate::source::Source;
 use crate::sys;
@@ -75,7 +76,7 @@ impl Facts {
 
     /// What only trying can tell, tried in the empty staged directory.
     pub(crate) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<Created, Error> {
-        let failed = |errno| Error::io("create a file in", staging.parent_path(), errno);
+        let failed = |errno| Error::io(Operation::Create, staging.parent_path(), errno);
         let Some(root) = staging.root() else { return Err(failed(Errno::NOENT)) };
         with_new_file(root, |file| self.reflink = sample::try_reflink(source, root, file)).map_err(failed)
     }
@@ -83,7 +84,7 @@ impl Facts {
 
 /// What a new file in the staged directory has.
 pub(crate) fn created_in(staging: &Staging<'_>) -> Result<Created, Error> {
-    let failed = |errno| Error::io("create a file in", staging.parent_path(), errno);
+    let failed = |errno| Error::io(Operation::Create, staging.parent_path(), errno);
     with_new_file(staging.root().ok_or_else(|| failed(Errno::NOENT))?, |_| {}).map_err(failed)
 }
 

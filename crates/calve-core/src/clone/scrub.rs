@@ -10,6 +10,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::Selected;
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, Listing, ListingBuffer};
@@ -68,7 +69,7 @@ impl Scrub<'_> {
         buffer: &mut ListingBuffer,
         depth: usize,
     ) -> Result<(), Error> {
-        let failed = |errno| Error::io("read directory", self.path.join(node.path()), errno);
+        let failed = |errno| Error::io(Operation::ReadDirectory, self.path.join(node.path()), errno);
         let mut below = Names::default();
         let mut doomed = Names::default();
         let mut path = node.path();
@@ -100,7 +101,7 @@ impl Scrub<'_> {
 
     /// The directory keeps its times.
     fn delete(&self, node: &Arc<Node>, directory: BorrowedFd<'_>, mut doomed: Names) -> Result<(), Error> {
-        let failed = |errno| Error::io("set the times of", self.path.join(node.path()), errno);
+        let failed = |errno| Error::io(Operation::SetTimes, self.path.join(node.path()), errno);
         let before = rustix::fs::fstat(directory).map_err(failed)?;
         let mut name = Vec::new();
         while doomed.take(&mut name).is_some() {
@@ -141,7 +142,7 @@ impl Scrub<'_> {
     /// What somebody else owns cannot be looked into, nor be deleted. It came with the snapshot, and it stays.
     fn unopened(&self, node: &Node, errno: Errno) -> Result<(), Error> {
         if errno != Errno::ACCESS {
-            return Err(Error::io("open directory", self.path.join(node.path()), errno));
+            return Err(Error::io(Operation::OpenDirectory, self.path.join(node.path()), errno));
         }
         let message = "a directory that you may not read came with the snapshot as it is".to_owned();
         self.notes.warn("not_scrubbed", Some(node.path()), message);

@@ -20,6 +20,7 @@ use super::finish::{check, reopen, seal};
 use super::scrub::scrub;
 use super::staging::{Publication, RootKind, Staging};
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::{CloneOptions, Durability, Existing, Requirement, Strategy};
 use crate::remove::delete::{Deletion, delete};
 use crate::remove::guard;
@@ -167,7 +168,8 @@ impl<'p> StagedTree<'p> {
         let notes = Notes::default();
         let dst = self.destination.path().join(at);
         let (source, exclude) = open_directory(src, options)?;
-        let made = make_directories(self.root()?, at).map_err(|errno| Error::io("create directory", &dst, errno))?;
+        let made =
+            make_directories(self.root()?, at).map_err(|errno| Error::io(Operation::CreateDirectory, &dst, errno))?;
         let below = Some(made.as_fd());
         let part = Part { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
         let (run, _) = self.clone_part(&part)?;
@@ -266,7 +268,7 @@ impl<'p> StagedTree<'p> {
     /// Deletes what is at `at`, a path below the root, through no link. Returns how many entries that were.
     pub fn remove(&self, at: &Path) -> Result<u64, Error> {
         let path = self.destination.path().join(at);
-        let failed = |errno| Error::io("remove", &path, errno);
+        let failed = |errno| Error::io(Operation::Remove, &path, errno);
         let (above, name) = components(at).ok_or_else(|| failed(Errno::INVAL))?;
         match open_below(self.root()?, above.iter()) {
             Ok(directory) => delete(directory.as_fd(), &name, &path, &Deletion::of(self.options)),
@@ -287,7 +289,7 @@ impl<'p> StagedTree<'p> {
     /// Gives the root its metadata, last: until then only its owner can enter. Fails if the caller no longer wants the tree.
     fn seal(&self, notes: &Notes) -> Result<(), Error> {
         let path = self.destination.path();
-        let failed = |errno| Error::io("set the mode of the staged tree of", path, errno);
+        let failed = |errno| Error::io(Operation::SetStagedMode, path, errno);
         let root = self.root()?;
         match &self.origin {
             _ if self.staging.is_published_inside() => {}
@@ -299,7 +301,7 @@ impl<'p> StagedTree<'p> {
             Some(Origin { source, .. }) => seal(source, root, notes, path)?,
         }
         if self.options.durability == Durability::Synced {
-            sys::sync_file_system(root).map_err(|errno| Error::io("sync", path, errno))?;
+            sys::sync_file_system(root).map_err(|errno| Error::io(Operation::Sync, path, errno))?;
         }
         self.options.still_wanted()
     }
@@ -325,7 +327,7 @@ fn conclude(
     }
     if options.durability == Durability::Synced {
         let synced = sys::sync_file(destination.parent());
-        synced.map_err(|errno| Error::io(crate::error::SYNC_NAME, destination.path(), errno))?;
+        synced.map_err(|errno| Error::io(Operation::SyncName, destination.path(), errno))?;
     }
     Ok(publication)
 }
@@ -348,7 +350,7 @@ fn in_one_call(
 
 /// Returns whether a directory is a btrfs subvolume.
 pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
-    let failed = |errno| Error::io("open directory", path, errno);
+    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
     let directory = sys::open_at(rustix::fs::CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
     let stat = rustix::fs::fstat(&directory).map_err(failed)?;
     sys::is_subvolume(directory.as_fd(), &stat).map_err(failed)
@@ -357,7 +359,7 @@ pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
 fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclude), Error> {
     let source = Source::open(src)?;
     if source.single().is_some() {
-        return Err(Error::io("open directory", src, Errno::NOTDIR));
+        return Err(Error::io(Operation::OpenDirectory, src, Errno::NOTDIR));
     }
     Ok((source, Exclude::new(&options.exclude)?.and_select(options.select.clone())))
 }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use crate::clone::stage::kept_name;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::Existing;
 use crate::progress::{Cancel, Progress};
 use crate::remove::delete::Deletion;
@@ -50,7 +51,7 @@ impl<'p> Staging<'p> {
     /// Reserves a name. Nothing but its lock is made yet.
     pub(crate) fn reserve(location: &'p Location) -> Result<Self, Error> {
         let lock = Lock::reserve(location.parent(), Purpose::Staging)
-            .map_err(|errno| Error::io("create a staging directory in", location.parent_path(), errno))?;
+            .map_err(|errno| Error::io(Operation::CreateStaging, location.parent_path(), errno))?;
         Ok(Self { location, lock: Some(lock), root: None, inside: None })
     }
 
@@ -70,7 +71,7 @@ impl<'p> Staging<'p> {
     pub(crate) fn make_root(&mut self, kind: RootKind) -> Result<bool, Error> {
         let parent_path = self.location.parent_path();
         if kind == RootKind::Subvolume && sys::magic(self.parent()) == Ok(sys::BTRFS_MAGIC) {
-            let failed = |errno| Error::io("create a subvolume in", parent_path, errno);
+            let failed = |errno| Error::io(Operation::CreateSubvolume, parent_path, errno);
             self.expect_subvolume().map_err(failed)?;
             match sys::create_subvolume(self.parent(), self.name()) {
                 Ok(()) => {
@@ -82,7 +83,7 @@ impl<'p> Staging<'p> {
                 Err(errno) => return Err(failed(errno)),
             }
         }
-        let failed = |errno| Error::io("create a staging directory in", parent_path, errno);
+        let failed = |errno| Error::io(Operation::CreateStaging, parent_path, errno);
         rustix::fs::mkdirat(self.parent(), self.name(), Mode::RWXU).map_err(failed)?;
         let root = self.open_root().map_err(failed)?;
         self.record(&root).map_err(failed)?;
@@ -106,7 +107,7 @@ impl<'p> Staging<'p> {
 
     /// Takes note of a directory that a strategy has made under the reserved name by itself.
     pub(crate) fn adopt_directory(&mut self) -> Result<(), Error> {
-        let failed = |errno| Error::io("open the staged tree in", self.location.parent_path(), errno);
+        let failed = |errno| Error::io(Operation::OpenStagedTree, self.location.parent_path(), errno);
         let root = self.open_root().map_err(failed)?;
         self.record(&root).map_err(failed)?;
         self.root = Some(root);
@@ -161,7 +162,7 @@ impl<'p> Staging<'p> {
     fn decide(mut self, oversight: Oversight<'_>) -> Result<Publication, Error> {
         let location = self.location;
         let (parent, dst) = (location.parent(), location.name());
-        let failed = |errno| Error::io("exchange back", location.path(), errno);
+        let failed = |errno| Error::io(Operation::ExchangeBack, location.path(), errno);
         let verdict = (oversight.judge)(self.name());
         if verdict == Verdict::Settle {
             return Ok(self.settle(true));
@@ -201,7 +202,7 @@ impl<'p> Staging<'p> {
         noted_on: Option<&Lock>,
     ) -> Result<bool, Error> {
         let (parent, dst) = (self.location.parent(), self.location.name());
-        let failed = |errno| Error::io("rename the finished clone to", self.location.path(), errno);
+        let failed = |errno| Error::io(Operation::Publish, self.location.path(), errno);
         let exists = || Error::DestinationExists(self.location.path().to_path_buf());
         // A destination that comes and goes between the two calls is met again in the next round.
         for _ in 0..16 {
@@ -235,7 +236,7 @@ impl<'p> Staging<'p> {
     fn rename_without_flags(&self, from: BorrowedFd<'_>, name: &CStr, existing: Existing) -> Result<bool, Error> {
         let (parent, dst) = (self.location.parent(), self.location.name());
         let path = self.location.path();
-        let failed = |errno| Error::io("rename the finished clone to", path, errno);
+        let failed = |errno| Error::io(Operation::Publish, path, errno);
         if self.location.stat()?.is_some() {
             return Err(match existing {
                 Existing::Refuse => Error::DestinationExists(path.to_path_buf()),
@@ -289,7 +290,7 @@ impl<'p> Staging<'p> {
         match rustix::fs::unlinkat(parent, lock.name(), AtFlags::empty()) {
             Ok(()) => return Ok(None),
             Err(Errno::ISDIR | Errno::PERM | Errno::ACCESS) => {}
-            Err(errno) => return Err(Error::io("remove what was replaced at", self.location.path(), errno)),
+            Err(errno) => return Err(Error::io(Operation::RemoveReplaced, self.location.path(), errno)),
         }
         let (trashed, trash) = trash::move_in(parent, lock.name(), self.location.parent_path(), None)?;
         trash.leave();

@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::{Cancel, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
@@ -52,14 +53,14 @@ pub(crate) fn delete(parent: BorrowedFd<'_>, name: &CStr, path: &Path, deletion:
         // EPERM is what POSIX and some file systems say for a directory, EACCES what all say where the parent cannot be
         // written to: what is in the directory can still go.
         Err(errno @ (Errno::ISDIR | Errno::PERM | Errno::ACCESS)) => errno,
-        Err(errno) => return Err(failed("remove", errno)),
+        Err(errno) => return Err(failed(Operation::Remove, errno)),
     };
     match open_for_deletion(parent, name) {
         Ok(root) => empty_and_remove(parent, name, path, root, deletion),
         // It was no directory: an immutable file, somebody else's in a sticky directory.
-        Err(Errno::NOTDIR | Errno::LOOP) => Err(failed("remove", refused)),
-        Err(Errno::XDEV) => Err(failed("remove", Errno::BUSY)),
-        Err(errno) => Err(failed("open directory", errno)),
+        Err(Errno::NOTDIR | Errno::LOOP) => Err(failed(Operation::Remove, refused)),
+        Err(Errno::XDEV) => Err(failed(Operation::Remove, Errno::BUSY)),
+        Err(errno) => Err(failed(Operation::OpenDirectory, errno)),
     }
 }
 
@@ -72,8 +73,8 @@ pub(crate) fn delete_directory(
     deletion: &Deletion<'_>,
 ) -> Result<u64, Error> {
     let failed = |operation, errno| Error::io(operation, path, errno);
-    let root = open_for_deletion(parent, name).map_err(|errno| failed("open directory", errno))?;
-    let found = rustix::fs::fstat(&root).map_err(|errno| failed("stat", errno))?;
+    let root = open_for_deletion(parent, name).map_err(|errno| failed(Operation::OpenDirectory, errno))?;
+    let found = rustix::fs::fstat(&root).map_err(|errno| failed(Operation::Stat, errno))?;
     if identity(&found) != expected {
         return Err(Error::StagingLost(path.to_path_buf()));
     }
@@ -111,7 +112,8 @@ fn empty_and_remove(
     if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
     }
-    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).map_err(|errno| failed("remove directory", errno))?;
+    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+        .map_err(|errno| failed(Operation::RemoveDirectory, errno))?;
     Ok(deleted + 1)
 }
 
@@ -206,7 +208,7 @@ impl Worker<'_, '_> {
             Some(names) => self.frames.push(Frame { doomed: batch.of, directory: None, identity: None, names }),
             None => match batch.of.node.open(self.shared.root, OFlags::RDONLY) {
                 Ok(directory) => self.empty(batch.of, directory),
-                Err(errno) => self.note("open directory", &batch.of.node, None, errno),
+                Err(errno) => self.note(Operation::OpenDirectory, &batch.of.node, None, errno),
             },
         }
         let mut name = Vec::new();
@@ -243,7 +245,7 @@ impl Worker<'_, '_> {
         let parent = match top.open_from(None, self.shared.root) {
             Ok(directory) => directory,
             Err(errno) => {
-                self.note("open directory", &node, None, errno);
+                self.note(Operation::OpenDirectory, &node, None, errno);
                 return None;
             }
         };
@@ -261,19 +263,19 @@ impl Worker<'_, '_> {
             }
             Err(Errno::NOENT) => None,
             Err(Errno::XDEV) => {
-                self.note("leave alone what is mounted at", &node, Some(name), Errno::BUSY);
+                self.note(Operation::SkipMount, &node, Some(name), Errno::BUSY);
                 None
             }
             // It has become a link or a file since it was listed.
             Err(Errno::NOTDIR | Errno::LOOP) => {
                 match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
                     Ok(()) => self.deleted += 1,
-                    Err(errno) => self.note("remove", &node, Some(name), errno),
+                    Err(errno) => self.note(Operation::Remove, &node, Some(name), errno),
                 }
                 None
             }
             Err(errno) => {
-                self.note("open directory", &node, Some(name), errno);
+                self.note(Operation::OpenDirectory, &node, Some(name), errno);
                 None
             }
         }
@@ -288,13 +290,13 @@ impl Worker<'_, '_> {
         // A directory may be read-only, and its owner may still want it gone.
         let mut opened_up = false;
         match Listing::new(directory.as_fd(), &mut buffer) {
-            Err(errno) => self.note("read directory", &doomed.node, None, errno),
+            Err(errno) => self.note(Operation::ReadDirectory, &doomed.node, None, errno),
             Ok(mut listing) => loop {
                 let entry = match listing.next() {
                     None => break,
                     Some(Ok(entry)) => entry,
                     Some(Err(errno)) => {
-                        self.note("read directory", &doomed.node, None, errno);
+                        self.note(Operation::ReadDirectory, &doomed.node, None, errno);
                         break;
                     }
                 };
@@ -322,7 +324,7 @@ impl Worker<'_, '_> {
                     Err(Errno::PERM) if entry.kind == FileType::Unknown => {
                         names.push(FileType::Directory, entry.name);
                     }
-                    Err(errno) => self.note("remove", &doomed.node, Some(entry.name), errno),
+                    Err(errno) => self.note(Operation::Remove, &doomed.node, Some(entry.name), errno),
                 }
             },
         }
@@ -371,7 +373,7 @@ impl Worker<'_, '_> {
         match result {
             Ok(()) => self.deleted += 1,
             Err(Errno::NOENT) => {}
-            Err(errno) => self.note("remove directory", &doomed.node, None, errno),
+            Err(errno) => self.note(Operation::RemoveDirectory, &doomed.node, None, errno),
         }
     }
 
@@ -399,7 +401,7 @@ impl Worker<'_, '_> {
     }
 
     /// Keeps the first failure. That a directory is not empty follows from an earlier one.
-    fn note(&self, operation: &'static str, node: &Node, name: Option<&CStr>, errno: Errno) {
+    fn note(&self, operation: Operation, node: &Node, name: Option<&CStr>, errno: Errno) {
         let mut failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.is_some() {
             return;

@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Protection};
+use crate::operation::Operation;
 use crate::source::Source;
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
@@ -26,13 +27,13 @@ pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
     }
     let refuse = |reason| Err(Error::Protected { path: path.to_path_buf(), reason });
     let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = location.open_at(flags).map_err(|errno| Error::io("open directory", path, errno))?;
+    let directory = location.open_at(flags).map_err(|errno| Error::io(Operation::OpenDirectory, path, errno))?;
     let directory = directory.as_fd();
     let root = identity(&stat);
     if is_root(root) {
         return refuse(Protection::Root);
     }
-    let unknown = |errno| Error::io("find out what is mounted at", path, errno);
+    let unknown = |errno| Error::io(Operation::FindMounts, path, errno);
     if sys::is_mount_point(directory).map_err(unknown)? {
         return refuse(Protection::MountPoint(path.to_path_buf()));
     }
@@ -57,7 +58,7 @@ fn is_root(directory: (u64, u64)) -> bool {
 /// Whether the directory `inner` is `root` or inside it. What does not exist, or has been deleted, is in nothing.
 fn contains(inner: &Path, root: (u64, u64)) -> Result<bool, Error> {
     let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let failed = |errno| Error::io("open directory", inner, errno);
+    let failed = |errno| Error::io(Operation::OpenDirectory, inner, errno);
     let open: Result<_, Errno> = crate::sys::open_at(CWD, inner, flags, Mode::empty());
     let inner: BorrowedFd<'_> = match &open {
         Ok(directory) => directory.as_fd(),

@@ -12,6 +12,7 @@ use super::delete::{Deletion, delete_directory};
 use super::trash::GITIGNORE;
 use crate::error::Error;
 use crate::hidden::SweepReport;
+use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, Location, identity};
@@ -43,7 +44,7 @@ pub(crate) fn sweep(
     purpose: Purpose,
     deletion: &Deletion<'_>,
 ) -> Result<SweepReport, Error> {
-    let found = find(parent).map_err(|errno| Error::io("read directory", parent_path, errno))?;
+    let found = find(parent).map_err(|errno| Error::io(Operation::ReadDirectory, parent_path, errno))?;
     let mut swept = SweepReport::default();
     for HiddenName { purpose: other, name } in found {
         // Without a lock, or with one that somebody else holds, it is not to be touched.
@@ -97,7 +98,7 @@ pub(crate) fn delete_protected(
     path: &Path,
     deletion: &Deletion<'_>,
 ) -> Result<u64, Error> {
-    let failed = |errno| Error::io("open directory", path, errno);
+    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
     let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = match sys::open_at(parent, lock.name(), flags, Mode::empty()) {
         Ok(found) => found,

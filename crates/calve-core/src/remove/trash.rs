@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Protection};
+use crate::operation::Operation;
 use crate::report::Trashed;
 use crate::sys;
 use crate::tree::location::{DIRECTORY, identity};
@@ -29,7 +30,7 @@ pub(crate) fn move_in(
     expected: Option<(u64, u64)>,
 ) -> Result<(Trashed, Lock), Error> {
     let path = || parent_path.join(OsStr::from_bytes(name.to_bytes()));
-    let failed = |errno| Error::io("move to the trash", path(), errno);
+    let failed = |errno| Error::io(Operation::MoveToTrash, path(), errno);
     let named = |name| rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
     let moved = match expected {
         Some(expected) => expected,

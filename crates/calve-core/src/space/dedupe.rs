@@ -13,6 +13,7 @@ use super::find::{Finder, Method};
 use super::volumes::{Volume, Volumes};
 use super::walk::{Troubles, Walk};
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
 use crate::report::{Skipped, Warning};
@@ -201,7 +202,7 @@ fn free(volume: &Volume) -> i64 {
 }
 
 fn refuse_where_impossible(root: &Source, volumes: &Volumes) -> Result<(), Error> {
-    let failed = |errno| Error::io("stat", root.path(), errno);
+    let failed = |errno| Error::io(Operation::Stat, root.path(), errno);
     let stat = rustix::fs::fstat(root.directory()).map_err(failed)?;
     let volume = volumes.of(root.directory(), &stat, || root.path().to_path_buf()).map_err(failed)?;
     if can_share(&volume) {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::sys;
 
 /// One file's use of one extent.
@@ -76,7 +77,7 @@ impl Ledger {
             return Ok(());
         }
         let Some(scratch) = &self.scratch else { return Ok(()) };
-        let failed = |source| Error::Io { operation: "write a temporary file in", path: scratch.clone(), source };
+        let failed = |source| Error::Io { operation: Operation::WriteTemporary, path: scratch.clone(), source };
         if self.file.is_none() {
             self.file = Some(unnamed(scratch).map_err(failed)?);
         }
@@ -142,7 +143,7 @@ impl Sorted<'_> {
             let mut bytes = vec![0; PART.min(*end - *begin) as usize];
             let read = file.read_exact_at(&mut bytes, *begin);
             read.map_err(|source| Error::Io {
-                operation: "read a temporary file in",
+                operation: Operation::ReadTemporary,
                 path: self.scratch.clone(),
                 source,
             })?;

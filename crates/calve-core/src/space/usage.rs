@@ -9,6 +9,7 @@ use super::tally::{Shared, Tally, Visitor};
 use super::volumes::Volumes;
 use super::walk::{Troubles, Walk};
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
 use crate::report::{Skipped, Warning};
@@ -150,7 +151,7 @@ fn nested(roots: &[Source]) -> Result<Vec<bool>, Error> {
             } else {
                 other.single().is_none()
                     && is_inside(root.directory(), other.identity())
-                        .map_err(|errno| Error::io("find out what contains", root.path(), errno))?
+                        .map_err(|errno| Error::io(Operation::FindVolume, root.path(), errno))?
             };
         }
     }

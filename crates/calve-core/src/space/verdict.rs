@@ -10,6 +10,7 @@ use super::tally::{Shared, Sum, Tally};
 use super::usage::Usage;
 use super::volumes::{Volume, Volumes};
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::report::Warning;
 use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 
@@ -139,7 +140,7 @@ impl<'a> ByExtent<'a> {
         let end = if one.encoded { one.start + 1 } else { one.end };
         let mut place = one.start.max(self.done);
         while place < end {
-            let failed = |errno| Error::io("read the extents of the file system of", self.volume.path(), errno);
+            let failed = |errno| Error::io(Operation::ReadExtents, self.volume.path(), errno);
             let Some(extent) = self.extents.at(place).map_err(failed)? else { return Ok(()) };
             if extent.start >= end {
                 return Ok(());

@@ -13,6 +13,7 @@ use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::{Facts, created_in};
 use crate::clone::staging::RootKind;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::Strategy;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
@@ -33,7 +34,7 @@ impl Method for Clonefile {
 
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
         let parts = Parts::of(job.source.directory(), job.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.options.cancel)
-            .map_err(|(path, errno)| Error::io("read directory", job.source.path().join(path), errno))?;
+            .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, job.source.path().join(path), errno))?;
         // What is there already cannot be made by one call.
         let parts = match parts {
             Parts::All if job.staging.root().is_some() => Parts::Several(HashMap::new()),
@@ -45,13 +46,13 @@ impl Method for Clonefile {
         match sys::clone_directory(job.source.directory(), job.staging.parent(), job.staging.name()) {
             Ok(()) => job.staging.adopt_directory()?,
             Err(errno) => {
-                let failed = || Failure::Error(Error::io("clone directory", job.source.path(), errno));
+                let failed = || Failure::Error(Error::io(Operation::CloneDirectory, job.source.path(), errno));
                 return Err(refusal(errno).map_or_else(failed, Failure::Refused));
             }
         }
         let Some(root) = job.staging.root() else { return Err(Failure::Refused(Reason::new("no staged directory"))) };
-        let whole = super::close_to_others(root)
-            .map_err(|errno| Error::io("set the mode of the staged tree of", job.dst_path, errno))?;
+        let whole =
+            super::close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
         job.notes.warn("clonefile_drops", None, DROPPED.into());
         Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
     }

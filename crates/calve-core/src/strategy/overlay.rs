@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::Strategy;
 use crate::remove::delete::{Deletion, delete};
 use crate::source::Source;
@@ -82,7 +83,7 @@ impl std::fmt::Debug for State {
 pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result<OverlayMount, Error> {
     let source = Source::open(src)?;
     if source.single().is_some() {
-        return Err(Error::io("mount an overlay of", src, Errno::NOTDIR));
+        return Err(Error::io(Operation::MountOverlayOf, src, Errno::NOTDIR));
     }
     let Some(place) = Location::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
     let state_parent = options.state.as_deref().unwrap_or(place.parent_path());
@@ -93,7 +94,7 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
             state.delete()?;
             return Err(match errno {
                 Errno::EXIST => Error::DestinationExists(dst.to_path_buf()),
-                _ => Error::io("create directory", dst, errno),
+                _ => Error::io(Operation::CreateDirectory, dst, errno),
             });
         }
     }
@@ -105,10 +106,10 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
     if let Err(errno) = mounted {
         let _ = rustix::fs::unlinkat(place.parent(), place.name(), AtFlags::REMOVEDIR);
         state.delete()?;
-        return Err(Error::io("mount an overlay at", dst, errno));
+        return Err(Error::io(Operation::MountOverlay, dst, errno));
     }
     let parent = rustix::io::fcntl_dupfd_cloexec(place.parent(), 3)
-        .map_err(|errno| Error::io("open directory", place.parent_path(), errno))?;
+        .map_err(|errno| Error::io(Operation::OpenDirectory, place.parent_path(), errno))?;
     Ok(OverlayMount { mount_point: dst.to_path_buf(), parent, name: place.name().to_owned(), state: Some(state) })
 }
 
@@ -134,10 +135,11 @@ impl OverlayMount {
         }
         let path = &self.mount_point;
         // Until this has worked the changes are in use.
-        sys::detach_mount(self.parent.as_fd(), &self.name).map_err(|errno| Error::io("unmount", path, errno))?;
+        sys::detach_mount(self.parent.as_fd(), &self.name)
+            .map_err(|errno| Error::io(Operation::Unmount, path, errno))?;
         let state = self.state.take();
         rustix::fs::unlinkat(&self.parent, &*self.name, AtFlags::REMOVEDIR)
-            .map_err(|errno| Error::io("remove directory", path, errno))?;
+            .map_err(|errno| Error::io(Operation::RemoveDirectory, path, errno))?;
         state.map_or(Ok(()), State::delete)
     }
 }
@@ -152,7 +154,7 @@ impl State {
     /// `upper` and `work` under a hidden name. The upper directory gets the source's metadata: it is what the root of the
     /// mounted tree shows.
     fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
-        let failed = |errno| Error::io("create a directory for changes in", parent, errno);
+        let failed = |errno| Error::io(Operation::CreateUpper, parent, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty()).map_err(failed)?;
         let lock = Lock::reserve(directory.as_fd(), Purpose::Overlay).map_err(failed)?;
@@ -168,7 +170,7 @@ impl State {
     }
 
     fn fill(&self, source: &Source) -> Result<(), Error> {
-        let failed = |errno| Error::io("create a directory for changes in", &self.path, errno);
+        let failed = |errno| Error::io(Operation::CreateUpper, &self.path, errno);
         rustix::fs::mkdirat(&self.parent, self.lock.name(), Mode::RWXU).map_err(failed)?;
         let root = open(self.parent.as_fd(), self.lock.name()).map_err(failed)?;
         for name in [c"upper", c"work"] {

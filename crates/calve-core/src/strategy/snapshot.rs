@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::{Requirement, Strategy};
 use crate::remedy::Remedy;
 use crate::sys;
@@ -43,17 +44,17 @@ impl Method for Snapshot {
         let staging = &mut *job.staging;
         let name = staging.name().to_owned();
         let noted = staging.expect_subvolume();
-        noted.map_err(|errno| Error::io("create a staging directory for", job.dst_path, errno))?;
+        noted.map_err(|errno| Error::io(Operation::CreateStagingFor, job.dst_path, errno))?;
         match sys::snapshot(job.source.directory(), staging.parent(), &name) {
             Ok(()) => {}
             Err(errno) => return Err(refusal(errno).map_or_else(|| failed(job, errno).into(), Failure::Refused)),
         }
         staging.adopt_directory()?;
         let Some(root) = staging.root() else { return Err(failed(job, Errno::NOENT).into()) };
-        let whole = super::close_to_others(root)
-            .map_err(|errno| Error::io("set the mode of the staged tree of", job.dst_path, errno))?;
+        let whole =
+            super::close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
         let nested = nested(job.source.directory(), root, Path::new(""), job.exclude)
-            .map_err(|(path, errno)| Error::io("snapshot the nested subvolume", job.source.path().join(path), errno))?;
+            .map_err(|(path, errno)| Error::io(Operation::SnapshotNested, job.source.path().join(path), errno))?;
         if nested > 0 {
             job.notes.warn(
                 "nested_subvolumes",
@@ -69,7 +70,7 @@ impl Method for Snapshot {
 /// as a subvolume. Says whether it is one.
 pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
     let Some(place) = Location::open(path)? else { return Err(Error::DestinationExists(path.to_path_buf())) };
-    let failed = |errno| Error::io("create directory", path, errno);
+    let failed = |errno| Error::io(Operation::CreateDirectory, path, errno);
     let is_subvolume = match sys::create_subvolume(place.parent(), place.name()) {
         Ok(()) => true,
         Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
@@ -99,7 +100,7 @@ fn refusal(errno: Errno) -> Option<Reason> {
 }
 
 fn failed(job: &Job<'_, '_>, errno: Errno) -> Error {
-    Error::io("snapshot", job.source.path(), errno)
+    Error::io(Operation::Snapshot, job.source.path(), errno)
 }
 
 /// A snapshot has an empty directory where a subvolume was nested. Replaces each by a snapshot of that subvolume.

@@ -15,6 +15,7 @@ use super::location::identity;
 use super::node::Node;
 use super::pool::Pool;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
@@ -41,7 +42,8 @@ pub(crate) struct Comparison<'a> {
 
 /// Compares everything below the two roots. The roots' own metadata is set when the clone is published.
 pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
-    let root = rustix::fs::fstat(comparison.src).map_err(|errno| Error::io("stat", comparison.src_path, errno))?;
+    let root =
+        rustix::fs::fstat(comparison.src).map_err(|errno| Error::io(Operation::Stat, comparison.src_path, errno))?;
     let pool = Pool::new(comparison.threads, comparison.cancel.clone());
     let (differences, twins) = (Mutex::default(), Mutex::default());
     pool.run(Node::root(), |pool| {
@@ -98,7 +100,7 @@ type Identity = (u64, u64);
 
 impl Worker<'_> {
     fn directory(&self, node: &Arc<Node>) -> Result<(), Error> {
-        let failed = |errno| Error::io("compare", self.comparison.src_path.join(node.path()), errno);
+        let failed = |errno| Error::io(Operation::Compare, self.comparison.src_path.join(node.path()), errno);
         let src = node.open_source(self.comparison.src).map_err(failed)?;
         let dst = node.open(self.comparison.dst, OFlags::RDONLY).map_err(failed)?;
         let mut names = names(src.as_fd()).map_err(failed)?;
@@ -140,7 +142,7 @@ impl Worker<'_> {
 
     /// Says whether it is a directory with entries to compare.
     fn entry(&self, node: &Arc<Node>, src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> Result<bool, Error> {
-        let failed = |errno| Error::io("compare", self.comparison.src_path.join(node.path_of(name)), errno);
+        let failed = |errno| Error::io(Operation::Compare, self.comparison.src_path.join(node.path_of(name)), errno);
         let a = rustix::fs::statat(src, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         let b = rustix::fs::statat(dst, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if let Some(what) = self.stat_difference(&a, &b) {

@@ -37,6 +37,7 @@ use super::node::Node;
 use super::notes::Notes;
 use super::pool::{Pool, open_directories_per_worker};
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::options::{Latency, Mounts, Selected, Strategy, Unreadable};
 use crate::progress::{Cancel, Progress};
 use crate::report::{Bytes, Entries};
@@ -146,8 +147,7 @@ pub(crate) enum Scope {
 
 /// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
 pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
-    let staged =
-        rustix::fs::fstat(fill.dst_root).map_err(|errno| Error::io("stat the staged tree of", fill.dst_path, errno))?;
+    let staged = rustix::fs::fstat(fill.dst_root).map_err(|errno| Error::io(Operation::Stat, fill.dst_path, errno))?;
     let shared = Shared {
         links: Links::default(),
         flush: match scope {
@@ -190,7 +190,7 @@ fn lock_directories(fill: &Fill<'_>, mut locked: Vec<(Arc<Node>, RawMode)>) -> R
     for (node, mode) in locked {
         node.open(fill.dst_root, OFlags::RDONLY)
             .and_then(|directory| rustix::fs::fchmod(directory, Mode::from_raw_mode(mode)))
-            .map_err(|errno| Error::io("set the mode of", fill.dst_path.join(node.path()), errno))?;
+            .map_err(|errno| Error::io(Operation::SetMode, fill.dst_path.join(node.path()), errno))?;
     }
     Ok(())
 }
@@ -298,7 +298,7 @@ impl<'f> Worker<'f> {
         below: &mut Names,
         large: &mut Option<Arc<Large>>,
     ) -> Result<(), Error> {
-        let failed = |worker: &Self, errno| worker.src_error("read directory", &at.node.path(), errno);
+        let failed = |worker: &Self, errno| worker.src_error(Operation::ReadDirectory, &at.node.path(), errno);
         let mut listing = Listing::new(at.src, buffer).map_err(|errno| failed(self, errno))?;
         let mut batches = 0;
         loop {
@@ -382,7 +382,7 @@ impl<'f> Worker<'f> {
             }
             let _ = at.node.sealed.set((times(stat), Mode::from_raw_mode(staged.st_mode)));
         }
-        let now = rustix::fs::fstat(at.src).map_err(|errno| self.src_error("stat", &path(), errno))?;
+        let now = rustix::fs::fstat(at.src).map_err(|errno| self.src_error(Operation::Stat, &path(), errno))?;
         if !same_version(stat, &now) {
             self.fill.notes.changed(path());
         }
@@ -394,26 +394,26 @@ impl<'f> Worker<'f> {
         if self.fill.mounts == Mounts::Cross {
             return Ok(false);
         }
-        let root =
-            rustix::fs::fstat(self.fill.src_root).map_err(|errno| self.src_error("stat", Path::new(""), errno))?;
+        let root = rustix::fs::fstat(self.fill.src_root)
+            .map_err(|errno| self.src_error(Operation::Stat, Path::new(""), errno))?;
         Ok(root.st_dev != stat.st_dev)
     }
 
     fn open_pair(&self, node: &Node) -> Result<Pair, Error> {
         let src = node
             .open_source(self.fill.src_root)
-            .map_err(|errno| self.src_error("open directory", &node.path(), errno))?;
+            .map_err(|errno| self.src_error(Operation::OpenDirectory, &node.path(), errno))?;
         let dst = node
             .open(self.fill.dst_root, OFlags::RDONLY)
-            .map_err(|errno| self.dst_error("open directory", &node.path(), errno))?;
+            .map_err(|errno| self.dst_error(Operation::OpenDirectory, &node.path(), errno))?;
         Ok(Pair { src, dst })
     }
 
-    fn src_error(&self, operation: &'static str, path: &Path, errno: Errno) -> Error {
+    fn src_error(&self, operation: Operation, path: &Path, errno: Errno) -> Error {
         Error::io(operation, self.fill.shown(self.fill.src_path, path), errno)
     }
 
-    fn dst_error(&self, operation: &'static str, path: &Path, errno: Errno) -> Error {
+    fn dst_error(&self, operation: Operation, path: &Path, errno: Errno) -> Error {
         Error::io(operation, self.fill.shown(self.fill.dst_path, path), errno)
     }
 

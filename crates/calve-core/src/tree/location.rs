@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::sys;
 
 /// How a directory is opened that is to be read, through no link.
@@ -38,9 +39,9 @@ impl Location {
         };
         let parent = parent.map_err(|errno| match errno {
             Errno::NOENT => Error::ParentMissing(parent_path.clone()),
-            _ => Error::io("open directory", &parent_path, errno),
+            _ => Error::io(Operation::OpenDirectory, &parent_path, errno),
         })?;
-        let name = CString::new(name.as_bytes()).map_err(|_| Error::io("open", path, Errno::INVAL))?;
+        let name = CString::new(name.as_bytes()).map_err(|_| Error::io(Operation::Open, path, Errno::INVAL))?;
         Ok(Some(Self { parent, parent_path, name, path: path.to_path_buf() }))
     }
 
@@ -83,7 +84,7 @@ impl Location {
         match rustix::fs::statat(&self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(Error::io("stat", &self.path, errno)),
+            Err(errno) => Err(Error::io(Operation::Stat, &self.path, errno)),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::progress::Cancel;
 
 /// What the workers have in common.
@@ -73,7 +74,7 @@ impl<T: Send> Pool<T> {
         state.threads -= 1;
         if state.threads == 0 {
             let path = std::path::PathBuf::from(".");
-            state.error.get_or_insert(Error::Io { operation: "start a thread to work in", path, source: error });
+            state.error.get_or_insert(Error::Io { operation: Operation::StartThread, path, source: error });
         }
         // Those that wait count themselves again.
         if state.waiting == state.threads {

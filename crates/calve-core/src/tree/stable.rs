@@ -19,6 +19,7 @@ use super::fill::metadata::same_version;
 use super::node::Node;
 use super::pool::Pool;
 use crate::error::{Error, Required, Shown};
+use crate::operation::Operation;
 use crate::options::{Mounts, Requirement};
 use crate::progress::Cancel;
 use crate::source::Source;
@@ -75,13 +76,13 @@ impl Moment {
 pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> Result<Moment, Error> {
     let failed = |operation| move |errno| Error::io(operation, source.path(), errno);
     let file_systems = watchable(source, mounts)?;
-    let moment = Moment::now(source, staged).map_err(failed("tell the time in a staging directory for"))?;
+    let moment = Moment::now(source, staged).map_err(failed(Operation::TellTime))?;
     for (file_system, path) in &file_systems {
         match source.single() {
             Some(_) => sys::sync_file(file_system.as_fd()),
             None => sys::write_back_stores(file_system.as_fd()),
         }
-        .map_err(|errno| Error::io("write back the changes of", path, errno))?;
+        .map_err(|errno| Error::io(Operation::WriteBack, path, errno))?;
     }
     Ok(moment)
 }
@@ -89,7 +90,7 @@ pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> 
 /// Opens what [`begin`] has to write back: the file systems that the source is on, or the source itself if it is a file. Refuses file
 /// systems on which a store through a mapping may leave no trace.
 pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
-    let failed = |path: &Path, errno| Error::io("open", path, errno);
+    let failed = |path: &Path, errno| Error::io(Operation::Open, path, errno);
     let mut found = Vec::new();
     match source.single() {
         Some((name, FileType::RegularFile)) => {
@@ -125,7 +126,7 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
 /// Opens the mounts below the source. Skips those that cannot be opened, because they are not cloned either.
 fn mounted_below(source: &Source) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
     let points = sys::mounts_below(source.directory())
-        .map_err(|errno| Error::io("look for mounts below", source.path(), errno))?;
+        .map_err(|errno| Error::io(Operation::LookForMounts, source.path(), errno))?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let open = |point: PathBuf| Some((sys::open_at(CWD, &point, flags, Mode::empty()).ok()?, point));
     Ok(points.into_iter().filter_map(open).collect())
@@ -146,7 +147,7 @@ pub(crate) struct Quiet<'a> {
 /// An entry (relative to the source) that has changed since the moment, if there is one.
 pub(crate) fn changed(quiet: &Quiet<'_>) -> Result<Option<PathBuf>, Error> {
     let (source, since) = (quiet.source, quiet.since);
-    let failed = |errno| Error::io("stat", source.path(), errno);
+    let failed = |errno| Error::io(Operation::Stat, source.path(), errno);
     let differs = |now: &Stat| Moment::of(now) > since || !same_version(source.stat(), now);
     if let Some((name, _)) = source.single() {
         return match rustix::fs::statat(source.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -199,11 +200,12 @@ fn look(
     let directory = match node.open_source(quiet.source.directory()) {
         Ok(directory) => directory,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Some(node.path())),
-        Err(errno) => return Err(failed("open directory", &node.path(), errno)),
+        Err(errno) => return Err(failed(Operation::OpenDirectory, &node.path(), errno)),
     };
-    let mut listing = Listing::new(directory.as_fd(), buffer).map_err(|e| failed("read directory", &node.path(), e))?;
+    let mut listing =
+        Listing::new(directory.as_fd(), buffer).map_err(|e| failed(Operation::ReadDirectory, &node.path(), e))?;
     while let Some(entry) = listing.next() {
-        let entry = entry.map_err(|errno| failed("read directory", &node.path(), errno))?;
+        let entry = entry.map_err(|errno| failed(Operation::ReadDirectory, &node.path(), errno))?;
         if pool.stopped() {
             return Ok(None);
         }
@@ -211,7 +213,7 @@ fn look(
             Ok(EntryState::Quiet) => {}
             Ok(EntryState::Below) => pool.give(Node::child(node, entry.name)),
             Ok(EntryState::Changed) | Err(Errno::NOENT) => return Ok(Some(node.path_of(entry.name))),
-            Err(errno) => return Err(failed("stat", &node.path_of(entry.name), errno)),
+            Err(errno) => return Err(failed(Operation::Stat, &node.path_of(entry.name), errno)),
         }
     }
     Ok(None)

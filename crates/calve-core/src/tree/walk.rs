@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::report::Skipped;
 use crate::sys::{self, Listing, ListingBuffer};
@@ -105,7 +106,7 @@ pub fn scan_tree<V: Visitor>(
 ) -> Result<Scanned<V>, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = sys::open_at(CWD, root, flags, Mode::empty());
-    let root_fd = opened.map_err(|errno| Error::io("open directory", root, errno))?;
+    let root_fd = opened.map_err(|errno| Error::io(Operation::OpenDirectory, root, errno))?;
     let threads = thread_count(options.threads);
     let pool = Pool::new(threads, options.cancel.clone());
     let skipped = Mutex::new(Vec::new());

@@ -11,6 +11,7 @@ use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 use super::file::{settable, special};
 use super::location::below;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::sys::{self, Info};
 use crate::tree::exclude::{Exclude, is_calves_own_text};
@@ -31,7 +32,7 @@ pub(super) fn compare(comparison: &Comparison<'_>, single: Option<&OsStr>) -> Re
         if comparison.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let failed = |error| Error::io("compare", below(comparison.shown_src, &relative), error);
+        let failed = |error| Error::io(Operation::Compare, below(comparison.shown_src, &relative), error);
         match entry(comparison, &relative, &mut waiting) {
             Ok(None) => {}
             Ok(Some(what)) => differences.push(format!("`{}`: {what}", crate::Shown(&relative))),

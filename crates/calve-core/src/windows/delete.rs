@@ -10,6 +10,7 @@ use super::location::Location;
 use super::lock::{Lock, recognise};
 use crate::error::Error;
 use crate::hidden::{Purpose, SweepReport};
+use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::{Cancel, Progress};
 use crate::sys;
@@ -26,18 +27,18 @@ pub(super) fn delete(path: &Path, shown: &Path, deletion: Deletion<'_>) -> Resul
     let failed = |operation| move |error| Error::io(operation, shown, error);
     let info = match sys::look(path) {
         Err(error) if is_gone(&error) => return Ok(0),
-        other => other.map_err(failed("look at"))?,
+        other => other.map_err(failed(Operation::Stat))?,
     };
     if !info.is_directory() || info.is_link() {
-        one(path, info.is_directory()).map_err(failed("remove"))?;
+        one(path, info.is_directory()).map_err(failed(Operation::Remove))?;
         deletion.progress.add(1, 0);
         return Ok(1);
     }
     let mut deleted = 0;
     // Held open until it is empty: nobody can put a link in its place while the entries are named by their paths.
-    if let Some(pinned) = sys::patiently(sys::PATIENCE, || sys::pin(path)).map_err(failed("open directory"))? {
-        for entry in std::fs::read_dir(path).map_err(failed("read directory"))? {
-            let entry = entry.map_err(failed("read directory"))?;
+    if let Some(pinned) = sys::patiently(sys::PATIENCE, || sys::pin(path)).map_err(failed(Operation::OpenDirectory))? {
+        for entry in std::fs::read_dir(path).map_err(failed(Operation::ReadDirectory))? {
+            let entry = entry.map_err(failed(Operation::ReadDirectory))?;
             if deletion.cancel.is_cancelled() {
                 return Err(Error::Interrupted);
             }
@@ -45,7 +46,7 @@ pub(super) fn delete(path: &Path, shown: &Path, deletion: Deletion<'_>) -> Resul
         }
         drop(pinned);
     }
-    one(path, true).map_err(failed("remove directory"))?;
+    one(path, true).map_err(failed(Operation::RemoveDirectory))?;
     deletion.progress.add(1, 0);
     Ok(deleted + 1)
 }
@@ -78,10 +79,10 @@ pub(super) fn delete_protected(lock: &Lock, shown: &Path, deletion: Deletion<'_>
     let path = lock.path();
     match sys::look(&path) {
         Err(error) if is_gone(&error) => Ok(0),
-        Err(error) => Err(Error::io("look at", shown, error)),
+        Err(error) => Err(Error::io(Operation::Stat, shown, error)),
         Ok(info) if lock.protects(info.identity) => delete(&path, shown, deletion),
         // Made, and not written down any more; or it is somebody else's, and not empty.
-        Ok(_) => std::fs::remove_dir(&path).map(|()| 1).map_err(|error| Error::io("delete", shown, error)),
+        Ok(_) => std::fs::remove_dir(&path).map(|()| 1).map_err(|error| Error::io(Operation::Remove, shown, error)),
     }
 }
 
@@ -98,7 +99,7 @@ pub(super) fn sweep(
     purpose: Purpose,
     deletion: Deletion<'_>,
 ) -> Result<SweepReport, Error> {
-    let failed = |error| Error::io("read directory", shown_parent, error);
+    let failed = |error| Error::io(Operation::ReadDirectory, shown_parent, error);
     let mut swept = SweepReport::default();
     let mut seen = Vec::new();
     for entry in std::fs::read_dir(parent).map_err(failed)? {

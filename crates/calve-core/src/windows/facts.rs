@@ -11,6 +11,7 @@ use super::source::Source;
 use super::staging::Staging;
 use crate::clone::choose::{Criteria, Reason, choose};
 use crate::error::{Error, Shown};
+use crate::operation::Operation;
 use crate::options::{CloneOptions, Requirement, Strategy};
 use crate::remedy::Remedy;
 use crate::report::{Offer, PlaceReport, ProbeReport, Refusal};
@@ -32,7 +33,7 @@ impl Facts {
         let volume = |path: &Path, shown: &Path| {
             sys::open(path, FILE_READ_ATTRIBUTES)
                 .and_then(|directory| sys::volume(&directory, path))
-                .map_err(|error| Error::io("look at the volume of", shown, error))
+                .map_err(|error| Error::io(Operation::LookAtVolume, shown, error))
         };
         let src = volume(source.directory(), source.given())?;
         let dst = volume(place.parent(), &place.given_parent())?;
@@ -50,7 +51,7 @@ impl Facts {
 
     /// What only trying can tell, tried in the empty staged directory.
     pub(super) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<(), Error> {
-        let failed = |error| Error::io("create a file in", staging.path(), error);
+        let failed = |error| Error::io(Operation::Create, staging.path(), error);
         let path = staging.path().join(".calve-probe");
         let target = sys::create_file(&path).map_err(failed)?;
         if self.reflink.is_ok()
@@ -110,7 +111,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let source = Source::open(src)?;
     let is_directory = std::fs::metadata(dst).is_ok_and(|found| found.is_dir());
     let target = if is_directory { below(dst, Path::new(".calve-probe")) } else { dst.to_path_buf() };
-    let place = Location::open(&target)?.ok_or_else(|| Error::io("open", dst, code(ERROR_INVALID_NAME)))?;
+    let place = Location::open(&target)?.ok_or_else(|| Error::io(Operation::Open, dst, code(ERROR_INVALID_NAME)))?;
     let mut facts = Facts::from_places(&source, &place)?;
     let unwritable = match Staging::make(&place).and_then(|staging| facts.try_in(&source, &staging)) {
         Ok(()) => None,
@@ -173,5 +174,5 @@ fn size_below(directory: &Path) -> u64 {
 
 /// The place that a path leads to, with links followed.
 pub(super) fn resolved(path: &Path, given: &Path) -> Result<PathBuf, Error> {
-    resolve(path).map_err(|error| Error::io("open", given, error))
+    resolve(path).map_err(|error| Error::io(Operation::Open, given, error))
 }

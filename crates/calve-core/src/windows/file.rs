@@ -15,6 +15,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 use super::fill::{Files, Worker};
 use crate::error::{Error, Required};
+use crate::operation::Operation;
 use crate::options::{Requirement, Strategy};
 use crate::sys::{self, Info};
 
@@ -63,7 +64,7 @@ impl Worker<'_> {
             Files::Copy | Files::Hardlink => FILE_READ_ATTRIBUTES | READ_CONTROL,
         };
         let Some(file) = self.open_source(relative, access)? else { return Ok(()) };
-        let before = sys::info(&file).map_err(|error| self.src_error("look at", relative, error))?;
+        let before = sys::info(&file).map_err(|error| self.src_error(Operation::Stat, relative, error))?;
         if let Some(reason) = special(before.tag) {
             self.fill.notes.skipped(relative.to_path_buf(), reason);
             return Ok(());
@@ -86,7 +87,7 @@ impl Worker<'_> {
                         self.copied(&src, &dst, relative, &before)?;
                     }
                     other => {
-                        other.map_err(|error| self.dst_error("make a link to", relative, error))?;
+                        other.map_err(|error| self.dst_error(Operation::CreateLink, relative, error))?;
                         self.tally.bytes.shared += before.size;
                     }
                 }
@@ -97,7 +98,7 @@ impl Worker<'_> {
         if !matches!(self.fill.files, Files::Hardlink) {
             self.keep(&file, &dst, relative, &before)?;
         }
-        let after = sys::info(&file).map_err(|error| self.src_error("look at", relative, error))?;
+        let after = sys::info(&file).map_err(|error| self.src_error(Operation::Stat, relative, error))?;
         // Giving it another name is a change of the file.
         if !matches!(self.fill.files, Files::Hardlink) && !before.is_same_version(&after) {
             self.fill.notes.changed(relative.to_path_buf());
@@ -112,7 +113,7 @@ impl Worker<'_> {
             Err(_) if self.fill.cancel.is_cancelled() => Ok(()),
             other => other,
         };
-        sys::patiently(sys::PATIENCE, copy).map_err(|error| self.src_error("copy", relative, error))?;
+        sys::patiently(sys::PATIENCE, copy).map_err(|error| self.src_error(Operation::Copy, relative, error))?;
         if self.fill.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
@@ -121,7 +122,7 @@ impl Worker<'_> {
     }
 
     fn reflinked(&mut self, file: &File, dst: &Path, relative: &Path, info: &Info, strict: bool) -> Result<(), Error> {
-        let target = sys::create_file(dst).map_err(|error| self.dst_error("create", relative, error))?;
+        let target = sys::create_file(dst).map_err(|error| self.dst_error(Operation::Create, relative, error))?;
         let shared = if info.size == 0 { Ok(()) } else { sys::reflink(file, &target) };
         drop(target);
         let (src, _) = self.paths(relative);
@@ -132,21 +133,21 @@ impl Worker<'_> {
             }
             Err(error) if is_any(&error, &REFLINK_FALLS_BACK) && !strict => {
                 self.fill.notes.fell_back(Strategy::Reflink, Strategy::Copy, error, || relative.to_path_buf());
-                std::fs::remove_file(dst).map_err(|error| self.dst_error("remove", relative, error))?;
+                std::fs::remove_file(dst).map_err(|error| self.dst_error(Operation::Remove, relative, error))?;
                 self.copied(&src, dst, relative, info)
             }
             Err(error) if is_any(&error, &REFLINK_FALLS_BACK) => Err(Error::RequirementRefused {
                 requirement: Required::Property(Requirement::Cow),
                 refused: Vec::new(),
-                detail: Some(self.src_error("share the blocks of", relative, error).to_string()),
+                detail: Some(self.src_error(Operation::ShareExtents, relative, error).to_string()),
             }),
-            Err(error) => Err(self.src_error("share the blocks of", relative, error)),
+            Err(error) => Err(self.src_error(Operation::ShareExtents, relative, error)),
         }
     }
 
     /// Copies what an entry has under names behind a colon; sharing blocks concerns the main contents only.
     pub(super) fn streams(&mut self, src: &Path, dst: &Path, relative: &Path) -> Result<(), Error> {
-        let names = sys::streams(src).map_err(|error| self.src_error("list the streams of", relative, error))?;
+        let names = sys::streams(src).map_err(|error| self.src_error(Operation::ListStreams, relative, error))?;
         for name in names {
             let path_of = |path: &Path| {
                 let mut path = path.as_os_str().to_owned();
@@ -164,7 +165,7 @@ impl Worker<'_> {
                         .notes
                         .not_kept("stream_not_kept", "alternate data stream", error, || relative.to_path_buf());
                 }
-                Err(error) => return Err(self.src_error("copy a stream of", relative, error)),
+                Err(error) => return Err(self.src_error(Operation::CopyStream, relative, error)),
             }
         }
         Ok(())
@@ -177,21 +178,21 @@ impl Worker<'_> {
         if self.fill.sync {
             sys::set_attributes(dst, FILE_ATTRIBUTE_NORMAL)
                 .and_then(|()| sys::open(dst, GENERIC_WRITE)?.sync_all())
-                .map_err(failed("sync"))?;
+                .map_err(failed(Operation::Sync))?;
         }
         let set = || {
             let copy = sys::open(dst, FILE_READ_ATTRIBUTES | FILE_WRITE_ATTRIBUTES)?;
             sys::set_basic(&copy, info.times, settable(info.attributes))?;
             sys::info(&copy)
         };
-        let now = sys::patiently(sys::PATIENCE, set).map_err(failed("set the times and attributes of"))?;
+        let now = sys::patiently(sys::PATIENCE, set).map_err(failed(Operation::SetTimes))?;
         self.compare_attributes(info, &now, relative);
         Ok(())
     }
 
     /// An access list of its own; what is inherited, the copy has inherited too.
     pub(super) fn keep_access(&self, src: &File, dst: &Path, relative: &Path) -> Result<(), Error> {
-        let own = sys::own_access(src).map_err(|error| self.src_error("read the permissions of", relative, error))?;
+        let own = sys::own_access(src).map_err(|error| self.src_error(Operation::ReadPermissions, relative, error))?;
         let Some(own) = own else { return Ok(()) };
         if let Err(error) = sys::open(dst, WRITE_DAC).and_then(|copy| sys::set_access(&copy, &own)) {
             self.fill.notes.not_kept("acl_not_kept", "access control list", error, || relative.to_path_buf());
@@ -214,21 +215,21 @@ impl Worker<'_> {
     /// Makes the link `relative`, as it is.
     pub(super) fn link(&mut self, relative: &Path) -> Result<(), Error> {
         let Some(file) = self.open_source(relative, FILE_READ_ATTRIBUTES)? else { return Ok(()) };
-        let info = sys::info(&file).map_err(|error| self.src_error("look at", relative, error))?;
+        let info = sys::info(&file).map_err(|error| self.src_error(Operation::Stat, relative, error))?;
         if !info.is_link() {
             self.fill.notes.changed(relative.to_path_buf());
             return Ok(());
         }
-        let link = sys::read_link(&file).map_err(|error| self.src_error("read the link", relative, error))?;
+        let link = sys::read_link(&file).map_err(|error| self.src_error(Operation::ReadLink, relative, error))?;
         let (_, dst) = self.paths(relative);
         if link.is_mounted_volume() {
-            std::fs::create_dir(&dst).map_err(|error| self.dst_error("create directory", relative, error))?;
+            std::fs::create_dir(&dst).map_err(|error| self.dst_error(Operation::CreateDirectory, relative, error))?;
             self.fill.notes.skipped(relative.to_path_buf(), "another file system is mounted here");
             self.tally.entries.directories += 1;
             return Ok(());
         }
         sys::write_link(&dst, &link, info.is_directory())
-            .map_err(|error| self.dst_error("make the link", relative, error))?;
+            .map_err(|error| self.dst_error(Operation::CreateSymlink, relative, error))?;
         let set = || {
             sys::set_basic(
                 &sys::open(&dst, FILE_READ_ATTRIBUTES | FILE_WRITE_ATTRIBUTES)?,
@@ -236,7 +237,7 @@ impl Worker<'_> {
                 settable(info.attributes),
             )
         };
-        set().map_err(|error| self.dst_error("set the times and attributes of", relative, error))?;
+        set().map_err(|error| self.dst_error(Operation::SetTimes, relative, error))?;
         self.tally.entries.symlinks += 1;
         Ok(())
     }

@@ -18,6 +18,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 use super::file::{LINK_FALLS_BACK, is_any, settable};
 use super::location::below;
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::progress::{Cancel, Progress};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Info};
@@ -118,7 +119,8 @@ fn take<T: Default>(from: &Mutex<T>) -> T {
 
 impl Worker<'_> {
     fn single(&mut self, name: &Path) -> Result<(), Error> {
-        let info = sys::look(&self.fill.src.join(name)).map_err(|error| self.src_error("look at", name, error))?;
+        let info =
+            sys::look(&self.fill.src.join(name)).map_err(|error| self.src_error(Operation::Stat, name, error))?;
         if info.is_link() { self.link(name) } else { self.file(name) }
     }
 
@@ -129,11 +131,11 @@ impl Worker<'_> {
         // Nobody can put a link in the copy's place while its entries are made.
         let lost = || Error::StagingLost(self.fill.shown_dst.to_path_buf());
         let pinned = sys::patiently(sys::PATIENCE, || sys::pin(&dst))
-            .map_err(|error| self.dst_error("open directory", relative, error))?;
+            .map_err(|error| self.dst_error(Operation::OpenDirectory, relative, error))?;
         let _pinned = pinned.ok_or_else(lost)?;
         let access = FILE_LIST_DIRECTORY | FILE_READ_ATTRIBUTES | READ_CONTROL;
         let Some(directory) = self.open_source(relative, access)? else { return Ok(()) };
-        let info = sys::info(&directory).map_err(|error| self.src_error("look at", relative, error))?;
+        let info = sys::info(&directory).map_err(|error| self.src_error(Operation::Stat, relative, error))?;
         if info.is_link() || !info.is_directory() {
             self.fill.notes.changed(relative.to_path_buf());
             return Ok(());
@@ -143,7 +145,7 @@ impl Worker<'_> {
         self.streams(&src, &dst, relative)?;
         self.shared.directories.lock().unwrap_or_else(PoisonError::into_inner).push((relative.to_path_buf(), info));
         self.tally.entries.directories += 1;
-        let failed = |error| self.src_error("read directory", relative, error);
+        let failed = |error| self.src_error(Operation::ReadDirectory, relative, error);
         let entries: Vec<_> = std::fs::read_dir(&src).map_err(failed)?.collect::<io::Result<_>>().map_err(failed)?;
         for entry in entries {
             if self.fill.cancel.is_cancelled() {
@@ -151,7 +153,7 @@ impl Worker<'_> {
             }
             let (name, kind) = (entry.file_name(), entry.file_type());
             let path = relative.join(&name);
-            let kind = kind.map_err(|error| self.src_error("look at", &path, error))?;
+            let kind = kind.map_err(|error| self.src_error(Operation::Stat, &path, error))?;
             if is_calves_own_text(name.as_encoded_bytes()) {
                 self.fill.notes.skipped(path, CALVES_OWN);
             } else if !self.fill.exclude.is_empty() && self.fill.exclude.matches(&path, kind.is_dir()) {
@@ -160,7 +162,7 @@ impl Worker<'_> {
                 self.link(&path)?;
             } else if kind.is_dir() {
                 std::fs::create_dir(dst.join(&name))
-                    .map_err(|error| self.dst_error("create directory", &path, error))?;
+                    .map_err(|error| self.dst_error(Operation::CreateDirectory, &path, error))?;
                 tasks.push(path);
             } else {
                 self.file(&path)?;
@@ -200,7 +202,7 @@ impl Worker<'_> {
                     take(&self.shared.names);
                     self.file(&name)?;
                 }
-                Err(error) => return Err(self.dst_error("make a link to", &name, error)),
+                Err(error) => return Err(self.dst_error(Operation::CreateLink, &name, error)),
             }
         }
         Ok(())
@@ -221,7 +223,7 @@ impl Worker<'_> {
                 sys::info(&copy)
             };
             let now = sys::patiently(sys::PATIENCE, set)
-                .map_err(|error| self.dst_error("set the times and attributes of", &relative, error))?;
+                .map_err(|error| self.dst_error(Operation::SetTimes, &relative, error))?;
             self.compare_attributes(&info, &now, &relative);
         }
         Ok(())
@@ -237,7 +239,7 @@ impl Worker<'_> {
                 self.fill.notes.changed(relative.to_path_buf());
                 Ok(None)
             }
-            Err(error) => Err(self.src_error("open", relative, error)),
+            Err(error) => Err(self.src_error(Operation::Open, relative, error)),
         }
     }
 
@@ -245,11 +247,11 @@ impl Worker<'_> {
         (below(self.fill.src, relative), below(self.fill.dst, relative))
     }
 
-    pub(super) fn src_error(&self, operation: &'static str, relative: &Path, error: io::Error) -> Error {
+    pub(super) fn src_error(&self, operation: Operation, relative: &Path, error: io::Error) -> Error {
         Error::io(operation, self.shown(self.fill.shown_src, relative), error)
     }
 
-    pub(super) fn dst_error(&self, operation: &'static str, relative: &Path, error: io::Error) -> Error {
+    pub(super) fn dst_error(&self, operation: Operation, relative: &Path, error: io::Error) -> Error {
         Error::io(operation, self.shown(self.fill.shown_dst, relative), error)
     }
 

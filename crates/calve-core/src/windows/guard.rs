@@ -7,6 +7,7 @@ use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 use super::location::{Location, is_inside, resolve};
 use super::source::Source;
 use crate::error::{Error, Protection};
+use crate::operation::Operation;
 use crate::sys;
 
 /// Refuses what a clone of `source` may not replace: only a file can be replaced, by a file, in one step.
@@ -25,7 +26,7 @@ pub(super) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
     let refuse = |reason| Err(Error::Protected { path: given.to_path_buf(), reason });
     if info.is_link() {
         let link = sys::open(location.path(), FILE_READ_ATTRIBUTES).and_then(|file| sys::read_link(&file));
-        return match link.map_err(|error| Error::io("look at", given, error))? {
+        return match link.map_err(|error| Error::io(Operation::Stat, given, error))? {
             link if link.is_mounted_volume() => refuse(Protection::MountPoint(given.to_path_buf())),
             _ => Ok(()),
         };

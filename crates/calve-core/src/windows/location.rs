@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf, is_separator};
 use windows_sys::Win32::Foundation::{ERROR_DIRECTORY, ERROR_INVALID_NAME};
 
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::sys::{self, Info};
 
 /// A name in a directory. The name itself is never followed.
@@ -23,7 +24,7 @@ impl Location {
             return Ok(None);
         }
         let Some(Component::Normal(name)) = given.components().next_back() else { return Ok(None) };
-        let failed = |error| Error::io("open", given, error);
+        let failed = |error| Error::io(Operation::Open, given, error);
         // That would be a stream of a file, or on another drive.
         if name.as_encoded_bytes().contains(&b':') {
             return Err(failed(code(ERROR_INVALID_NAME)));
@@ -33,10 +34,10 @@ impl Location {
         let (Some(above), Some(name)) = (absolute.parent(), absolute.file_name()) else { return Ok(None) };
         let parent = resolve(above).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::ParentMissing(parent_of(given)),
-            _ => Error::io("open directory", parent_of(given), error),
+            _ => Error::io(Operation::OpenDirectory, parent_of(given), error),
         })?;
         if !std::fs::metadata(&parent).is_ok_and(|found| found.is_dir()) {
-            return Err(Error::io("open directory", parent_of(given), code(ERROR_DIRECTORY)));
+            return Err(Error::io(Operation::OpenDirectory, parent_of(given), code(ERROR_DIRECTORY)));
         }
         Ok(Some(Self { given: given.to_path_buf(), path: parent.join(name), parent }))
     }
@@ -87,7 +88,7 @@ impl Location {
         match sys::look(&self.path) {
             Ok(info) => Ok(Some(info)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("look at", &self.given, error)),
+            Err(error) => Err(Error::io(Operation::Stat, &self.given, error)),
         }
     }
 }

@@ -13,6 +13,7 @@ use super::lock::Lock;
 use crate::Cancel;
 use crate::error::{Error, Protection};
 use crate::hidden::Purpose;
+use crate::operation::Operation;
 use crate::options::{Background, RemoveOptions, Wait};
 use crate::progress::Progress;
 use crate::reap::reap_all;
@@ -46,7 +47,7 @@ pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport,
         }
     } else {
         if ends_with_separator(path) {
-            return Err(Error::io("open directory", path, code(ERROR_DIRECTORY)));
+            return Err(Error::io(Operation::OpenDirectory, path, code(ERROR_DIRECTORY)));
         }
         deleted = delete(place.path(), path, deletion)?;
     }
@@ -65,7 +66,7 @@ fn open(path: &Path) -> Result<Location, Error> {
 }
 
 fn move_to_trash(place: &Location) -> Result<Lock, Error> {
-    let failed = |error| Error::io("move to the trash", place.given(), error);
+    let failed = |error| Error::io(Operation::MoveToTrash, place.given(), error);
     let lock = Lock::reserve(place.parent(), Purpose::Trash).map_err(failed)?;
     let recorded = sys::look(place.path()).and_then(|info| lock.record(info.identity));
     let rename = || match sys::rename_no_replace(place.path(), &lock.path()) {
@@ -100,7 +101,7 @@ pub fn reap(parent: &Path, background: Background, cancel: &Cancel) -> Result<Re
     if background == Background::Yes {
         sys::lower_priority();
     }
-    let resolved = resolve(parent).map_err(|error| Error::io("open directory", parent, error))?;
+    let resolved = resolve(parent).map_err(|error| Error::io(Operation::OpenDirectory, parent, error))?;
     let deletion = Deletion { progress: &Progress::default(), cancel };
     reap_all(background, || sweep(&resolved, parent, Purpose::Trash, deletion))
 }

@@ -9,6 +9,7 @@ use super::facts::resolved;
 use super::file::special;
 use super::location::{Location, code, ends_with_separator, is_inside};
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::sys::{self, Identity, Info};
 
 /// What is to be cloned.
@@ -33,7 +34,7 @@ impl Source {
         };
         let info = match &place {
             Some(place) => place.look()?.ok_or_else(|| Error::Missing(given.to_path_buf()))?,
-            None => sys::look(&path).map_err(|error| Error::io("look at", given, error))?,
+            None => sys::look(&path).map_err(|error| Error::io(Operation::Stat, given, error))?,
         };
         if let Some(kind) = special(info.tag) {
             return Err(Error::NotClonable { path: given.to_path_buf(), kind });
@@ -42,7 +43,7 @@ impl Source {
         let (directory, single) = match place {
             _ if is_directory => (path, None),
             Some(place) => (place.parent().to_path_buf(), Some(place.name().to_owned())),
-            None => return Err(Error::io("open directory", given, code(ERROR_DIRECTORY))),
+            None => return Err(Error::io(Operation::OpenDirectory, given, code(ERROR_DIRECTORY))),
         };
         Ok(Self { given: given.to_path_buf(), directory, single, info })
     }

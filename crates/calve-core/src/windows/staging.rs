@@ -13,6 +13,7 @@ use super::location::Location;
 use super::lock::Lock;
 use crate::error::Error;
 use crate::hidden::Purpose;
+use crate::operation::Operation;
 use crate::options::Existing;
 use crate::progress::{Cancel, Progress};
 use crate::sys;
@@ -28,7 +29,7 @@ pub(super) struct Staging<'p> {
 
 impl<'p> Staging<'p> {
     pub(super) fn make(place: &'p Location) -> Result<Self, Error> {
-        let failed = |error| Error::io("create a staging directory in", place.given_parent(), error);
+        let failed = |error| Error::io(Operation::CreateStaging, place.given_parent(), error);
         let lock = Lock::reserve(place.parent(), Purpose::Staging).map_err(failed)?;
         let path = lock.path();
         // From here on the drop cleans up.
@@ -71,7 +72,7 @@ impl<'p> Staging<'p> {
             },
             other => other,
         };
-        renamed.map_err(|error| Error::io("rename the finished clone to", self.place.given(), error))?;
+        renamed.map_err(|error| Error::io(Operation::Publish, self.place.given(), error))?;
         if let Some(lock) = self.lock.take() {
             if inside.is_some() {
                 let _ = std::fs::remove_dir(&self.path);

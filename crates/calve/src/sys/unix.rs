@@ -36,7 +36,8 @@ pub(crate) fn start_reaper(program: &Path, parent: &Path) {
 pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
     // Away from the terminal and its signals.
     let _ = rustix::process::setsid();
-    let failed = |source| Error::Io { operation: "open directory", path: "/dev/stdin".into(), source };
+    let failed =
+        |source| Error::Io { operation: calve_core::Operation::OpenDirectory, path: "/dev/stdin".into(), source };
     let directory: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     calve_core::reap(directory, Path::new("."), Background::Yes, &Cancel::default())
 }

@@ -21,12 +21,11 @@ pub(crate) fn word(path: &Path) -> String {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(windows)))]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(not(windows))]
     fn a_path_is_one_word_of_a_shell() {
         let words = ["a/b.c", "a b", "it's", "-x", "$HOME"].map(|path| word(Path::new(path)));
         assert_eq!(words, ["a/b.c", "'a b'", r"'it'\''s'", "./-x", "'$HOME'"]);

@@ -11,7 +11,7 @@ use rustix::path::Arg;
 
 use super::Result;
 
-pub(crate) use remedy::{ENTER, remedy};
+pub(crate) use remedy::remedy;
 
 /// openat(2), repeated when a signal interrupts it: FUSE and network file systems let that happen.
 pub(crate) fn open_at(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd> {

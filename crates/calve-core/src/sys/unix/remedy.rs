@@ -4,18 +4,14 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::error::SYNC_NAME;
+use crate::operation::{Kind, Operation};
 use crate::remedy::Remedy;
 
-/// Going into a directory that a caller wants files in.
-pub(crate) const ENTER: &str = "enter the directory";
-
 /// Returns what helps, by what was being done.
-pub(crate) fn remedy(source: &io::Error, operation: &str) -> Remedy {
-    let deleting = ["remove", "delete", "move to the trash"].iter().any(|verb| operation.starts_with(verb));
-    let reading = ["read", "open", "enter", "find", "compare"].iter().any(|verb| operation.starts_with(verb));
-    // Of the small files that are written many at a time.
-    let writing = operation.ends_with(" the file");
+pub(crate) fn remedy(source: &io::Error, operation: Operation) -> Remedy {
+    let kind = operation.kind();
+    let (deleting, writing) = (kind == Kind::Delete, kind == Kind::WriteFile);
+    let reading = matches!(kind, Kind::Read | Kind::Open | Kind::Enter);
     let errno = match Errno::from_io_error(source) {
         Some(errno) => errno,
         // The packages' own, of a file that is to be cloned.
@@ -27,7 +23,7 @@ pub(crate) fn remedy(source: &io::Error, operation: &str) -> Remedy {
         Errno::PERM if deleting => Remedy::RunAsOwnerOrClearImmutable,
         Errno::ACCESS | Errno::PERM if reading => Remedy::AllowReading,
         Errno::ACCESS | Errno::PERM => Remedy::CheckPermissions,
-        _ if operation == SYNC_NAME => Remedy::CheckDiskAfterClone,
+        _ if kind == Kind::SyncName => Remedy::CheckDiskAfterClone,
         Errno::NOSPC if writing => Remedy::FreeSpaceForRest,
         Errno::DQUOT if writing => Remedy::FreeQuotaForRest,
         Errno::EXIST if writing => Remedy::OverwriteOrChooseAnotherPath,
@@ -37,7 +33,7 @@ pub(crate) fn remedy(source: &io::Error, operation: &str) -> Remedy {
         Errno::MFILE => Remedy::RaiseOpenFiles,
         Errno::NFILE => Remedy::RaiseSystemOpenFiles,
         Errno::NOMEM => Remedy::FreeMemory,
-        Errno::AGAIN if operation == "open" => Remedy::WaitForLease,
+        Errno::AGAIN if kind == Kind::Open => Remedy::WaitForLease,
         Errno::AGAIN => Remedy::RaiseProcesses,
         Errno::IO | Errno::NXIO | Errno::NODEV => Remedy::CheckDevice,
         Errno::NAMETOOLONG => Remedy::ShortenName,
@@ -46,7 +42,7 @@ pub(crate) fn remedy(source: &io::Error, operation: &str) -> Remedy {
         Errno::NOTDIR => Remedy::CheckPathForFile,
         Errno::ISDIR => Remedy::CheckPathForDirectory,
         Errno::LOOP => Remedy::CheckPathForSymlink,
-        Errno::NOENT if operation == ENTER => Remedy::MakeMissingDirectory,
+        Errno::NOENT if kind == Kind::Enter => Remedy::MakeMissingDirectory,
         Errno::NOENT => Remedy::StopRemovals,
         Errno::EXIST | Errno::NOTEMPTY => Remedy::StopWrites,
         Errno::BUSY | Errno::TXTBSY => Remedy::EndUse,
@@ -64,11 +60,11 @@ mod tests {
     #[test]
     fn what_was_being_done_decides_about_the_remedy() {
         let remedy = |operation, errno: Errno| remedy(&errno.into(), operation);
-        assert_eq!(remedy("open", Errno::ACCESS), Remedy::AllowReading);
-        assert_eq!(remedy("remove directory", Errno::ACCESS), Remedy::AllowDeleting);
-        assert_eq!(remedy("create a staging directory in", Errno::ACCESS), Remedy::CheckPermissions);
-        assert_eq!(remedy(ENTER, Errno::NOENT), Remedy::MakeMissingDirectory);
-        assert_eq!(remedy("copy", Errno::NOSPC), Remedy::FreeSpace);
-        assert_eq!(remedy("write the file", Errno::NOSPC), Remedy::FreeSpaceForRest);
+        assert_eq!(remedy(Operation::Open, Errno::ACCESS), Remedy::AllowReading);
+        assert_eq!(remedy(Operation::RemoveDirectory, Errno::ACCESS), Remedy::AllowDeleting);
+        assert_eq!(remedy(Operation::CreateStaging, Errno::ACCESS), Remedy::CheckPermissions);
+        assert_eq!(remedy(Operation::EnterDirectory, Errno::NOENT), Remedy::MakeMissingDirectory);
+        assert_eq!(remedy(Operation::Copy, Errno::NOSPC), Remedy::FreeSpace);
+        assert_eq!(remedy(Operation::WriteFile, Errno::NOSPC), Remedy::FreeSpaceForRest);
     }
 }

@@ -4,21 +4,21 @@ use std::io;
 
 use windows_sys::Win32::Foundation as code;
 
-use crate::error::SYNC_NAME;
+use crate::operation::{Kind, Operation};
 use crate::remedy::Remedy;
 
 /// Returns what helps, by what was being done.
-pub(crate) fn remedy(source: &io::Error, operation: &str) -> Remedy {
-    let deleting = ["remove", "delete", "move to the trash"].iter().any(|verb| operation.starts_with(verb));
+pub(crate) fn remedy(source: &io::Error, operation: Operation) -> Remedy {
+    let kind = operation.kind();
     let Some(number) = source.raw_os_error() else { return Remedy::CheckLog };
     match number.cast_unsigned() {
         code::ERROR_SHARING_VIOLATION | code::ERROR_LOCK_VIOLATION | code::ERROR_USER_MAPPED_FILE => {
             Remedy::CloseProgram
         }
-        code::ERROR_ACCESS_DENIED if deleting => Remedy::CloseProgramOrCheckPermissions,
+        code::ERROR_ACCESS_DENIED if kind == Kind::Delete => Remedy::CloseProgramOrCheckPermissions,
         code::ERROR_ACCESS_DENIED => Remedy::CheckPermissions,
         code::ERROR_PRIVILEGE_NOT_HELD => Remedy::EnableDeveloperMode,
-        _ if operation == SYNC_NAME => Remedy::CheckDiskAfterClone,
+        _ if kind == Kind::SyncName => Remedy::CheckDiskAfterClone,
         code::ERROR_DISK_FULL | code::ERROR_HANDLE_DISK_FULL => Remedy::FreeSpace,
         code::ERROR_DISK_QUOTA_EXCEEDED => Remedy::FreeQuota,
         code::ERROR_WRITE_PROTECT => Remedy::ChooseWritableFileSystem,
@@ -56,8 +56,8 @@ mod tests {
     #[test]
     fn what_was_being_done_decides_about_the_remedy() {
         let remedy = |operation, number| remedy(&io::Error::from_raw_os_error(number), operation);
-        assert_eq!(remedy("read", 32), Remedy::CloseProgram);
-        assert_eq!(remedy("make link", 1314), Remedy::EnableDeveloperMode);
-        assert_ne!(remedy("remove", 5), remedy("read", 5));
+        assert_eq!(remedy(Operation::Read, 32), Remedy::CloseProgram);
+        assert_eq!(remedy(Operation::CreateSymlink, 1314), Remedy::EnableDeveloperMode);
+        assert_ne!(remedy(Operation::Remove, 5), remedy(Operation::Read, 5));
     }
 }

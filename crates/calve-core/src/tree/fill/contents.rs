@@ -9,6 +9,7 @@ use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use super::metadata::Fault;
+use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::sys::{self, retry};
 use crate::tree::node::open_source;
@@ -109,7 +110,7 @@ impl<'a> Mover<'a> {
             }
             Ok(()) => Ok(Reflinked::Done(Moved { shared: stored(stat), ..Moved::default() })),
             Err(errno) if permits_copy(errno, dst, size(stat)) => Ok(Reflinked::Refused(errno)),
-            Err(errno) => Err(Fault::dst("share extents with")(errno)),
+            Err(errno) => Err(Fault::dst(Operation::ShareExtents)(errno)),
         }
     }
 
@@ -144,7 +145,8 @@ impl<'a> Mover<'a> {
         let limit = if size == 0 { u64::MAX } else { size };
         while written < limit {
             let wanted = usize::try_from(limit - written).unwrap_or(usize::MAX).min(self.buffer.len());
-            let length = retry(|| rustix::io::read(src, &mut self.buffer[..wanted])).map_err(Fault::src("read"))?;
+            let length =
+                retry(|| rustix::io::read(src, &mut self.buffer[..wanted])).map_err(Fault::src(Operation::Read))?;
             if length == 0 {
                 break;
             }
@@ -170,7 +172,7 @@ impl<'a> Mover<'a> {
                 Ok(data) => data,
                 Err(Errno::NXIO) => break,
                 Err(Errno::INVAL | Errno::OPNOTSUPP) if position == 0 => return Ok(None),
-                Err(errno) => return Err(Fault::src("find data in")(errno)),
+                Err(errno) => return Err(Fault::src(Operation::FindData)(errno)),
             };
             let hole = match sys::seek_hole(src, data) {
                 Ok(hole) => hole,
@@ -179,14 +181,15 @@ impl<'a> Mover<'a> {
                     moved.short = true;
                     return Ok(Some(moved));
                 }
-                Err(errno) => return Err(Fault::src("find holes in")(errno)),
+                Err(errno) => return Err(Fault::src(Operation::FindHoles)(errno)),
             };
             position = data;
             let stop = hole.min(size);
             while position < stop {
                 let wanted = usize::try_from(stop - position).unwrap_or(usize::MAX).min(self.buffer.len());
                 let piece = &mut self.buffer[..wanted];
-                let length = retry(|| rustix::io::pread(src, &mut *piece, position)).map_err(Fault::src("read"))?;
+                let length =
+                    retry(|| rustix::io::pread(src, &mut *piece, position)).map_err(Fault::src(Operation::Read))?;
                 if length == 0 {
                     moved.short = true;
                     return Ok(Some(moved));
@@ -199,7 +202,7 @@ impl<'a> Mover<'a> {
             }
         }
         if end < size {
-            rustix::fs::ftruncate(dst, size).map_err(Fault::dst("set the size of"))?;
+            rustix::fs::ftruncate(dst, size).map_err(Fault::dst(Operation::SetSize))?;
         }
         Ok(Some(moved))
     }
@@ -215,7 +218,7 @@ impl<'a> Mover<'a> {
                 Ok(0) | Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => break,
                 Ok(length) => written += length as u64,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(Fault::dst("copy on the server to")(errno)),
+                Err(errno) => return Err(Fault::dst(Operation::CopyOnServer)(errno)),
             }
             self.stop_if_cancelled()?;
         }
@@ -224,7 +227,7 @@ impl<'a> Mover<'a> {
 
     fn stop_if_cancelled(&self) -> Result<(), Fault> {
         match self.cancel.is_cancelled() {
-            true => Err(Fault::src("read")(Errno::CANCELED)),
+            true => Err(Fault::src(Operation::Read)(Errno::CANCELED)),
             false => Ok(()),
         }
     }
@@ -292,8 +295,8 @@ fn write_all(dst: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Fault> {
 /// Prevents an endless loop on a file system that accepts nothing and gives no reason.
 fn written(length: sys::Result<usize>) -> Result<usize, Fault> {
     match length {
-        Ok(0) => Err(Fault::dst("write")(Errno::IO)),
-        other => other.map_err(Fault::dst("write")),
+        Ok(0) => Err(Fault::dst(Operation::Write)(Errno::IO)),
+        other => other.map_err(Fault::dst(Operation::Write)),
     }
 }
 

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::{DIRECTORY, Pair, Task, Worker};
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::tree::ahead;
 use crate::tree::node::{Node, open_source};
 
@@ -79,7 +80,7 @@ impl Worker<'_> {
     fn open_child(&self, parent: &mut Pending, name: &CStr) -> Result<Option<Opened>, Error> {
         if name.is_empty() {
             let pair = self.open_pair(&parent.node)?;
-            let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error("stat", Path::new(""), e))?;
+            let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error(Operation::Stat, Path::new(""), e))?;
             return Ok(Some(Opened { node: Arc::clone(&parent.node), pair, stat, place: None }));
         }
         if parent.open.is_none() {
@@ -97,11 +98,12 @@ impl Worker<'_> {
                 self.directory_gone(&parent.node, pair, name)?;
                 return Ok(None);
             }
-            Err(errno) => return Err(self.src_error("open directory", &parent.node.path_of(name), errno)),
+            Err(errno) => return Err(self.src_error(Operation::OpenDirectory, &parent.node.path_of(name), errno)),
         };
-        let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error("stat", &parent.node.path_of(name), e))?;
+        let stat =
+            rustix::fs::fstat(&src).map_err(|e| self.src_error(Operation::Stat, &parent.node.path_of(name), e))?;
         let dst = crate::sys::open_at(&pair.dst, name, DIRECTORY, Mode::empty())
-            .map_err(|e| self.dst_error("open directory", &parent.node.path_of(name), e))?;
+            .map_err(|e| self.dst_error(Operation::OpenDirectory, &parent.node.path_of(name), e))?;
         let groups = &self.shared.groups;
         let place = match groups.matter() {
             true => rustix::fs::fstat(&dst).ok().and_then(|copy| groups.place(copy.st_ino)),
@@ -118,11 +120,11 @@ impl Worker<'_> {
         let removed = sealed
             .map_or(Ok(()), |_| rustix::fs::fchmod(dst, Mode::RWXU))
             .and_then(|()| rustix::fs::unlinkat(dst, name, AtFlags::REMOVEDIR));
-        removed.map_err(|errno| self.dst_error("remove directory", &path, errno))?;
+        removed.map_err(|errno| self.dst_error(Operation::RemoveDirectory, &path, errno))?;
         if let Some((times, mode)) = sealed {
             rustix::fs::fchmod(dst, *mode)
                 .and_then(|()| rustix::fs::futimens(dst, times))
-                .map_err(|errno| self.dst_error("set the times of", &parent.path(), errno))?;
+                .map_err(|errno| self.dst_error(Operation::SetTimes, &parent.path(), errno))?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use super::links::Claim;
 use super::metadata::{Target, same_version};
 use super::{At, Files, Worker};
 use crate::error::{Error, Required};
+use crate::operation::Operation;
 use crate::options::{Requirement, Strategy};
 use crate::sys::{self, XattrTarget};
 use crate::tree::names::Names;
@@ -44,7 +45,7 @@ impl Worker<'_> {
                 kind = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(stat) => FileType::from_raw_mode(stat.st_mode),
                     Err(Errno::NOENT) => break,
-                    Err(errno) => return Err(self.src_error("stat", &at.node.path_of(name), errno)),
+                    Err(errno) => return Err(self.src_error(Operation::Stat, &at.node.path_of(name), errno)),
                 };
             }
             if attempt == 0 && self.excluded(at, name, kind == FileType::Directory) {
@@ -87,14 +88,14 @@ impl Worker<'_> {
             Ok(src) => src,
             Err(Errno::NOENT) => return Ok(Some(Made::Gone)),
             Err(Errno::LOOP | Errno::NOTDIR) => return Ok(Some(Made::OtherKind)),
-            Err(errno) => return Err(self.src_error("open directory", &path, errno)),
+            Err(errno) => return Err(self.src_error(Operation::OpenDirectory, &path, errno)),
         };
         match sys::clone_directory(src.as_fd(), at.dst, name) {
             Ok(()) => {
                 self.fill.progress.add(*entries, 0);
                 Ok(Some(Made::Yes))
             }
-            Err(errno) => self.create_failed(at, name, "clone directory", errno).map(Some),
+            Err(errno) => self.create_failed(at, name, Operation::CloneDirectory, errno).map(Some),
         }
     }
 
@@ -104,7 +105,7 @@ impl Worker<'_> {
                 below.push(FileType::Directory, name);
                 Ok(Made::Yes)
             }
-            Err(errno) => self.create_failed(at, name, "create directory", errno),
+            Err(errno) => self.create_failed(at, name, Operation::CreateDirectory, errno),
         }
     }
 
@@ -116,9 +117,9 @@ impl Worker<'_> {
             // A symlink, a socket, a device without a driver.
             Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(Made::OtherKind),
             Err(errno) if self.may_skip(errno, || at.node.path_of(name)) => return Ok(Made::Yes),
-            Err(errno) => return Err(self.src_error("open", &at.node.path_of(name), errno)),
+            Err(errno) => return Err(self.src_error(Operation::Open, &at.node.path_of(name), errno)),
         };
-        let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error("stat", &at.node.path_of(name), e))?;
+        let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error(Operation::Stat, &at.node.path_of(name), e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(Made::OtherKind);
         }
@@ -154,7 +155,7 @@ impl Worker<'_> {
                     self.fill.notes.not_kept("hard_link_not_kept", "hard link", errno, || at.node.path_of(name));
                     make(self, &mut || ())
                 }
-                Err(errno) => self.create_failed(at, name, "create link", errno),
+                Err(errno) => self.create_failed(at, name, Operation::CreateLink, errno),
             },
         }
     }
@@ -171,7 +172,7 @@ impl Worker<'_> {
         }
         let other = directory
             .open(self.fill.dst_root, crate::sys::PATH_ONLY)
-            .map_err(|errno| self.dst_error("open directory", &directory.path(), errno))?;
+            .map_err(|errno| self.dst_error(Operation::OpenDirectory, &directory.path(), errno))?;
         Ok(rustix::fs::linkat(&other, first, at.dst, name, AtFlags::empty()))
     }
 
@@ -191,7 +192,7 @@ impl Worker<'_> {
                     created();
                     Ok(Made::Yes)
                 }
-                Err(errno) => self.create_failed(at, name, "clone", errno),
+                Err(errno) => self.create_failed(at, name, Operation::Clone, errno),
             };
         }
         self.keeper.load_xattrs(XattrTarget::Open(src)).map_err(|fault| self.fault(&path(), fault))?;
@@ -199,7 +200,7 @@ impl Worker<'_> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dst = match crate::sys::open_at(at.dst, name, flags, mode) {
             Ok(dst) => dst,
-            Err(errno) => return self.create_failed(at, name, "create", errno),
+            Err(errno) => return self.create_failed(at, name, Operation::Create, errno),
         };
         created();
         let moved = self.contents(at, name, src, dst.as_fd(), stat)?;
@@ -207,7 +208,7 @@ impl Worker<'_> {
         self.keeper
             .keep(XattrTarget::Open(src), Target::Open(dst.as_fd()), stat, Some(now), &path)
             .map_err(|fault| self.fault(&path(), fault))?;
-        let after = rustix::fs::fstat(src).map_err(|errno| self.src_error("stat", &path(), errno))?;
+        let after = rustix::fs::fstat(src).map_err(|errno| self.src_error(Operation::Stat, &path(), errno))?;
         if moved.short || !same_version(stat, &after) {
             self.fill.notes.changed(path());
         }
@@ -270,7 +271,7 @@ impl Worker<'_> {
                 return self.contents_and_metadata(at, name, src, stat, &mut || ());
             }
             Err(Errno::NOENT) => return Ok(Made::Gone),
-            Err(errno) => return self.create_failed(at, name, "link", errno),
+            Err(errno) => return self.create_failed(at, name, Operation::CreateLink, errno),
         }
         if stat.st_nlink > 1 {
             match self.shared.links.claim(stat, at.node, name) {
@@ -292,18 +293,18 @@ impl Worker<'_> {
         let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(Made::Gone),
-            Err(errno) => return Err(self.src_error("stat", &path(), errno)),
+            Err(errno) => return Err(self.src_error(Operation::Stat, &path(), errno)),
         };
         let target = match rustix::fs::readlinkat(at.src, name, Vec::new()) {
             Ok(target) => target,
             Err(Errno::NOENT) => return Ok(Made::Gone),
             Err(Errno::INVAL) => return Ok(Made::OtherKind),
-            Err(errno) => return Err(self.src_error("read link", &path(), errno)),
+            Err(errno) => return Err(self.src_error(Operation::ReadLink, &path(), errno)),
         };
         self.once_per_inode(at, name, &stat, |worker, created| {
             worker.load_named_xattrs(at, name)?;
             if let Err(errno) = rustix::fs::symlinkat(&*target, at.dst, name) {
-                return worker.create_failed(at, name, "create symlink", errno);
+                return worker.create_failed(at, name, Operation::CreateSymlink, errno);
             }
             created();
             worker.named_metadata(at, name, &stat, None)?;
@@ -318,7 +319,7 @@ impl Worker<'_> {
         let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(Made::Gone),
-            Err(errno) => return Err(self.src_error("stat", &path(), errno)),
+            Err(errno) => return Err(self.src_error(Operation::Stat, &path(), errno)),
         };
         let kind = FileType::from_raw_mode(stat.st_mode);
         if !matches!(kind, FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice) {
@@ -333,7 +334,7 @@ impl Worker<'_> {
                     worker.fill.notes.skipped(path(), NO_DEVICES);
                     return Ok(Made::Yes);
                 }
-                Err(errno) => return worker.create_failed(at, name, "create special file", errno),
+                Err(errno) => return worker.create_failed(at, name, Operation::CreateSpecialFile, errno),
             }
             let now = worker.keeper.mode_after_umask(mode);
             worker.named_metadata(at, name, &stat, Some(now))?;
@@ -358,7 +359,7 @@ impl Worker<'_> {
     }
 
     /// EEXIST: the directory listed a name twice, because it was being changed. The first one stays.
-    fn create_failed(&self, at: At<'_>, name: &CStr, operation: &'static str, errno: Errno) -> Result<Made, Error> {
+    fn create_failed(&self, at: At<'_>, name: &CStr, operation: Operation, errno: Errno) -> Result<Made, Error> {
         match errno {
             Errno::EXIST => Ok(Made::Gone),
             _ => Err(self.dst_error(operation, &at.node.path_of(name), errno)),

@@ -8,13 +8,14 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, Gid, Mode, RawMode, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
+use crate::operation::Operation;
 use crate::sys::{self, XattrTarget};
 use crate::tree::notes::Notes;
 
 /// A failure, before it has a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
-    pub(crate) operation: &'static str,
+    pub(crate) operation: Operation,
     pub(crate) side: Side,
     pub(crate) errno: Errno,
 }
@@ -27,11 +28,11 @@ pub(crate) enum Side {
 }
 
 impl Fault {
-    pub(crate) fn src(operation: &'static str) -> impl FnOnce(Errno) -> Self {
+    pub(crate) fn src(operation: Operation) -> impl FnOnce(Errno) -> Self {
         move |errno| Self { operation, side: Side::Src, errno }
     }
 
-    pub(crate) fn dst(operation: &'static str) -> impl FnOnce(Errno) -> Self {
+    pub(crate) fn dst(operation: Operation) -> impl FnOnce(Errno) -> Self {
         move |errno| Self { operation, side: Side::Dst, errno }
     }
 }
@@ -105,7 +106,7 @@ impl<'a> Keeper<'a> {
             (Ok(length), _) => length,
             // Without /proc, or when the name has just gone.
             (Err(Errno::NOENT), XattrTarget::Named(..)) => 0,
-            (Err(errno), _) => return Err(Fault::src("read extended attributes of")(errno)),
+            (Err(errno), _) => return Err(Fault::src(Operation::ReadXattrs)(errno)),
         };
         Ok(self.names_length > 0)
     }
@@ -132,7 +133,7 @@ impl<'a> Keeper<'a> {
     ) -> Result<(), Fault> {
         let owner = (self.created.uid, self.created.gid);
         self.keep_from(src, dst, stat, owner, mode_now, path)?;
-        dst.set_times(&times(stat)).map_err(Fault::dst("set the times of"))
+        dst.set_times(&times(stat)).map_err(Fault::dst(Operation::SetTimes))
     }
 
     /// [`Self::keep`] without the times, for an entry with another owner than newly created ones.
@@ -167,7 +168,7 @@ impl<'a> Keeper<'a> {
             Target::Open(fd) => rustix::fs::fchmod(fd, mode),
             Target::Named(directory, name) => sys::set_mode_of_name(directory, name, mode),
         }
-        .map_err(Fault::dst("set the mode of"))
+        .map_err(Fault::dst(Operation::SetMode))
     }
 
     /// The permissions that a file created with `mode` has.
@@ -212,7 +213,7 @@ impl<'a> Keeper<'a> {
                 self.notes.not_kept("owner_not_kept", "owner or group", errno, path);
                 Ok(false)
             }
-            Err(errno) => Err(Fault::dst("change the owner of")(errno)),
+            Err(errno) => Err(Fault::dst(Operation::ChangeOwner)(errno)),
         }
     }
 
@@ -235,7 +236,7 @@ impl<'a> Keeper<'a> {
                 Ok(length) => length,
                 // It has just been removed, or is listed but not for this reader.
                 Err(sys::NO_ATTRIBUTE) => continue,
-                Err(errno) => return Err(Fault::src("read extended attributes of")(errno)),
+                Err(errno) => return Err(Fault::src(Operation::ReadXattrs)(errno)),
             };
             match dst.write(name, &self.value[..length]) {
                 Ok(()) => {}
@@ -243,7 +244,7 @@ impl<'a> Keeper<'a> {
                     let what = format!("extended attribute {}", name.to_string_lossy());
                     self.notes.not_kept("xattr_not_kept", &what, errno, path);
                 }
-                Err(errno) => return Err(Fault::dst("set extended attributes of")(errno)),
+                Err(errno) => return Err(Fault::dst(Operation::SetXattrs)(errno)),
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, StatVfs};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::{Exclude, is_calves_own};
@@ -32,7 +33,7 @@ pub(crate) fn check(
         return Ok(());
     }
     let needed = needed(src, exclude, cancel)
-        .map_err(|(path, errno)| Error::io("read directory", src_path.join(path), errno))?;
+        .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, src_path.join(path), errno))?;
     check_room(&needed, dst, dst_path)
 }
 

@@ -1,6 +1,6 @@
 //! Running out of room, before and in the middle, and other failures half way: nothing is left.
 
-use calve_core::{Choice, CloneOptions, Error, Strategy};
+use calve_core::{Choice, CloneOptions, Error, Operation, Strategy};
 use calve_testkit::{
     Aspect, FileSystem, FuseVolume, SplitMix64, Tree, Volume, assert_same, assert_same_except, fingerprint,
 };
@@ -128,7 +128,7 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_is_left() {
         let error = refused(&CloneOptions::default(), volume.path().join("src"), place.join("dst"));
         assert_errno(&error, Errno::IO);
         let broken = volume.path().join("src/deep/er/broken");
-        assert!(matches!(&error, Error::Io { operation: "read", path, .. } if *path == broken), "{error}");
+        assert!(matches!(&error, Error::Io { operation: Operation::Read, path, .. } if *path == broken), "{error}");
         assert!(error.remedy().is_some());
     }
     assert_holds(elsewhere.path(), &[]);

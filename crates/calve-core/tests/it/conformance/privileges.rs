@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{CloneOptions, Error, Strategy};
+use calve_core::{CloneOptions, Error, Operation, Strategy};
 use calve_testkit::{
     Aspect, Capability, FileSystem, Tree, Unprivileged, Volume, assert_same, assert_same_except, everything,
     fingerprint,
@@ -115,9 +115,9 @@ fn a_device_is_left_out_and_told() {
 fn what_cannot_be_read_is_named_and_nothing_is_left() {
     if let Some(place) = child::place() {
         for (src, path, operation) in [
-            ("file", "file/sub/secret", "open"),
-            ("directory", "directory/sub/closed", "open directory"),
-            ("unsearchable", "unsearchable/sub/file", "open"),
+            ("file", "file/sub/secret", Operation::Open),
+            ("directory", "directory/sub/closed", Operation::OpenDirectory),
+            ("unsearchable", "unsearchable/sub/file", Operation::Open),
         ] {
             let error = refused(&CloneOptions::default(), place.join(src), place.join("dst"));
             assert_errno(&error, Errno::ACCESS);
