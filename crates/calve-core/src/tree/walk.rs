@@ -1,11 +1,11 @@
-//! Going through the names of a tree in parallel, without looking at what they stand for.
+//! Going through trees in parallel, without following anything out of them.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -21,7 +21,7 @@ use super::names::Names;
 use super::node::Node;
 use super::pool::{Pool, open_directories_per_worker, thread_count};
 
-/// How to go through a tree.
+/// How [`scan_tree`] goes through a tree.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ScanOptions {
@@ -33,9 +33,9 @@ pub struct ScanOptions {
     pub cancel: Cancel,
 }
 
-/// What one worker of [`scan_tree`] does with the names it comes across.
+/// One worker of [`scan_tree`].
 pub trait Visitor: Send {
-    /// An entry of `folder`. The answer counts for directories.
+    /// Receives an entry of `folder`. The answer counts for directories.
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend;
 }
 
@@ -63,42 +63,45 @@ pub enum Descend {
 
 /// An open directory of the tree.
 pub struct Folder<'a> {
+    /// Which of the roots of the walk it is below.
+    pub(crate) tree: usize,
+    pub(crate) node: &'a Arc<Node>,
     root: BorrowedFd<'a>,
     directory: BorrowedFd<'a>,
     path: &'a Path,
 }
 
 impl Folder<'_> {
-    /// The directory that the scan began with.
+    /// Returns the directory that the scan began with.
     pub fn root(&self) -> BorrowedFd<'_> {
         self.root
     }
 
-    /// This directory, open for reading.
+    /// Returns this directory, open for reading.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory
     }
 
-    /// Its path below the root; empty for the root.
+    /// Returns its path below the root; empty for the root.
     pub fn path(&self) -> &Path {
         self.path
     }
 }
 
-/// What [`scan_tree`] came to.
+/// The result of [`scan_tree`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Scanned<V> {
-    /// What the workers' visitors have become.
+    /// The workers' visitors, as they ended.
     pub visitors: Vec<V>,
-    /// How many entries were come across.
+    /// How many entries were found.
     pub entries: u64,
-    /// What could not be looked at, and why.
+    /// Entries that could not be read, and why.
     pub skipped: Vec<Skipped>,
 }
 
-/// Visits every entry below `root`, each once, by several threads. No symlink is followed and no mount is crossed. Only directories
-/// are opened; what is not there any more is passed over.
+/// Visits every entry below `root`, each once, by several threads. Follows no symlink, crosses no mount, and opens nothing but
+/// directories. Passes over what is not there any more.
 pub fn scan_tree<V: Visitor>(
     root: &Path,
     options: &ScanOptions,
@@ -106,50 +109,25 @@ pub fn scan_tree<V: Visitor>(
 ) -> Result<Scanned<V>, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = sys::open_at(CWD, root, flags, Mode::empty());
-    let root_fd = opened.map_err(|errno| Error::io(Operation::OpenDirectory, root, errno))?;
-    let threads = thread_count(options.threads);
-    let pool = Pool::new(threads, options.cancel.clone());
-    let skipped = Mutex::new(Vec::new());
-    let mut tasks = beginnings(root_fd.as_fd(), &options.below).into_iter();
-    let Some(first) = tasks.next() else {
-        return Ok(Scanned { visitors: Vec::new(), entries: 0, skipped: Vec::new() });
+    let root = opened.map_err(|errno| Error::io(Operation::OpenDirectory, root, errno))?;
+    let starts = match options.below.as_slice() {
+        [] => vec![whole_tree(0)],
+        below => below.iter().filter_map(|path| start_at(root.as_fd(), path)).collect(),
     };
-    tasks.for_each(|task| pool.give(task));
-    let workers = pool.run(first, |pool| {
-        let mut worker = Worker {
-            pool,
-            root: root_fd.as_fd(),
-            visitor: visitor(),
-            ahead: Ahead::new(open_directories_per_worker(threads, 1)),
-            buffer: ListingBuffer::new(),
-            entries: 0,
-            skipped: &skipped,
-        };
-        while let Some(task) = pool.next() {
-            worker.ahead.push(task);
-            worker.descend();
-        }
-        (worker.visitor, worker.entries)
-    })?;
-    let entries = workers.iter().map(|(_, entries)| entries).sum();
-    let visitors = workers.into_iter().map(|(visitor, _)| visitor).collect();
-    let mut skipped: Vec<Skipped> = skipped.into_inner().unwrap_or_else(PoisonError::into_inner);
-    skipped.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Scanned { visitors, entries, skipped })
-}
-
-/// The first pieces of work: the root (an empty name), or each entry asked for.
-fn beginnings(root: BorrowedFd<'_>, below: &[PathBuf]) -> Vec<Pending> {
-    if below.is_empty() {
-        let mut names = Names::default();
-        names.push(FileType::Directory, c"");
-        return vec![Pending { node: Node::root(), open: None, names, more: true }];
+    let scan = || Scan { visitor: visitor(), entries: 0, skipped: Vec::new() };
+    let threads = thread_count(options.threads);
+    let mut scanned = Scanned { visitors: Vec::new(), entries: 0, skipped: Vec::new() };
+    for scan in walk(&[root.as_fd()], starts, threads, &options.cancel, scan)? {
+        scanned.visitors.push(scan.visitor);
+        scanned.entries += scan.entries;
+        scanned.skipped.extend(scan.skipped);
     }
-    below.iter().filter_map(|path| beginning(root, path)).collect()
+    scanned.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(scanned)
 }
 
 /// `None` for what is not there, and for a path that does not go down.
-fn beginning(root: BorrowedFd<'_>, path: &Path) -> Option<Pending> {
+fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
     let mut parts = Vec::new();
     for part in path.components() {
         match part {
@@ -164,23 +142,132 @@ fn beginning(root: BorrowedFd<'_>, path: &Path) -> Option<Pending> {
     let stat = rustix::fs::statat(&parent, last.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let mut names = Names::default();
     names.push(FileType::from_raw_mode(stat.st_mode), last);
-    Some(Pending { node, open: None, names, more: false })
+    Some(Start { node, open: None, names, more: Position { tree: 0, visited: false } })
 }
 
-/// `more`: whether the visitor has seen the names, which then are of directories.
-type Pending = ahead::Pending<OwnedFd, bool>;
-
-struct Worker<'a, V> {
-    pool: &'a Pool<Pending>,
-    root: BorrowedFd<'a>,
+struct Scan<V> {
     visitor: V,
-    ahead: Ahead<OwnedFd, bool>,
-    buffer: ListingBuffer,
     entries: u64,
-    skipped: &'a Mutex<Vec<Skipped>>,
+    skipped: Vec<Skipped>,
 }
 
-impl<V: Visitor> Worker<'_, V> {
+impl<V: Visitor> Walker for Scan<V> {
+    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
+        match sys::open_directory_same_mount(folder.directory(), name) {
+            Err(Errno::XDEV) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
+        let kind = match kind {
+            FileType::Directory => EntryKind::Directory,
+            FileType::RegularFile => EntryKind::File,
+            FileType::Symlink => EntryKind::Symlink,
+            _ => EntryKind::Other,
+        };
+        self.visitor.entry(folder, name, kind)
+    }
+
+    fn listed(&mut self, entries: u64) {
+        self.entries += entries;
+    }
+
+    fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
+        if matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
+            return;
+        }
+        let path = if path.as_os_str().is_empty() { OsStr::new(".").into() } else { path };
+        self.skipped.push(Skipped { path, reason: reason(errno) });
+    }
+}
+
+/// Returns in a few words why something could not be read.
+pub(crate) fn reason(errno: Errno) -> &'static str {
+    match errno {
+        Errno::ACCESS | Errno::PERM => "permission denied",
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::STALE => "it changed meanwhile",
+        Errno::MFILE | Errno::NFILE => "too many open files",
+        Errno::IO => "input/output error",
+        Errno::AGAIN | Errno::CANCELED => "another program holds a lease on it",
+        _ => "it cannot be read",
+    }
+}
+
+/// One worker of [`walk`]. Nothing that it meets ends the walk.
+pub(crate) trait Walker: Send {
+    /// Opens a directory in `folder` for reading. `None` leaves it alone.
+    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>>;
+
+    /// Comes to an open directory. Its entries follow, on the same worker, unless this returns an error.
+    fn directory(&mut self, _folder: &Folder<'_>) -> sys::Result<()> {
+        Ok(())
+    }
+
+    /// Receives an entry. The answer counts for directories.
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend;
+
+    /// Receives the number of entries that a directory had.
+    fn listed(&mut self, entries: u64);
+
+    /// Receives what could not be read, by its path below the root of its tree.
+    fn failed(&mut self, tree: usize, path: PathBuf, errno: Errno);
+}
+
+/// Where a walk begins, and where it goes on.
+pub(crate) type Start = ahead::Pending<OwnedFd, Position>;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Position {
+    tree: usize,
+    /// Whether the walker has received the names, which then are of directories.
+    visited: bool,
+}
+
+/// The root of a tree and everything below it. The root's name is empty.
+pub(crate) fn whole_tree(tree: usize) -> Start {
+    let mut names = Names::default();
+    names.push(FileType::Directory, c"");
+    Start { node: Node::root(), open: None, names, more: Position { tree, visited: true } }
+}
+
+/// Goes through everything below `starts`, which are in the trees at `roots`. Returns the workers' walkers.
+pub(crate) fn walk<W: Walker>(
+    roots: &[BorrowedFd<'_>],
+    starts: Vec<Start>,
+    threads: usize,
+    cancel: &Cancel,
+    walker: impl Fn() -> W + Sync,
+) -> Result<Vec<W>, Error> {
+    let pool = Pool::new(threads, cancel.clone());
+    let mut starts = starts.into_iter();
+    let Some(first) = starts.next() else { return Ok(Vec::new()) };
+    starts.for_each(|start| pool.give(start));
+    pool.run(first, |pool| {
+        let mut worker = Worker {
+            pool,
+            roots,
+            walker: walker(),
+            ahead: Ahead::new(open_directories_per_worker(threads, 1)),
+            buffer: ListingBuffer::new(),
+        };
+        while let Some(task) = pool.next() {
+            worker.ahead.push(task);
+            worker.descend();
+        }
+        worker.walker
+    })
+}
+
+struct Worker<'a, W> {
+    pool: &'a Pool<Start>,
+    roots: &'a [BorrowedFd<'a>],
+    walker: W,
+    ahead: Ahead<OwnedFd, Position>,
+    buffer: ListingBuffer,
+}
+
+impl<W: Walker> Worker<'_, W> {
     fn descend(&mut self) {
         let mut name = Vec::new();
         while !self.pool.stopped() {
@@ -188,12 +275,12 @@ impl<V: Visitor> Worker<'_, V> {
             let Some(kind) = top.names.take(&mut name) else { continue };
             let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
             let opened = self.open_child(&mut top, kind, child);
-            let parent = Arc::clone(&top.node);
+            let (tree, parent) = (top.more.tree, Arc::clone(&top.node));
             self.ahead.push(top);
             match opened {
-                Ok(Some((node, fd))) => self.directory(node, fd),
-                Ok(None) | Err(Errno::XDEV) => {}
-                Err(errno) => self.skip(parent.path_of(child), errno),
+                Ok(Some((node, fd))) => self.directory(tree, node, fd),
+                Ok(None) => {}
+                Err(errno) => self.walker.failed(tree, parent.path_of(child), errno),
             }
             self.ahead.stay_within_limit();
             if self.pool.hungry()
@@ -204,90 +291,81 @@ impl<V: Visitor> Worker<'_, V> {
         }
     }
 
-    /// `None` when it was no directory, or is not to be gone into.
+    /// `None` when it was no directory, or is left alone.
     fn open_child(
         &mut self,
-        parent: &mut Pending,
+        parent: &mut Start,
         kind: FileType,
         name: &CStr,
     ) -> sys::Result<Option<(Arc<Node>, OwnedFd)>> {
+        let Position { tree, visited } = parent.more;
+        let root = self.roots[tree];
         if name.is_empty() {
-            return Ok(Some((Arc::clone(&parent.node), parent.node.open_source(self.root)?)));
+            return Ok(Some((Arc::clone(&parent.node), parent.node.open_source(root)?)));
         }
         if parent.open.is_none() {
-            parent.open = Some(parent.node.open_source(self.root)?);
+            parent.open = Some(parent.node.open_source(root)?);
         }
         let Some(above) = &parent.open else { return Ok(None) };
-        if !parent.more {
-            let path = parent.node.path();
-            let folder = Folder { root: self.root, directory: above.as_fd(), path: &path };
-            let descend = self.visitor.entry(&folder, name, entry_kind(kind));
-            self.entries += 1;
-            if kind != FileType::Directory || descend == Descend::No {
+        // Only a name that the walker has not received needs the path.
+        let path = if visited { PathBuf::new() } else { parent.node.path() };
+        let folder = Folder { tree, node: &parent.node, root, directory: above.as_fd(), path: &path };
+        if !visited {
+            self.walker.listed(1);
+            if self.walker.entry(&folder, name, kind) == Descend::No || kind != FileType::Directory {
                 return Ok(None);
             }
         }
-        let fd = sys::open_directory_same_mount(above.as_fd(), name)?;
-        Ok(Some((Node::child(&parent.node, name), fd)))
+        let opened = self.walker.open(&folder, name)?;
+        Ok(opened.map(|fd| (Node::child(&parent.node, name), fd)))
     }
 
-    fn directory(&mut self, node: Arc<Node>, fd: OwnedFd) {
+    fn directory(&mut self, tree: usize, node: Arc<Node>, fd: OwnedFd) {
         let mut below = Names::default();
         let path = node.path();
-        let folder = Folder { root: self.root, directory: fd.as_fd(), path: &path };
-        let mut buffer = std::mem::replace(&mut self.buffer, ListingBuffer::empty());
-        let mut failed = None;
-        match Listing::new(fd.as_fd(), &mut buffer) {
-            Err(errno) => failed = Some(errno),
-            Ok(mut listing) => {
-                while let Some(entry) = listing.next() {
-                    let entry = match entry {
-                        Ok(entry) => entry,
+        let folder = Folder { tree, node: &node, root: self.roots[tree], directory: fd.as_fd(), path: &path };
+        let listed = self.walker.directory(&folder).and_then(|()| self.list(&folder, &mut below));
+        if let Err(errno) = listed {
+            self.walker.failed(tree, path, errno);
+        }
+        let more = Position { tree, visited: true };
+        self.ahead.push(Start { node, open: Some(fd), names: below, more });
+    }
+
+    /// Shows the entries of a directory to the walker, and collects the names of those to go into.
+    fn list(&mut self, folder: &Folder<'_>, below: &mut Names) -> sys::Result<()> {
+        let mut entries = 0;
+        let mut listing = Listing::new(folder.directory, &mut self.buffer)?;
+        let mut result = Ok(());
+        while let Some(entry) = listing.next() {
+            if self.pool.stopped() {
+                break;
+            }
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(errno) => {
+                    result = Err(errno);
+                    break;
+                }
+            };
+            let kind = match entry.kind {
+                FileType::Unknown => {
+                    match rustix::fs::statat(folder.directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+                        Ok(stat) => FileType::from_raw_mode(stat.st_mode),
                         Err(errno) => {
-                            failed = Some(errno);
-                            break;
+                            self.walker.failed(folder.tree, folder.node.path_of(entry.name), errno);
+                            continue;
                         }
-                    };
-                    let kind = match entry.kind {
-                        FileType::Unknown => match rustix::fs::statat(&fd, entry.name, AtFlags::SYMLINK_NOFOLLOW) {
-                            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                            Err(_) => continue,
-                        },
-                        kind => kind,
-                    };
-                    self.entries += 1;
-                    let descend = self.visitor.entry(&folder, entry.name, entry_kind(kind));
-                    if kind == FileType::Directory && descend == Descend::Yes {
-                        below.push(FileType::Directory, entry.name);
                     }
                 }
+                kind => kind,
+            };
+            entries += 1;
+            if self.walker.entry(folder, entry.name, kind) == Descend::Yes && kind == FileType::Directory {
+                below.push(kind, entry.name);
             }
         }
-        self.buffer = buffer;
-        if let Some(errno) = failed {
-            self.skip(path, errno);
-        }
-        self.ahead.push(Pending { node, open: Some(fd), names: below, more: true });
-    }
-
-    fn skip(&self, path: PathBuf, errno: Errno) {
-        let reason = match errno {
-            Errno::NOENT | Errno::NOTDIR | Errno::LOOP => return,
-            Errno::ACCESS | Errno::PERM => "permission denied",
-            Errno::MFILE | Errno::NFILE => "too many open files",
-            Errno::IO => "input/output error",
-            _ => "it cannot be read",
-        };
-        let path = if path.as_os_str().is_empty() { OsStr::new(".").into() } else { path };
-        self.skipped.lock().unwrap_or_else(PoisonError::into_inner).push(Skipped { path, reason });
-    }
-}
-
-fn entry_kind(kind: FileType) -> EntryKind {
-    match kind {
-        FileType::Directory => EntryKind::Directory,
-        FileType::RegularFile => EntryKind::File,
-        FileType::Symlink => EntryKind::Symlink,
-        _ => EntryKind::Other,
+        self.walker.listed(entries);
+        result
     }
 }
