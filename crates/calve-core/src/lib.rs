@@ -89,7 +89,7 @@ pub use {
     clone::build::{BuildPaths, build_tree},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
     probe::probe,
-    remove::{check_removable, reap, remove_opened, remove_tree, sweep},
+    remove::{PendingTrash, check_removable, pending_trash, reap, remove_opened, remove_tree, sweep},
     space::{
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,

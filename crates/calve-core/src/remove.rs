@@ -5,6 +5,7 @@ pub(crate) mod guard;
 pub(crate) mod sweep;
 pub(crate) mod trash;
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use crate::remove::sweep::delete_protected;
 use crate::remove::trash::GITIGNORE;
 use crate::report::{ReapReport, RemoveReport, Warning};
 use crate::tree::location::{Location, identity};
-use crate::tree::lock::Purpose;
+use crate::tree::lock::{Lock, Purpose};
 use crate::{Cancel, Progress};
 
 /// Removes whatever is at `path`.
@@ -115,6 +116,9 @@ fn remove_directory(
             match delete_protected(location.parent(), &lock, &path, &deletion) {
                 Ok(entries) => report.deleted = entries,
                 Err(error) => {
+                    if !matches!(error, Error::Interrupted) {
+                        lock.record_failure();
+                    }
                     lock.leave();
                     return Err(error);
                 }
@@ -175,6 +179,34 @@ pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
         Some(error) => Err(error),
         None => Ok(swept.removed),
     }
+}
+
+/// A removed tree that has not been deleted yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingTrash {
+    /// The hidden name.
+    pub path: PathBuf,
+    /// An earlier attempt to delete it failed.
+    pub is_stuck: bool,
+}
+
+/// Returns the trash of this user in the directory `parent`, which [`reap`] deletes, if nothing prevents it.
+pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
+    let failed = |operation| move |errno| Error::io(operation, parent, errno);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty());
+    let directory = directory.map_err(failed("open directory"))?;
+    let mut found = sweep::find(directory.as_fd()).map_err(failed("read directory"))?;
+    found.retain(|found| {
+        let stat = rustix::fs::statat(&directory, &*found.name, AtFlags::SYMLINK_NOFOLLOW);
+        found.purpose == Purpose::Trash && stat.is_ok()
+    });
+    let pending = found.into_iter().map(|found| PendingTrash {
+        path: parent.join(OsStr::from_bytes(found.name.to_bytes())),
+        is_stuck: Lock::take(directory.as_fd(), &found.name)
+            .is_ok_and(|lock| lock.is_some_and(|lock| lock.has_failed())),
+    });
+    Ok(pending.collect())
 }
 
 /// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.

@@ -201,8 +201,15 @@ pub(crate) struct CpArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RmArguments {
     /// What to remove
-    #[arg(value_name = "PATH", required = true)]
+    #[cfg_attr(unix, arg(value_name = "PATH", required_unless_present = "pending"))]
+    #[cfg_attr(windows, arg(value_name = "PATH", required = true))]
     pub(crate) paths: Vec<PathBuf>,
+    /// Delete what earlier removals could not delete, and say what still cannot be
+    ///
+    /// Looks in each PATH and beside it, or in the current directory. With -n only lists it.
+    #[cfg(unix)]
+    #[arg(long, conflicts_with_all = ["json", "wait", "force"])]
+    pub(crate) pending: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,

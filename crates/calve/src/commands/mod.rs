@@ -21,6 +21,8 @@ pub(crate) mod git;
 #[cfg(unix)]
 pub(crate) mod hook;
 pub(crate) mod man;
+#[cfg(unix)]
+mod pending;
 pub(crate) mod probe;
 pub(crate) mod reap;
 #[cfg(unix)]

@@ -14,6 +14,10 @@ use crate::{output, receipt};
 use calve_receipt::human::{duration, entries};
 
 pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failure> {
+    #[cfg(unix)]
+    if arguments.pending {
+        return super::pending::run(arguments, cancel);
+    }
     let mut options = RemoveOptions::default();
     options.wait = if arguments.wait { Wait::Yes } else { Wait::No };
     options.protect = protected();
@@ -60,6 +64,8 @@ fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<
     let report = match removed {
         Err(Error::Missing(_)) if arguments.force => return Ok(None),
         Err(Error::Interrupted) => return Err(Failure::Interrupted(UNFINISHED)),
+        #[cfg(unix)]
+        Err(error) => return Err(super::pending::left_in_trash(path, error)),
         other => other?,
     };
     if let Some(trashed) = &report.trashed {
@@ -70,6 +76,8 @@ fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<
         for warning in &report.warnings {
             output::say(&format!("warning: {}", warning.message));
         }
+        #[cfg(unix)]
+        super::pending::warn_of_stuck(&report);
     }
     Ok(Some(receipt::remove(&report)))
 }

@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 use serde_json::{Value, json};
 
 use crate::program::{Calve, Reachable, cp, rm};
-use crate::spot::{Spot, eventually_nothing_left, names, nothing_left};
+use crate::spot::{Spot, eventually_nothing_left, leftovers, names, nothing_left};
 
 /// A spot and the program, both within reach of somebody else.
 struct Guest {
@@ -231,4 +231,41 @@ fn capabilities_and_trusted_attributes_are_reported() {
     let lost = warning(&receipt, "xattr_not_kept").unwrap();
     assert!(lost["message"].as_str().unwrap().contains("capabilit"), "{lost}");
     assert_same_except(guest.spot.join("src"), guest.spot.join("new"), &[Aspect::Owners, Aspect::Xattrs]);
+}
+
+#[test]
+fn what_cannot_be_deleted_is_told_and_listed_and_tried_again() {
+    let Some(guest) = Guest::on(FileSystem::Ext4) else { return };
+    guest.owns("");
+    let plant = |tree: &str| {
+        guest.spot.tree(tree).file("his", b"1").file("root's/a", b"2");
+        guest.owns(&format!("{tree}/his"));
+        guest.spot.tree("").owner(tree, Unprivileged::UID, Unprivileged::GID);
+    };
+    plant("waited");
+    let ran = guest.runs(rm().args(["--wait", "waited"])).fails(1);
+    ran.says(&[
+        "`waited` is out of sight, but not all of it could be deleted",
+        "sudo calve rm --wait",
+        ".calve-trash-",
+    ]);
+    let trash = || leftovers(&guest.spot).into_iter().find(|name| !name.ends_with(".lock"));
+    let stuck = trash().unwrap();
+
+    // The next removal warns; the list names it; another attempt fails and says how it would not.
+    guest.spot.tree("other").file("a", b"1");
+    guest.owns("other");
+    guest.runs(rm().args(["--wait", "other"])).succeeds().says(&[&stuck, "`calve rm --pending .`"]);
+    guest.runs(rm().args(["--pending", "-n"])).succeeds().says(&[&stuck, "could not be deleted"]);
+    let again = guest.runs(rm().args(["--pending", "waited"])).fails(1);
+    again.says(&[&stuck, "is still there", "sudo calve rm --wait"]).hints();
+
+    // The command that the hint names helps.
+    rm().args(["--wait", &stuck]).within(&guest.spot).succeeds();
+    guest.runs(rm().args(["--pending"])).succeeds().says(&["nothing waits to be deleted in `.`"]);
+    plant("again");
+    guest.runs(rm().args(["--wait", "again"])).fails(1);
+    guest.spot.tree("").owner(format!("{}/root's", trash().unwrap()), Unprivileged::UID, Unprivileged::GID);
+    guest.runs(rm().args(["--pending"])).succeeds().says(&["deleted `"]);
+    eventually_nothing_left(&guest.spot);
 }

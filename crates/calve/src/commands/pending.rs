@@ -1,0 +1,91 @@
+//! `calve rm --pending`: trash that could not be deleted when it was removed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use calve_core::{Background, Cancel, Error, PendingTrash, RemoveReport, Shown, pending_trash};
+
+use crate::cli::RmArguments;
+use crate::failure::{FAILED, Failure};
+use crate::output;
+
+pub(super) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut left = false;
+    for directory in directories(&arguments.paths) {
+        let before = pending_trash(&directory)?;
+        let failure = match arguments.dry_run || before.is_empty() {
+            true => None,
+            false => {
+                calve_core::reap(fs_err::File::open(&directory)?.into(), &directory, Background::No, cancel)?.failure
+            }
+        };
+        let after = if arguments.dry_run { Vec::new() } else { pending_trash(&directory)? };
+        if !arguments.quiet {
+            for trash in &before {
+                say(trash, &after, arguments.dry_run);
+            }
+            if before.is_empty() {
+                output::say(&format!("nothing waits to be deleted in `{}`", Shown(&directory)));
+            }
+        }
+        if let Some(error) = failure {
+            left = true;
+            let trash = after.iter().find(|trash| trash.is_stuck).map(|trash| hint(&trash.path, None));
+            output::error(&error.to_string(), trash.as_deref());
+        }
+    }
+    if left { Err(Failure::Reported(FAILED)) } else { Ok(()) }
+}
+
+/// Returns the directories that trash of these paths would be in: beside them, and in them.
+fn directories(paths: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let mut directories = BTreeSet::new();
+    for path in paths {
+        let parent = path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+        directories.extend(parent.filter(|parent| parent.is_dir()).map(Path::to_path_buf));
+        directories.extend(path.is_dir().then(|| path.clone()));
+    }
+    if paths.is_empty() {
+        directories.insert(".".into());
+    }
+    directories
+}
+
+fn say(trash: &PendingTrash, after: &[PendingTrash], dry_run: bool) {
+    let path = Shown(&trash.path);
+    output::say(&match after.iter().find(|left| left.path == trash.path) {
+        _ if dry_run && trash.is_stuck => format!("`{path}` could not be deleted"),
+        _ if dry_run => format!("`{path}` waits to be deleted"),
+        None => format!("deleted `{path}`"),
+        Some(left) if left.is_stuck => format!("`{path}` is still there"),
+        Some(_) => format!("`{path}` is being deleted by another process"),
+    });
+}
+
+fn hint(trash: &Path, directory: Option<&Path>) -> String {
+    let again = directory.map(|directory| format!("; `calve rm --pending {}` tries again", Shown(directory)));
+    let again = again.unwrap_or_default();
+    format!("`sudo calve rm --wait {}` deletes what other users own{again}", Shown(trash))
+}
+
+/// Says that a tree is out of sight and not deleted, where `calve rm --wait` failed half-way.
+pub(super) fn left_in_trash(path: &Path, error: Error) -> Failure {
+    let Error::Io { path: place, .. } = &error else { return error.into() };
+    let is_trash =
+        |above: &&Path| above.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".calve-trash-"));
+    let Some(trash) = place.ancestors().find(is_trash).filter(|trash| *trash != path) else { return error.into() };
+    let text = format!("`{}` is out of sight, but not all of it could be deleted: {error}", Shown(path));
+    Failure::stated(FAILED, text, hint(trash, trash.parent().filter(|parent| !parent.as_os_str().is_empty())))
+}
+
+/// Warns of trash beside the removed tree that an earlier removal could not delete.
+pub(super) fn warn_of_stuck(report: &RemoveReport) {
+    let parent = report.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for trash in pending_trash(parent).unwrap_or_default().iter().filter(|trash| trash.is_stuck) {
+        let path = Shown(&trash.path);
+        output::say(&format!(
+            "warning: `{path}`, removed earlier, could not be deleted; `calve rm --pending {}` says why",
+            Shown(parent)
+        ));
+    }
+}
