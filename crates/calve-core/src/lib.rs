@@ -95,5 +95,5 @@ pub use {
         dedupe, disk_usage, reshare,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
-    tree::walk::{Descend, EntryKind, Folder, ScanOptions, Scanned, Visitor, scan_tree},
+    tree::walk::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree},
 };

@@ -6,13 +6,13 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct Gain {
     /// What is compared: more threads, and half of them.
-    more: Tried,
-    fewer: Tried,
+    more: Trial,
+    fewer: Trial,
     settled: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Tried {
+struct Trial {
     threads: usize,
     times: u32,
     /// For each file, at best.
@@ -60,7 +60,7 @@ impl Gain {
             return;
         }
         self.more = self.fewer;
-        self.fewer = Tried { threads: self.more.threads / 2, ..Tried::default() };
+        self.fewer = Trial { threads: self.more.threads / 2, ..Trial::default() };
         self.settled = self.more.threads < 2;
     }
 }

@@ -18,7 +18,7 @@ const BATCH: usize = 8;
 const BATCHES: usize = 2;
 
 /// A file that is open and empty.
-struct Made<'i> {
+struct NewFile<'i> {
     file: OwnedFd,
     is_new: bool,
     item: &'i Item<'i>,
@@ -39,7 +39,7 @@ impl Run<'_> {
             // That says why, for each file.
             return self.work();
         };
-        let (give, given) = sync_channel::<Vec<Made<'_>>>(BATCHES);
+        let (give, given) = sync_channel::<Vec<NewFile<'_>>>(BATCHES);
         std::thread::scope(|scope| {
             let writer = move || given.into_iter().for_each(|made| self.write_made(directory, made));
             // Without a second thread nothing is taken, and everything is written here.
@@ -57,7 +57,7 @@ impl Run<'_> {
                         break;
                     }
                     match file::make(directory, item, self.options, &mut expect_existing, &path) {
-                        Ok((file, is_new)) => made.push(Made { file, is_new, item }),
+                        Ok((file, is_new)) => made.push(NewFile { file, is_new, item }),
                         Err(error) => self.failed(item.index, error),
                     }
                     if made.len() == BATCH {
@@ -71,11 +71,11 @@ impl Run<'_> {
         self.count_directories(directories.made);
     }
 
-    fn write_made(&self, directory: BorrowedFd<'_>, made: Vec<Made<'_>>) {
+    fn write_made(&self, directory: BorrowedFd<'_>, made: Vec<NewFile<'_>>) {
         let place = self.units.first().map(|unit| &*unit.directory).unwrap_or_default();
         let path = |name: &[u8]| plan::join(self.root_path, place, name);
         let (mut files, mut bytes) = (0, 0);
-        for Made { file, is_new, item } in made {
+        for NewFile { file, is_new, item } in made {
             if self.stopped() {
                 file::take_back(directory, item, is_new);
                 continue;

@@ -10,9 +10,9 @@ use super::catalog::{Item, Opener};
 use super::content::Content;
 use super::dedupe::{Apply, DedupeReport, LeftAlone};
 use super::find::{Finder, Method};
-use super::parallel::for_each;
 use super::pieces::{Groups, Piece, pieces};
-use super::share::{INLINE, ONE_IS_NOCOW, Shared, common_bytes, extents_of, place, placed_bytes, refusal, share};
+use super::share::{INLINE, ONE_IS_NOCOW, ShareOutcome, common_bytes, extents_of, place, placed_bytes, refusal, share};
+use super::turns::for_each;
 use super::walk::reason;
 use crate::sys::{self, Extent};
 
@@ -311,17 +311,17 @@ impl<'a> Worker<'a> {
         let volume = &finder.volumes[usize::from(item.device)];
         let most = volume.most_bytes_per_dedupe.unwrap_or(1 << 20);
         match share(file.as_fd(), extents, opened.as_fd(), item.size, most, || finder.stopped()) {
-            Ok(Shared::Now(bytes, place)) => {
+            Ok(ShareOutcome::Now(bytes, place)) => {
                 self.bytes += bytes;
                 self.fates.push((index, Fate::Shared));
                 self.note(index, source, place);
             }
-            Ok(Shared::Already(INLINE)) => self.note(index, source, INLINE),
-            Ok(Shared::Already(place)) => {
+            Ok(ShareOutcome::Already(INLINE)) => self.note(index, source, INLINE),
+            Ok(ShareOutcome::Already(place)) => {
                 self.fates.push((index, Fate::Already));
                 self.note(index, source, place);
             }
-            Ok(Shared::Differs) => self.differing.push(index),
+            Ok(ShareOutcome::Differs) => self.differing.push(index),
             Err(Errno::INVAL) if differs_in_nocow() => return Member::DiffersInNocow,
             Err(errno) => return self.leave(index, refusal(errno, file.as_fd(), opened.as_fd())),
         }

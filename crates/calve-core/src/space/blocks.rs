@@ -7,9 +7,8 @@ use super::catalog::Opener;
 use super::content::{read_at, shortened};
 use super::dedupe::Apply;
 use super::find::Finder;
-use super::parallel::for_each;
 use super::share::{common_bytes, extents_of, refusal};
-use super::turns::Turns;
+use super::turns::{Turns, for_each};
 use crate::sys::{self, Extent};
 
 /// Smaller blocks find more, and cost more extents.

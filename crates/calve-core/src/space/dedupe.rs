@@ -218,7 +218,7 @@ fn load_caches(volumes: &[Arc<Volume>], options: &DedupeOptions, report: &mut De
         match Cache::load(&path) {
             Ok(cache) => Some(cache),
             Err(why) => {
-                let message = format!("what earlier runs found out is not used: {why}; it will be written anew");
+                let message = format!("cannot use the hashes that earlier runs kept: {why}; this run replaces them");
                 report.warnings.push(Warning { code: "cache_unusable", path: Some(path), message });
                 None
             }
@@ -247,7 +247,7 @@ fn save_caches(
         now.sort_unstable_by_key(|index| record(index).0);
         let path = cache::file_name(directory, volume);
         if let Err(error) = cache.save(&path, now.iter().map(record)) {
-            let message = format!("what was found out could not be kept for the next run: {error}");
+            let message = format!("cannot keep hashes for the next run: {error}");
             report.warnings.push(Warning { code: "cache_not_written", path: Some(path), message });
         }
     }

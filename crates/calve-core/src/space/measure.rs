@@ -40,7 +40,7 @@ impl Range {
 
 /// One entry's share of the figures.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Measured {
+pub(super) struct EntrySpace {
     /// Bytes that nobody else uses, as the file sees them: compressed ones are counted as they are read.
     pub(super) exclusive: u64,
     /// Bytes kept in the metadata.
@@ -80,8 +80,8 @@ pub(super) fn entry(
     volume: &Volume,
     every: bool,
     mut each: impl FnMut(Part),
-) -> Result<Measured, Errno> {
-    let mut measured = Measured { items: named_items(name), ..Measured::default() };
+) -> Result<EntrySpace, Errno> {
+    let mut measured = EntrySpace { items: named_items(name), ..EntrySpace::default() };
     let blocks = allocated(stat);
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         if volume.rules == SpaceRules::Btrfs {
@@ -152,7 +152,7 @@ pub(super) fn entry(
 
 /// A file that tells how many clones it has. What it shares is counted once for all of a family; whether any of that is also shared
 /// with clones that were written to since, which have left the family, nobody can tell.
-fn each_of_family(measured: &mut Measured, blocks: u64, family: &CloneFamily, mut each: impl FnMut(Part)) {
+fn each_of_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, mut each: impl FnMut(Part)) {
     let private = family.private.min(blocks);
     measured.exclusive = private;
     measured.data = Range::exactly(private);
@@ -183,7 +183,7 @@ mod tests {
 
     /// What a file of 100 blocks adds: exclusive bytes, and what it shares with as many as are in its family.
     fn parts(private: u64, number: u64, members: u32) -> (u64, Vec<(u64, u64, u32)>) {
-        let (mut measured, mut parts) = (Measured::default(), Vec::new());
+        let (mut measured, mut parts) = (EntrySpace::default(), Vec::new());
         let family = CloneFamily { private, number, members };
         each_of_family(&mut measured, 100, &family, |part| parts.push((part.start, part.length, part.family)));
         assert_eq!(measured.data, Range::exactly(measured.exclusive));

@@ -10,7 +10,6 @@ mod find;
 mod inodes;
 mod ledger;
 mod measure;
-mod parallel;
 mod pieces;
 mod share;
 mod sweep;

@@ -53,7 +53,7 @@ pub(super) fn placed_bytes(extents: &[Extent]) -> u64 {
 }
 
 /// What became of one file.
-pub(super) enum Shared {
+pub(super) enum ShareOutcome {
     /// So many bytes more than before lie where the source's lie; and its place.
     Now(u64, u64),
     /// They did already.
@@ -69,11 +69,11 @@ pub(super) fn share(
     size: u64,
     most: u64,
     stopped: impl Fn() -> bool,
-) -> Result<Shared, Errno> {
+) -> Result<ShareOutcome, Errno> {
     let before = extents_of(dst)?;
     let common = common_bytes(src_extents, &before);
     if common == placed_bytes(&before) && !before.is_empty() {
-        return Ok(Shared::Already(place(&before)));
+        return Ok(ShareOutcome::Already(place(&before)));
     }
     let mut differs = false;
     let mut at = 0;
@@ -108,9 +108,9 @@ pub(super) fn share(
     }
     let now = now.saturating_sub(common);
     if now == 0 {
-        return if differs { Ok(Shared::Differs) } else { Ok(Shared::Already(place(&after))) };
+        return if differs { Ok(ShareOutcome::Differs) } else { Ok(ShareOutcome::Already(place(&after))) };
     }
-    Ok(Shared::Now(now, place(&after)))
+    Ok(ShareOutcome::Now(now, place(&after)))
 }
 
 /// btrfs shares extents only between files that are alike in this.

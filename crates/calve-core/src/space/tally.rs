@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::inodes::Inodes;
 use super::ledger::{Ledger, Use};
-use super::measure::{self, Measured, Range, allocated, size};
+use super::measure::{self, EntrySpace, Range, allocated, size};
 use super::usage::Usage;
 use super::volumes::Volume;
 use super::walk::{Here, Troubles, Visit, full_path, reason};
@@ -53,7 +53,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, volume: &Volume, measured: &Measured) {
+    fn add(&mut self, volume: &Volume, measured: &EntrySpace) {
         let slot = volume.file_system as usize;
         if self.data.len() <= slot {
             self.data.resize(slot + 1, Range::default());
@@ -224,7 +224,7 @@ fn measure_into(
             // Its extents cannot be seen: all of them may be shared, or none.
             let blocks = allocated(stat);
             let data = Range { min: 0, max: blocks };
-            sum.add(volume, &Measured { data, unknown: blocks, ..Measured::default() });
+            sum.add(volume, &EntrySpace { data, unknown: blocks, ..EntrySpace::default() });
             Err(errno)
         }
     }
@@ -263,7 +263,7 @@ impl Visit for Visitor<'_> {
         let sum = &mut self.sums[here.root];
         sum.usage.directories += 1;
         sum.usage.allocated += allocated(stat);
-        let mut measured = Measured { items: measure::named_items(c""), ..Measured::default() };
+        let mut measured = EntrySpace { items: measure::named_items(c""), ..EntrySpace::default() };
         match here.volume.rules {
             SpaceRules::Btrfs => {}
             SpaceRules::Apfs | SpaceRules::Unknown => measured.other.max = allocated(stat),

@@ -1,4 +1,4 @@
-//! Who works where: pieces of work in order, those that would wait for each other's locks in turn.
+//! Threads that share out pieces of work: in order, and those that would wait for each other's locks in turn.
 //!
 //! XFS changes the maps of an allocation group under a lock that is held until the transaction ends. Sharing changes those of the
 //! groups that both files are in, so that two threads in one group take turns at every file, and are slower than one. Here a thread
@@ -6,6 +6,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::source::Source;
+use crate::sys;
 
 /// A set of places, as bits; none for work that is in nobody's way.
 pub(super) type Places = u64;
@@ -86,6 +89,50 @@ impl Drop for Turn<'_> {
         self.turns.lock().busy &= !self.places;
         self.turns.left.notify_all();
     }
+}
+
+/// Calls `work` with a worker's state and the number of each piece, in parallel, until `stopped`. Returns the states.
+///
+/// The threads have descriptor tables of their own. So `work` must use no descriptors but those of `roots` and what it opened, and
+/// `close` must leave none in a state.
+pub(super) fn for_each<W: Send>(
+    threads: usize,
+    roots: &[Source],
+    turns: &Turns,
+    stopped: impl Fn() -> bool + Sync,
+    state: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, usize) + Sync,
+    close: impl Fn(&mut W) + Sync,
+) -> Vec<W> {
+    let worker = || {
+        let mut state = state();
+        while !stopped()
+            && let Some(turn) = turns.next()
+        {
+            for &piece in &turn.pieces {
+                if !stopped() {
+                    work(&mut state, piece as usize);
+                }
+            }
+        }
+        close(&mut state);
+        state
+    };
+    let keep: Vec<_> = roots.iter().map(Source::directory).collect();
+    let other = || {
+        sys::private_descriptors(&keep);
+        worker()
+    };
+    std::thread::scope(|scope| {
+        // This thread is one of them, so that the work is done even where no other can be started.
+        let start = |_| std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, other).ok();
+        let others: Vec<_> = (1..threads.min(turns.most_threads())).map_while(start).collect();
+        let mut states = vec![worker()];
+        for other in others {
+            states.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        states
+    })
 }
 
 #[cfg(test)]

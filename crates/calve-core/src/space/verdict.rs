@@ -218,7 +218,7 @@ fn warnings(volumes: &[Arc<Volume>]) -> Vec<Warning> {
         code: "sharing_unknown",
         path: Some(volume.path().to_path_buf()),
         message: format!(
-            "what files share cannot be known on {}, so that only bounds are given",
+            "{} does not tell what files share, so some figures are bounds",
             sys::file_system_name(volume.directory())
         ),
     });

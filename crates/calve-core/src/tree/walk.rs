@@ -91,7 +91,7 @@ impl Folder<'_> {
 /// The result of [`scan_tree`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Scanned<V> {
+pub struct ScanReport<V> {
     /// The workers' visitors, as they ended.
     pub visitors: Vec<V>,
     /// How many entries were found.
@@ -106,7 +106,7 @@ pub fn scan_tree<V: Visitor>(
     root: &Path,
     options: &ScanOptions,
     visitor: impl Fn() -> V + Sync,
-) -> Result<Scanned<V>, Error> {
+) -> Result<ScanReport<V>, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = sys::open_at(CWD, root, flags, Mode::empty());
     let root = opened.map_err(|errno| Error::io(Operation::OpenDirectory, root, errno))?;
@@ -116,7 +116,7 @@ pub fn scan_tree<V: Visitor>(
     };
     let scan = || Scan { visitor: visitor(), entries: 0, skipped: Vec::new() };
     let threads = thread_count(options.threads);
-    let mut scanned = Scanned { visitors: Vec::new(), entries: 0, skipped: Vec::new() };
+    let mut scanned = ScanReport { visitors: Vec::new(), entries: 0, skipped: Vec::new() };
     for scan in walk(&[root.as_fd()], starts, threads, &options.cancel, scan)? {
         scanned.visitors.push(scan.visitor);
         scanned.entries += scan.entries;

@@ -19,7 +19,7 @@ use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Descend, EntryKind, Folder, ScanOptions, Scanned, Visitor, scan_tree};
+use calve_core::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree};
 
 use crate::error::Result;
 use detectors::{DETECTORS, dist_info};
@@ -67,7 +67,7 @@ pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditRepo
 }
 
 /// Walks the new tree.
-fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<Scanned<Auditor<'t>>> {
+fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<ScanReport<Auditor<'t>>> {
     let mut scan = ScanOptions::default();
     scan.below.clone_from(&options.below);
     scan.threads = options.threads;

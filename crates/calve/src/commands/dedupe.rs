@@ -10,7 +10,7 @@ use crate::progress_bar::Watch;
 use crate::{home, output, space_receipt};
 
 /// What the library does, it does completely or not at all, file by file.
-pub(super) const INTERRUPTED: &str = "what was shared by then stays shared; run it again to go on";
+pub(super) const INTERRUPTED: &str = "the files shared so far stay shared; run the same command again for the others";
 
 pub(crate) fn run(arguments: &DedupeArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = DedupeOptions::default();
@@ -47,7 +47,7 @@ fn cache(quiet: bool) -> Option<std::path::PathBuf> {
         Ok(home) => Some(home.join("hashes")),
         Err(why) => {
             if !quiet {
-                output::say(&format!("warning: what is found out about files is not kept for the next run: {why}"));
+                output::say(&format!("warning: hashes are not kept for the next run: {why}"));
             }
             None
         }

@@ -42,9 +42,9 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
 
-/// Nothing deletes it until then: who stopped it may have wanted the disk to be quiet.
+/// No reaper is started: who interrupts may want the disk to be quiet.
 const UNFINISHED: &str =
-    "what is left has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that place deletes it";
+    "the rest has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that directory deletes it";
 
 /// What goes into the report: a receipt, or the path alone when nothing is to be done.
 fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<Option<Value>, Failure> {

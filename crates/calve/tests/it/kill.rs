@@ -316,7 +316,7 @@ fn an_interrupted_removal_can_be_taken_up_again() {
     let ran = running.wait();
     ran.ended(130);
     assert_eq!(ran.stdout, "");
-    assert!(ran.stderr.starts_with("error: interrupted\nhint: what is left has a hidden name"), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: interrupted\nhint: the rest has a hidden name"), "{}", ran.stderr);
     // It was out of sight at once; the rest waits in the trash.
     assert!(!spot.join("src").exists());
     assert!(trash().is_some());
