@@ -195,8 +195,8 @@ pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
     let failed = |operation| move |errno| Error::io(operation, parent, errno);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty());
-    let directory = directory.map_err(failed("open directory"))?;
-    let mut found = sweep::find(directory.as_fd()).map_err(failed("read directory"))?;
+    let directory = directory.map_err(failed(Operation::OpenDirectory))?;
+    let mut found = sweep::find(directory.as_fd()).map_err(failed(Operation::ReadDirectory))?;
     found.retain(|found| {
         let stat = rustix::fs::statat(&directory, &*found.name, AtFlags::SYMLINK_NOFOLLOW);
         found.purpose == Purpose::Trash && stat.is_ok()

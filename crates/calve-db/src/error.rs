@@ -1,47 +1,123 @@
-//! What can go wrong.
+//! What can go wrong. Errors cross the socket of a supervisor as they are.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
+use serde::{Deserialize, Serialize};
+
+use crate::registry::EndReason;
+use crate::remedy::Remedy;
 
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong, and where.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
     /// A file or directory could not be worked on.
     #[error("cannot {operation} `{}`: {source}", Shown(.path))]
     Io {
-        /// What was tried.
-        operation: &'static str,
-        /// On what.
+        /// The operation that failed.
+        operation: Cow<'static, str>,
+        /// Its object.
         path: PathBuf,
-        /// Why it failed.
+        /// The reason.
+        #[serde(with = "reason")]
+        source: io::Error,
+    },
+    /// The directory that templates and servers are kept in cannot be used.
+    #[error("cannot keep templates and servers in `{}`: {source}", Shown(.path))]
+    Home {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        #[serde(with = "reason")]
+        source: io::Error,
+    },
+    /// The data directory to take over cannot be read.
+    #[error("cannot {operation} `{}`: {source}", Shown(.path))]
+    Unreadable {
+        /// The operation that failed.
+        operation: Cow<'static, str>,
+        /// Its object.
+        path: PathBuf,
+        /// The reason.
+        #[serde(with = "reason")]
         source: io::Error,
     },
     /// The clone engine refused or failed.
-    #[error(transparent)]
-    Clone(#[from] calve_core::Error),
-    /// A name, a path or an option that cannot be used.
-    #[error("{0}")]
-    Usage(String),
+    #[error("{message}")]
+    Clone {
+        /// The engine's message.
+        message: String,
+        /// The path that has no room for the clone, if that is the reason.
+        full: Option<PathBuf>,
+    },
+    /// The name of a template or a server cannot be used.
+    #[error("`{}` is not a name: up to {longest} letters, digits, `-`, `_` and `.`, the first a letter or digit", .name.escape_default())]
+    BadName {
+        /// The name.
+        name: String,
+        /// The greatest length.
+        longest: usize,
+    },
+    /// There is no such engine.
+    #[error("there is no engine `{}`; there are {}", .name.escape_default(), .known.join(" and "))]
+    UnknownEngine {
+        /// The name.
+        name: String,
+        /// All engines.
+        known: Vec<String>,
+    },
+    /// A template without a base needs an engine.
+    #[error("no engine is named")]
+    EngineNeeded,
+    /// The base of a template is of another engine.
+    #[error("the template `{base}` is of the engine {engine}")]
+    BaseOfOtherEngine {
+        /// The base.
+        base: String,
+        /// Its engine.
+        engine: String,
+    },
+    /// A template cannot be made from a data directory and a base.
+    #[error("a data directory and a base exclude each other")]
+    TwoSources,
+    /// A pattern of input files matches nothing.
+    #[error("no file matches `{}`", .0.escape_default())]
+    NoInput(String),
+    /// A pattern of input files is malformed.
+    #[error("the pattern `{}` is not valid: {reason}", .pattern.escape_default())]
+    BadPattern {
+        /// The pattern.
+        pattern: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A path cannot be handed to a database server.
+    #[error("`{}` is not UTF-8", Shown(.0))]
+    NotUtf8(PathBuf),
+    /// There is no process of this number that could own a server.
+    #[error("there is no process {0} to own the server")]
+    NoOwner(u32),
+    /// Root has no account for servers.
+    #[error("no database server runs as root, and this system has no user {}", .0.join(", "))]
+    NoAccount(Vec<String>),
+    /// The account of a server cannot enter its directory.
+    #[error("the user that the server runs as cannot reach `{}`", Shown(.0))]
+    Unreachable(PathBuf),
+    /// A server that was not cloned from a template has nothing to be reset to.
+    #[error("a server without a template cannot be reset")]
+    NothingToResetTo,
     /// There is no such template.
     #[error("there is no template `{0}`")]
     UnknownTemplate(String),
     /// Its first build has not finished.
     #[error("the template `{0}` is still being built")]
     TemplateBeingBuilt(String),
-    /// Servers use the template's files.
-    #[error("the template `{name}` is used by the server `{server}`")]
-    TemplateInUse {
-        /// The template.
-        name: String,
-        /// One of the servers.
-        server: String,
-    },
     /// The template's files are not what they were when it was made.
     #[error("the template `{name}` is damaged: {what}")]
     TemplateDamaged {
@@ -53,6 +129,14 @@ pub enum Error {
     /// There is no such server.
     #[error("there is no server `{0}`")]
     UnknownServer(String),
+    /// The server ended, and nobody had asked for it.
+    #[error("the server `{name}` {reason}")]
+    ServerEnded {
+        /// Its name.
+        name: String,
+        /// Why it ended.
+        reason: EndReason,
+    },
     /// The name is taken.
     #[error("there is a server `{0}` already")]
     ServerExists(String),
@@ -72,7 +156,7 @@ pub enum Error {
         /// What it is.
         version: String,
         /// What is supported.
-        supported: &'static str,
+        supported: String,
     },
     /// A program that was run has failed.
     #[error("{program} failed ({how}){}", tail(.said))]
@@ -141,18 +225,30 @@ pub enum Error {
     NotUsable {
         /// The directory.
         path: PathBuf,
-        /// Why not.
-        reason: String,
+        /// The reason.
+        reason: Unusable,
+    },
+    /// The data directory that a command has filled cannot be a template.
+    #[error("the template `{template}` was not made: {reason}")]
+    BuildNotUsable {
+        /// The template.
+        template: String,
+        /// The reason.
+        reason: Unusable,
     },
     /// Somebody else has the port.
     #[error("port {0} of 127.0.0.1 is taken")]
     PortTaken(u16),
+    /// This user may not listen on the port.
+    #[error("port {0} needs a privilege that this user does not have")]
+    PortNotPermitted(u16),
     /// There is no place for sockets.
     #[error("cannot keep sockets in `{}`: {source}", Shown(.path))]
     Sockets {
         /// Where they would be.
         path: PathBuf,
         /// Why not.
+        #[serde(with = "reason")]
         source: io::Error,
     },
     /// No path for sockets is short enough.
@@ -173,16 +269,6 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// What the process that looks after the server has told.
-    #[error("{message}")]
-    Told {
-        /// The message.
-        message: String,
-        /// What to do next.
-        hint: String,
-        /// Whether it was a requirement that was refused.
-        refused: bool,
-    },
     /// That process is gone.
     #[error("the process that looks after the server `{0}` ended unexpectedly")]
     SupervisorGone(String),
@@ -191,72 +277,147 @@ pub enum Error {
     Interrupted,
 }
 
+/// Why a data directory cannot be a template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// It is not a data directory of the engine, or not all of one.
+    #[error("{0}")]
+    Incomplete(String),
+    /// Another version made it.
+    #[error("it was made by {made_by}, and the server is {server}")]
+    OtherVersion {
+        /// The version that made it.
+        made_by: String,
+        /// The server's version.
+        server: String,
+    },
+    /// A server uses it.
+    #[error("it is in use by the process {0}")]
+    InUse(i64),
+    /// Its server crashed, or was killed.
+    #[error("its server was not shut down cleanly")]
+    NotShutDown,
+    /// A part of it is elsewhere.
+    #[error("{0}")]
+    LeadsOut(String),
+}
+
+impl Unusable {
+    fn remedy(&self) -> Remedy {
+        match self {
+            Self::Incomplete(_) => Remedy::NameCompleteDirectory,
+            Self::OtherVersion { .. } => Remedy::ChooseMatchingVersion,
+            Self::InUse(_) | Self::NotShutDown => Remedy::ShutDownSource,
+            Self::LeadsOut(_) => Remedy::CopyToOnePlace,
+        }
+    }
+}
+
+impl From<calve_core::Error> for Error {
+    fn from(error: calve_core::Error) -> Self {
+        match error {
+            calve_core::Error::Interrupted => Self::Interrupted,
+            calve_core::Error::Io { operation, path, source } => {
+                Self::Io { operation: operation.to_string().into(), path, source }
+            }
+            calve_core::Error::NoRoom { ref path, .. } => {
+                Self::Clone { full: Some(path.clone()), message: error.to_string() }
+            }
+            other => Self::Clone { message: other.to_string(), full: None },
+        }
+    }
+}
+
 impl Error {
-    pub(crate) fn io(operation: &'static str, path: impl AsRef<Path>, reason: impl Into<io::Error>) -> Self {
-        Self::Io { operation, path: path.as_ref().to_path_buf(), source: reason.into() }
+    /// Returns the error of an operation on a path.
+    pub fn io(operation: &'static str, path: impl AsRef<Path>, reason: impl Into<io::Error>) -> Self {
+        Self::Io { operation: operation.into(), path: path.as_ref().to_path_buf(), source: reason.into() }
     }
 
-    pub(crate) fn not_usable(path: &Path, reason: impl Into<String>) -> Self {
-        Self::NotUsable { path: path.to_path_buf(), reason: reason.into() }
+    pub(crate) fn not_usable(path: &Path, reason: Unusable) -> Self {
+        Self::NotUsable { path: path.to_path_buf(), reason }
     }
 
-    /// What the user can do next, as one sentence without a full stop.
-    pub fn hint(&self) -> Option<String> {
+    /// Returns whether the caller asked for something that makes no sense, on any machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::BadName { .. }
+                | Self::UnknownEngine { .. }
+                | Self::EngineNeeded
+                | Self::BaseOfOtherEngine { .. }
+                | Self::TwoSources
+                | Self::NoInput(_)
+                | Self::BadPattern { .. }
+                | Self::NotUtf8(_)
+        )
+    }
+
+    /// Returns what the user can do next.
+    pub fn remedy(&self) -> Option<Remedy> {
         Some(match self {
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                "free some space, or set CALVE_HOME to a place with more of it".into()
+            Self::Io { source, path, .. } | Self::Home { source, path }
+                if source.kind() == io::ErrorKind::StorageFull =>
+            {
+                Remedy::FreeSpace(path.clone())
             }
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "check who owns it, or set CALVE_HOME to a place of your own".into()
+            Self::Io { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Remedy::CheckOwner(path.clone())
             }
-            Self::Io { .. } => "check the path and the disk, then try again".into(),
-            Self::Usage(_) => "see `calve db --help`".into(),
-            Self::UnknownTemplate(_) => {
-                "see `calve db template list`, or make it with `calve db template create`".into()
+            Self::Clone { full: Some(path), .. } => Remedy::FreeSpace(path.clone()),
+            Self::Io { .. } | Self::Clone { .. } => Remedy::CheckPath,
+            Self::Home { .. } | Self::Unreachable(_) => Remedy::ChooseHome,
+            Self::Unreadable { .. } => Remedy::ReadAsOwner,
+            Self::BadName { .. } | Self::UnknownEngine { .. } | Self::BaseOfOtherEngine { .. } | Self::NoInput(_) => {
+                Remedy::ReadHelp
             }
-            Self::TemplateBeingBuilt(_) => "try again when `calve db template create` has finished".into(),
-            Self::TemplateInUse { server, .. } => format!("stop it first: calve db stop {server}"),
-            Self::TemplateDamaged { name, .. } => format!("make it again: calve db template create {name} --rebuild …"),
-            Self::UnknownServer(_) => "see `calve db list`".into(),
-            Self::ServerExists(name) => format!("name another one, or stop it: calve db stop {name}"),
-            Self::NoProgram { .. } => "install the server, or name its directory with --server-bin".into(),
-            Self::Version { .. } => "name the directory of a supported version with --server-bin".into(),
-            Self::Program { .. } => "look at what it said, then try again".into(),
-            Self::ServerFailed { log, .. } if log.is_empty() => "it had not written to its log".into(),
-            Self::ServerFailed { .. } => "the lines above are the last of its log".into(),
-            Self::Command { .. } => "correct the command, and create the template again".into(),
-            Self::NotConnected { .. } => {
-                "check where the command connects; make it use DATABASE_URL, or leave it out for an empty template"
-                    .into()
-            }
-            Self::OptionFile { .. } => {
-                "move that line to a group of its own, such as [clientprod] for `mariadb --defaults-group-suffix=prod`"
-                    .into()
-            }
-            Self::OtherEngine { name, .. } => {
-                format!(
-                    "choose another name, remove it with `calve db template remove {name}`, or replace it with --rebuild"
-                )
-            }
-            Self::TemplateChanged { .. } => "start a new server from the template, and stop this one".into(),
-            Self::NotUsable { .. } => {
-                "shut its server down cleanly, and name a complete data directory without links that lead elsewhere"
-                    .into()
-            }
-            Self::PortTaken(_) => "name another port, or none: a free one is then taken".into(),
+            Self::BadPattern { .. } | Self::NotUtf8(_) | Self::NoOwner(_) => Remedy::ReadHelp,
+            Self::EngineNeeded => Remedy::NameEngine,
+            Self::TwoSources => Remedy::NameOneSource,
+            Self::NoAccount(names) => Remedy::CreateAccount(names.clone()),
+            Self::UnknownTemplate(name) => Remedy::CreateTemplate(name.clone()),
+            Self::TemplateBeingBuilt(_) => Remedy::WaitForBuild,
+            Self::TemplateDamaged { name, .. } => Remedy::RebuildTemplate(name.clone()),
+            Self::UnknownServer(_) => Remedy::ListServers,
+            Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),
+            Self::ServerExists(name) => Remedy::StopServer(name.clone()),
+            Self::NoProgram { .. } => Remedy::InstallServer,
+            Self::Version { .. } => Remedy::ChooseSupportedVersion,
+            Self::ServerFailed { log, .. } if log.is_empty() => Remedy::CheckServerProgram,
+            Self::Program { .. } | Self::ServerFailed { .. } => Remedy::ReadOutput,
+            Self::Command { .. } | Self::BuildNotUsable { .. } => Remedy::CorrectCommand,
+            Self::NotConnected { .. } => Remedy::ConnectToServer,
+            Self::OptionFile { .. } => Remedy::MoveOption,
+            Self::OtherEngine { name, .. } => Remedy::ReplaceTemplate(name.clone()),
+            Self::TemplateChanged { .. } | Self::NothingToResetTo => Remedy::StartNewServer,
+            Self::NotUsable { reason, .. } => reason.remedy(),
+            Self::PortTaken(_) => Remedy::ChooseAnotherPort,
+            Self::PortNotPermitted(_) => Remedy::ChooseUnprivilegedPort,
             Self::Sockets { path, .. } if path.starts_with("/run") || path.starts_with("/var/run") => {
-                "make it a directory of root's, which is where root's sockets belong".into()
+                Remedy::MakeRuntimeRoots
             }
-            Self::Sockets { .. } => {
-                "set XDG_RUNTIME_DIR to a directory of your own with a short path, or remove what is in the way".into()
-            }
-            Self::SocketPath { .. } => "set XDG_RUNTIME_DIR to a short path of your own".into(),
-            Self::Strategy { .. } => "leave --strategy out: the best one is then taken".into(),
-            Self::Told { hint, .. } => hint.clone(),
-            Self::SupervisorGone(_) => "run `calve db gc`, then try again".into(),
-            // The remedies of the engine are worded by whoever shows them.
-            Self::Clone(_) | Self::Interrupted => return None,
+            Self::Sockets { .. } | Self::SocketPath { .. } => Remedy::ChooseRuntime,
+            Self::Strategy { .. } => Remedy::DropStrategy,
+            Self::SupervisorGone(_) => Remedy::Sweep,
+            Self::Interrupted => return None,
         })
+    }
+}
+
+/// An error of the system as its number, or its kind's text: the reader has no other use for it.
+mod reason {
+    use std::io;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(error: &io::Error, to: S) -> Result<S::Ok, S::Error> {
+        (error.raw_os_error(), error.to_string()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<io::Error, D::Error> {
+        let (number, text) = <(Option<i32>, String)>::deserialize(from)?;
+        Ok(number.map_or_else(|| io::Error::other(text), io::Error::from_raw_os_error))
     }
 }
 

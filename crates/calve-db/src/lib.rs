@@ -8,17 +8,20 @@ mod engine;
 mod error;
 mod files;
 mod registry;
+mod remedy;
 mod server;
 mod supervise;
 mod sys;
 mod template;
 
-pub use copy_up::{Cause, Copied, Large, Report, Trace, unreported};
+pub use copy_up::{Cause, Copied, Large, Trace};
 pub use engine::names as engines;
-pub use error::{Error, Result};
-pub use registry::{Home, Record, Swept, delete_trash, find, list, sweep};
+pub use error::{Error, Result, Unusable};
+pub use registry::{EndReason, Ending, Home, Log, Record, Swept, delete_trash, endings, find, list, log, sweep};
+pub use remedy::Remedy;
 pub use server::{Address, Owned, Ownership, StartOptions, check_option_files, start};
 pub use supervise::{Reset, Starting, Stopped, reset, stop, supervise};
+pub use sys::Ended;
 pub use template::{
     Built, Caller, CommandEnd, CreateOptions, Said, Template, create as create_template, list as list_templates,
     remove as remove_template,

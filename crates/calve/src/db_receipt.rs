@@ -1,6 +1,6 @@
 //! The JSON shapes of `calve db`.
 
-use calve_db::{Copied, Record, Swept, Template};
+use calve_db::{Copied, Ending, Record, Swept, Template};
 use serde_json::{Value, json};
 
 pub(crate) fn server(record: &Record) -> Value {
@@ -12,6 +12,22 @@ pub(crate) fn server(record: &Record) -> Value {
 pub(crate) fn servers(records: &[Record]) -> Value {
     let servers: Vec<Value> = records.iter().map(plain_server).collect();
     json!({ "schema": "calve.db.servers/1", "servers": servers })
+}
+
+/// The servers that run, and those that ended although nobody has stopped them.
+pub(crate) fn listed(records: &[Record], endings: &[Ending]) -> Value {
+    let mut document = servers(records);
+    let ended = |ending: &Ending| {
+        json!({
+            "name": ending.name,
+            "reason": ending.reason.code(),
+            "text": ending.reason.to_string(),
+            "ended_unix_s": ending.ended_unix_s,
+            "copied": ending.copied,
+        })
+    };
+    merge(&mut document, json!({ "ended": endings.iter().map(ended).collect::<Vec<_>>() }));
+    document
 }
 
 fn plain_server(record: &Record) -> Value {
@@ -91,7 +107,7 @@ pub(crate) fn trace(record: &Record, copied: &[Copied]) -> Value {
 }
 
 pub(crate) fn swept(swept: &Swept) -> Value {
-    json!({ "schema": "calve.db.gc/1", "servers": swept.servers })
+    json!({ "schema": "calve.db.gc/1", "servers": swept.servers, "builds": swept.builds })
 }
 
 fn merge(document: &mut Value, fields: Value) {

@@ -63,10 +63,7 @@ impl From<calve_git::Error> for Failure {
 #[cfg(unix)]
 impl From<calve_db::Error> for Failure {
     fn from(error: calve_db::Error) -> Self {
-        match error {
-            calve_db::Error::Clone(error) => Self::Core(error),
-            other => Self::Db(other),
-        }
+        Self::Db(error)
     }
 }
 
@@ -119,8 +116,8 @@ impl Failure {
             #[cfg(unix)]
             Self::Db(error) => match error {
                 calve_db::Error::Interrupted => INTERRUPTED,
-                calve_db::Error::Usage(_) => USAGE,
-                calve_db::Error::Strategy { .. } | calve_db::Error::Told { refused: true, .. } => REFUSED,
+                error if error.is_usage() => USAGE,
+                calve_db::Error::Strategy { .. } => REFUSED,
                 calve_db::Error::Command { code, .. } => *code,
                 _ => FAILED,
             },
@@ -147,7 +144,7 @@ impl Failure {
             Self::Io(error) => output::error(&error.to_string(), Some(io_hint(error))),
             #[cfg(unix)]
             Self::Db(error) => {
-                output::error(&error.to_string(), error.hint().filter(|hint| !hint.is_empty()).as_deref())
+                output::error(&error.to_string(), error.remedy().as_ref().map(crate::wording::db::hint).as_deref())
             }
             Self::Output(error) => {
                 let hint = "only the report is lost: what was asked for was done";

@@ -61,10 +61,6 @@ impl Runner<'_> {
                 row.refused = Some(reason);
                 return Ok(());
             }
-            Err(error @ Error::Told { refused: true, .. }) => {
-                row.refused = Some(error.to_string());
-                return Ok(());
-            }
             Err(error) => return Err(error.into()),
         };
         let sample = match self.answer(&owned.record, began) {

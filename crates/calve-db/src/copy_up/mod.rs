@@ -3,7 +3,6 @@
 //! The kernel copies a file into a new one of the upper directory, so that the copy's birth time is when copying began, and marks it
 //! with where it came from (overlayfs.rst, "origin"). A file that the server itself has made there has no such mark.
 
-mod report;
 mod trace;
 mod watch;
 
@@ -13,10 +12,8 @@ use std::time::SystemTime;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-pub use report::{Report, unreported};
-pub(crate) use report::{keep, of_killed};
 pub use trace::Trace;
-pub(crate) use trace::begin_lines;
+pub(crate) use trace::{begin_lines, lines};
 pub(crate) use watch::{Watch, Watched};
 
 /// A copy of more is felt. PostgreSQL's log is in files of this size, which it opens as it starts.

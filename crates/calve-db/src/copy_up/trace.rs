@@ -25,7 +25,7 @@ pub(crate) fn begin_lines(place: &Path) -> Result<File> {
 }
 
 /// What was written down until now.
-pub(super) fn lines(place: &Path) -> Vec<Copied> {
+pub(crate) fn lines(place: &Path) -> Vec<Copied> {
     Trace::of(place).more()
 }
 

@@ -115,9 +115,8 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) program: PathBuf,
-    /// The data directory and a directory for temporary files, as the server sees them.
+    /// The data directory as the server sees it. Beside it is `tmp`, for temporary files.
     pub(crate) data: PathBuf,
-    pub(crate) temporary: PathBuf,
     /// For sockets: the server's own.
     pub(crate) sockets: PathBuf,
     /// For configuration: the server may only read it.
@@ -140,9 +139,9 @@ impl Instance {
 
 /// The engine of that name.
 pub(crate) fn named(name: &str) -> Result<&'static dyn Engine> {
-    ENGINES.iter().copied().find(|engine| engine.name() == name).ok_or_else(|| {
-        let known: Vec<&str> = names();
-        Error::Usage(format!("there is no engine `{}`; there are {}", name.escape_default(), known.join(" and ")))
+    ENGINES.iter().copied().find(|engine| engine.name() == name).ok_or_else(|| Error::UnknownEngine {
+        name: name.to_owned(),
+        known: names().into_iter().map(str::to_owned).collect(),
     })
 }
 

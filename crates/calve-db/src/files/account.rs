@@ -24,9 +24,7 @@ impl Account {
         }
         let passwd = fs_err::read_to_string("/etc/passwd").unwrap_or_default();
         let found = names.iter().chain(&["nobody"]).find_map(|name| find(&passwd, name));
-        found.ok_or_else(|| {
-            Error::Usage(format!("no database server runs as root, and this system has no user {}", names.join(", ")))
-        })
+        found.ok_or_else(|| Error::NoAccount(names.iter().map(|name| (*name).to_owned()).collect()))
     }
 
     /// What to change to, if this process is another user.

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use calve_core::Shown;
 use rustix::fs::FileType;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Unusable};
 use crate::files::directory::{Directory, Entry};
 
 type Visit<'a> = dyn FnMut(&Directory, &Entry, &Path) -> Result<()> + 'a;
@@ -41,7 +41,7 @@ pub(crate) fn check(data: &Directory, pointers: &[&str]) -> Result<()> {
     walk(data, &mut |directory, entry, below| {
         let refuse = |what: &str| {
             let reason = format!("{what}: `{}`, which leads to `{}`", Shown(below), target(directory, entry));
-            Err(Error::not_usable(data.path(), reason))
+            Err(Error::not_usable(data.path(), Unusable::LeadsOut(reason)))
         };
         match entry.kind {
             FileType::Symlink if leads_out(directory, entry, below)? => refuse("a symlink leads out of it"),

@@ -64,17 +64,20 @@ impl Home {
     /// Makes the directories. Those of an older version that others could enter are closed to them.
     pub(crate) fn prepare(&self) -> Result<()> {
         if self.root.to_str().is_none() || self.runtime.to_str().is_none() {
-            return Err(Error::Usage(format!("`{}` is not UTF-8", calve_core::Shown(&self.root))));
+            return Err(Error::NotUtf8(self.root.clone()));
         }
         // The user that root's servers run as must get through to the directories of servers, but need not see what is there.
         let passable = if geteuid().is_root() { 0o711 } else { CLOSED };
         let mut above = std::fs::DirBuilder::new();
         above.recursive(true).mode(passable);
-        above.create(&self.root).map_err(|error| Error::io("create directory", &self.root, error))?;
+        above.create(&self.root).map_err(|source| Error::Home { path: self.root.clone(), source })?;
         for (directory, mode) in
             [(&self.root, passable), (&self.servers(), passable), (&self.templates(), CLOSED), (&self.logs(), CLOSED)]
         {
-            private::make_directory(directory, mode)?;
+            private::make_directory(directory, mode).map_err(|error| match error {
+                Error::Io { path, source, .. } => Error::Home { path, source },
+                other => other,
+            })?;
         }
         self.prepare_runtime(passable)
     }

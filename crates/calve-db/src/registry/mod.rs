@@ -1,9 +1,12 @@
 //! The servers that there are: a directory for each, with a lock that its supervisor holds for as long as it lives.
 
+mod ending;
 mod home;
 pub(crate) mod name;
 pub(crate) mod sweep;
 
+pub(crate) use ending::forget as forget_ending;
+pub use ending::{EndReason, Ending, Log, endings, log};
 pub use home::Home;
 pub use sweep::{Swept, delete_trash, sweep};
 
@@ -32,6 +35,11 @@ const BEGUN: &str = "begun.json";
 const FILES: &[&str] = &[LOCK, RECORD, BEGUN, "sockets", "log", "copied"];
 /// Directories of templates that are being built. No server has such a name.
 pub(crate) const BUILDING: &str = ".building-";
+
+/// Returns the name of the template that is built in a place of this name.
+pub(crate) fn built_template(place: &str) -> Option<&str> {
+    Some(place.strip_prefix(BUILDING)?.rsplit_once('-')?.0)
+}
 
 /// A server, as it is written down.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -249,7 +257,7 @@ pub fn find(home: &Home, name: &str) -> Result<Record> {
     crate::registry::name::check(name)?;
     let place = home.servers().join(name);
     let record = is_held(&place).then(|| read(&place)).flatten();
-    record.ok_or_else(|| Error::UnknownServer(name.into()))
+    record.ok_or_else(|| ending::missing(home, name))
 }
 
 pub(crate) fn unix_now() -> u64 {

@@ -13,10 +13,7 @@ pub(crate) fn check(name: &str) -> Result<()> {
     if starts && name.len() <= LONGEST && name.bytes().all(plain) {
         return Ok(());
     }
-    Err(Error::Usage(format!(
-        "`{}` is not a name: up to {LONGEST} letters, digits, `-`, `_` and `.`, the first a letter or digit",
-        name.escape_default()
-    )))
+    Err(Error::BadName { name: name.to_owned(), longest: LONGEST })
 }
 
 /// Some letters and digits that nobody can guess, without those that are taken for one another.

@@ -13,7 +13,7 @@ use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::registry::Home;
-use crate::registry::{self, Begun, Record, lock_all};
+use crate::registry::{self, Begun, EndReason, Ending, Record, ending, lock_all};
 use crate::server::memory;
 use crate::server::runtime;
 use crate::sys;
@@ -29,8 +29,10 @@ const ENDING: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Swept {
-    /// Servers, and templates that were being built, whose supervisor was killed.
+    /// Servers whose supervisor was killed.
     pub servers: Vec<String>,
+    /// Templates whose build was killed.
+    pub builds: Vec<String>,
     /// Directories in which trash waits for [`calve_core::reap`].
     pub trash: Vec<PathBuf>,
 }
@@ -50,11 +52,16 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         if !try_lock(&lock, &place) || !registry::is_lock_of(&lock, &place) {
             continue;
         }
-        copy_up::keep(&home.logs(), &copy_up::of_killed(&place));
+        keep_ending(home, &place);
         take_away(home, &place, Wait::No);
-        swept.servers.push(place.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match registry::built_template(&name) {
+            Some(template) => swept.builds.push(template.to_owned()),
+            None => swept.servers.push(name),
+        }
     }
     move_old_templates_to_trash(&home.templates())?;
+    ending::sweep(home);
     drop(guard);
     for directory in [home.servers(), home.templates(), home.runtime().to_path_buf()] {
         if trash::is_in(&directory) {
@@ -62,6 +69,13 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         }
     }
     Ok(swept)
+}
+
+/// Keeps what is known of a server whose supervisor was killed.
+fn keep_ending(home: &Home, place: &Path) {
+    if let Some(record) = registry::read(place) {
+        Ending::of(place, &record.name, EndReason::SupervisorKilled, copy_up::lines(place)).keep(&home.logs());
+    }
 }
 
 /// Takes away a place that nobody looks after, and what is left of its server.

@@ -32,19 +32,19 @@ pub(crate) fn clone_data(
     match wish {
         Some(Strategy::Overlay) => overlay(src, dst, mounts, Vec::new(), started),
         Some(strategy) => match cloned(src, dst, &only(strategy, cancel), started) {
-            Err(Error::Clone(calve_core::Error::RequirementRefused { refused, .. })) => {
+            Err(calve_core::Error::RequirementRefused { refused, .. }) => {
                 let of_it = refused.iter().find(|refusal| refusal.strategy == strategy);
                 let reason = of_it.map_or_else(|| "it is not available here".into(), |refusal| refusal.reason.clone());
                 Err(Error::Strategy { strategy: strategy.to_string(), reason })
             }
-            other => other,
+            other => Ok(other?),
         },
         None => {
             let mut cheap = options(cancel);
             cheap.require = vec![Requirement::Cow];
             let refused = match cloned(src, dst, &cheap, started) {
-                Err(Error::Clone(calve_core::Error::RequirementRefused { refused, .. })) => reasons(&refused),
-                other => return other,
+                Err(calve_core::Error::RequirementRefused { refused, .. }) => reasons(&refused),
+                other => return Ok(other?),
             };
             match overlay(src, dst, mounts, refused.clone(), started) {
                 Err(Error::Strategy { reason, .. }) => {
@@ -73,7 +73,12 @@ fn only(strategy: Strategy, cancel: &Cancel) -> CloneOptions {
     options
 }
 
-fn cloned(src: &Path, dst: &Path, options: &CloneOptions, started: Instant) -> Result<Placed> {
+fn cloned(
+    src: &Path,
+    dst: &Path,
+    options: &CloneOptions,
+    started: Instant,
+) -> std::result::Result<Placed, calve_core::Error> {
     let report = calve_core::clone_tree(src, dst, options)?;
     let refused = reasons(&report.refused);
     Ok(Placed { strategy: report.strategy, refused, took: started.elapsed(), copies_up: false, overlay: None })

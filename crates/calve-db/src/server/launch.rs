@@ -2,7 +2,6 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -22,22 +21,15 @@ use crate::files::trash;
 use crate::registry::{self, Begun};
 use crate::server::Address;
 use crate::server::data::{Placed, clone_data};
-use crate::server::memory;
 use crate::server::readiness::{self, Notices, Waiting};
 use crate::server::runtime;
+use crate::server::{log, memory};
 use crate::supervise::messages::{Origin, Spec, Starting};
 use crate::sys::{self, Ended, Launch, Server};
 use crate::template::manifest;
 
-const LOG: &str = "log";
-/// More is not read of its beginning, nor of its end.
-const MOST_OF_A_LOG: u64 = 16 << 20;
-/// Shown of a log when something fails.
-const LOG_LINES: usize = 12;
 /// The data directory, in a server's place.
 const DATA: &str = "data";
-/// What the lines that say why have in them.
-const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", "No space left"];
 
 /// Who wants the server, and how long.
 pub(crate) struct Wanted<'a> {
@@ -88,19 +80,18 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     let settings = runtime::renew(&spec.directory, spec.account)?;
     trash::remove(&spec.place.join("tmp"), Wait::No)?;
     private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
-    let log = private::append(&log_path(&spec.place))?;
+    let output = private::append(&log::path(&spec.place))?;
     let Made { placed, template, mut neutralised } = unless_left(wanted, || data_directory(wanted, &place, &data))?;
     let since = SystemTime::now();
     let seen = as_seen(wanted)?;
     let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen.path, since);
     private::share(&place, spec.account, &spec.place)?;
     if spec.origin == Origin::Init {
-        initialise(wanted, &seen.path.join("data"), &log)?;
+        initialise(wanted, &seen.path.join("data"), &output)?;
     }
     let instance = Instance {
         program: spec.program.clone(),
         data: seen.path.join("data"),
-        temporary: seen.path.join("tmp"),
         sockets: runtime::sockets(&spec.directory),
         settings,
         address: wanted.address.clone(),
@@ -110,7 +101,7 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     let notices = Notices::listen(&spec.directory, spec.account)?;
     let arguments = wanted.engine.arguments(&instance)?;
     let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
-    let mut server = start(wanted, &arguments, &instance.data, &notify, &log)?;
+    let mut server = start(wanted, &arguments, &instance.data, &notify, &output)?;
     let pid = server.pid();
     if !wanted.isolated {
         registry::write_begun(&spec.place, &Begun::now(&spec.engine, Some(pid)))?;
@@ -234,7 +225,9 @@ fn data_directory(wanted: &Wanted<'_>, place: &Directory, data: &Path) -> Result
                 let name = template.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 return Err(Error::TemplateDamaged { name, what });
             }
-            let wish = spec.strategy.as_deref().map(str::parse::<Strategy>).transpose().map_err(Error::Usage)?;
+            let wish = spec.strategy.as_deref().map(str::parse::<Strategy>).transpose();
+            let wish =
+                wish.map_err(|reason| Error::Strategy { strategy: spec.strategy.clone().unwrap_or_default(), reason })?;
             let mounts = wanted.isolated && !spec.whole;
             let placed = clone_data(&template.join("data"), data, wish, mounts, wanted.cancel)?;
             Ok(Made { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
@@ -272,16 +265,16 @@ fn make_data(data: &Path) -> Result<()> {
 }
 
 /// Runs the program that fills the empty directory `data`, by its path as the program sees it.
-fn initialise(wanted: &Wanted<'_>, data: &Path, log: &File) -> Result<()> {
+fn initialise(wanted: &Wanted<'_>, data: &Path, output: &File) -> Result<()> {
     let command = wanted.engine.init(&wanted.spec.program, data)?;
-    let mut program = start(wanted, &command, data, &[], log)?;
+    let mut program = start(wanted, &command, data, &[], output)?;
     loop {
         if let Some(ended) = program.ended() {
             if ended == Ended::Exit(0) {
                 return Ok(());
             }
             let name = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let said = log_tail(&wanted.spec.place);
+            let said = log::tail(&wanted.spec.place);
             return Err(Error::Program { program: name, how: ended.to_string(), said });
         }
         let mut fds: Vec<_> =
@@ -323,11 +316,7 @@ fn as_seen(wanted: &Wanted<'_>) -> Result<Seen> {
         return Ok(Seen { path: spec.place.clone(), is_mount: false });
     }
     if !wanted.isolated {
-        let text = format!(
-            "the user that the server runs as cannot reach `{}`: set CALVE_HOME to a place that others may enter",
-            calve_core::Shown(&spec.place)
-        );
-        return Err(Error::Usage(text));
+        return Err(Error::Unreachable(spec.place.clone()));
     }
     let at = runtime::make_files(&spec.directory)?;
     sys::bind(&spec.place, &at).map_err(|errno| Error::io("mount", &at, errno))?;
@@ -339,7 +328,7 @@ fn start(
     command: &[OsString],
     directory: &Path,
     more: &[(&str, &OsStr)],
-    log: &File,
+    output: &File,
 ) -> Result<Server> {
     let program = Path::new(&command[0]);
     let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|error| Error::io("start", program, error));
@@ -357,7 +346,7 @@ fn start(
         command: command.iter().map(|word| text(word)).collect::<Result<_>>()?,
         environment: environment.collect::<Result<_>>()?,
         directory: text(directory.as_os_str())?,
-        log: log.as_fd(),
+        log: output.as_fd(),
         input: null.as_fd(),
         account: wanted.spec.account.to_become(),
         own_processes: wanted.isolated,
@@ -369,51 +358,4 @@ fn start(
         },
         _ => Error::io("start", program, error),
     })
-}
-
-pub(crate) fn log_path(place: &Path) -> PathBuf {
-    place.join(LOG)
-}
-
-/// The log of a server, which stays that one whatever takes its name.
-pub(crate) fn open_log(place: &Path) -> Result<File> {
-    let log = Directory::open(place)?.file(LOG)?;
-    log.ok_or_else(|| Error::io("open", log_path(place), std::io::Error::from(std::io::ErrorKind::NotFound)))
-}
-
-/// What was logged: the beginning and the end where it is very much. The server has the file open, and can make it as long as it
-/// likes.
-pub(crate) fn read_log(mut log: &File) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    log.rewind()?;
-    log.take(MOST_OF_A_LOG).read_to_end(&mut text)?;
-    let length = log.metadata()?.len();
-    log.seek(SeekFrom::Start(length.saturating_sub(MOST_OF_A_LOG).max(text.len() as u64)))?;
-    log.take(MOST_OF_A_LOG).read_to_end(&mut text)?;
-    Ok(text)
-}
-
-/// The same, where there may be nothing.
-pub(crate) fn log(place: &Path) -> Vec<u8> {
-    open_log(place).ok().and_then(|log| read_log(&log).ok()).unwrap_or_default()
-}
-
-/// The last lines that were logged, and the last that tell of an error should those have none.
-pub(crate) fn log_tail(place: &Path) -> String {
-    let log = log(place);
-    let text = String::from_utf8_lossy(&log);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let (before, last) = lines.split_at(lines.len().saturating_sub(LOG_LINES));
-    let tells = |line: &&&str| REASONS.iter().any(|reason| line.contains(reason));
-    let mut reasons: Vec<&str> = Vec::new();
-    if last.iter().find(tells).is_none() {
-        reasons = before.iter().rev().filter(tells).take(LOG_LINES / 2).copied().collect();
-        reasons.reverse();
-    }
-    // MariaDB tells numbers alone.
-    if ["error 28", "rror: 28", "code: 28"].iter().any(|number| text.contains(number)) {
-        reasons.push("(28 is: No space left on device)");
-    }
-    let plain = |line: &&str| line.chars().filter(|c| !c.is_control()).collect::<String>() + "\n";
-    reasons.iter().chain(last).map(plain).collect()
 }

@@ -4,6 +4,7 @@ mod address;
 mod client;
 pub(crate) mod data;
 pub(crate) mod launch;
+pub(crate) mod log;
 pub(crate) mod memory;
 pub(crate) mod programs;
 pub(crate) mod readiness;
@@ -31,6 +32,7 @@ use crate::registry::name;
 use crate::registry::sweep;
 use crate::registry::{self, Place, Record};
 use crate::supervise::messages::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
+use crate::sys;
 use crate::template;
 
 /// How a server is to be started.
@@ -92,6 +94,14 @@ impl Owned {
         }
     }
 
+    /// Has the supervisor end a command and its children, should this process end before them.
+    pub fn tie(&self, command: &mut Command) -> Result<()> {
+        let failed = |error| Error::io("talk on", "a socket", error);
+        let talk = self.talk.get_ref().try_clone().map_err(failed)?;
+        sys::announce(command, talk, [r#"{"Command":"#, "}\n"]);
+        Ok(())
+    }
+
     /// Stops the server in order and leaves its files.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.ask(Request::Finish)?;
@@ -125,6 +135,7 @@ pub fn start(
     };
     home.prepare()?;
     let place = registry::reserve(home, &name)?;
+    registry::forget_ending(home, &name);
     let mut spec = Spec {
         template: Some(template.name.clone()),
         version: template.version.clone(),
@@ -210,7 +221,7 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Star
 /// `None`: again, without namespaces.
 fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Option<Owned>> {
     let [program, arguments @ ..] = starter.supervisor else {
-        return Err(Error::Usage("no supervisor is named".into()));
+        return Err(Error::io("start", "", rustix::io::Errno::INVAL));
     };
     let failed = |error| Error::io("start", program, error);
     let (here, there) = UnixStream::pair().map_err(failed)?;

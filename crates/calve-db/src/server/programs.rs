@@ -42,7 +42,11 @@ fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
     let output = output.map_err(|error| Error::io("run", &path, error))?;
     let printed = String::from_utf8_lossy(&output.stdout);
     let unfit = |version: &str, supported| {
-        Err(Error::Version { path: path.clone(), version: version.trim().to_owned(), supported })
+        Err(Error::Version {
+            path: path.clone(),
+            version: version.trim().to_owned(),
+            supported: String::from(supported),
+        })
     };
     match engine.version(&printed) {
         Some(version) => match engine.unsupported(&version) {

@@ -95,6 +95,8 @@ pub(crate) enum Request {
     Keep,
     /// Stop the server in order, and leave its files.
     Finish,
+    /// The starter runs this command, which must end with it. There is no answer.
+    Command(u32),
 }
 
 /// A data directory that a server is about to be started on: an overlay, whose files are copied as a whole.
@@ -118,7 +120,7 @@ impl Starting {
 }
 
 /// The answer, to a request or to the specification.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// It goes on; the answer comes later.
     Starting(Starting),
@@ -129,7 +131,7 @@ pub(crate) enum Answer {
     /// The server is gone; this is what its overlay had copied.
     Stopped { copied: Vec<Copied> },
     /// It failed.
-    Failed { message: String, hint: String, refused: bool },
+    Failed(Error),
     /// A new supervisor must do without namespaces.
     NoNamespaces,
 }
@@ -145,15 +147,16 @@ pub(crate) struct Ready {
 }
 
 impl Answer {
-    pub(crate) fn failed(error: &Error) -> Self {
-        let refused = matches!(error, Error::Strategy { .. } | Error::Told { refused: true, .. });
-        Self::Failed { message: error.to_string(), hint: error.hint().unwrap_or_default(), refused }
+    pub(crate) fn failed(error: Error) -> Self {
+        // A path that is not UTF-8 cannot be in JSON.
+        let is_plain = serde_json::to_vec(&error).is_ok();
+        Self::Failed(if is_plain { error } else { Error::Clone { message: error.to_string(), full: None } })
     }
 
     /// An answer that is a failure, as an error.
     pub(crate) fn into_result(self) -> Result<Self> {
         match self {
-            Self::Failed { message, hint, refused } => Err(Error::Told { message, hint, refused }),
+            Self::Failed(error) => Err(error),
             other => Ok(other),
         }
     }
@@ -196,7 +199,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn fuzz_answers() {
-        let failed = serde_json::to_vec(&Answer::Failed { message: "a".into(), hint: "b".into(), refused: false });
+        let failed = serde_json::to_vec(&Answer::Failed(Error::NoOwner(1)));
         let stopped = serde_json::to_vec(&Answer::Stopped { copied: Vec::new() });
         let seeds = [[failed.unwrap(), b"\n".to_vec()].concat(), [stopped.unwrap(), b"\n".to_vec()].concat()];
         let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();

@@ -20,15 +20,16 @@ use std::time::{Duration, Instant};
 use calve_core::{Cancel, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::copy_up::{self, Copied, Report};
+use crate::copy_up::{self, Copied};
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::{private, trash};
 use crate::registry::sweep;
-use crate::registry::{self, Begun, Record, unix_now};
+use crate::registry::{self, Begun, EndReason, Ending, Record, unix_now};
 use crate::server::Address;
-use crate::server::launch::{self, Launched, Wanted, launch};
+use crate::server::launch::{Launched, Wanted, launch};
+use crate::server::log;
 use crate::server::runtime;
 use crate::supervise::messages::{Answer, Origin, Owner, Ready, Request, Spec, receive, send};
 use crate::supervise::port::Port;
@@ -40,7 +41,6 @@ use crate::template;
 const ORDERLY_END: Duration = Duration::from_secs(600);
 /// How often what has no descriptor is looked at.
 const TICK: Duration = Duration::from_secs(1);
-const OWNER_ENDED: &str = "its owner ended";
 
 /// Looks after one server until it is gone.
 ///
@@ -69,14 +69,14 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
         Err(error) => {
             let error = with_log(error, &spec.place);
             clear(&spec, isolated);
-            send(&mut talk, &Answer::failed(&error)).map_err(failed)?;
+            send(&mut talk, &Answer::failed(error)).map_err(failed)?;
             return Ok(());
         }
     };
     // Nobody may be left who wants it.
     let end = match send(&mut talk, &Answer::Ready(Box::new(ready))) {
         Ok(()) => supervisor.serve(&mut talk, reader, cancel),
-        Err(_) => End::Unasked("nobody was left who wanted it"),
+        Err(_) => End::Unasked(EndReason::OwnerEnded),
     };
     supervisor.end(end, &mut talk);
     drop(lock);
@@ -86,7 +86,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
 /// The log says more than an exit code does.
 fn with_log(error: Error, place: &Path) -> Error {
     match error {
-        Error::ServerFailed { how, .. } => Error::ServerFailed { how, log: launch::log_tail(place) },
+        Error::ServerFailed { how, .. } => Error::ServerFailed { how, log: log::tail(place) },
         other => other,
     }
 }
@@ -110,6 +110,8 @@ struct Supervisor<'a> {
     requests: Requests,
     owner: Owner,
     watched: Option<Watched>,
+    /// The command that the starter runs, which ends with it.
+    command: Option<Watched>,
     deadline: Option<Instant>,
     port: Option<Port>,
 }
@@ -119,7 +121,7 @@ enum End {
     /// Everything goes; whoever asked for it waits for the answer.
     Asked(UnixStream),
     /// Everything goes, for this reason.
-    Unasked(&'static str),
+    Unasked(EndReason),
     /// The files stay.
     Leave(Answer),
 }
@@ -128,10 +130,7 @@ impl<'a> Supervisor<'a> {
     fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &Cancel) -> Result<(Self, Ready)> {
         let engine = engine::named(&spec.engine)?;
         let watched = match spec.owner {
-            Owner::Process(pid) => Some(
-                Watched::open(pid, None)
-                    .ok_or_else(|| Error::Usage(format!("there is no process {pid} to own the server")))?,
-            ),
+            Owner::Process(pid) => Some(Watched::open(pid, None).ok_or(Error::NoOwner(pid))?),
             _ => None,
         };
         let port = spec.tcp.map(Port::take).transpose()?;
@@ -186,8 +185,20 @@ impl<'a> Supervisor<'a> {
         };
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let owner = spec.owner;
-        let mut supervisor =
-            Self { spec, engine, address, isolated, launched, record, requests, owner, watched, deadline, port };
+        let mut supervisor = Self {
+            spec,
+            engine,
+            address,
+            isolated,
+            launched,
+            record,
+            requests,
+            owner,
+            watched,
+            command: None,
+            deadline,
+            port,
+        };
         supervisor.write_record()?;
         let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
         let ready = Ready { record: supervisor.record.clone(), neutralised, copied: Vec::new() };
@@ -213,18 +224,22 @@ impl<'a> Supervisor<'a> {
     fn serve(&mut self, talk: &mut UnixStream, mut reader: BufReader<UnixStream>, cancel: &Cancel) -> End {
         let mut talks = true;
         loop {
-            if let Some(why) = self.over(cancel) {
-                return End::Unasked(why);
+            if let Some(reason) = self.over(cancel) {
+                return End::Unasked(reason);
             }
-            if self.wait(talks.then_some(&*talk)) {
-                match receive::<Request>(&mut reader) {
-                    Ok(Some(request)) => {
-                        let Ok(from) = talk.try_clone() else { return End::Unasked("of an error") };
+            // One message may have come with another.
+            if !reader.buffer().is_empty() || self.wait(talks.then_some(&*talk)) {
+                match (receive::<Request>(&mut reader), talk.try_clone()) {
+                    (Ok(Some(Request::Command(pid))), _) => self.command = Watched::open(pid, None),
+                    (Ok(Some(request)), Ok(from)) => {
                         if let Some(end) = self.handle(request, from, talk, cancel) {
                             return end;
                         }
                     }
-                    _ if self.owner == Owner::Starter => return End::Unasked(OWNER_ENDED),
+                    _ if self.owner == Owner::Starter => {
+                        self.command.iter().for_each(sys::end_tree);
+                        return End::Unasked(EndReason::OwnerEnded);
+                    }
                     _ => talks = false,
                 }
             }
@@ -236,18 +251,18 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Why it is at its end, if it is.
-    fn over(&mut self, cancel: &Cancel) -> Option<&'static str> {
+    /// Returns the reason to end the server, if there is one.
+    fn over(&mut self, cancel: &Cancel) -> Option<EndReason> {
         if cancel.is_cancelled() {
-            return Some("its supervisor was told to end");
+            return Some(EndReason::SupervisorStopped);
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Some("its time was over");
+            return Some(EndReason::TimeOver);
         }
         if self.watched.as_ref().is_some_and(|owner| !owner.lives()) {
-            return Some(OWNER_ENDED);
+            return Some(EndReason::OwnerEnded);
         }
-        self.launched.server.ended().map(|_| "the server ended by itself")
+        self.launched.server.ended().map(EndReason::EndedByItself)
     }
 
     /// Waits until something happens. Whether it is the starter that says something.
@@ -272,6 +287,8 @@ impl<'a> Supervisor<'a> {
     fn handle(&mut self, request: Request, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
         let answer = match request {
             Request::Stop => return Some(End::Asked(from)),
+            // Only the starter has one.
+            Request::Command(_) => return None,
             Request::Keep => {
                 self.owner = Owner::Nobody;
                 Answer::Done
@@ -279,20 +296,20 @@ impl<'a> Supervisor<'a> {
             Request::Finish => {
                 let answer = self
                     .finish()
-                    .map_or_else(|error| Answer::failed(&with_log(error, &self.spec.place)), |()| Answer::Done);
+                    .map_or_else(|error| Answer::failed(with_log(error, &self.spec.place)), |()| Answer::Done);
                 return Some(End::Leave(answer));
             }
             Request::Reset => match self.template() {
                 // Nothing of the server is given up for a template that it could not be started from.
-                Err(error) => Answer::failed(&error),
+                Err(error) => Answer::failed(error),
                 Ok(_kept) => match self.reset(&from, talk, cancel) {
                     Ok(copied) => {
                         let record = self.record.clone();
                         Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
                     }
                     Err(error) => {
-                        let _ = send(&mut from, &Answer::failed(&with_log(error, &self.spec.place)));
-                        return Some(End::Unasked("its reset failed"));
+                        let _ = send(&mut from, &Answer::failed(with_log(error, &self.spec.place)));
+                        return Some(End::Unasked(EndReason::ResetFailed));
                     }
                 },
             },
@@ -338,7 +355,7 @@ impl<'a> Supervisor<'a> {
     fn template(&self) -> Result<std::fs::File> {
         match &self.spec.origin {
             Origin::Template(template) => template::hold(template, self.engine, &self.spec.version),
-            _ => Err(Error::Usage("a server without a template cannot be reset".into())),
+            _ => Err(Error::NothingToResetTo),
         }
     }
 
@@ -429,16 +446,15 @@ impl<'a> Supervisor<'a> {
                 self.launched.template = None;
                 self.port = None;
                 runtime::remove(&self.spec.directory, Wait::Yes);
+                if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some()) {
+                    Ending::of(&self.spec.place, &self.spec.name, *reason, copied.clone()).keep(&self.spec.logs);
+                }
                 let _ = trash::remove(&self.spec.place, Wait::No);
                 match end {
                     End::Asked(mut asked) => {
                         let _ = send(&mut asked, &Answer::Stopped { copied });
                     }
-                    End::Unasked(why) => {
-                        let report = Report { name: self.spec.name.clone(), why: why.into(), copied };
-                        copy_up::keep(&self.spec.logs, &report);
-                    }
-                    End::Leave(_) => {}
+                    End::Unasked(_) | End::Leave(_) => {}
                 }
                 let _ = self.spec.place.parent().map(trash::reap);
                 self.delete_old_templates();

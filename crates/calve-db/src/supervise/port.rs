@@ -30,6 +30,7 @@ impl Port {
     pub(crate) fn take(wanted: u16) -> Result<Self> {
         let failed = |errno| match errno {
             Errno::ADDRINUSE => Error::PortTaken(wanted),
+            Errno::ACCESS => Error::PortNotPermitted(wanted),
             errno => Error::io("take a port of", "127.0.0.1", errno),
         };
         let name = if wanted == 0 { None } else { sys::hold_name(&name(wanted)).map_err(failed)? };

@@ -2,6 +2,9 @@
 
 #![allow(unsafe_code)]
 
+mod announce;
+pub(crate) use announce::announce;
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
@@ -31,9 +34,11 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rusti
 }
 
 /// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Ended {
+    /// By itself, with this code.
     Exit(i32),
+    /// By this signal.
     Signal(i32),
 }
 

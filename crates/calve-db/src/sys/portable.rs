@@ -81,6 +81,11 @@ impl Watched {
     }
 }
 
+/// Kills a process. Which processes are its children is not told.
+pub(crate) fn end_tree(root: &Watched) {
+    root.signal(Signal::KILL);
+}
+
 /// Not told.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     Watched::open(pid, None).map(|_| 0)

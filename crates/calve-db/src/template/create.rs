@@ -19,10 +19,9 @@ use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
 use crate::registry::sweep;
-use crate::server::Address;
-use crate::server::launch;
+use crate::server::log;
 use crate::server::programs::{self, Program};
-use crate::server::{Starter, new_spec, run};
+use crate::server::{Owned, Starter, new_spec, run};
 use crate::supervise::messages::Origin;
 use crate::template::key::Key;
 
@@ -83,8 +82,8 @@ pub struct Built {
 pub struct Caller<'a> {
     /// Tells the user.
     pub say: &'a mut dyn FnMut(Said),
-    /// Runs the command. `None` when it ended well.
-    pub run: &'a mut dyn FnMut(&Address) -> Result<Option<CommandEnd>>,
+    /// Runs the command, tied to its server. `None` when it ended well.
+    pub run: &'a mut dyn FnMut(&Owned) -> Result<Option<CommandEnd>>,
     /// Ends it early.
     pub cancel: &'a Cancel,
 }
@@ -123,14 +122,14 @@ impl Plan {
         let base = options.base.as_deref().map(|base| load(home, base)).transpose()?;
         let engine = match (&options.engine, &base) {
             (Some(name), Some(base)) if *name != base.engine => {
-                return Err(Error::Usage(format!("the template `{}` is of the engine {}", base.name, base.engine)));
+                return Err(Error::BaseOfOtherEngine { base: base.name.clone(), engine: base.engine.clone() });
             }
             (Some(name), _) => engine::named(name)?,
             (None, Some(base)) => engine::named(&base.engine)?,
-            (None, None) => return Err(Error::Usage("name the engine with --engine".into())),
+            (None, None) => return Err(Error::EngineNeeded),
         };
         if base.is_some() && options.from.is_some() {
-            return Err(Error::Usage("--from and --base exclude each other".into()));
+            return Err(Error::TwoSources);
         }
         let named = options.server_bin.as_ref().map(|path| options.directory.join(path));
         let named = named.as_deref().or(base.as_ref().map(|base| base.program.as_path()));
@@ -145,7 +144,7 @@ impl Plan {
         if let Some(path) = &options.from {
             let path = options.directory.join(path);
             let path = fs::canonicalize(&path).map_err(|error| Error::io("find", &path, error))?;
-            key.add_directory(&path)?;
+            key.add_directory(&path).map_err(of_source)?;
             from = Some(path);
         }
         key.add_command(&options.command);
@@ -180,7 +179,7 @@ fn build(
     caller: &mut Caller<'_>,
 ) -> Result<Template> {
     if let Some(from) = &plan.from {
-        plan.engine.examine(from, &plan.program.version)?;
+        plan.engine.examine(from, &plan.program.version).map_err(of_source)?;
     }
     let account = match &plan.base {
         Some(base) => base.account,
@@ -206,7 +205,7 @@ fn build(
         let notifies = owned.record.notifies;
         let neutralised = owned.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(Said::Neutralised(what.clone())));
-        match fill(plan.engine, &path, &owned.record.address, options, &log, caller) {
+        match fill(plan.engine, &path, &owned, options, &log, caller) {
             Ok(()) => {
                 owned.finish()?;
                 // Its supervisor has ended, but not its builder.
@@ -240,13 +239,44 @@ fn build(
         sweep::take_away(home, &path, Wait::Yes);
     }
     drop(held);
-    made
+    made.map_err(|error| of_template(error, &path, &home.templates().join(&options.name), &options.name))
+}
+
+/// Tells an error about the data directory to take over from one about Calve's own files.
+fn of_source(error: Error) -> Error {
+    match error {
+        Error::Io { operation, path, source } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            Error::Unreadable { operation, path, source }
+        }
+        other => other,
+    }
+}
+
+/// Names the template instead of the hidden directory `place` that it is built in.
+fn of_template(error: Error, place: &Path, target: &Path, template: &str) -> Error {
+    let (hidden, shown) = (place.to_string_lossy(), target.to_string_lossy());
+    match error {
+        Error::Io { operation, path, source } => {
+            let path = path.strip_prefix(place).map_or_else(|_| path.clone(), |below| target.join(below));
+            Error::Io { operation, path, source }
+        }
+        Error::NotUsable { path, reason } if path.starts_with(place) => {
+            Error::BuildNotUsable { template: template.to_owned(), reason }
+        }
+        Error::ServerFailed { how, log } => Error::ServerFailed { how, log: log.replace(&*hidden, &shown) },
+        Error::Program { program, how, said } => Error::Program { program, how, said: said.replace(&*hidden, &shown) },
+        Error::Clone { message, full } => {
+            let full = full.map(|path| if path.starts_with(place) { target.to_path_buf() } else { path });
+            Error::Clone { message: message.replace(&*hidden, &shown), full }
+        }
+        other => other,
+    }
 }
 
 fn fill(
     engine: &dyn Engine,
     place: &Path,
-    address: &Address,
+    owned: &Owned,
     options: &CreateOptions,
     log: &Path,
     caller: &mut Caller<'_>,
@@ -257,10 +287,11 @@ fn fill(
     if caller.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
-    let said = launch::open_log(place)?;
-    let said = || launch::read_log(&said).map_err(|error| Error::io("read", launch::log_path(place), error));
+    let said = log::open(place)?;
+    let said = || log::read(&said).map_err(|error| Error::io("read", log::path(place), error));
+    let address = &owned.record.address;
     let before = engine.connections(address, &said()?, 0)?;
-    let end = (caller.run)(address)?;
+    let end = (caller.run)(owned)?;
     if caller.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
@@ -278,6 +309,6 @@ fn fill(
 
 /// What the server said is of use when a build has failed.
 fn keep_log(place: &Path, log: &Path) {
-    let said = launch::open_log(place).ok().and_then(|said| launch::read_log(&said).ok());
+    let said = log::open(place).ok().and_then(|said| log::read(&said).ok());
     let _ = said.map(|said| private::replace(log, &said));
 }

@@ -41,7 +41,7 @@ impl Key {
         for pattern in patterns {
             let files = matching(pattern, directory)?;
             if files.is_empty() {
-                return Err(Error::Usage(format!("no file matches `{}`", pattern.escape_default())));
+                return Err(Error::NoInput(pattern.clone()));
             }
             self.add(pattern);
             for file in files {
@@ -82,10 +82,11 @@ fn matching(pattern: &str, directory: &Path) -> Result<Vec<PathBuf>> {
         below(&whole, &mut files)?;
         return Ok(files);
     }
-    let text = whole.to_str().ok_or_else(|| Error::Usage(format!("`{}` is not UTF-8", calve_core::Shown(&whole))))?;
+    let text = whole.to_str().ok_or_else(|| Error::NotUtf8(whole.clone()))?;
     let glob = GlobBuilder::new(text).literal_separator(true).build();
-    let matcher =
-        glob.map_err(|error| Error::Usage(format!("the pattern `{pattern}` is not valid: {error}")))?.compile_matcher();
+    let matcher = glob
+        .map_err(|error| Error::BadPattern { pattern: pattern.to_owned(), reason: error.to_string() })?
+        .compile_matcher();
     // Nothing above the first part with a wildcard can differ.
     let plain = |part: &Component<'_>| !part.as_os_str().as_bytes().iter().any(|byte| b"*?[{".contains(byte));
     let root: PathBuf = whole.components().take_while(plain).collect();

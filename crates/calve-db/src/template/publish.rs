@@ -9,10 +9,10 @@ use rustix::io::Errno;
 
 use super::{Template, aside, put_aside, write};
 use crate::engine::{Engine, Version};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Unusable};
 use crate::registry::Home;
 use crate::registry::sweep;
-use crate::server::launch;
+use crate::server::log;
 use crate::sys;
 use crate::template::manifest;
 
@@ -22,9 +22,9 @@ pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, templ
     let data = place.join("data");
     engine.scrub(&data)?;
     engine.examine(&data, version)?;
-    let log = launch::log(&place);
+    let log = log::contents(&place);
     if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log)) {
-        return Err(Error::not_usable(&data, "its server was not shut down cleanly"));
+        return Err(Error::not_usable(&data, Unusable::NotShutDown));
     }
     sweep::forget_run(&place)?;
     let size = manifest::write(&place)?;

@@ -8,6 +8,7 @@ mod conformance;
 mod copy_up;
 mod django;
 mod elsewhere;
+mod ended;
 mod hostile;
 mod killed;
 mod lifetime;

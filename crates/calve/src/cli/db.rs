@@ -21,6 +21,7 @@ pub(crate) enum DbCommand {
     Reset(ResetArguments),
     Stop(StopArguments),
     List(ListArguments),
+    Logs(LogsArguments),
     Trace(TraceArguments),
     Url(UrlArguments),
     Gc(GcArguments),
@@ -139,7 +140,7 @@ pub(crate) struct StartArguments {
 /// Run a command with a server of its own
 ///
 /// CMD finds the server by the same environment variables as with `calve db template create`. The server lives exactly as long as
-/// CMD. The exit code is CMD's.
+/// CMD, and CMD and its children end if Calve is killed. The exit code is CMD's.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     /// The template
@@ -186,12 +187,23 @@ pub(crate) struct StopArguments {
     pub(crate) quiet: bool,
 }
 
-/// List what there is
+/// List servers, or templates
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// Print the list as JSON on stdout (schema calve.db.servers/1, calve.db.templates/1)
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Print the last lines of a server's log
+///
+/// The server may run, or may have ended by itself or when its time was over. Calve keeps the last 64 KiB of the logs of the last 32 such
+/// servers for three days, where only you can read them.
+#[derive(Debug, Args)]
+pub(crate) struct LogsArguments {
+    /// The server
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
 }
 
 /// Follow what the overlay of a server copies

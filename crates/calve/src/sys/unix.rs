@@ -44,7 +44,7 @@ pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
 
 /// The supervisor of a database server: standard input is the lock on its place, standard output who wants it.
 pub(crate) fn supervise(cancel: &Cancel) -> Result<(), calve_db::Error> {
-    let failed = |source| calve_db::Error::Io { operation: "open", path: "/dev/stdin".into(), source };
+    let failed = |error| calve_db::Error::io("open", "/dev/stdin", error);
     let lock = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     let talk = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     calve_db::supervise(lock, talk, cancel)

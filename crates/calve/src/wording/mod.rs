@@ -2,6 +2,8 @@
 
 pub(crate) mod core;
 #[cfg(unix)]
+pub(crate) mod db;
+#[cfg(unix)]
 pub(crate) mod git;
 
 use std::path::Path;

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::FileType;
 
 use super::super::{Version, numbers};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Unusable};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::sys;
@@ -20,18 +20,20 @@ const POINTERS: &[&str] = &[".isl"];
 
 pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
     let data = Directory::open(path)?;
-    let refuse = |reason: String| Err(Error::not_usable(path, reason));
+    let refuse = |reason| Err(Error::not_usable(path, reason));
     if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
-        return refuse("it is no data directory of MariaDB: `ibdata1` or `mysql` is missing".into());
+        return refuse(Unusable::Incomplete(
+            "it is no data directory of MariaDB: `ibdata1` or `mysql` is missing".into(),
+        ));
     }
     if data.stat("mysql.ibd")?.is_some() || data.stat("#innodb_redo")?.is_some() {
-        return refuse("it was made by MySQL 8".into());
+        return refuse(Unusable::OtherVersion { made_by: "MySQL 8".into(), server: "MariaDB".into() });
     }
     confined::check(&data, POINTERS)?;
     // Servers lock these for as long as they live (fcntl(2)).
     for name in ["ibdata1", "aria_log_control"] {
         if let Some(pid) = data.file(name)?.and_then(|file| sys::lock_holder(file.as_fd())) {
-            return refuse(format!("it is in use by the process {pid}"));
+            return refuse(Unusable::InUse(pid.into()));
         }
     }
     let mut made_by = None;
@@ -43,7 +45,8 @@ pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
         && numbers(&text) != Some((version.major, version.minor))
     {
         let (major, minor) = (version.major, version.minor);
-        return refuse(format!("it was made by {}, and the server is {major}.{minor}", text.trim().escape_default()));
+        let made_by = text.trim().escape_default().to_string();
+        return refuse(Unusable::OtherVersion { made_by, server: format!("{major}.{minor}") });
     }
     Ok(())
 }

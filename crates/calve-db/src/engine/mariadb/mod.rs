@@ -27,6 +27,9 @@ const LONGEST_GREETING: u64 = 4096;
 /// The file that InnoDB logs into. Another size than the server's is changed when it starts, so it is the same everywhere.
 const LOG_SIZE: &str = "--innodb-log-file-size=32M";
 
+/// From the data directory, in which the server works. The option is a list of paths, which colons separate, and a whole path may have one.
+const TEMPORARY: &str = "--tmpdir=../tmp";
+
 /// The data are not worth a wait for the disk. Native AIO is off because `io_setup` fails, after retrying for seconds, with
 /// many servers. The last ones keep the server from contacting other machines.
 const FIXED: &[&str] = &[
@@ -90,7 +93,8 @@ impl Engine for Mariadb {
         let Some(script) = places.iter().find(|place| place.is_file()) else {
             return Err(Error::NoProgram { program: "mariadb-install-db".into(), places });
         };
-        let words = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-name-resolve", LOG_SIZE];
+        let words =
+            ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-name-resolve", LOG_SIZE, TEMPORARY];
         let mut command = vec![script.into()];
         command.extend(words.map(OsString::from));
         command.extend([option("--basedir", base), option("--datadir", data)]);
@@ -103,7 +107,7 @@ impl Engine for Mariadb {
         command.extend(FIXED.iter().map(OsString::from));
         command.push(option("--basedir", base(&instance.program)));
         command.push(option("--datadir", &instance.data));
-        command.push(option("--tmpdir", &instance.temporary));
+        command.push(TEMPORARY.into());
         command.push(option("--socket", &address.socket));
         command.push(option("--pid-file", &instance.sockets.join("mariadbd.pid")));
         match address.tcp_port {

@@ -5,7 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 /// A process that is held by its descriptor: its number cannot come to mean another one.
-pub(crate) struct Watched(OwnedFd);
+pub(crate) struct Watched {
+    descriptor: OwnedFd,
+    pid: u32,
+}
 
 impl Watched {
     /// `None` when there is no such process, or when it did not start at `started`.
@@ -14,21 +17,21 @@ impl Watched {
         let descriptor = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
         // Looked at after opening: what is true of the number now is true of the process held.
         let now = start_time(pid)?;
-        (started.is_none_or(|then| then == now)).then_some(Self(descriptor))
+        (started.is_none_or(|then| then == now)).then_some(Self { descriptor, pid })
     }
 
     /// Becomes readable when the process ends.
     pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+        Some(self.descriptor.as_fd())
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let _ = rustix::process::pidfd_send_signal(&self.0, signal);
+        let _ = rustix::process::pidfd_send_signal(&self.descriptor, signal);
     }
 
     /// Whether it has not ended yet.
     pub(crate) fn lives(&self) -> bool {
-        let mut wait = [rustix::event::PollFd::new(&self.0, rustix::event::PollFlags::IN)];
+        let mut wait = [rustix::event::PollFd::new(&self.descriptor, rustix::event::PollFlags::IN)];
         let now = rustix::event::Timespec::default();
         matches!(rustix::event::poll(&mut wait, Some(&now)), Ok(0))
     }
@@ -91,14 +94,41 @@ pub(crate) fn members(session: u32, began: u64) -> Vec<Watched> {
         let found = Kinship::of(pid).filter(|_| pid != std::process::id());
         found.is_some_and(|found| found.session == session && found.started >= began)
     };
-    let processes = fs_err::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let found = numbers.filter(|pid| is_member(*pid)).filter_map(|pid| {
+    let found = all().filter(|pid| is_member(*pid)).filter_map(|pid| {
         let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
         let descriptor = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
-        is_member(pid).then_some(Watched(descriptor))
+        is_member(pid).then_some(Watched { descriptor, pid })
     });
     found.collect()
+}
+
+fn all() -> impl Iterator<Item = u32> {
+    let processes = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Kills a process and its descendants. They are stopped first, so that none of them starts another one meanwhile, and none loses its
+/// parent before it is found.
+pub(crate) fn end_tree(root: &Watched) {
+    root.signal(Signal::STOP);
+    let mut family: Vec<Watched> = Vec::new();
+    let mut rounds_without = 0;
+    while rounds_without < 2 && root.lives() {
+        let is_in = |family: &[Watched], pid| pid == root.pid || family.iter().any(|found| found.pid == pid);
+        let before = family.len();
+        for pid in all().filter(|pid| !is_in(&family, *pid)).collect::<Vec<_>>() {
+            let is_child = || parent(pid).is_some_and(|parent| is_in(&family, parent));
+            if is_child()
+                && let Some(child) = Watched::open(pid, None)
+                && is_child()
+            {
+                child.signal(Signal::STOP);
+                family.push(child);
+            }
+        }
+        rounds_without = if family.len() == before { rounds_without + 1 } else { 0 };
+    }
+    family.iter().chain([root]).for_each(|process| process.signal(Signal::KILL));
 }
 
 /// A word for the process namespace in which this process's numbers mean something.

@@ -7,9 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use calve_core::Shown;
-use calve_db::{Cause, Copied, Home, Starting, Trace};
+use calve_db::{Cause, Copied, Starting, Trace};
 
-use crate::failure::Failure;
 use crate::output;
 use calve_receipt::human::duration;
 
@@ -51,20 +50,10 @@ fn name(copied: &[Copied]) {
     }
 }
 
-fn sum(copied: &[Copied]) -> String {
+pub(super) fn sum(copied: &[Copied]) -> String {
     let bytes = copied.iter().map(|file| file.bytes).sum();
     let files = if copied.len() == 1 { "file" } else { "files" };
     format!("{} {files}, {}", human::count(copied.len() as u64), human::size(bytes))
-}
-
-/// Of servers that ended when nobody was there to be told.
-pub(super) fn unreported(home: &Home) -> Result<(), Failure> {
-    for report in calve_db::unreported(home)? {
-        let (name_of_it, why) = (&report.name, &report.why);
-        output::say(&format!("`{name_of_it}` is gone ({why}); its overlay had copied {}", sum(&report.copied)));
-        name(&report.copied);
-    }
-    Ok(())
 }
 
 /// When, what, how large, how long, and who.

@@ -9,7 +9,10 @@ pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
     let swept = calve_db::sweep(&unswept_home()?)?;
     calve_db::delete_trash(&swept)?;
     for name in swept.servers.iter().filter(|_| !arguments.quiet) {
-        output::say(&format!("took away what was left of `{name}`"));
+        output::say(&format!("removed what was left of `{name}`"));
+    }
+    for name in swept.builds.iter().filter(|_| !arguments.quiet) {
+        output::say(&format!("removed what was left of a build of the template `{name}`"));
     }
     if arguments.json { output::json(&db_receipt::swept(&swept)) } else { Ok(()) }
 }

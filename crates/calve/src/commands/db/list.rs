@@ -1,20 +1,30 @@
 //! `calve db list`.
 
-use super::home;
+use super::{copies, home};
 use crate::cli::db::ListArguments;
 use crate::failure::Failure;
 use crate::{db_receipt, output};
 
 pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
-    let records = calve_db::list(&home()?)?;
+    let home = home()?;
+    let (records, endings) = (calve_db::list(&home)?, calve_db::endings(&home));
     if arguments.json {
-        return output::json(&db_receipt::servers(&records));
+        return output::json(&db_receipt::listed(&records, &endings));
     }
-    let widest = records.iter().map(|record| record.name.len()).max().unwrap_or(0);
+    let names = records.iter().map(|record| &record.name).chain(endings.iter().map(|ending| &ending.name));
+    let widest = names.map(String::len).max().unwrap_or(0);
     let mut text = String::new();
     for record in records {
         let template = record.template.as_deref().unwrap_or("-");
         text.push_str(&format!("{:widest$}  {template}  {}  {}\n", record.name, record.strategy, record.address.url));
+    }
+    for ending in endings {
+        let copied = if ending.copied.is_empty() {
+            String::new()
+        } else {
+            format!("; its overlay had copied {}", copies::sum(&ending.copied))
+        };
+        text.push_str(&format!("{:widest$}  {}{copied}\n", ending.name, ending.reason));
     }
     output::result(&text)
 }

@@ -3,6 +3,7 @@
 mod copies;
 mod gc;
 mod list;
+mod logs;
 mod reset;
 mod run;
 mod start;
@@ -34,24 +35,17 @@ pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
         DbCommand::Reset(arguments) => reset::run(arguments),
         DbCommand::Stop(arguments) => stop::run(arguments),
         DbCommand::List(arguments) => list::run(arguments),
+        DbCommand::Logs(arguments) => logs::run(arguments),
         DbCommand::Trace(arguments) => trace::run(arguments, cancel),
         DbCommand::Url(arguments) => url::run(arguments),
         DbCommand::Gc(arguments) => gc::run(arguments),
     }
 }
 
-/// Where everything is, with what was left there by a crash taken away. Says what nobody has been told of copies.
+/// Returns where everything is. Removes what was left there by a crash.
 pub(super) fn home() -> Result<Home, Failure> {
-    home_of(false)
-}
-
-/// The same, which leaves that to another command where `quiet` is asked for.
-fn home_of(quiet: bool) -> Result<Home, Failure> {
     let home = unswept_home()?;
     reap_trash(&home)?;
-    if !quiet {
-        copies::unreported(&home)?;
-    }
     Ok(home)
 }
 

@@ -2,7 +2,7 @@
 
 use calve_db::Starting;
 
-use super::{copies, home_of};
+use super::{copies, home};
 use crate::cli::db::ResetArguments;
 use crate::db_receipt;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crate::output;
 use calve_receipt::human::duration;
 
 pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
-    let home = home_of(arguments.quiet)?;
+    let home = home()?;
     let mut records = Vec::new();
     for name in &arguments.names {
         let mut announce = |starting: &Starting| {

@@ -24,6 +24,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
         owned.stop()?;
         return Err(Error::Interrupted.into());
     }
+    owned.tie(&mut command)?;
     let status = sys::run_command(&mut command);
     let end = match status {
         Ok(status) => sys::command_end(status),

@@ -4,7 +4,7 @@ use calve_core::Cancel;
 use calve_db::{Owned, Ownership, StartOptions};
 
 use super::copies::{self, Following};
-use super::{home_of, supervisor};
+use super::{home, supervisor};
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
 use crate::{db_receipt, output};
@@ -42,7 +42,7 @@ pub(super) fn started(
     options: &StartOptions,
 ) -> Result<(Owned, Option<Following>), Failure> {
     let mut following = None;
-    let owned = calve_db::start(&home_of(server.quiet)?, template, options, &supervisor()?, &mut |starting| {
+    let owned = calve_db::start(&home()?, template, options, &supervisor()?, &mut |starting| {
         if !server.quiet {
             copies::announce(starting);
         }

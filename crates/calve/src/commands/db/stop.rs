@@ -2,14 +2,14 @@
 
 use calve_db::Error;
 
-use super::{copies, home_of};
+use super::{copies, home};
 use crate::cli::db::StopArguments;
 use crate::failure::Failure;
 use crate::output;
 use calve_receipt::human::duration;
 
 pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
-    let home = home_of(arguments.quiet)?;
+    let home = home()?;
     let names = if arguments.all {
         calve_db::list(&home)?.into_iter().map(|record| record.name).collect()
     } else {
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
                 copies::tell(&stopped.copied);
             }
             // Its owner ended, or it got too old, in this moment.
-            Err(Error::UnknownServer(_)) if arguments.all => {}
+            Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) if arguments.all => {}
             // The others are still stopped.
             Err(error) => {
                 let failure = Failure::from(error);

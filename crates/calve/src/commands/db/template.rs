@@ -4,9 +4,9 @@ use std::env;
 use std::process::Stdio;
 
 use calve_core::Cancel;
-use calve_db::{Address, Caller, CommandEnd, CreateOptions, Said};
+use calve_db::{Caller, CommandEnd, CreateOptions, Owned, Said};
 
-use super::{command_for, home, home_of, reap_trash, supervisor};
+use super::{command_for, home, reap_trash, supervisor};
 use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
 use crate::failure::Failure;
 use crate::output;
@@ -34,9 +34,9 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
             output::say(&text);
         }
     };
-    let mut run = |address: &Address| command(arguments, address);
+    let mut run = |server: &Owned| command(arguments, server);
     let mut caller = Caller { say: &mut say, run: &mut run, cancel };
-    let home = home_of(arguments.quiet)?;
+    let home = home()?;
     let built = calve_db::create_template(&home, &options, &supervisor()?, &mut caller)?;
     // What it replaces.
     reap_trash(&home)?;
@@ -50,12 +50,10 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
 }
 
 /// Runs what fills the template. Its output is no result of this command's.
-fn command(arguments: &TemplateCreateArguments, address: &Address) -> calve_db::Result<Option<CommandEnd>> {
-    let Some(mut command) = command_for(address, &arguments.command)? else { return Ok(None) };
-    let failed = |source| {
-        let path = arguments.command.first().map(Into::into).unwrap_or_default();
-        calve_db::Error::Io { operation: "run", path, source }
-    };
+fn command(arguments: &TemplateCreateArguments, server: &Owned) -> calve_db::Result<Option<CommandEnd>> {
+    let Some(mut command) = command_for(&server.record.address, &arguments.command)? else { return Ok(None) };
+    let failed = |source| calve_db::Error::io("run", arguments.command.first().cloned().unwrap_or_default(), source);
+    server.tie(&mut command)?;
     command.stdin(Stdio::null()).stdout(sys::stderr_for_command().map_err(failed)?);
     let end = sys::command_end(sys::run_command(&mut command).map_err(failed)?);
     Ok(end.map(|(code, how)| CommandEnd { code, how }))
@@ -75,7 +73,7 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
 }
 
 pub(crate) fn remove(arguments: &TemplateRemoveArguments) -> Result<(), Failure> {
-    let home = home_of(arguments.quiet)?;
+    let home = home()?;
     for name in &arguments.names {
         calve_db::remove_template(&home, name)?;
         if !arguments.quiet {

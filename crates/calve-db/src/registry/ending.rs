@@ -1,0 +1,153 @@
+//! How servers ended that nobody has stopped, and the last lines of their logs. Kept for a while, where only this user can read it.
+
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use serde::{Deserialize, Serialize};
+
+use super::{Home, Record, find, unix_now};
+use crate::copy_up::Copied;
+use crate::error::{Error, Result};
+use crate::files::private;
+use crate::server::log;
+use crate::sys::Ended;
+
+const SUFFIX: &str = ".ended.json";
+const KEPT: usize = 32;
+const KEPT_S: u64 = 3 * 24 * 60 * 60;
+
+/// Why a server ended that nobody has stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// Its first process ended.
+    #[error("ended by itself ({0})")]
+    EndedByItself(Ended),
+    /// The process or the command that owned it ended.
+    #[error("ended with its owner")]
+    OwnerEnded,
+    /// It was as old as it may become.
+    #[error("ended when its time was over")]
+    TimeOver,
+    /// A reset failed when the old data was gone.
+    #[error("ended because its reset failed")]
+    ResetFailed,
+    /// The process that looks after it was asked to end.
+    #[error("ended because its supervisor was told to end")]
+    SupervisorStopped,
+    /// The process that looks after it was killed.
+    #[error("ended because its supervisor was killed")]
+    SupervisorKilled,
+}
+
+impl EndReason {
+    /// Returns the stable name, for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::EndedByItself(_) => "ended_by_itself",
+            Self::OwnerEnded => "owner_ended",
+            Self::TimeOver => "time_over",
+            Self::ResetFailed => "reset_failed",
+            Self::SupervisorStopped => "supervisor_stopped",
+            Self::SupervisorKilled => "supervisor_killed",
+        }
+    }
+}
+
+/// A server that ended, although nobody has stopped it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Ending {
+    /// The server.
+    pub name: String,
+    /// Why it ended.
+    pub reason: EndReason,
+    /// Seconds since 1970.
+    pub ended_unix_s: u64,
+    /// The files that its overlay had copied.
+    pub copied: Vec<Copied>,
+    pub(crate) log: String,
+}
+
+impl Ending {
+    /// Returns the ending of a server whose files are still in `place`.
+    pub(crate) fn of(place: &Path, name: &str, reason: EndReason, copied: Vec<Copied>) -> Self {
+        // Everybody who has tests knows why these have ended.
+        let log = if reason == EndReason::OwnerEnded { String::new() } else { log::last_lines(place) };
+        Self { name: name.to_owned(), reason, ended_unix_s: unix_now(), copied, log }
+    }
+
+    /// Keeps it in the directory of logs. The server is gone in any case, so nothing fails when this does.
+    pub(crate) fn keep(&self, logs: &Path) {
+        if self.reason != EndReason::OwnerEnded || !self.copied.is_empty() {
+            let _ = private::write_json(&path(logs, &self.name), self);
+        }
+    }
+}
+
+fn path(logs: &Path, name: &str) -> PathBuf {
+    logs.join(format!("{name}{SUFFIX}"))
+}
+
+fn read(path: &Path) -> Option<Ending> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Returns the ending of the server of that name.
+pub(crate) fn ending(home: &Home, name: &str) -> Option<Ending> {
+    read(&path(&home.logs(), name))
+}
+
+/// Forgets the earlier servers of a name.
+pub(crate) fn forget(home: &Home, name: &str) {
+    let _ = fs::remove_file(path(&home.logs(), name));
+}
+
+/// Returns the servers that ended lately, the last one first.
+pub fn endings(home: &Home) -> Vec<Ending> {
+    let entries = fs::read_dir(home.logs()).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = entries.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(SUFFIX)));
+    let mut found: Vec<Ending> = files.filter_map(|path| read(&path)).collect();
+    found.sort_by(|a, b| b.ended_unix_s.cmp(&a.ended_unix_s).then_with(|| a.name.cmp(&b.name)));
+    found
+}
+
+/// Removes endings that are old or too many. Those of which nobody wonders go first.
+pub(crate) fn sweep(home: &Home) {
+    let mut found = endings(home);
+    found.sort_by_key(|ending| ending.reason == EndReason::OwnerEnded);
+    let oldest = unix_now().saturating_sub(KEPT_S);
+    for (_, old) in found.iter().enumerate().filter(|(at, ending)| *at >= KEPT || ending.ended_unix_s < oldest) {
+        forget(home, &old.name);
+    }
+}
+
+/// The last lines of a server's log.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Log {
+    /// The lines, as the server wrote them.
+    pub text: String,
+    /// How it ended, if it has.
+    pub ending: Option<Ending>,
+}
+
+/// Returns the last lines of the log of a server that runs, or that ended lately.
+pub fn log(home: &Home, name: &str) -> Result<Log> {
+    match find(home, name) {
+        Ok(Record { name, .. }) => Ok(Log { text: log::last_lines(&home.servers().join(name)), ending: None }),
+        Err(Error::ServerEnded { .. }) => {
+            let ending = ending(home, name).ok_or_else(|| Error::UnknownServer(name.into()))?;
+            Ok(Log { text: ending.log.clone(), ending: Some(ending) })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the error that there is no server of this name, with the reason if it is known.
+pub(super) fn missing(home: &Home, wanted: &str) -> Error {
+    match ending(home, wanted) {
+        Some(Ending { name, reason, .. }) if name == wanted => Error::ServerEnded { name, reason },
+        _ => Error::UnknownServer(wanted.into()),
+    }
+}

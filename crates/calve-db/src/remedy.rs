@@ -1,0 +1,77 @@
+//! What helps against an error: names and values, which the program words for its users.
+
+use std::path::PathBuf;
+
+/// What the user can do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Check the path and the disk, and try again.
+    CheckPath,
+    /// Free space on the file system of this path.
+    FreeSpace(PathBuf),
+    /// Check the owner and the mode of this path.
+    CheckOwner(PathBuf),
+    /// Keep templates and servers in another directory, which the accounts of servers can enter.
+    ChooseHome,
+    /// List the templates, or create this one.
+    CreateTemplate(String),
+    /// Try again when the template is built.
+    WaitForBuild,
+    /// Create this template again.
+    RebuildTemplate(String),
+    /// Choose another name for the template, remove it, or permit that it is replaced.
+    ReplaceTemplate(String),
+    /// List the servers.
+    ListServers,
+    /// Choose another name for the server, or stop the one of this name.
+    StopServer(String),
+    /// Read the log of this server.
+    ReadLog(String),
+    /// Start a new server from the template, and stop the old one.
+    StartNewServer,
+    /// Install the server, or name its directory.
+    InstallServer,
+    /// Name a server program of a supported version.
+    ChooseSupportedVersion,
+    /// Name the server program of the version that made the data directory.
+    ChooseMatchingVersion,
+    /// Read the lines of output that the error quotes.
+    ReadOutput,
+    /// Check that the server's program runs on this machine.
+    CheckServerProgram,
+    /// Correct the command that fills the template.
+    CorrectCommand,
+    /// Make the command connect to its server, or leave it out.
+    ConnectToServer,
+    /// Move the line to a group of options that is used on request only.
+    MoveOption,
+    /// Shut down the server of the data directory.
+    ShutDownSource,
+    /// Name a complete data directory.
+    NameCompleteDirectory,
+    /// Copy what is outside of the data directory into it.
+    CopyToOnePlace,
+    /// Read the data directory as its owner, or name a copy.
+    ReadAsOwner,
+    /// Choose another port, or none.
+    ChooseAnotherPort,
+    /// Choose a port that needs no privilege, or none.
+    ChooseUnprivilegedPort,
+    /// Make the directory for sockets root's own.
+    MakeRuntimeRoots,
+    /// Choose another directory for sockets, with a short path.
+    ChooseRuntime,
+    /// Let Calve choose the strategy.
+    DropStrategy,
+    /// Sweep, and try again.
+    Sweep,
+    /// Name an engine.
+    NameEngine,
+    /// Name a data directory or a base template, not both.
+    NameOneSource,
+    /// Create an account for servers, one of these.
+    CreateAccount(Vec<String>),
+    /// Read the help of the command.
+    ReadHelp,
+}

@@ -1,0 +1,79 @@
+//! A server's log, which the server can make as long as it likes.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::files::directory::Directory;
+
+const LOG: &str = "log";
+/// More is not read of its beginning, nor of its end.
+const MOST_OF_A_LOG: u64 = 16 << 20;
+/// Shown of a log when something fails.
+const LOG_LINES: usize = 12;
+/// Shown of a log on request, and kept of a server that ended.
+const LAST_BYTES: u64 = 64 << 10;
+/// What the lines that say why have in them.
+const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", "No space left"];
+
+pub(crate) fn path(place: &Path) -> PathBuf {
+    place.join(LOG)
+}
+
+/// Opens the log of a server, which stays that one whatever takes its name.
+pub(crate) fn open(place: &Path) -> Result<File> {
+    let log = Directory::open(place)?.file(LOG)?;
+    log.ok_or_else(|| Error::io("open", path(place), std::io::Error::from(std::io::ErrorKind::NotFound)))
+}
+
+/// What was logged: the beginning and the end where it is very much. The server has the file open, and can make it as long as it
+/// likes.
+pub(crate) fn read(mut log: &File) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    log.rewind()?;
+    log.take(MOST_OF_A_LOG).read_to_end(&mut text)?;
+    let length = log.metadata()?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(MOST_OF_A_LOG).max(text.len() as u64)))?;
+    log.take(MOST_OF_A_LOG).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The same, where there may be nothing.
+pub(crate) fn contents(place: &Path) -> Vec<u8> {
+    open(place).ok().and_then(|log| read(&log).ok()).unwrap_or_default()
+}
+
+/// The last lines that were logged, and the last that tell of an error should those have none.
+pub(crate) fn tail(place: &Path) -> String {
+    let log = contents(place);
+    let text = String::from_utf8_lossy(&log);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LOG_LINES));
+    let tells = |line: &&&str| REASONS.iter().any(|reason| line.contains(reason));
+    let mut reasons: Vec<&str> = Vec::new();
+    if last.iter().find(tells).is_none() {
+        reasons = before.iter().rev().filter(tells).take(LOG_LINES / 2).copied().collect();
+        reasons.reverse();
+    }
+    // MariaDB tells numbers alone.
+    if ["error 28", "rror: 28", "code: 28"].iter().any(|number| text.contains(number)) {
+        reasons.push("(28 is: No space left on device)");
+    }
+    let plain = |line: &&str| line.chars().filter(|c| !c.is_control()).collect::<String>() + "\n";
+    reasons.iter().chain(last).map(plain).collect()
+}
+
+/// Returns the last lines, all of them whole.
+pub(crate) fn last_lines(place: &Path) -> String {
+    let read = |mut log: File| -> std::io::Result<Vec<u8>> {
+        let begin = log.metadata()?.len().saturating_sub(LAST_BYTES);
+        log.seek(SeekFrom::Start(begin))?;
+        let mut text = Vec::new();
+        log.take(LAST_BYTES).read_to_end(&mut text)?;
+        let cut = if begin == 0 { None } else { text.iter().position(|byte| *byte == b'\n') };
+        Ok(text.split_off(cut.map_or(0, |at| at + 1)))
+    };
+    let text = open(place).ok().and_then(|log| read(log).ok()).unwrap_or_default();
+    String::from_utf8_lossy(&text).into_owned()
+}

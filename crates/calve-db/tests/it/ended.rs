@@ -1,0 +1,234 @@
+//! Servers and commands that end when nobody has asked them to, and what users are told of it.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+
+use calve_testkit::{copy_program, require_root};
+use fs_err as fs;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+
+use crate::world::{Engine, Postgres, User, World, data_of, eventually, names};
+
+fn kill(pid: &Value) {
+    let pid = i32::try_from(pid.as_u64().unwrap()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_server_that_ended_by_itself_leaves_its_reason_and_its_log() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.start("a");
+        let ready = if engine == Postgres { "ready to accept connections" } else { "ready for connections" };
+        // Also while it runs.
+        let log = world.db(["logs", "a"]).succeeds().stdout();
+        assert!(log.contains(ready), "{log}");
+        kill(&server["pid"]);
+        world.nothing_runs();
+        eventually(|| {
+            let list = world.db(["list"]).succeeds().stdout();
+            if list.contains("a  ended by itself (signal 9)") { Ok(()) } else { Err(list) }
+        });
+        let list = world.db(["list", "--json"]).succeeds().json();
+        assert_eq!(list["servers"].as_array().unwrap().len(), 0);
+        assert_eq!((&list["ended"][0]["name"], &list["ended"][0]["reason"]), (&"a".into(), &"ended_by_itself".into()));
+        let log = world.db(["logs", "a"]).succeeds();
+        assert!(log.stdout().contains(ready), "{}", log.stdout());
+        assert!(log.stderr().contains("signal 9"), "{}", log.stderr());
+        let told = ["the server `a` ended by itself (signal 9)", "hint: ", "calve db logs a"];
+        for command in ["url", "reset", "stop"] {
+            world.db([command, "a"]).fails(1, &told);
+        }
+        // Nobody else reads it.
+        let logs = world.home().join("db/logs");
+        assert_eq!(fs::metadata(&logs).unwrap().permissions().mode() & 0o777, 0o700);
+        for name in names(&logs) {
+            assert_eq!(fs::metadata(logs.join(name)).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        // A new server has the name for itself.
+        world.start("a");
+        assert_eq!(world.db(["list", "--json"]).succeeds().json()["ended"], Value::Array(Vec::new()));
+        world.stop("a");
+        world.db(["url", "a"]).fails(1, &["there is no server `a`"]);
+        world.db(["logs", "a"]).fails(1, &["there is no server `a`"]);
+        world.nothing_left();
+    }
+}
+
+/// A log has what clients send, and can be of any length.
+#[test]
+fn a_log_is_shown_in_part_and_without_control_characters() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    let noise = "DO $$ BEGIN FOR i IN 1..20000 LOOP RAISE LOG 'line % %', i, E'\\x1b[31mred'; END LOOP; END $$";
+    world.query(Postgres, &server, noise);
+    let log = world.db(["logs", "a"]).succeeds().stdout();
+    assert!(log.contains("line 20000 ") && !log.contains("LOG:  line 1 ") && !log.contains('\x1b'), "{log}");
+    assert!(log.len() <= 100_000, "{}", log.len());
+    kill(&server["pid"]);
+    world.nothing_runs();
+    eventually(|| match world.db(["logs", "a"]).ends().stdout() {
+        kept if kept.contains("line 20000 ") && kept.len() <= 100_000 => Ok(()),
+        other => Err(other),
+    });
+    world.nothing_left();
+}
+
+#[test]
+fn what_is_known_of_ended_servers_is_forgotten_after_a_while() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    kill(&server["pid"]);
+    world.nothing_runs();
+    let ended = || world.db(["list", "--json"]).succeeds().json()["ended"].as_array().unwrap().clone();
+    eventually(|| if ended().len() == 1 { Ok(()) } else { Err("nothing is known of it".into()) });
+    let logs = world.home().join("db/logs");
+    let path = logs.join(&names(&logs)[0]);
+    let mut document: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    // More than are kept.
+    for number in 0..100 {
+        document["name"] = format!("b{number}").into();
+        fs::write(logs.join(format!("b{number}.ended.json")), document.to_string()).unwrap();
+    }
+    world.db(["gc", "-q"]).succeeds();
+    assert!((1..100).contains(&ended().len()), "{}", ended().len());
+    // Longer ago than they are kept.
+    for name in names(&logs) {
+        document["name"] = name.trim_end_matches(".ended.json").into();
+        document["ended_unix_s"] = 1.into();
+        fs::write(logs.join(name), document.to_string()).unwrap();
+    }
+    world.db(["gc", "-q"]).succeeds();
+    assert_eq!((ended().len(), names(&logs)), (0, Vec::new()));
+}
+
+/// And all that it has started, as it does with the server.
+#[test]
+fn a_command_ends_with_the_program_that_runs_it() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    // A shell that waits for a child, which has one too.
+    let script = "sh -c 'sleep 1000 & echo $$ $!; wait' & echo $$; wait";
+    for words in [&["run", "t"][..], &["template", "create", "p", "--base", "t"]] {
+        let mut run = world.db(words).args(["--", "sh", "-c", script]).spawn();
+        let lines: Box<dyn std::io::Read> = match words[0] {
+            "run" => Box::new(run.stdout.take().unwrap()),
+            _ => Box::new(run.stderr.take().unwrap()),
+        };
+        let lines = BufReader::new(lines).lines().map(Result::unwrap).take(2);
+        let pids: Vec<i32> =
+            lines.flat_map(|line| line.split(' ').map(|pid| pid.parse().unwrap()).collect::<Vec<_>>()).collect();
+        assert_eq!(pids.len(), 3);
+        run.kill().unwrap();
+        run.wait().unwrap();
+        eventually(|| {
+            let lives = |pid: &&i32| {
+                let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                // One that nobody waits for in a container without an init stays as a zombie.
+                test_kill_process(Pid::from_raw(**pid).unwrap()).is_ok() && !state.contains(") Z ")
+            };
+            let left: Vec<&i32> = pids.iter().filter(lives).collect();
+            if left.is_empty() { Ok(()) } else { Err(format!("still there: {left:?}")) }
+        });
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_colon_in_the_path_of_all_files() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        let home = world.path().join("a:b");
+        fs::create_dir(&home).unwrap();
+        let create = ["template", "create", "p", "--engine", engine.name(), "-q", "--"];
+        world.db(create).args(engine.client(engine.fill())).env("CALVE_HOME", &home).succeeds();
+        let count = world.db(["run", "p", "--"]).args(engine.client("SELECT count(*) FROM t")).env("CALVE_HOME", &home);
+        assert_eq!(count.succeeds().stdout().trim(), "1000");
+    }
+}
+
+/// What is advised has to do with what went wrong.
+#[test]
+fn hints_name_what_helps() {
+    let Some(world) = World::of(crate::world::ordinary(), None) else { return };
+    world.template(Postgres);
+    let lacks = |stderr: String, word: &str| assert!(!stderr.contains(word), "{stderr}");
+    let allowed = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
+    if allowed.trim().parse::<u32>().unwrap() > 1 {
+        let ran = world.db(["start", "t", "--tcp=1"]).fails(1, &["port 1 ", "1024"]);
+        lacks(ran.stderr(), "CALVE_HOME");
+    }
+    // Of another version.
+    let from = world.path().join("from");
+    data_of(Postgres, &from);
+    world.give(&from);
+    fs::write(from.join("PG_VERSION"), "9.6\n").unwrap();
+    let create = || world.db(["template", "create", "p", "--engine", "postgres", "--from"]).arg(&from);
+    let ran = create().fails(1, &["was made by PostgreSQL 9.6", "--server-bin"]);
+    lacks(ran.stderr(), "shut");
+    lacks(ran.stderr(), "clean");
+}
+
+#[test]
+fn a_data_directory_that_cannot_be_read() {
+    if !require_root("another user's directory") {
+        return;
+    }
+    let Some(world) = World::of(User::Unprivileged, None) else { return };
+    let from = world.path().join("from");
+    data_of(Postgres, &from);
+    let ran = world.db(["template", "create", "p", "--engine", "postgres", "--from"]).arg(&from);
+    let stderr = ran.fails(1, &["from`", "--from"]).stderr();
+    assert!(!stderr.contains("CALVE_HOME"), "{stderr}");
+}
+
+/// Hidden directories are nobody's business.
+#[test]
+fn no_message_names_the_directory_of_a_build() {
+    let Some(world) = World::new() else { return };
+    // The server of the template is killed by what fills it.
+    let crash = "for process in /proc/[0-9]*; do if tr '\\0' ' ' < $process/cmdline | grep -q \"directories=$PGHOST\"; \
+        then psql -qc 'SELECT 1'; kill -9 ${process#/proc/}; exit; fi; done";
+    let words = ["template", "create", "p", "--engine", "postgres", "--", "sh", "-c", crash];
+    let ran = world.db(words).ends();
+    assert!(!ran.stderr().contains(".building-"), "{}", ran.stderr());
+    let _ = ran.code(1);
+    // A program that the server's account cannot run.
+    let bin = world.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    copy_program("/bin/false", bin.join("initdb"));
+    calve_testkit::write_program(bin.join("postgres"), "#!/bin/sh\necho 'postgres (PostgreSQL) 15.1'\n");
+    let ran =
+        world.db(["template", "create", "q", "--engine", "postgres", "--server-bin"]).arg(&bin).fails(1, &["initdb"]);
+    assert!(!ran.stderr().contains(".building-"), "{}", ran.stderr());
+    // What a killed command leaves of a build is called by the template's name.
+    let words = ["template", "create", "r", "--engine", "postgres", "--", "sh", "-c", "kill -9 $PPID; sleep 1000"];
+    let _ = world.db(words).ends();
+    let ran = world.db(["gc"]).succeeds();
+    assert!(!ran.stderr().contains(".building-"), "{}", ran.stderr());
+    world.nothing_left();
+}
+
+/// Test files of `prove -j` start servers beside one another.
+#[test]
+fn nobody_is_told_of_the_servers_of_others() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    kill(&server["pid"]);
+    world.nothing_runs();
+    for words in [
+        &["start", "t", "--name", "b"][..],
+        &["url", "b"],
+        &["reset", "b"],
+        &["run", "t", "--", "true"],
+        &["stop", "b"],
+    ] {
+        let stderr = world.db(words).succeeds().stderr();
+        assert!(!stderr.contains("`a`"), "{stderr}");
+    }
+}

@@ -1,0 +1,75 @@
+//! The remedies of `calve db`.
+
+use std::path::Path;
+
+use calve_core::Shown;
+use calve_db::Remedy;
+
+/// Returns what the user can do next, as one sentence without a full stop.
+pub(crate) fn hint(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::CheckPath => "check the path and the disk, then try again".into(),
+        Remedy::FreeSpace(path) if is_below_home(path) => {
+            "free some space, or set CALVE_HOME to a directory on a larger file system".into()
+        }
+        Remedy::FreeSpace(path) => format!("free some space on the file system of `{}`", Shown(path)),
+        Remedy::CheckOwner(path) if is_below_home(path) => {
+            "check who owns it, or set CALVE_HOME to a directory of your own".into()
+        }
+        Remedy::CheckOwner(path) => format!("check the owner and the mode of `{}`", Shown(path)),
+        Remedy::ChooseHome => "set CALVE_HOME to a directory of your own that others may enter".into(),
+        Remedy::CreateTemplate(name) => {
+            format!("see `calve db template list`, or create it: calve db template create {name} --engine …")
+        }
+        Remedy::WaitForBuild => "try again when `calve db template create` has finished".into(),
+        Remedy::RebuildTemplate(name) => format!("create it again: calve db template create {name} --rebuild …"),
+        Remedy::ReplaceTemplate(name) => {
+            format!(
+                "choose another name, remove it with `calve db template remove {name}`, or replace it with --rebuild"
+            )
+        }
+        Remedy::ListServers => "see `calve db list`".into(),
+        Remedy::StopServer(name) => format!("choose another name, or stop it: calve db stop {name}"),
+        Remedy::ReadLog(name) => format!("read the last lines of its log: calve db logs {name}"),
+        Remedy::StartNewServer => "start a new server from a template, and stop this one".into(),
+        Remedy::InstallServer => "install the server, or name its directory with --server-bin".into(),
+        Remedy::ChooseSupportedVersion => "name the directory of a supported version with --server-bin".into(),
+        Remedy::ChooseMatchingVersion => {
+            "install that version of the server, and name its directory with --server-bin".into()
+        }
+        Remedy::ReadOutput => "the lines above are the last that it wrote".into(),
+        Remedy::CheckServerProgram => "check that the server's program runs on this machine".into(),
+        Remedy::CorrectCommand => "correct the command, and create the template again".into(),
+        Remedy::ConnectToServer => {
+            "check where the command connects; make it use DATABASE_URL, or leave it out for an empty template".into()
+        }
+        Remedy::MoveOption => {
+            "move that line to a group of its own, such as [clientprod] for `mariadb --defaults-group-suffix=prod`"
+                .into()
+        }
+        Remedy::ShutDownSource => "shut its server down cleanly, then try again".into(),
+        Remedy::NameCompleteDirectory => "name a complete data directory".into(),
+        Remedy::CopyToOnePlace => "copy the data to one directory without links that lead out, and name that".into(),
+        Remedy::ReadAsOwner => {
+            "run this as the owner of that directory, or name a copy that you may read with --from".into()
+        }
+        Remedy::ChooseAnotherPort => "choose another port, or leave it out: --tcp alone takes a free one".into(),
+        Remedy::ChooseUnprivilegedPort => {
+            "choose a port from 1024 on, or leave it out: --tcp alone takes a free one".into()
+        }
+        Remedy::MakeRuntimeRoots => "make it a directory of root's, which is where root's sockets belong".into(),
+        Remedy::ChooseRuntime => {
+            "set XDG_RUNTIME_DIR to a directory of your own with a short path, or remove what is in the way".into()
+        }
+        Remedy::DropStrategy => "leave --strategy out: the best one is then taken".into(),
+        Remedy::Sweep => "run `calve db gc`, then try again".into(),
+        Remedy::NameEngine => format!("name one with --engine: {}", calve_db::engines().join(" or ")),
+        Remedy::NameOneSource => "name either --from or --base".into(),
+        Remedy::CreateAccount(names) => format!("create one of these accounts: {}", names.join(", ")),
+        _ => "see `calve db --help`".into(),
+    }
+}
+
+fn is_below_home(path: &Path) -> bool {
+    crate::home::directory().is_ok_and(|home| path.starts_with(home))
+}
