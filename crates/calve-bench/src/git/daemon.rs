@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use wait4::Wait4;
 
 use super::host::ledger::Charge;
 use super::pack_objects;
@@ -110,19 +109,10 @@ impl Shared {
         drop(running);
         // It holds the socket too, and the client waits for its end.
         drop(command);
-        let used = child.wait4();
         let mut charge = Charge { requests: 1, ..Charge::default() };
-        if let Ok(used) = &used {
-            charge.cpu = used.rusage.utime + used.rusage.stime;
-            charge.peak_memory_bytes = used.rusage.maxrss;
-        }
-        if let Some(told) = pack_objects::Told::take(&self.report) {
-            charge.pack_objects = told.pack_objects;
-            charge.own = told.own.min(charge.cpu);
-            charge.cpu = charge.cpu.saturating_sub(told.own);
-        }
+        let waited = pack_objects::wait_and_charge(&mut child, &self.report, &mut charge);
         self.charge.lock().unwrap_or_else(PoisonError::into_inner).add(&charge);
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        used.map(drop)
+        waited
     }
 }

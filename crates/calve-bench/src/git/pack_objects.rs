@@ -4,13 +4,16 @@
 //! to anybody.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use wait4::Wait4;
+
+use super::host::ledger::Charge;
 
 /// The name that it goes by.
 pub(crate) const NAME: &str = "calve-pack-objects";
@@ -39,16 +42,16 @@ pub fn when_asked() -> Option<ExitCode> {
     Some(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-/// What it told.
+/// The CPU time that the stand-in reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Told {
-    pub(crate) pack_objects: Duration,
-    pub(crate) own: Duration,
+struct PackObjectsCost {
+    pack_objects: Duration,
+    own: Duration,
 }
 
-impl Told {
+impl PackObjectsCost {
     /// `None` where no objects were packed. The file is gone afterwards.
-    pub(crate) fn take(report: &Path) -> Option<Self> {
+    fn take(report: &Path) -> Option<Self> {
         let text = fs_err::read_to_string(report).ok()?;
         let _ = fs_err::remove_file(report);
         let (its, own) = text.split_once(' ')?;
@@ -57,6 +60,19 @@ impl Told {
             own: Duration::from_nanos(own.parse().ok()?),
         })
     }
+}
+
+/// Waits for a process of the server, and adds what it took to a charge: without what the stand-in took, which reported to `report`.
+pub(crate) fn wait_and_charge(child: &mut Child, report: &Path, charge: &mut Charge) -> io::Result<()> {
+    let used = child.wait4()?;
+    charge.cpu = used.rusage.utime + used.rusage.stime;
+    charge.peak_memory_bytes = used.rusage.maxrss;
+    if let Some(cost) = PackObjectsCost::take(report) {
+        charge.pack_objects = cost.pack_objects;
+        charge.own = cost.own.min(charge.cpu);
+        charge.cpu = charge.cpu.saturating_sub(cost.own);
+    }
+    Ok(())
 }
 
 /// The value of `uploadpack.packObjectsHook` for the stand-in at that path: git gives it to a shell.

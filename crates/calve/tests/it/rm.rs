@@ -293,16 +293,16 @@ fn git_status_stays_clean() {
     let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
     let repository = spot.join("repository");
     Tree::new(&repository).file(".gitignore", b"node_modules\n").file("a", b"1");
-    git(&repository, &["init", "-q"]);
-    git(&repository, &["add", "."]);
-    git(&repository, &["commit", "-q", "-m", "first"]);
-    let status = || git(&repository, &["status", "--porcelain", "--untracked-files=all"]);
+    git(&repository, ["init", "-q"]);
+    git(&repository, ["add", "."]);
+    git(&repository, ["commit", "-q", "-m", "first"]);
+    let status = || git(&repository, ["status", "--porcelain", "--untracked-files=all"]);
     let mut looks = 0;
     for _ in 0..20 {
         node_modules_like(repository.join("node_modules"), 5000);
         // A repository in it, and a file of rules that would show everything again.
         Tree::new(repository.join("node_modules/inner")).file("x", b"1").file(".gitignore", b"!*\n");
-        git(&repository.join("node_modules/inner"), &["init", "-q"]);
+        git(repository.join("node_modules/inner"), ["init", "-q"]);
         assert_eq!(status(), "");
         rm().arg("node_modules").within(&repository).succeeds();
         while !leftovers(&repository).is_empty() {
@@ -321,7 +321,7 @@ fn git_status_stays_clean() {
     calve_core::remove_tree(&repository.join("node_modules"), &calve_core::RemoveOptions::default()).unwrap();
     assert!(!leftovers(&repository).is_empty());
     assert_eq!(status(), "");
-    git(&repository, &["init", "-q", "other"]);
+    git(&repository, ["init", "-q", "other"]);
     calve_core::remove_tree(&repository.join("other"), &calve_core::RemoveOptions::default()).unwrap();
     assert_eq!(status(), "");
 }

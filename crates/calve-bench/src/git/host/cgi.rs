@@ -10,7 +10,6 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use wait4::Wait4;
 
 use super::ledger::Charge;
 use super::request::{Body, Extent, Head};
@@ -30,9 +29,9 @@ pub(super) struct Backend {
 }
 
 /// A child that is killed with all that it started, unless it was waited for.
-struct Running(Option<Child>);
+struct BackendProcess(Option<Child>);
 
-impl Drop for Running {
+impl Drop for BackendProcess {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
@@ -64,28 +63,16 @@ impl Backend {
             Err(error) => return (charge, Err(error)),
         };
         started(Pid::from_child(&child));
-        let mut running = Running(Some(child));
+        let mut running = BackendProcess(Some(child));
         let piped = relay(&mut running, body, out, most_bytes, &mut charge);
         let Some(child) = running.0.as_mut() else { return (charge, piped) };
         if piped.is_err() {
             // Nobody reads any more what it still has to say.
             let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
         }
-        let used = child.wait4();
+        let waited = pack_objects::wait_and_charge(child, &report, &mut charge);
         running.0 = None;
-        match used {
-            Ok(used) => {
-                charge.cpu = used.rusage.utime + used.rusage.stime;
-                charge.peak_memory_bytes = used.rusage.maxrss;
-            }
-            Err(error) => return (charge, piped.and(Err(error))),
-        }
-        if let Some(told) = pack_objects::Told::take(&report) {
-            charge.pack_objects = told.pack_objects;
-            charge.own = told.own.min(charge.cpu);
-            charge.cpu = charge.cpu.saturating_sub(told.own);
-        }
-        (charge, piped)
+        (charge, piped.and(waited))
     }
 
     /// RFC 3875, as far as `git http-backend` reads it.
@@ -125,7 +112,7 @@ impl Backend {
 
 /// The body to the child, and the child's answer to the client.
 fn relay(
-    running: &mut Running,
+    running: &mut BackendProcess,
     body: &mut Body<'_>,
     out: &mut Outgoing,
     most_bytes: u64,

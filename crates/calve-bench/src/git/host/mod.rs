@@ -24,7 +24,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use self::cgi::{Backend, LAST_CHUNK, PATIENCE};
 use self::ledger::{Charge, Ledger, Operation};
 pub use self::request::Head;
-use self::request::{Body, Counted};
+use self::request::{Body, CountingReader};
 use self::stream::{Incoming, Outgoing};
 use super::link::Link;
 
@@ -198,14 +198,14 @@ impl Shared {
     fn serve(&self, socket: TcpStream, number: u64) -> io::Result<()> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        let mut incoming = Counted::new(Incoming::of(socket.try_clone()?, self.link));
+        let mut incoming = CountingReader::new(Incoming::of(socket.try_clone()?, self.link));
         let mut out = Outgoing::of(socket, self.link);
         let served = self.requests(&mut incoming, &mut out, number);
         out.finish();
         served
     }
 
-    fn requests(&self, incoming: &mut Counted, out: &mut Outgoing, number: u64) -> io::Result<()> {
+    fn requests(&self, incoming: &mut CountingReader, out: &mut Outgoing, number: u64) -> io::Result<()> {
         loop {
             incoming.bytes = 0;
             let Some(head) = Head::read(incoming)? else { return Ok(()) };

@@ -28,7 +28,7 @@ impl Head {
     }
 
     /// The next request on the connection; `None` when the client has closed it.
-    pub(super) fn read(from: &mut Counted) -> io::Result<Option<Self>> {
+    pub(super) fn read(from: &mut CountingReader) -> io::Result<Option<Self>> {
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"\r\n\r\n") {
             let room = (LONGEST_HEAD - bytes.len()) as u64;
@@ -84,7 +84,7 @@ pub(super) enum Extent {
 
 /// The body of a request, to be read to its end.
 pub(super) struct Body<'a> {
-    pub(super) from: &'a mut Counted,
+    pub(super) from: &'a mut CountingReader,
     pub(super) extent: Extent,
 }
 
@@ -148,18 +148,18 @@ impl Read for Body<'_> {
 }
 
 /// The client's side of a connection, with a count of what was read of it.
-pub(super) struct Counted {
+pub(super) struct CountingReader {
     inner: BufReader<Incoming>,
     pub(super) bytes: u64,
 }
 
-impl Counted {
+impl CountingReader {
     pub(super) fn new(incoming: Incoming) -> Self {
         Self { inner: BufReader::with_capacity(64 << 10, incoming), bytes: 0 }
     }
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.inner.read(buffer)?;
         self.bytes += length as u64;
@@ -167,7 +167,7 @@ impl Read for Counted {
     }
 }
 
-impl BufRead for Counted {
+impl BufRead for CountingReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.inner.fill_buf()
     }
@@ -189,7 +189,7 @@ mod tests {
         let length = b"POST /a/git-upload-pack HTTP/1.1\r\nContent-Length: 4\r\n\r\n0000GET / HTTP/1.1\r\n\r\n";
         let chunks = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4;x=y\r\n0000\r\na\r\n0123456789\r\n0\r\nA: b\r\n\r\n";
         calve_testkit::fuzz(&[get, length, chunks], |input| {
-            let mut from = Counted::new(Incoming::bytes(input));
+            let mut from = CountingReader::new(Incoming::bytes(input));
             // As many requests as there are on one connection.
             while let Ok(Some(head)) = Head::read(&mut from) {
                 let Ok(extent) = head.body() else { break };
@@ -208,7 +208,7 @@ mod tests {
         let endless =
             [b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n".to_vec(), b"A: b\r\n".repeat(1 << 16)]
                 .concat();
-        let mut from = Counted::new(Incoming::bytes(&endless));
+        let mut from = CountingReader::new(Incoming::bytes(&endless));
         let head = Head::read(&mut from).unwrap().unwrap();
         let mut body = Body { extent: head.body().unwrap(), from: &mut from };
         assert!(io::copy(&mut body, &mut io::sink()).is_err());

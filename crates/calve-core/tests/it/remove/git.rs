@@ -10,7 +10,7 @@ use super::{reap_in, remove};
 use crate::cloning::{assert_holds, names_in};
 
 fn status(repository: &Path) -> String {
-    git(repository, &["status", "--porcelain", "--untracked-files=all"])
+    git(repository, ["status", "--porcelain", "--untracked-files=all"])
 }
 
 fn repository() -> Option<(tempfile::TempDir, std::path::PathBuf)> {
@@ -20,10 +20,10 @@ fn repository() -> Option<(tempfile::TempDir, std::path::PathBuf)> {
     let folder = tempfile::tempdir().unwrap();
     let repository = folder.path().join("repository");
     fs::create_dir(&repository).unwrap();
-    git(&repository, &["init", "-q"]);
+    git(&repository, ["init", "-q"]);
     fs::write(repository.join("kept"), "1").unwrap();
-    git(&repository, &["add", "kept"]);
-    git(&repository, &["commit", "-q", "-m", "first"]);
+    git(&repository, ["add", "kept"]);
+    git(&repository, ["commit", "-q", "-m", "first"]);
     Some((folder, repository))
 }
 
@@ -41,11 +41,11 @@ fn nor_does_a_removed_repository_or_worktree() {
     let Some((_folder, repository)) = repository() else { return };
     let inner = repository.join("inner");
     fs::create_dir(&inner).unwrap();
-    git(&inner, &["init", "-q"]);
+    git(&inner, ["init", "-q"]);
     fs::write(inner.join("file"), "1").unwrap();
-    git(&inner, &["add", "."]);
-    git(&inner, &["commit", "-q", "-m", "inner"]);
-    git(&repository, &["worktree", "add", "-q", "linked"]);
+    git(&inner, ["add", "."]);
+    git(&inner, ["commit", "-q", "-m", "inner"]);
+    git(&repository, ["worktree", "add", "-q", "linked"]);
     for name in ["inner", "linked"] {
         assert_ne!(status(&repository), "", "{name} shows before");
         remove(repository.join(name), &RemoveOptions::default());
