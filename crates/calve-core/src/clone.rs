@@ -53,7 +53,7 @@ pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Plan, Erro
     StagedTree::for_clone(&destination, options)?.plan(&source)
 }
 
-/// What a strategy has made of a source.
+/// The result of the strategy that was run.
 pub(crate) struct StrategyRun {
     pub(crate) strategy: Strategy,
     /// The better ones.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::error::Error;
 
-/// What a hidden sibling is for.
+/// The purpose of a hidden sibling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A clone that is being made.
@@ -60,7 +60,7 @@ pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, r
     format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word())
 }
 
-/// What a sweep of a directory's hidden names did.
+/// The result of sweeping a directory.
 #[derive(Debug, Default)]
 pub(crate) struct SweepReport {
     /// The hidden names that are gone.

@@ -51,7 +51,7 @@ mod strategy;
 #[cfg(windows)]
 mod windows;
 
-/// What each engine has of its own, under the same names.
+/// The parts that each engine has of its own, under the same names.
 #[cfg(unix)]
 mod engine {
     pub(crate) use crate::clone::stage::StagedTree;
@@ -67,8 +67,8 @@ pub use clone::{clone_tree, plan};
 pub use error::{Error, Protection, Required, Shown};
 pub use operation::Operation;
 pub use options::{
-    Background, Choice, CloneOptions, Durability, Existing, Inlined, LastLook, Latency, Mounts, RemoveOptions,
-    Requirement, Selected, Selection, Strategy, Unreadable, Verify, Wait,
+    Background, Choice, CloneOptions, Decision, Durability, Existing, InlinedBytes, LastLook, Latency, Mounts,
+    RemoveOptions, Requirement, Selection, Strategy, Unreadable, Verify, Wait,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};

@@ -1,4 +1,4 @@
-//! What a caller can ask for.
+//! The options of every function.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -106,7 +106,7 @@ impl FromStr for Requirement {
     }
 }
 
-/// What to do about something that is at the destination already.
+/// The treatment of an existing destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Existing {
     /// Fail, touching nothing.
@@ -116,7 +116,7 @@ pub enum Existing {
     Replace,
 }
 
-/// How other file systems mounted below the source are treated.
+/// The treatment of other file systems that are mounted below the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mounts {
     /// They are read like any other directory.
@@ -136,7 +136,7 @@ pub enum Durability {
     Synced,
 }
 
-/// Whether the clone is compared with its source before it is published.
+/// A comparison of the clone with its source before it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Verify {
     /// No.
@@ -146,11 +146,11 @@ pub enum Verify {
     Contents,
 }
 
-/// Whether the report tells the contents that a file system copied into its metadata from those that it shares.
+/// The way in which the report counts contents that the file system copied into its metadata instead of sharing them.
 ///
-/// Only btrfs does that, with small files. To tell takes a look at the extents of each of them (FIEMAP).
+/// Only btrfs does that, with small files. Counting them takes a look at the extents of each (FIEMAP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Inlined {
+pub enum InlinedBytes {
     /// They are counted on their own.
     #[default]
     Counted,
@@ -169,7 +169,7 @@ pub enum Latency {
     Low,
 }
 
-/// What becomes of entries of the source that the caller may not read.
+/// The treatment of entries that the caller may not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unreadable {
     /// The clone fails.
@@ -179,9 +179,9 @@ pub enum Unreadable {
     Skip,
 }
 
-/// What becomes of one entry, and of all that is below it.
+/// The fate of one entry, and of all that is below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selected {
+pub enum Decision {
     /// It is cloned; if it is a directory, its entries are asked about in their turn.
     Take,
     /// It is left out, and the report does not mention it.
@@ -195,15 +195,15 @@ pub enum Selected {
 #[derive(Clone)]
 pub struct Selection(Arc<Choose>);
 
-type Choose = dyn Fn(&Path, bool) -> Selected + Send + Sync;
+type Choose = dyn Fn(&Path, bool) -> Decision + Send + Sync;
 
 impl Selection {
     /// The choice that `choose` makes.
-    pub fn new(choose: impl Fn(&Path, bool) -> Selected + Send + Sync + 'static) -> Self {
+    pub fn new(choose: impl Fn(&Path, bool) -> Decision + Send + Sync + 'static) -> Self {
         Self(Arc::new(choose))
     }
 
-    pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Selected {
+    pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Decision {
         (self.0)(path, is_directory)
     }
 }
@@ -236,7 +236,7 @@ impl fmt::Debug for LastLook {
     }
 }
 
-/// How a clone is to be made. `CloneOptions::default()` is what most callers want.
+/// The options of a clone. `CloneOptions::default()` suits most callers.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct CloneOptions {
@@ -248,9 +248,9 @@ pub struct CloneOptions {
     pub exclude: Vec<String>,
     /// Which of the other entries are cloned; by default all.
     pub select: Option<Selection>,
-    /// What becomes of entries that cannot be read.
+    /// Entries that cannot be read.
     pub unreadable: Unreadable,
-    /// What to do when the destination exists.
+    /// An existing destination.
     pub existing: Existing,
     /// Mounts below the source.
     pub mounts: Mounts,
@@ -260,8 +260,8 @@ pub struct CloneOptions {
     pub latency: Latency,
     /// Compare before publishing.
     pub verify: Verify,
-    /// How the report counts contents that the file system copied into its metadata.
-    pub inlined: Inlined,
+    /// Contents that the file system copied into its metadata.
+    pub inlined: InlinedBytes,
     /// Worker threads for per-file strategies; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,
     /// Places that [`Existing::Replace`] must not move away (the user's home directory, say).
@@ -288,7 +288,7 @@ impl CloneOptions {
     }
 }
 
-/// How a tree is to be removed.
+/// The options of a removal.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RemoveOptions {
@@ -304,7 +304,7 @@ pub struct RemoveOptions {
     pub cancel: Cancel,
 }
 
-/// Whether [`crate::remove_tree`] deletes before it returns.
+/// The moment at which [`crate::remove_tree`] returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
     /// The tree is renamed to the trash; [`crate::reap`] deletes it later.
@@ -314,7 +314,7 @@ pub enum Wait {
     Yes,
 }
 
-/// Whether [`crate::reap`] may make its process one that is not felt.
+/// The priority of the process that calls [`crate::reap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
     /// It stays as it is.

@@ -1,4 +1,4 @@
-//! What two places can really do, found by doing it between them. The source is only ever read.
+//! Finds out what two places can really do, by doing it between them. The source is only ever read.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     })
 }
 
-/// The place that is meant by `dst`: in it where it is a directory, otherwise beside it. Says which.
+/// The place that is meant by `dst`: in it where it is a directory, otherwise beside it. Returns which.
 fn place_of(dst: &Path) -> Result<(Location, bool), Error> {
     let inside = dst.join(".calve-probe");
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How far a clone or a removal is. Updated once per directory; only ever grows.
+/// Counters of a clone or a removal. They are updated once per directory, and only grow.
 #[derive(Debug, Default)]
 pub struct Progress {
     entries: AtomicU64,
@@ -42,7 +42,7 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has been thrown.
+    /// Returns whether it has been thrown.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -74,7 +74,7 @@ fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) ->
     Ok(report)
 }
 
-/// Whether [`remove_tree`] would refuse: the same checks, and nothing else.
+/// Returns whether [`remove_tree`] would refuse: the same checks, and nothing else.
 pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     guard::check(&open(path)?, &options.protect)
 }

@@ -64,7 +64,7 @@ pub struct Bytes {
     /// Written by Calve.
     pub written: u64,
     /// Written by the kernel although a reflink was asked for: contents that the file system keeps inside its metadata.
-    /// `None` where they were not told from the shared ones, with which they are counted: [`crate::Inlined::WithShared`].
+    /// `None` where they were not told from the shared ones, with which they are counted: [`crate::InlinedBytes::WithShared`].
     pub inlined: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What is to be cloned: opened once, and from then on only reached through that descriptor.
+//! The source of a clone: opened once, and from then on only reached through that descriptor.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

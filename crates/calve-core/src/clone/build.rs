@@ -23,7 +23,7 @@ use crate::tree::notes::Notes;
 pub struct BuildPaths {
     /// A private directory on the destination's file system. Files in it that are left over at the end are removed.
     pub directory: PathBuf,
-    /// What will become the destination: a name in that directory, at which nothing is yet.
+    /// The future destination: a name in that directory, at which nothing is yet.
     pub tree: PathBuf,
 }
 

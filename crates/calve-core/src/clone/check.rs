@@ -1,4 +1,4 @@
-//! What is refused before anything is made, and what earlier runs have left.
+//! Refuses what makes no sense before anything is made, and sweeps what earlier runs have left.
 
 use std::path::Path;
 

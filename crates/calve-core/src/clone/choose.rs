@@ -27,7 +27,7 @@ impl Reason {
     }
 }
 
-/// What the caller wants, as far as it decides about strategies.
+/// The part of the options that decides about strategies.
 #[derive(Debug, Clone)]
 pub(crate) struct Criteria {
     pub(crate) choice: Choice,
@@ -88,7 +88,7 @@ pub(crate) fn choose<M>(
     Err(Error::RequirementRefused { requirement, refused, detail: None })
 }
 
-/// `Err(None)`: it is not in question at all.
+/// Asks one strategy. Fails with `None` if it is out of the question.
 fn consider(
     strategy: Strategy,
     criteria: &Criteria,
@@ -113,7 +113,7 @@ fn consider(
     accepts().map_err(Some)
 }
 
-/// What a strategy promises. `stable` is checked for the per-file strategies while they work, and once more before publishing.
+/// Returns whether a strategy meets a requirement. `stable` is checked for the per-file strategies while they work, and once more before publishing.
 fn satisfies(strategy: Strategy, requirement: Requirement) -> bool {
     use Strategy::{Clonefile, Copy, Overlay, Reflink, Snapshot};
     match requirement {

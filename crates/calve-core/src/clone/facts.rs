@@ -1,4 +1,4 @@
-//! What two places can really do, found by doing it between them. The source is only ever read.
+//! Finds out what two places can really do, by doing it between them. The source is only ever read.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,7 +19,7 @@ use crate::sys;
 use crate::tree::fill::metadata::Created;
 use crate::tree::location::{open_below, split};
 
-/// What was found out: all that the choice of a strategy may depend on.
+/// All findings that the choice of a strategy may depend on.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) snapshot: Result<(), Reason>,
@@ -48,7 +48,7 @@ impl Facts {
         }
     }
 
-    /// What the two places say of themselves, without making anything.
+    /// Asks the two file systems, without making anything.
     pub(crate) fn from_places(source: &Source, dst_parent: BorrowedFd<'_>) -> Self {
         let mut facts = Self::nothing();
         match snapshot(source, dst_parent) {
@@ -74,7 +74,7 @@ impl Facts {
         facts
     }
 
-    /// What only trying can tell, tried in the empty staged directory.
+    /// Tries sharing a file in the empty staged directory, which is the only way to find out.
     pub(crate) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<Created, Error> {
         let failed = |errno| Error::io(Operation::Create, staging.parent_path(), errno);
         let Some(root) = staging.root() else { return Err(failed(Errno::NOENT)) };
@@ -82,13 +82,13 @@ impl Facts {
     }
 }
 
-/// What a new file in the staged directory has.
+/// Makes a file in the staged directory, and returns the owner and mode that it got.
 pub(crate) fn created_in(staging: &Staging<'_>) -> Result<Created, Error> {
     let failed = |errno| Error::io(Operation::Create, staging.parent_path(), errno);
     with_new_file(staging.root().ok_or_else(|| failed(Errno::NOENT))?, |_| {}).map_err(failed)
 }
 
-/// Makes a file, hands it over, and removes it. Says what it had.
+/// Makes a file, hands it over, and removes it. Returns what it had.
 fn with_new_file(root: BorrowedFd<'_>, then: impl FnOnce(BorrowedFd<'_>)) -> sys::Result<Created> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = sys::open_at(root, PROBE_NAME, flags, Mode::from_raw_mode(0o777))?;

@@ -1,4 +1,4 @@
-//! What a staged clone is checked for, and the metadata of its root.
+//! Checks a staged clone, and gives its root the metadata of the source.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;

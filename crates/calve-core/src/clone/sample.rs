@@ -22,7 +22,7 @@ const MOST_OPENED: usize = 16;
 /// Files that are tried before a refusal that may concern one file only is taken for the answer.
 const MOST_FILES: usize = 8;
 
-/// Whether extents of the source's files can be shared with `target`, an empty file in the staged directory `root`.
+/// Returns whether extents of the source's files can be shared with `target`, an empty file in the staged directory `root`.
 pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Reason> {
     let mut refused = None;
     let mut files = 0;
@@ -82,7 +82,7 @@ fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> 
     }
 }
 
-/// What the refusal of a reflink to a file in `root` means.
+/// Words the refusal of a reflink to a file in `root`.
 fn reason(errno: Errno, root: BorrowedFd<'_>) -> Reason {
     let name = sys::file_system_name(root);
     match errno {

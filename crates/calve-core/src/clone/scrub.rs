@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::Selected;
+use crate::options::Decision;
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::{CALVES_OWN, Exclude, is_calves_own};
@@ -78,15 +78,15 @@ impl Scrub<'_> {
             let entry = entry.map_err(failed)?;
             path.push(OsStr::from_bytes(entry.name.to_bytes()));
             let of = match entry.kind {
-                FileType::Socket => Selected::LeaveBecause("socket"),
-                _ if is_calves_own(entry.name) => Selected::LeaveBecause(CALVES_OWN),
+                FileType::Socket => Decision::LeaveBecause("socket"),
+                _ if is_calves_own(entry.name) => Decision::LeaveBecause(CALVES_OWN),
                 kind => self.exclude.of(&path, kind == FileType::Directory),
             };
             match of {
-                Selected::Take if entry.kind == FileType::Directory => below.push(entry.kind, entry.name),
-                Selected::Take => {}
-                Selected::Leave => doomed.push(entry.kind, entry.name),
-                Selected::LeaveBecause(reason) => {
+                Decision::Take if entry.kind == FileType::Directory => below.push(entry.kind, entry.name),
+                Decision::Take => {}
+                Decision::Leave => doomed.push(entry.kind, entry.name),
+                Decision::LeaveBecause(reason) => {
                     self.notes.skipped(path.clone(), reason);
                     doomed.push(entry.kind, entry.name);
                 }

@@ -38,17 +38,17 @@ use crate::tree::stable::{Moment, watchable};
 pub(super) use supersede::kept_name;
 pub use supersede::supersede;
 
-/// What [`stage`] did beside what its caller did.
+/// The report of [`stage`] and [`supersede`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct StageReport {
-    /// What [`Existing::Replace`] moved away.
+    /// The entry that [`Existing::Replace`] moved away.
     pub trashed: Option<Trashed>,
     /// The old tree that [`supersede`] kept, because something was written both in it and in the tree that replaced it.
     pub kept: Option<PathBuf>,
     /// Whether there is trash beside the destination: work for [`crate::reap`].
     pub trash_waits: bool,
-    /// What else should be known.
+    /// Anything else that the user should know.
     pub warnings: Vec<Warning>,
 }
 
@@ -95,7 +95,7 @@ pub struct StagedTree<'p> {
     staging: Staging<'p>,
     options: &'p CloneOptions,
     root_kind: RootKind,
-    /// What the root is a clone of.
+    /// The source, if the root is a clone.
     origin: Option<Origin>,
 }
 

@@ -25,7 +25,7 @@ use crate::sys;
 use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose};
 
-/// What is made under the hidden name.
+/// The kind of directory that is made under the hidden name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootKind {
     /// A directory that takes nothing over from the one that it is in: the tree gets everything from its source.
@@ -43,7 +43,7 @@ pub(crate) struct Staging<'p> {
     lock: Option<Lock>,
     /// The staged directory, when one has been made.
     root: Option<OwnedFd>,
-    /// What is to be published lies in the staged directory under this name, instead of being that directory.
+    /// The entry of the staged directory that is to be published instead of the directory.
     inside: Option<CString>,
 }
 
@@ -305,7 +305,7 @@ fn inherit_nothing(root: BorrowedFd<'_>) -> sys::Result<()> {
     rustix::fs::fchmod(root, Mode::RWXU)
 }
 
-/// What became of the entry that a published clone replaced.
+/// The fate of the entry that a published clone replaced.
 #[derive(Default)]
 pub(crate) struct Publication {
     pub(crate) trashed: Option<Trashed>,
@@ -325,7 +325,7 @@ pub(crate) struct Oversight<'a> {
     pub(crate) may_drop: &'a dyn Fn() -> bool,
 }
 
-/// What happens to two trees that were exchanged.
+/// The fate of two trees that were exchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The old one goes to the trash.
@@ -336,7 +336,7 @@ pub(crate) enum Verdict {
     Keep,
 }
 
-/// Whether `name` in `parent` is still the directory that is open as `root`.
+/// Returns whether `name` in `parent` is still the directory that is open as `root`.
 fn names(parent: BorrowedFd<'_>, name: &CStr, root: BorrowedFd<'_>) -> bool {
     let named = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
     let open = rustix::fs::fstat(root);

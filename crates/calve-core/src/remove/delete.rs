@@ -23,7 +23,7 @@ use crate::tree::names::Names;
 use crate::tree::node::Node;
 use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
 
-/// How to delete.
+/// Options for deleting.
 pub(crate) struct Deletion<'a> {
     pub(crate) threads: usize,
     pub(crate) progress: &'a Progress,

@@ -1,4 +1,4 @@
-//! What must not be moved away or deleted, however it is spelled.
+//! Refuses to move away or delete protected places, however they are spelled.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn is_root(directory: (u64, u64)) -> bool {
     rustix::fs::statat(CWD, c"/", AtFlags::empty()).is_ok_and(|stat| identity(&stat) == directory)
 }
 
-/// Whether the directory `inner` is `root` or inside it. What does not exist, or has been deleted, is in nothing.
+/// Returns whether the directory `inner` is `root` or inside it. What does not exist, or has been deleted, is in nothing.
 fn contains(inner: &Path, root: (u64, u64)) -> Result<bool, Error> {
     let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let failed = |errno| Error::io(Operation::OpenDirectory, inner, errno);

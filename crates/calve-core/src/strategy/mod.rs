@@ -31,7 +31,7 @@ use crate::tree::stable::Moment;
 pub(crate) trait Method: Sync {
     fn strategy(&self) -> Strategy;
 
-    /// Whether it can do what is wished, going by what the probe found. Pure: no system calls.
+    /// Accepts or declines, going by the facts. Pure: no system calls.
     fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), Reason>;
 
     /// Makes the clone under the staging name. The metadata of the root is set later, and nobody else can enter until then.
@@ -63,7 +63,7 @@ pub(crate) struct Job<'a, 'p> {
     pub(crate) threads: usize,
 }
 
-/// What was made.
+/// The result.
 pub(crate) struct Outcome {
     pub(crate) entries: Option<Entries>,
     pub(crate) bytes: Option<Bytes>,
@@ -73,7 +73,7 @@ pub(crate) struct Outcome {
     pub(crate) started: Option<Moment>,
 }
 
-/// Until it is published nobody else may look into a tree. Says what the root was like before. Only the mode changes, and with it
+/// Until it is published nobody else may look into a tree. Returns what the root was like before. Only the mode changes, and with it
 /// an access control list's mask: setting the mode again brings both back.
 pub(crate) fn close_to_others(root: BorrowedFd<'_>) -> crate::sys::Result<Stat> {
     let before = rustix::fs::fstat(root)?;

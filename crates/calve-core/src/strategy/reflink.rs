@@ -2,7 +2,7 @@
 
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
-use crate::options::{Inlined, Requirement, Strategy};
+use crate::options::{InlinedBytes, Requirement, Strategy};
 use crate::tree::fill::Files;
 use crate::tree::fill::contents::Contents;
 
@@ -19,7 +19,7 @@ impl Method for Reflink {
 
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
         let strict = job.options.requires(Requirement::Cow);
-        let tell_inlined = job.facts.may_inline && job.options.inlined == Inlined::Counted;
+        let tell_inlined = job.facts.may_inline && job.options.inlined == InlinedBytes::Counted;
         let contents = Contents::Reflink { tell_inlined };
         let mut outcome = super::copy::per_file(job, Files::Clone(contents), strict)?;
         if let Some(bytes) = &mut outcome.bytes

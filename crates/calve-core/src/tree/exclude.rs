@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::options::{Selected, Selection};
+use crate::options::{Decision, Selection};
 use crate::patterns::Patterns;
 
 /// Decides what a clone leaves out: by the caller's patterns, and by the caller's own choice.
@@ -33,14 +33,14 @@ impl Exclude {
     }
 
     pub(crate) fn matches(&self, path: &Path, is_directory: bool) -> bool {
-        self.of(path, is_directory) != Selected::Take
+        self.of(path, is_directory) != Decision::Take
     }
 
-    pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Selected {
+    pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Decision {
         if self.patterns.matches(path, is_directory) {
-            return Selected::LeaveBecause("excluded");
+            return Decision::LeaveBecause("excluded");
         }
-        self.select.as_ref().map_or(Selected::Take, |select| select.of(path, is_directory))
+        self.select.as_ref().map_or(Decision::Take, |select| select.of(path, is_directory))
     }
 }
 

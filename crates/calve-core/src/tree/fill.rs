@@ -38,7 +38,7 @@ use super::notes::Notes;
 use super::pool::{Pool, open_directories_per_worker};
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::{Latency, Mounts, Selected, Strategy, Unreadable};
+use crate::options::{Decision, Latency, Mounts, Strategy, Unreadable};
 use crate::progress::{Cancel, Progress};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
@@ -456,9 +456,9 @@ impl<'f> Worker<'f> {
         };
         path.push(OsStr::from_bytes(name.to_bytes()));
         let is_left = match self.fill.exclude.of(&path, is_directory) {
-            Selected::Take => false,
-            Selected::Leave => true,
-            Selected::LeaveBecause(reason) => {
+            Decision::Take => false,
+            Decision::Leave => true,
+            Decision::LeaveBecause(reason) => {
                 self.fill.notes.skipped(path.clone(), reason);
                 true
             }

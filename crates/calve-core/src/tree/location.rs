@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::sys;
 
-/// How a directory is opened that is to be read, through no link.
+/// The flags for opening a directory to read it, through no link.
 pub(crate) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -79,7 +79,7 @@ impl Location {
         &self.path
     }
 
-    /// What is there, not following a link. `None` when nothing is.
+    /// Looks at the entry without following a link. Returns `None` if there is none.
     pub(crate) fn stat(&self) -> Result<Option<Stat>, Error> {
         match rustix::fs::statat(&self.parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -114,7 +114,7 @@ pub(crate) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev as u64, stat.st_ino as u64)
 }
 
-/// Whether `directory` is the directory `root`, or lies anywhere inside it. Follows `..` up, so that links and bind mounts in
+/// Returns whether `directory` is the directory `root`, or lies anywhere inside it. Follows `..` up, so that links and bind mounts in
 /// the path that was given do not matter.
 pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: Identity) -> Result<bool, Errno> {
     let mut last = None;

@@ -24,7 +24,7 @@ pub(crate) struct HiddenName {
     pub(crate) name: CString,
 }
 
-/// How far the locks of a file system are to be trusted.
+/// The reach of a file system's locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// On this machine: a free lock means that nobody has it.
@@ -127,7 +127,7 @@ impl Lock {
         self.has(FAILED)
     }
 
-    /// Whether this directory, found under the hidden name, is what the lock protects.
+    /// Returns whether this directory, found under the hidden name, is what the lock protects.
     pub(crate) fn protects(&self, found: BorrowedFd<'_>) -> bool {
         let Ok(stat) = rustix::fs::fstat(found) else { return false };
         self.has(&record_name(identity(&stat)))
@@ -150,7 +150,7 @@ impl Lock {
         &self.name
     }
 
-    /// Whether the lock is still the one that others would look at.
+    /// Returns whether the lock is still the one that others would look at.
     pub(crate) fn is_held(&self, parent: BorrowedFd<'_>) -> bool {
         rustix::fs::statat(parent, &*lock_name(&self.name), AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| identity(&stat) == self.identity)

@@ -15,14 +15,14 @@ use crate::options::CloneOptions;
 use crate::progress::{Cancel, Progress};
 use crate::sys;
 
-/// How a tree is deleted.
+/// Options for deleting.
 #[derive(Clone, Copy)]
 pub(super) struct Deletion<'a> {
     pub(super) progress: &'a Progress,
     pub(super) cancel: &'a Cancel,
 }
 
-/// Deletes the entry at `path`, and everything in it. Says how many entries there were. `shown` is its path for messages.
+/// Deletes the entry at `path`, and everything in it. Returns how many entries there were. `shown` is its path for messages.
 pub(super) fn delete(path: &Path, shown: &Path, deletion: Deletion<'_>) -> Result<u64, Error> {
     let failed = |operation| move |error| Error::io(operation, shown, error);
     let info = match sys::look(path) {

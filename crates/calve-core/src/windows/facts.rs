@@ -1,4 +1,4 @@
-//! What a pair of places can do, found by trying.
+//! Finds out by trying what a pair of places can do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) struct Facts {
 const ELSEWHERE: &str = "source and destination are on different volumes";
 
 impl Facts {
-    /// What the two volumes say of themselves.
+    /// Asks the two volumes.
     pub(super) fn from_places(source: &Source, place: &Location) -> Result<Self, Error> {
         let volume = |path: &Path, shown: &Path| {
             sys::open(path, FILE_READ_ATTRIBUTES)
@@ -49,7 +49,7 @@ impl Facts {
         Ok(Self { reflink, hardlink, src, dst })
     }
 
-    /// What only trying can tell, tried in the empty staged directory.
+    /// Tries sharing a file in the empty staged directory, which is the only way to find out.
     pub(super) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<(), Error> {
         let failed = |error| Error::io(Operation::Create, staging.path(), error);
         let path = staging.path().join(".calve-probe");
@@ -140,7 +140,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     Ok(ProbeReport { src: report(src, &facts.src), dst: report(dst, &facts.dst), offers: offers.into(), chosen })
 }
 
-/// Whether the bytes of `source` fit, found out before writing them. The tree is walked only when the answer is not plain.
+/// Fails if the bytes of `source` do not fit. Walks the tree only if the volumes' sizes leave that open.
 pub(super) fn check_room(source: &Source, place: &Location, facts: &Facts) -> Result<(), Error> {
     let Some(available) = facts.dst.free else { return Ok(()) };
     if facts.src.used.is_some_and(|used| used <= available) {

@@ -46,7 +46,7 @@ pub(super) fn is_any(error: &io::Error, codes: &[u32]) -> bool {
     codes.iter().any(|code| sys::is(error, *code))
 }
 
-/// What keeps an entry from being cloned: files of the Linux subsystem of which no copy can exist.
+/// Returns the reason for which an entry cannot be cloned: it is a special file of the Linux subsystem.
 pub(super) fn special(tag: u32) -> Option<&'static str> {
     match tag {
         0x8000_0023 => Some("socket"),

@@ -26,7 +26,7 @@ use crate::tree::exclude::{CALVES_OWN, Exclude, is_calves_own_text};
 use crate::tree::notes::Notes;
 use crate::tree::pool::Pool;
 
-/// How files are made.
+/// The way in which files are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Files {
     Copy,
@@ -57,7 +57,7 @@ pub(super) struct Fill<'a> {
     pub(super) threads: usize,
 }
 
-/// What was made.
+/// The result.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Tally {
     pub(super) entries: Entries,
@@ -172,7 +172,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Whether the file has been met under another name; then this one is made later.
+    /// Returns whether the file has been met under another name; then this one is made later.
     pub(super) fn is_further_name(&self, info: &Info, relative: &Path) -> bool {
         let mut names = self.shared.names.lock().unwrap_or_else(PoisonError::into_inner);
         match names.get(&info.identity) {

@@ -1,4 +1,4 @@
-//! What must never be removed or replaced, however it is spelled.
+//! Refuses to remove or replace protected places, however they are spelled.
 
 use std::path::{Path, PathBuf};
 

@@ -18,7 +18,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// `None` when the path ends in no name: a root, `.`, `..`.
+    /// Takes a path apart. Returns `None` if it ends in no name: a root, `.`, `..`.
     pub(super) fn open(given: &Path) -> Result<Option<Self>, Error> {
         if ends_in_dots(given) {
             return Ok(None);
@@ -83,7 +83,7 @@ impl Location {
         self.path.file_name().unwrap_or_default()
     }
 
-    /// What is there, not following a link. `None` when nothing is.
+    /// Looks at the entry without following a link. Returns `None` if there is none.
     pub(super) fn look(&self) -> Result<Option<Info>, Error> {
         match sys::look(&self.path) {
             Ok(info) => Ok(Some(info)),
@@ -101,7 +101,7 @@ pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether the directory at `inner`, which has been resolved, is the one with this identity, or lies in it.
+/// Returns whether the directory at `inner`, which has been resolved, is the one with this identity, or lies in it.
 pub(super) fn is_inside(inner: &Path, root: sys::Identity) -> bool {
     inner.ancestors().any(|above| sys::look(above).is_ok_and(|info| info.identity == root))
 }

@@ -77,7 +77,7 @@ impl Lock {
         &self.name
     }
 
-    /// Whether the lock is still the one that others would look at.
+    /// Returns whether the lock is still the one that others would look at.
     pub(super) fn is_held(&self) -> bool {
         let own = sys::info(&self.file).map(|info| info.identity).ok();
         own.is_some()
@@ -91,7 +91,7 @@ impl Lock {
         file.write_all(format!("{}\n", record(protected)).as_bytes())
     }
 
-    /// Whether what is now under the hidden name is what the lock protects.
+    /// Returns whether what is now under the hidden name is what the lock protects.
     pub(super) fn protects(&self, found: Identity) -> bool {
         let (mut file, mut text) = (&self.file, String::new());
         let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_string(&mut text));

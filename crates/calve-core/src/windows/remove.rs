@@ -55,7 +55,7 @@ pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport,
     Ok(RemoveReport { path: path.to_path_buf(), trashed, deleted, warnings, elapsed: started.elapsed() })
 }
 
-/// Whether [`remove_tree`] would refuse: the same checks, and nothing else.
+/// Returns whether [`remove_tree`] would refuse: the same checks, and nothing else.
 pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     guard::check(&open(path)?, &options.protect)
 }

@@ -1,4 +1,4 @@
-//! What is to be cloned.
+//! The source of a clone.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::sys::{self, Identity, Info};
 
-/// What is to be cloned.
+/// The source of a clone.
 pub(crate) struct Source {
     given: PathBuf,
     /// The source, or the directory that it is in when it is none itself.

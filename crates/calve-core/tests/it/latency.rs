@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use calve_core::{CloneOptions, Latency, Selected, Selection};
+use calve_core::{CloneOptions, Decision, Latency, Selection};
 use calve_testkit::{FileSystem, Tree, Volume};
 use fs_err as fs;
 
@@ -25,11 +25,11 @@ fn the_log_of_xfs_is_forced_during_a_clone() {
                 let before = forces(Path::new(&statistics));
                 for _ in 0..6_000 {
                     if latency == Latency::Any || forces(Path::new(&statistics)) > before + 2 {
-                        return Selected::Take;
+                        return Decision::Take;
                     }
                     sleep(Duration::from_millis(10));
                 }
-                Selected::Leave
+                Decision::Leave
             }));
         })
     };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Once;
 
 use calve_core::{
-    CloneOptions, Error, Required, Requirement, Selected, Selection, StagedTree, Verify, clone_tree, plan, stage,
+    CloneOptions, Decision, Error, Required, Requirement, Selection, StagedTree, Verify, clone_tree, plan, stage,
     supersede,
 };
 use calve_testkit::{FileSystem, Tree, Volume};
@@ -22,7 +22,7 @@ fn changing(src: &Path) -> CloneOptions {
             if path == Path::new("sub/b") {
                 once.call_once(|| fs::write(&file, "changed").unwrap());
             }
-            Selected::Take
+            Decision::Take
         }));
     })
 }
@@ -159,7 +159,7 @@ fn a_listed_change_is_never_stable() {
                 if path == Path::new("sub/b") {
                     fs::remove_file(&gone).unwrap();
                 }
-                if gone.exists() || path != Path::new("sub") { Selected::Take } else { Selected::Leave }
+                if gone.exists() || path != Path::new("sub") { Decision::Take } else { Decision::Leave }
             }));
         });
         let error = clone(&src, &dst, &options).unwrap_err();

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Choice, CloneOptions, Inlined, OverlayMount, OverlayOptions, Refusal, Requirement, Strategy};
+use calve_core::{
+    Cancel, Choice, CloneOptions, InlinedBytes, OverlayMount, OverlayOptions, Refusal, Requirement, Strategy,
+};
 
 use crate::error::{Error, Result};
 
@@ -62,7 +64,7 @@ pub(crate) fn clone_data(
 fn options(cancel: &Cancel) -> CloneOptions {
     let mut options = CloneOptions::default();
     // To tell inlined bytes takes a call for each file, and nobody asks.
-    options.inlined = Inlined::WithShared;
+    options.inlined = InlinedBytes::WithShared;
     options.cancel = cancel.clone();
     options
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{
-    Cancel, Choice, CloneOptions, CloneReport, Durability, Existing, Inlined, Mounts, Progress, Verify, clone_tree,
-    plan,
+    Cancel, Choice, CloneOptions, CloneReport, Durability, Existing, InlinedBytes, Mounts, Progress, Verify,
+    clone_tree, plan,
 };
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ fn options(arguments: &CpArguments, cancel: &Cancel) -> CloneOptions {
     options.durability = if arguments.sync { Durability::Synced } else { Durability::Cached };
     options.verify = if arguments.verify { Verify::Contents } else { Verify::No };
     // The line for people does without a look at the extents of every small file.
-    options.inlined = if arguments.json { Inlined::Counted } else { Inlined::WithShared };
+    options.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     options.threads = arguments.threads;
     options.protect = protected();
     options.progress = Arc::new(Progress::default());

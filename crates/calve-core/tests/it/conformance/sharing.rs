@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use calve_core::{Bytes, Choice, Inlined, Requirement, Strategy};
+use calve_core::{Bytes, Choice, InlinedBytes, Requirement, Strategy};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything};
 use fs_err as fs;
 
@@ -115,7 +115,7 @@ fn what_is_inlined_can_be_left_among_the_shared() {
             });
             clone_with(&strict, &src, dst).bytes.unwrap()
         };
-        let (told, untold) = (bytes(Inlined::Counted, &told), bytes(Inlined::WithShared, &untold));
+        let (told, untold) = (bytes(InlinedBytes::Counted, &told), bytes(InlinedBytes::WithShared, &untold));
         assert_eq!(untold.shared, told.shared + told.inlined.unwrap());
         let may_inline = file_system == FileSystem::Btrfs;
         assert_eq!(untold.inlined, (!may_inline).then_some(0), "{file_system:?}");

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use calve_core::Selected;
+use calve_core::Decision;
 
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftReason};
@@ -89,38 +89,38 @@ impl Selector {
     }
 
     /// The engine's question. Below a directory that is left out nothing is asked.
-    pub(crate) fn choose(&self, path: &Path, is_directory: bool) -> Selected {
+    pub(crate) fn choose(&self, path: &Path, is_directory: bool) -> Decision {
         let (above, name) = split(path.as_os_str().as_bytes());
         let take = match self.directories.get(above) {
             None => Take::Whole,
             Some(directory) => match directory.names.get(name) {
                 Some(take) => *take,
                 None if directory.rest => Take::Whole,
-                None => return Selected::Leave,
+                None => return Decision::Leave,
             },
         };
         match take {
-            Take::File if is_directory => Selected::Leave,
-            Take::Inside if !is_directory => Selected::Leave,
-            Take::File | Take::Inside => Selected::Take,
+            Take::File if is_directory => Decision::Leave,
+            Take::Inside if !is_directory => Decision::Leave,
+            Take::File | Take::Inside => Decision::Take,
             Take::Whole => self.by_rules(path, is_directory),
         }
     }
 
-    fn by_rules(&self, path: &Path, is_directory: bool) -> Selected {
+    fn by_rules(&self, path: &Path, is_directory: bool) -> Decision {
         if is_directory && !self.replaced.is_empty() && self.replaced.contains(path) {
-            return Selected::Leave;
+            return Decision::Leave;
         }
         if is_directory && !self.nested.is_empty() && self.nested.contains(path) {
-            return Selected::LeaveBecause(LeftReason::NestedWorktree.text());
+            return Decision::LeaveBecause(LeftReason::NestedWorktree.text());
         }
         match self.rules.leave(path, is_directory) {
-            None => Selected::Take,
+            None => Decision::Take,
             Some(reason) => {
                 if reason == LeftReason::Pointer {
                     self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
                 }
-                Selected::LeaveBecause(reason.text())
+                Decision::LeaveBecause(reason.text())
             }
         }
     }
@@ -145,7 +145,7 @@ mod tests {
         plan.root(&root(".env", false));
         plan.file(b"a/file");
         plan.file(b"cache/deep/tracked");
-        let taken = |path: &str, is_directory| plan.choose(Path::new(path), is_directory) == Selected::Take;
+        let taken = |path: &str, is_directory| plan.choose(Path::new(path), is_directory) == Decision::Take;
         for (path, is_directory, expected) in [
             ("a", true, true),
             ("a", false, false),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Patterns, Selected, Selection, Shown};
+use calve_core::{Decision, Patterns, Selection, Shown};
 
 use crate::config::{Config, Secrets};
 use crate::error::{Error, Result};
@@ -279,6 +279,6 @@ pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
 pub(crate) fn rules_below(rules: &Rules, at: &Path) -> Selection {
     let (rules, at) = (rules.clone(), at.to_path_buf());
     Selection::new(move |path, is_directory| {
-        rules.leave(&at.join(path), is_directory).map_or(Selected::Take, |reason| Selected::LeaveBecause(reason.text()))
+        rules.leave(&at.join(path), is_directory).map_or(Decision::Take, |reason| Decision::LeaveBecause(reason.text()))
     })
 }

@@ -4,7 +4,7 @@ use calve_receipt::human;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Cancel, Inlined, Progress, RemoveOptions, Shown, Strategy, Wait};
+use calve_core::{Cancel, InlinedBytes, Progress, RemoveOptions, Shown, Strategy, Wait};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
@@ -112,7 +112,7 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     options.changes = if arguments.dirty { Changes::Carry } else { Changes::Leave };
     options.trust = if arguments.trust { Trust::Yes } else { Trust::No };
     options.clone.threads = arguments.threads;
-    options.clone.inlined = if arguments.json { Inlined::Counted } else { Inlined::WithShared };
+    options.clone.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     options.clone.progress = Arc::new(Progress::default());
     options.clone.cancel = cancel.clone();
     Ok(options)
