@@ -24,12 +24,12 @@ use crate::tree::location::{Location, identity};
 /// read-only, every strategy is refused for that reason if it has none of its own.
 pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let source = Source::open(src)?;
-    let (place, is_directory) = place_of(dst)?;
-    let mut facts = Facts::from_places(&source, place.parent());
-    let unwritable = match try_at(&place, &source, &mut facts) {
+    let (location, is_directory) = place_of(dst)?;
+    let mut facts = Facts::from_places(&source, location.parent());
+    let unwritable = match try_at(&location, &source, &mut facts) {
         Ok(()) => None,
         Err(error) if [Errno::ACCESS, Errno::PERM, Errno::ROFS].iter().any(|errno| error.is_errno(*errno)) => {
-            let path = if is_directory { dst } else { place.parent_path() };
+            let path = if is_directory { dst } else { location.parent_path() };
             let errno = std::io::Error::from_raw_os_error(error.errno().unwrap_or_default());
             Some(Reason::new(format!("cannot write to `{}`: {errno}", Shown(path))))
         }
@@ -51,7 +51,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     });
     Ok(ProbeReport {
         src: place_report(src, source.directory(), source.identity().0),
-        dst: place_report(dst, place.parent(), device_of(place.parent())),
+        dst: place_report(dst, location.parent(), device_of(location.parent())),
         offers: offers.into(),
         chosen,
     })
@@ -63,12 +63,12 @@ fn place_of(dst: &Path) -> Result<(Location, bool), Error> {
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
     let target = if is_directory { inside.as_path() } else { dst };
-    let place = Location::open(target)?.ok_or_else(|| Error::io(Operation::Open, dst, Errno::INVAL))?;
-    Ok((place, is_directory))
+    let location = Location::open(target)?.ok_or_else(|| Error::io(Operation::Open, dst, Errno::INVAL))?;
+    Ok((location, is_directory))
 }
 
-fn try_at(place: &Location, source: &Source, facts: &mut Facts) -> Result<(), Error> {
-    let mut staging = Staging::reserve(place)?;
+fn try_at(location: &Location, source: &Source, facts: &mut Facts) -> Result<(), Error> {
+    let mut staging = Staging::reserve(location)?;
     staging.make_root(RootKind::Closed)?;
     facts.try_in(source, &staging).map(|_| ())
 }

@@ -29,19 +29,19 @@ impl Source {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         // `link/` means the directory behind the link, as everywhere in Unix.
         let follow = ends_with_slash(path);
-        let place = if follow { None } else { Location::of_existing(path)? };
-        let stat = match &place {
-            Some(place) => place.stat()?.ok_or_else(|| Error::Missing(path.to_path_buf()))?,
+        let location = if follow { None } else { Location::of_existing(path)? };
+        let stat = match &location {
+            Some(location) => location.stat()?.ok_or_else(|| Error::Missing(path.to_path_buf()))?,
             None => rustix::fs::statat(CWD, path, AtFlags::empty()).map_err(|errno| match errno {
                 Errno::NOENT => Error::Missing(path.to_path_buf()),
                 _ => Error::io(Operation::Open, path, errno),
             })?,
         };
         let kind = FileType::from_raw_mode(stat.st_mode);
-        let opened = match (kind, place) {
+        let opened = match (kind, location) {
             (FileType::Socket, _) => return Err(Error::NotClonable { path: path.to_path_buf(), kind: "socket" }),
-            (FileType::Directory, place) => Opened::Directory(open_directory(path, place.as_ref(), &stat)?),
-            (_, Some(place)) => Opened::Entry(place),
+            (FileType::Directory, location) => Opened::Directory(open_directory(path, location.as_ref(), &stat)?),
+            (_, Some(location)) => Opened::Entry(location),
             (_, None) => return Err(Error::io(Operation::OpenDirectory, path, Errno::NOTDIR)),
         };
         Ok(Self { path: path.to_path_buf(), stat, opened })
@@ -64,7 +64,7 @@ impl Source {
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         match &self.opened {
             Opened::Directory(directory) => directory.as_fd(),
-            Opened::Entry(place) => place.parent(),
+            Opened::Entry(location) => location.parent(),
         }
     }
 
@@ -72,7 +72,7 @@ impl Source {
     pub(crate) fn single(&self) -> Option<(&CStr, FileType)> {
         match &self.opened {
             Opened::Directory(_) => None,
-            Opened::Entry(place) => Some((place.name(), FileType::from_raw_mode(self.stat.st_mode))),
+            Opened::Entry(location) => Some((location.name(), FileType::from_raw_mode(self.stat.st_mode))),
         }
     }
 
@@ -96,10 +96,10 @@ impl Source {
     }
 }
 
-fn open_directory(path: &Path, place: Option<&Location>, stat: &Stat) -> Result<OwnedFd, Error> {
+fn open_directory(path: &Path, location: Option<&Location>, stat: &Stat) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let open = |flags| match place {
-        Some(place) => sys::open_at(place.parent(), place.name(), flags | OFlags::NOFOLLOW, Mode::empty()),
+    let open = |flags| match location {
+        Some(location) => sys::open_at(location.parent(), location.name(), flags | OFlags::NOFOLLOW, Mode::empty()),
         None => sys::open_at(CWD, path, flags, Mode::empty()),
     };
     let opened = match open(flags | sys::NO_ATIME) {

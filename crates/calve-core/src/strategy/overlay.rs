@@ -85,10 +85,10 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
     if source.single().is_some() {
         return Err(Error::io(Operation::MountOverlayOf, src, Errno::NOTDIR));
     }
-    let Some(place) = Location::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
-    let state_parent = options.state.as_deref().unwrap_or(place.parent_path());
+    let Some(location) = Location::open(dst)? else { return Err(Error::DestinationExists(dst.to_path_buf())) };
+    let state_parent = options.state.as_deref().unwrap_or(location.parent_path());
     let state = State::make(state_parent, &source)?;
-    match rustix::fs::mkdirat(place.parent(), place.name(), Mode::RWXU) {
+    match rustix::fs::mkdirat(location.parent(), location.name(), Mode::RWXU) {
         Ok(()) => {}
         Err(errno) => {
             state.delete()?;
@@ -100,17 +100,17 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
     }
     let volatile = options.durability == crate::Durability::Cached;
     let mounted = state.open().and_then(|[upper, work]| {
-        let target = open(place.parent(), place.name())?;
+        let target = open(location.parent(), location.name())?;
         sys::mount_overlay(source.directory(), upper.as_fd(), work.as_fd(), target.as_fd(), volatile)
     });
     if let Err(errno) = mounted {
-        let _ = rustix::fs::unlinkat(place.parent(), place.name(), AtFlags::REMOVEDIR);
+        let _ = rustix::fs::unlinkat(location.parent(), location.name(), AtFlags::REMOVEDIR);
         state.delete()?;
         return Err(Error::io(Operation::MountOverlay, dst, errno));
     }
-    let parent = rustix::io::fcntl_dupfd_cloexec(place.parent(), 3)
-        .map_err(|errno| Error::io(Operation::OpenDirectory, place.parent_path(), errno))?;
-    Ok(OverlayMount { mount_point: dst.to_path_buf(), parent, name: place.name().to_owned(), state: Some(state) })
+    let parent = rustix::io::fcntl_dupfd_cloexec(location.parent(), 3)
+        .map_err(|errno| Error::io(Operation::OpenDirectory, location.parent_path(), errno))?;
+    Ok(OverlayMount { mount_point: dst.to_path_buf(), parent, name: location.name().to_owned(), state: Some(state) })
 }
 
 impl OverlayMount {

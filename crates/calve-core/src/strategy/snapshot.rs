@@ -69,17 +69,17 @@ impl Method for Snapshot {
 /// Makes the empty directory `path`, in such a way that clones of it can be snapshots where the file system has them: on btrfs
 /// as a subvolume. Says whether it is one.
 pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
-    let Some(place) = Location::open(path)? else { return Err(Error::DestinationExists(path.to_path_buf())) };
+    let Some(location) = Location::open(path)? else { return Err(Error::DestinationExists(path.to_path_buf())) };
     let failed = |errno| Error::io(Operation::CreateDirectory, path, errno);
-    let is_subvolume = match sys::create_subvolume(place.parent(), place.name()) {
+    let is_subvolume = match sys::create_subvolume(location.parent(), location.name()) {
         Ok(()) => true,
         Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
-            rustix::fs::mkdirat(place.parent(), place.name(), Mode::RWXU).map_err(failed)?;
+            rustix::fs::mkdirat(location.parent(), location.name(), Mode::RWXU).map_err(failed)?;
             false
         }
         Err(errno) => return Err(failed(errno)),
     };
-    rustix::fs::chmodat(place.parent(), place.name(), Mode::RWXU, AtFlags::empty()).map_err(failed)?;
+    rustix::fs::chmodat(location.parent(), location.name(), Mode::RWXU, AtFlags::empty()).map_err(failed)?;
     Ok(is_subvolume)
 }
 

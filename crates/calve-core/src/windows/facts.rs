@@ -29,14 +29,14 @@ const ELSEWHERE: &str = "source and destination are on different volumes";
 
 impl Facts {
     /// Asks the two volumes.
-    pub(super) fn from_places(source: &Source, place: &Location) -> Result<Self, Error> {
+    pub(super) fn from_places(source: &Source, location: &Location) -> Result<Self, Error> {
         let volume = |path: &Path, shown: &Path| {
             sys::open(path, FILE_READ_ATTRIBUTES)
                 .and_then(|directory| sys::volume(&directory, path))
                 .map_err(|error| Error::io(Operation::LookAtVolume, shown, error))
         };
         let src = volume(source.directory(), source.given())?;
-        let dst = volume(place.parent(), &place.given_parent())?;
+        let dst = volume(location.parent(), &location.given_parent())?;
         let same = src.serial == dst.serial;
         let hardlink = if same { Ok(()) } else { Err(Reason::new(ELSEWHERE)) };
         let reflink = match same {
@@ -111,13 +111,13 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let source = Source::open(src)?;
     let is_directory = std::fs::metadata(dst).is_ok_and(|found| found.is_dir());
     let target = if is_directory { below(dst, Path::new(".calve-probe")) } else { dst.to_path_buf() };
-    let place = Location::open(&target)?.ok_or_else(|| Error::io(Operation::Open, dst, code(ERROR_INVALID_NAME)))?;
-    let mut facts = Facts::from_places(&source, &place)?;
-    let unwritable = match Staging::make(&place).and_then(|staging| facts.try_in(&source, &staging)) {
+    let location = Location::open(&target)?.ok_or_else(|| Error::io(Operation::Open, dst, code(ERROR_INVALID_NAME)))?;
+    let mut facts = Facts::from_places(&source, &location)?;
+    let unwritable = match Staging::make(&location).and_then(|staging| facts.try_in(&source, &staging)) {
         Ok(()) => None,
         Err(error) if [ERROR_ACCESS_DENIED, ERROR_WRITE_PROTECT].iter().any(|number| error.is_errno(code(*number))) => {
             let reason = io::Error::from_raw_os_error(error.errno().unwrap_or_default());
-            Some(Reason::new(format!("cannot write to `{}`: {reason}", Shown(place.given_parent()))))
+            Some(Reason::new(format!("cannot write to `{}`: {reason}", Shown(location.given_parent()))))
         }
         Err(error) => return Err(error),
     };
@@ -141,7 +141,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
 }
 
 /// Fails if the bytes of `source` do not fit. Walks the tree only if the volumes' sizes leave that open.
-pub(super) fn check_room(source: &Source, place: &Location, facts: &Facts) -> Result<(), Error> {
+pub(super) fn check_room(source: &Source, location: &Location, facts: &Facts) -> Result<(), Error> {
     let Some(available) = facts.dst.free else { return Ok(()) };
     if facts.src.used.is_some_and(|used| used <= available) {
         return Ok(());
@@ -153,7 +153,7 @@ pub(super) fn check_room(source: &Source, place: &Location, facts: &Facts) -> Re
     if needed <= available {
         return Ok(());
     }
-    Err(Error::NoRoom { path: place.given().to_path_buf(), needed, available, unit: "bytes" })
+    Err(Error::NoRoom { path: location.given().to_path_buf(), needed, available, unit: "bytes" })
 }
 
 fn size_below(directory: &Path) -> u64 {

@@ -140,9 +140,9 @@ mod tests {
             assert!(Location::open(Path::new(path)).unwrap().is_none(), "{path}");
         }
         let folder = tempfile::tempdir().unwrap();
-        let place = Location::open(&folder.path().join("a")).unwrap().unwrap();
-        assert_eq!(place.name(), "a");
-        assert!(place.look().unwrap().is_none());
+        let location = Location::open(&folder.path().join("a")).unwrap().unwrap();
+        assert_eq!(location.name(), "a");
+        assert!(location.look().unwrap().is_none());
         assert!(matches!(Location::open(&folder.path().join("b").join("c")), Err(Error::ParentMissing(_))));
         assert!(matches!(Location::open(&folder.path().join("name:b")), Err(Error::Io { .. })));
     }

@@ -31,14 +31,14 @@ use crate::sys;
 /// [`RemoveOptions::protect`] names.
 pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport, Error> {
     let started = Instant::now();
-    let place = open(path)?;
-    guard::check(&place, &options.protect)?;
+    let location = open(path)?;
+    guard::check(&location, &options.protect)?;
     let deletion = Deletion { progress: &options.progress, cancel: &options.cancel };
     let mut trashed = None;
     let mut deleted = 0;
-    if place.look()?.is_some_and(|info| info.is_directory() && !info.is_link()) {
-        let lock = move_to_trash(&place)?;
-        let hidden = Trashed { parent: place.given_parent(), name: lock.name().into() };
+    if location.look()?.is_some_and(|info| info.is_directory() && !info.is_link()) {
+        let lock = move_to_trash(&location)?;
+        let hidden = Trashed { parent: location.given_parent(), name: lock.name().into() };
         if options.wait == Wait::Yes {
             deleted = delete_protected(&lock, &hidden.parent.join(&hidden.name), deletion)?;
             lock.remove();
@@ -49,7 +49,7 @@ pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport,
         if ends_with_separator(path) {
             return Err(Error::io(Operation::OpenDirectory, path, code(ERROR_DIRECTORY)));
         }
-        deleted = delete(place.path(), path, deletion)?;
+        deleted = delete(location.path(), path, deletion)?;
     }
     let warnings = Vec::new();
     Ok(RemoveReport { path: path.to_path_buf(), trashed, deleted, warnings, elapsed: started.elapsed() })
@@ -65,11 +65,11 @@ fn open(path: &Path) -> Result<Location, Error> {
         .ok_or_else(|| Error::Protected { path: path.to_path_buf(), reason: Protection::NoName })
 }
 
-fn move_to_trash(place: &Location) -> Result<Lock, Error> {
-    let failed = |error| Error::io(Operation::MoveToTrash, place.given(), error);
-    let lock = Lock::reserve(place.parent(), Purpose::Trash).map_err(failed)?;
-    let recorded = sys::look(place.path()).and_then(|info| lock.record(info.identity));
-    let rename = || match sys::rename_no_replace(place.path(), &lock.path()) {
+fn move_to_trash(location: &Location) -> Result<Lock, Error> {
+    let failed = |error| Error::io(Operation::MoveToTrash, location.given(), error);
+    let lock = Lock::reserve(location.parent(), Purpose::Trash).map_err(failed)?;
+    let recorded = sys::look(location.path()).and_then(|info| lock.record(info.identity));
+    let rename = || match sys::rename_no_replace(location.path(), &lock.path()) {
         // How a directory is refused in which something is open.
         Err(error) if sys::is(&error, ERROR_ACCESS_DENIED) => Err(sys::in_use()),
         other => other,

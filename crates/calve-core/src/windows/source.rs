@@ -24,25 +24,25 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) fn open(given: &Path) -> Result<Self, Error> {
         // `link\` means the directory behind the link; a root and `.` have no name.
-        let place = if ends_with_separator(given) { None } else { Location::of_existing(given)? };
-        let path = match &place {
-            Some(place) => place.path().to_path_buf(),
+        let location = if ends_with_separator(given) { None } else { Location::of_existing(given)? };
+        let path = match &location {
+            Some(location) => location.path().to_path_buf(),
             None if sys::verbatim(given).is_ok_and(|path| !path.exists()) => {
                 return Err(Error::Missing(given.to_path_buf()));
             }
             None => resolved(given, given)?,
         };
-        let info = match &place {
-            Some(place) => place.look()?.ok_or_else(|| Error::Missing(given.to_path_buf()))?,
+        let info = match &location {
+            Some(location) => location.look()?.ok_or_else(|| Error::Missing(given.to_path_buf()))?,
             None => sys::look(&path).map_err(|error| Error::io(Operation::Stat, given, error))?,
         };
         if let Some(kind) = special(info.tag) {
             return Err(Error::NotClonable { path: given.to_path_buf(), kind });
         }
         let is_directory = info.is_directory() && !info.is_link();
-        let (directory, single) = match place {
+        let (directory, single) = match location {
             _ if is_directory => (path, None),
-            Some(place) => (place.parent().to_path_buf(), Some(place.name().to_owned())),
+            Some(location) => (location.parent().to_path_buf(), Some(location.name().to_owned())),
             None => return Err(Error::io(Operation::OpenDirectory, given, code(ERROR_DIRECTORY))),
         };
         Ok(Self { given: given.to_path_buf(), directory, single, info })

@@ -20,7 +20,7 @@ use crate::sys;
 
 /// A hidden directory beside `place`, in which a clone is made.
 pub(super) struct Staging<'p> {
-    place: &'p Location,
+    location: &'p Location,
     /// `None` once published.
     lock: Option<Lock>,
     path: PathBuf,
@@ -28,12 +28,12 @@ pub(super) struct Staging<'p> {
 }
 
 impl<'p> Staging<'p> {
-    pub(super) fn make(place: &'p Location) -> Result<Self, Error> {
-        let failed = |error| Error::io(Operation::CreateStaging, place.given_parent(), error);
-        let lock = Lock::reserve(place.parent(), Purpose::Staging).map_err(failed)?;
+    pub(super) fn make(location: &'p Location) -> Result<Self, Error> {
+        let failed = |error| Error::io(Operation::CreateStaging, location.given_parent(), error);
+        let lock = Lock::reserve(location.parent(), Purpose::Staging).map_err(failed)?;
         let path = lock.path();
         // From here on the drop cleans up.
-        let mut staging = Self { place, lock: Some(lock), path, identity: sys::Identity { volume: 0, file: 0 } };
+        let mut staging = Self { location, lock: Some(lock), path, identity: sys::Identity { volume: 0, file: 0 } };
         std::fs::create_dir(&staging.path).map_err(failed)?;
         sys::hide(&staging.path);
         staging.identity = sys::look(&staging.path).map_err(failed)?.identity;
@@ -48,13 +48,13 @@ impl<'p> Staging<'p> {
 
     /// Gives the staged directory, or the entry `inside` of it, the name of the destination.
     pub(super) fn publish(mut self, inside: Option<&std::ffi::OsStr>, existing: Existing) -> Result<(), Error> {
-        let lost = || Error::StagingLost(self.place.given_parent());
+        let lost = || Error::StagingLost(self.location.given_parent());
         let is_own = sys::look(&self.path).is_ok_and(|info| info.identity == self.identity);
         if !is_own || !self.lock.as_ref().is_some_and(Lock::is_held) {
             return Err(lost());
         }
         let from = inside.map_or_else(|| self.path.clone(), |name| self.path.join(name));
-        let to = self.place.path();
+        let to = self.location.path();
         let is_there = || sys::look(to).is_ok();
         let rename = || match sys::rename_no_replace(&from, to) {
             // Another program has something open in what was made a moment ago.
@@ -66,13 +66,13 @@ impl<'p> Staging<'p> {
                 // A file is exchanged for a file in one step; for directories there is no such call.
                 (Existing::Replace, Some(_)) => sys::patiently(sys::PATIENCE, || sys::rename_replace_file(&from, to)),
                 (Existing::Replace, None) => {
-                    return Err(Error::ReplaceUnsupported(self.place.given().to_path_buf()));
+                    return Err(Error::ReplaceUnsupported(self.location.given().to_path_buf()));
                 }
-                (Existing::Refuse, _) => return Err(Error::DestinationExists(self.place.given().to_path_buf())),
+                (Existing::Refuse, _) => return Err(Error::DestinationExists(self.location.given().to_path_buf())),
             },
             other => other,
         };
-        renamed.map_err(|error| Error::io(Operation::Publish, self.place.given(), error))?;
+        renamed.map_err(|error| Error::io(Operation::Publish, self.location.given(), error))?;
         if let Some(lock) = self.lock.take() {
             if inside.is_some() {
                 let _ = std::fs::remove_dir(&self.path);
