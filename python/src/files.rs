@@ -109,7 +109,7 @@ impl WriteSession {
     fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
         let Some(writer) = self.writer.take() else { return Err(failed(&Error::Interrupted)) };
         let (report, _inside) = watched(py, self.handle.get(), || writer.finish())?;
-        Ok(calve_receipt::write(&report).to_string())
+        Ok(calve_receipt::json(&calve_receipt::WriteReceipt::from(&report)))
     }
 
     /// Gives up: closes the root.
@@ -132,7 +132,7 @@ fn read_files(py: Python<'_>, paths: Vec<Vec<u8>>, threads: Option<usize>, handl
     let (read, _inside) = watched(py, handle, || calve_core::read_files(&paths, &options))?;
     let each = read.into_iter().map(|contents| match contents {
         Ok(contents) => (Some(PyBytes::new(py, &contents).unbind()), None),
-        Err(error) => (None, Some(calve_receipt::error(&error).to_string())),
+        Err(error) => (None, Some(calve_receipt::json(&calve_receipt::ErrorReceipt::from(&error)))),
     });
     Ok(each.collect())
 }

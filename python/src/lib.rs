@@ -22,6 +22,7 @@ use calve_core::{
     Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, Latency, Mounts, Progress, RemoveOptions,
     Verify, Wait,
 };
+use calve_receipt::{CloneReceipt, ErrorReceipt, ProbeReceipt, RemoveReceipt, json};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyImportError, PyValueError};
 use pyo3::prelude::*;
@@ -55,7 +56,7 @@ impl Handle {
 }
 
 fn failed(error: &Error) -> PyErr {
-    Failed::new_err(calve_receipt::error(error).to_string())
+    Failed::new_err(json(&ErrorReceipt::from(error)))
 }
 
 #[cfg(unix)]
@@ -193,7 +194,7 @@ fn clone_tree(
             return Err(Error::Io { operation: calve_core::Operation::CloneFile, path: src.clone(), source });
         }
         let report = calve_core::clone_tree(&src, &dst, &options)?;
-        Ok(format!("[{},{}]", calve_receipt::clone(&report), report.trash_waits))
+        Ok(format!("[{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits))
     })
 }
 
@@ -208,7 +209,7 @@ fn remove_tree(what: Vec<u8>, wait: bool, home: Vec<u8>, handle: &Handle) -> PyR
     options.cancel = handle.cancel.clone();
     Work::start(handle, move || {
         let report = calve_core::remove_tree(&what, &options)?;
-        Ok(format!("[{},{}]", calve_receipt::remove(&report), report.trashed.is_some()))
+        Ok(format!("[{},{}]", json(&RemoveReceipt::from(&report)), report.trashed.is_some()))
     })
 }
 
@@ -218,7 +219,7 @@ fn probe(src: Vec<u8>, dst: Vec<u8>, handle: &Handle) -> PyResult<Work> {
     let (src, dst) = (path(src), path(dst));
     Work::start(handle, move || {
         let report = calve_core::probe(&src, &dst)?;
-        Ok(format!("[{},false]", calve_receipt::probe(&report, |remedy| remedy.name().to_owned())))
+        Ok(format!("[{},false]", json(&ProbeReceipt::new(&report, |remedy| remedy.name().to_owned()))))
     })
 }
 

@@ -46,8 +46,7 @@ pub struct Machine {
 /// A directory and its file system.
 #[derive(Debug, Clone, Serialize)]
 pub struct Location {
-    /// As [`crate::path`] writes it.
-    pub path: Value,
+    pub path: crate::ReceiptPath,
     pub file_system: String,
     pub mount_options: String,
 }

@@ -4,13 +4,14 @@ use std::io::{self, ErrorKind};
 
 use calve_core::{Error, Operation};
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::{path, refusals, sys};
+use crate::sys;
+use crate::values::{ReceiptPath, Refusal, path, refusals};
 
 /// The part of an error that programs go by. The `message` says what happened; `hint` is worded by whoever talks to people, from the
 /// name of the `remedy`.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.error/1")]
 pub struct ErrorReceipt {
     /// A stable word for each kind of error.
@@ -22,13 +23,13 @@ pub struct ErrorReceipt {
     /// The name of that number, such as `ENOSPC`.
     pub errno_name: Option<String>,
     /// The path that the error is about.
-    pub path: Option<Value>,
+    pub path: Option<ReceiptPath>,
     /// What was being done to it, in words.
     pub operation: Option<String>,
     /// What to do next, in words.
     pub hint: Option<String>,
     /// The strategies that were refused, with their reasons.
-    pub refused: Option<Vec<Value>>,
+    pub refused: Option<Vec<Refusal>>,
     /// A stable name of what to do next.
     pub remedy: Option<&'static str>,
 }
@@ -73,11 +74,6 @@ impl From<&Error> for ErrorReceipt {
             ..Self::new(code(error), error.to_string(), None)
         }
     }
-}
-
-/// Returns an error with the name of its remedy, and without words for it.
-pub fn error(error: &Error) -> Value {
-    serde_json::to_value(ErrorReceipt::from(error)).unwrap_or_default()
 }
 
 /// The operating system's number for it: its own, or the closest.
@@ -159,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_error_without_a_number_gets_the_closest() {
-        let missing = error(&Error::Missing("a".into()));
+        let missing = crate::value(&ErrorReceipt::from(&Error::Missing("a".into())));
         assert_eq!((missing["code"].as_str(), missing["path"].as_str()), (Some("ERR_CALVE_MISSING"), Some("a")));
         assert!(missing["errno"].is_number() && missing["remedy"] == "check_spelling");
     }

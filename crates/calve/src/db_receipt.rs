@@ -1,117 +1,89 @@
-//! The JSON shapes of `calve db`.
+//! Receipts of `calve db`: from the reports to the JSON documents.
 
-use calve_db::{Copied, Ending, Record, Swept, Template};
-use serde_json::{Value, json};
+use calve_db::{Copied, Ending, Record, Template};
+use calve_receipt::{DbCause, DbCopiedFile, DbEndedServer, DbFile, DbServer, DbTemplate, DbTraceReceipt, path};
 
-pub(crate) fn server(record: &Record) -> Value {
-    let mut document = json!({ "schema": "calve.db.server/1" });
-    fill(&mut document, record);
-    document
+pub(crate) fn server(record: &Record) -> DbServer {
+    let Record { address, copy_up, .. } = record.clone();
+    DbServer {
+        name: record.name.clone(),
+        engine: record.engine.clone(),
+        template: record.template.clone(),
+        url: address.url,
+        tcp_url: address.tcp_url,
+        dsn: address.dsn,
+        host: address.host,
+        port: address.port,
+        socket: path(address.socket),
+        user: address.user,
+        password: address.password,
+        database: address.database,
+        tcp_port: address.tcp_port,
+        data_directory: path(&record.data_directory),
+        pid: record.pid,
+        strategy: record.strategy.clone(),
+        refused: record.refused.clone(),
+        copied_on_first_open: copy_up.iter().map(|file| DbFile { path: path(&file.path), bytes: file.bytes }).collect(),
+        clone_ms: record.clone_ms,
+        ready_ms: record.ready_ms,
+        started_unix_s: record.started_unix_s,
+        expires_unix_s: record.expires_unix_s,
+        owner_pid: record.owner_pid,
+    }
 }
 
-pub(crate) fn servers(records: &[Record]) -> Value {
-    let servers: Vec<Value> = records.iter().map(plain_server).collect();
-    json!({ "schema": "calve.db.servers/1", "servers": servers })
+pub(crate) fn template(template: &Template) -> DbTemplate {
+    let data_directory = path(template.data_directory());
+    let template = template.clone();
+    DbTemplate {
+        name: template.name,
+        engine: template.engine,
+        version: template.version,
+        program: path(template.program),
+        key: template.key,
+        base: template.base,
+        files: template.files,
+        bytes: template.bytes,
+        made_unix_s: template.made_unix_s,
+        neutralised: template.neutralised,
+        data_directory,
+    }
 }
 
-/// The servers that run, and those that ended although nobody has stopped them.
-pub(crate) fn listed(records: &[Record], endings: &[Ending]) -> Value {
-    let mut document = servers(records);
-    let ended = |ending: &Ending| {
-        json!({
-            "name": ending.name,
-            "reason": ending.reason.code(),
-            "text": ending.reason.to_string(),
-            "ended_unix_s": ending.ended_unix_s,
-            "copied": ending.copied,
-        })
-    };
-    merge(&mut document, json!({ "ended": endings.iter().map(ended).collect::<Vec<_>>() }));
-    document
+/// Converts what an overlay has copied until now.
+pub(crate) fn trace(record: &Record, copied: Vec<Copied>) -> DbTraceReceipt {
+    DbTraceReceipt {
+        name: record.name.clone(),
+        strategy: record.strategy.clone(),
+        watched: record.watched,
+        untold: record.untold.clone(),
+        copied: copied.into_iter().map(copied_file).collect(),
+    }
 }
 
-fn plain_server(record: &Record) -> Value {
-    let mut document = json!({});
-    fill(&mut document, record);
-    document
+/// Converts the ending of a server that nobody has stopped.
+pub(crate) fn ended(ending: Ending) -> DbEndedServer {
+    DbEndedServer {
+        reason: ending.reason.code(),
+        text: ending.reason.to_string(),
+        name: ending.name,
+        ended_unix_s: ending.ended_unix_s,
+        copied: ending.copied.into_iter().map(copied_file).collect(),
+    }
 }
 
-fn fill(document: &mut Value, record: &Record) {
-    let address = &record.address;
-    let fields = json!({
-        "name": record.name,
-        "engine": record.engine,
-        "template": record.template,
-        "url": address.url,
-        "tcp_url": address.tcp_url,
-        "dsn": address.dsn,
-        "host": address.host,
-        "port": address.port,
-        "socket": address.socket,
-        "user": address.user,
-        "password": address.password,
-        "database": address.database,
-        "tcp_port": address.tcp_port,
-        "data_directory": record.data_directory,
-        "pid": record.pid,
-        "strategy": record.strategy,
-        "refused": record.refused,
-        "copied_on_first_open": record.copy_up,
-        "clone_ms": record.clone_ms,
-        "ready_ms": record.ready_ms,
-        "started_unix_s": record.started_unix_s,
-        "expires_unix_s": record.expires_unix_s,
-        "owner_pid": record.owner_pid,
-    });
-    merge(document, fields);
-}
-
-pub(crate) fn template(template: &Template, reused: bool) -> Value {
-    let mut document = json!({ "schema": "calve.db.template/1" });
-    merge(&mut document, plain_template(template));
-    merge(&mut document, json!({ "reused": reused }));
-    document
-}
-
-pub(crate) fn templates(templates: &[Template]) -> Value {
-    let templates: Vec<Value> = templates.iter().map(plain_template).collect();
-    json!({ "schema": "calve.db.templates/1", "templates": templates })
-}
-
-fn plain_template(template: &Template) -> Value {
-    json!({
-        "name": template.name,
-        "engine": template.engine,
-        "version": template.version,
-        "program": template.program,
-        "key": template.key,
-        "base": template.base,
-        "files": template.files,
-        "bytes": template.bytes,
-        "made_unix_s": template.made_unix_s,
-        "neutralised": template.neutralised,
-        "data_directory": template.data_directory(),
-    })
-}
-
-/// What an overlay has copied until now.
-pub(crate) fn trace(record: &Record, copied: &[Copied]) -> Value {
-    json!({
-        "schema": "calve.db.trace/1",
-        "name": record.name,
-        "strategy": record.strategy,
-        "watched": record.watched,
-        "untold": record.untold,
-        "copied": copied,
-    })
-}
-
-pub(crate) fn swept(swept: &Swept) -> Value {
-    json!({ "schema": "calve.db.gc/1", "servers": swept.servers, "builds": swept.builds })
-}
-
-fn merge(document: &mut Value, fields: Value) {
-    if let (Value::Object(document), Value::Object(fields)) = (document, fields) {
-        document.extend(fields);
+fn copied_file(copied: Copied) -> DbCopiedFile {
+    DbCopiedFile {
+        path: path(copied.path),
+        bytes: copied.bytes,
+        after_ms: copied.after_ms,
+        took_ms: copied.took_ms,
+        cause: copied.cause.map(|cause| DbCause {
+            process: cause.process,
+            name: cause.name,
+            thread: cause.thread,
+            thread_name: cause.thread_name,
+            flags: cause.flags,
+        }),
     }
 }

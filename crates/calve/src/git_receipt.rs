@@ -1,83 +1,87 @@
-//! Receipts of `calve git`: the JSON shapes, versioned, and the lines for people.
+//! Receipts of `calve git`: from the reports to the JSON documents, and the lines for people.
 
 use std::path::Path;
 
 use calve_core::Shown;
 use calve_git::remote::{CloneReceipt, Features, FetchReceipt, Notice, Property, Recipe, Tip, Traffic, Verdict};
-use serde_json::{Value, json};
 
-use crate::{receipt, wording};
+use crate::wording;
 use calve_receipt::human::{count, size};
+use calve_receipt::{
+    GitClonePlanReceipt, GitCloneReceipt, GitFetchPlan, GitFetchReceipt, GitRecipe, GitSeconds, GitWarning, Honoured,
+    path,
+};
 
-/// `calve.git-clone/1`.
-pub(crate) fn clone(receipt: &CloneReceipt, dst: &Path) -> Value {
+pub(crate) fn clone(receipt: &CloneReceipt, dst: &Path) -> GitCloneReceipt {
     let CloneReceipt { recipe, git, head, traffic, seconds, missing, verdicts, notices } = receipt;
-    json!({
-        "schema": "calve.git-clone/1",
-        "url": recipe.url.to_string(),
-        "dst": receipt::path(dst),
-        "purpose": recipe.purpose.name(),
-        "recipe": self::recipe(recipe, dst),
-        "git": git.version,
-        "head": head,
-        "requests": traffic.requests,
-        "bytes_received": traffic.bytes_received,
-        "seconds": { "total": rounded(seconds.total), "clone": rounded(seconds.clone), "checkout": rounded(seconds.checkout) },
-        "objects_missing": missing.objects,
-        "objects_missing_counted": missing.counted,
-        "honoured": { "filter": honoured(verdicts, Property::Filter), "depth": honoured(verdicts, Property::Depth) },
-        "warnings": notices.iter().map(notice).collect::<Vec<_>>(),
-    })
-}
-
-/// `calve.git-clone-plan/1`: a dry run.
-pub(crate) fn plan(recipe: &Recipe, git: &Features, dst: &Path) -> Value {
-    json!({
-        "schema": "calve.git-clone-plan/1",
-        "url": recipe.url.to_string(),
-        "dst": receipt::path(dst),
-        "purpose": recipe.purpose.name(),
-        "recipe": self::recipe(recipe, dst),
-        "git": git.version,
-    })
-}
-
-/// `calve.git-fetch/1`.
-pub(crate) fn fetch(schema: &str, receipt: &FetchReceipt) -> Value {
-    let mut document = json!({
-        "schema": schema,
-        "purpose": receipt.purpose.map(|purpose| purpose.name()),
-        "shallow": receipt.shallow,
-        "filter": receipt.filter,
-        "commands": receipt.commands,
-        "reason": receipt.reason,
-    });
-    if schema == "calve.git-fetch/1" {
-        document["requests"] = receipt.traffic.requests.into();
-        document["bytes_received"] = receipt.traffic.bytes_received.into();
-        document["seconds"] = rounded(receipt.seconds).into();
-        document["updated"] = receipt.updated.clone().into();
-        document["warnings"] = receipt.notices.iter().map(notice).collect();
+    GitCloneReceipt {
+        url: recipe.url.to_string(),
+        dst: path(dst),
+        purpose: recipe.purpose.name(),
+        recipe: self::recipe(recipe, dst),
+        git: git.version.clone(),
+        head: head.clone(),
+        requests: traffic.requests,
+        bytes_received: traffic.bytes_received,
+        seconds: GitSeconds {
+            total: seconds.total.into(),
+            clone: seconds.clone.into(),
+            checkout: seconds.checkout.into(),
+        },
+        objects_missing: missing.objects,
+        objects_missing_counted: missing.counted,
+        honoured: Honoured { filter: honoured(verdicts, Property::Filter), depth: honoured(verdicts, Property::Depth) },
+        warnings: warnings(notices),
     }
-    document
 }
 
-fn recipe(recipe: &Recipe, dst: &Path) -> Value {
-    let (branch, revision) = match &recipe.tip {
+pub(crate) fn plan(recipe: &Recipe, git: &Features, dst: &Path) -> GitClonePlanReceipt {
+    GitClonePlanReceipt {
+        url: recipe.url.to_string(),
+        dst: path(dst),
+        purpose: recipe.purpose.name(),
+        recipe: self::recipe(recipe, dst),
+        git: git.version.clone(),
+    }
+}
+
+pub(crate) fn fetch(receipt: &FetchReceipt) -> GitFetchReceipt {
+    GitFetchReceipt {
+        plan: fetch_plan(receipt),
+        requests: receipt.traffic.requests,
+        bytes_received: receipt.traffic.bytes_received,
+        seconds: receipt.seconds.into(),
+        updated: receipt.updated.clone(),
+        warnings: warnings(&receipt.notices),
+    }
+}
+
+pub(crate) fn fetch_plan(receipt: &FetchReceipt) -> GitFetchPlan {
+    GitFetchPlan {
+        purpose: receipt.purpose.map(|purpose| purpose.name()),
+        shallow: receipt.shallow,
+        filter: receipt.filter.clone(),
+        commands: receipt.commands.clone(),
+        reason: receipt.reason.clone(),
+    }
+}
+
+fn recipe(recipe: &Recipe, dst: &Path) -> GitRecipe {
+    let (branch, revision) = match recipe.tip.clone() {
         Tip::Default => (None, None),
         Tip::Branch(name) => (Some(name), None),
         Tip::Revision(id) => (None, Some(id)),
     };
-    json!({
-        "filter": recipe.filter.map(|filter| filter.spec()),
-        "depth": recipe.depth,
-        "branch": branch,
-        "revision": revision,
-        "sparse": recipe.sparse,
-        "bundle_uri": recipe.bundle_uri.as_ref().map(ToString::to_string),
-        "reason": recipe.reason,
-        "commands": recipe.spoken(dst),
-    })
+    GitRecipe {
+        filter: recipe.filter.map(|filter| filter.spec().into()),
+        depth: recipe.depth,
+        branch,
+        revision,
+        sparse: recipe.sparse.clone(),
+        bundle_uri: recipe.bundle_uri.as_ref().map(ToString::to_string),
+        reason: recipe.reason.clone(),
+        commands: recipe.spoken(dst),
+    }
 }
 
 /// Null when it was not asked for, or could not be told.
@@ -90,12 +94,11 @@ fn honoured(verdicts: &[(Property, Verdict)], wanted: Property) -> Option<bool> 
     }
 }
 
-fn notice(notice: &Notice) -> Value {
-    json!({ "code": notice.code.name(), "message": wording::git::notice(notice) })
-}
-
-fn rounded(seconds: f64) -> f64 {
-    (seconds * 1e6).round() / 1e6
+fn warnings(notices: &[Notice]) -> Vec<GitWarning> {
+    notices
+        .iter()
+        .map(|notice| GitWarning { code: notice.code.name(), message: wording::git::notice(notice) })
+        .collect()
 }
 
 /// What will be done, and why.

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::failure::Failure;
 
@@ -26,8 +26,9 @@ fn coloured() -> bool {
 }
 
 /// One JSON document on stdout.
-pub(crate) fn json(document: &Value) -> Result<(), Failure> {
-    result(&format!("{document:#}\n"))
+pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Output(error.into()))?;
+    result(&(text + "\n"))
 }
 
 /// The result of a command, on stdout.

@@ -1,4 +1,4 @@
-//! Receipts: the JSON shapes are those of `calve_receipt`; here is the one line for people.
+//! The receipt of a clone in one line, for people.
 
 use std::path::Path;
 
@@ -7,10 +7,6 @@ use calve_receipt::named;
 
 use crate::sys;
 use calve_receipt::human::{count, duration, entries as entry_count, size};
-
-pub(crate) use calve_receipt::{clone, clones, path, plan, plans, probe, removals, remove, would_remove};
-#[cfg(unix)]
-pub(crate) use calve_receipt::{milliseconds, warnings};
 
 /// The receipt in one line, and what needs attention in a few more.
 pub(crate) fn sentence(report: &CloneReport) -> String {

@@ -1,59 +1,9 @@
-//! What `calve du`, `calve dedupe` and `calve reshare` say: the JSON shapes, and the lines for people.
+//! What `calve du`, `calve dedupe` and `calve reshare` say: the lines for people.
 
 use calve_core::{DedupeReport, DiskUsage, Shown, Skipped, Usage};
-use serde_json::{Value, json};
 
 use crate::failure::{FAILED, Failure};
-use crate::receipt::{milliseconds, path, warnings};
 use calve_receipt::human::{count, duration, entries, size};
-
-/// `calve.du/1`.
-pub(crate) fn usage(report: &DiskUsage) -> Value {
-    let paths: Vec<Value> = report
-        .paths
-        .iter()
-        .map(|one| {
-            let mut value = json!({ "path": path(&one.path), "inside_another": one.inside_another });
-            add(&mut value, &one.usage);
-            value
-        })
-        .collect();
-    let mut total = json!({});
-    add(&mut total, &report.total);
-    json!({
-        "schema": "calve.du/1",
-        "paths": paths,
-        "total": total,
-        "unreadable": report.unreadable,
-        "skipped": skipped(&report.skipped),
-        "warnings": warnings(&report.warnings),
-        "elapsed_ms": milliseconds(report.elapsed),
-    })
-}
-
-fn add(value: &mut Value, usage: &Usage) {
-    value["entries"] = json!({
-        "files": usage.files,
-        "directories": usage.directories,
-        "others": usage.others,
-        "hard_links": usage.hard_links,
-    });
-    value["apparent"] = usage.apparent.into();
-    value["allocated"] = usage.allocated.into();
-    value["exclusive"] = usage.exclusive.into();
-    value["shared_within"] = usage.shared_within.into();
-    value["shared_outside_min"] = usage.shared_outside_min.into();
-    value["shared_outside_max"] = usage.shared_outside_max.into();
-    value["inline"] = usage.inline.into();
-    value["frees"] = (usage.frees_min == usage.frees_max).then_some(usage.frees_min).into();
-    value["frees_data"] = usage.frees_data.into();
-    value["frees_min"] = usage.frees_min.into();
-    value["frees_max"] = usage.frees_max.into();
-}
-
-fn skipped(skipped: &[Skipped]) -> Vec<Value> {
-    skipped.iter().map(|one| json!({ "path": path(&one.path), "reason": one.reason })).collect()
-}
 
 pub(crate) fn usage_table(report: &DiskUsage) -> String {
     let mut text = String::new();
@@ -105,30 +55,6 @@ pub(crate) fn unreadable(number: u64, first: &Skipped) -> String {
 /// Fails, as du(1) does, when some entries could not be read, because the result does not cover them.
 pub(crate) fn complete(unreadable: u64) -> Result<(), Failure> {
     if unreadable == 0 { Ok(()) } else { Err(Failure::Reported(FAILED)) }
-}
-
-/// `calve.dedupe/1` and `calve.reshare/1`.
-pub(crate) fn sharing(schema: &str, report: &DedupeReport, dry_run: bool) -> Value {
-    json!({
-        "schema": schema,
-        "dry_run": dry_run,
-        "files": report.files,
-        "groups": report.groups,
-        "hashed": { "files": report.hashed_files, "bytes": report.hashed_bytes },
-        "shared": { "files": report.shared_files, "bytes": report.shared_bytes, "ranges": report.shared_ranges },
-        "already_shared_files": report.already_files,
-        "differing_files": report.differing_files,
-        "gained_bytes": report.gained_bytes,
-        "left_alone": report.left_alone.iter().map(|left| json!({
-            "reason": left.reason,
-            "files": left.files,
-            "first_path": path(&left.first_path),
-        })).collect::<Vec<_>>(),
-        "unreadable": report.unreadable,
-        "skipped": skipped(&report.skipped),
-        "warnings": warnings(&report.warnings),
-        "elapsed_ms": milliseconds(report.elapsed),
-    })
 }
 
 pub(crate) fn sharing_sentences(report: &DedupeReport, dry_run: bool) -> Vec<String> {

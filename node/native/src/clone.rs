@@ -8,6 +8,7 @@ use calve_core::{
     Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, LastLook, Latency, Mounts, Operation,
     ReapReport, Remedy, RemoveOptions, Verify, Wait, clone_tree, probe, reap, remove_tree,
 };
+use calve_receipt::{CloneReceipt, ProbeReceipt, RemoveReceipt, json};
 use napi::Status;
 use napi::bindgen_prelude::{BufferSlice, Env, Function, Object};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode::NonBlocking;
@@ -73,7 +74,7 @@ fn clone(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Res
         return Err(Error::Io { operation: Operation::CloneFile, path: src.to_path_buf(), source });
     }
     let report = clone_tree(src, dst, options)?;
-    Ok(format!("[{},{}]", calve_receipt::clone(&report), report.trash_waits))
+    Ok(format!("[{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits))
 }
 
 /// Calls `ask` on the event loop, and waits until the handle is told to go on or to cancel.
@@ -120,7 +121,7 @@ fn remove(what: &Path, wait: bool, home: String, handle: &Handle) -> impl FnOnce
     options.cancel = handle.stop.switch();
     move || {
         let report = remove_tree(&what, &options)?;
-        Ok(format!("[{},{}]", calve_receipt::remove(&report), report.trashed.is_some()))
+        Ok(format!("[{},{}]", json(&RemoveReceipt::from(&report)), report.trashed.is_some()))
     }
 }
 
@@ -156,7 +157,7 @@ fn name(remedy: &Remedy) -> String {
 #[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn start_probe<'env>(env: &'env Env, src: BufferSlice, dst: BufferSlice) -> napi::Result<Object<'env>> {
     let (src, dst) = (path(&src), path(&dst));
-    start(env, Stop::default(), move || Ok(calve_receipt::probe(&probe(&src, &dst)?, name).to_string()))
+    start(env, Stop::default(), move || Ok(json(&ProbeReceipt::new(&probe(&src, &dst)?, name))))
 }
 
 /// Deletes the trash of a directory, where no process can be started for that.

@@ -169,7 +169,7 @@ fn finish(writer: &Mutex<Option<Writer>>) -> Result<WriteReport, Error> {
 }
 
 fn document(report: &WriteReport) -> String {
-    calve_receipt::write(report).to_string()
+    calve_receipt::json(&calve_receipt::WriteReceipt::from(report))
 }
 
 /// Reads files: a buffer, or an error as JSON, for each path from the first on, until it is enough.
@@ -192,7 +192,7 @@ pub fn start_read<'env>(
         let read = read_files(&paths, &options)?;
         let each = read.into_iter().map(|contents| match contents {
             Ok(contents) => Either::A(Buffer::from(contents)),
-            Err(error) => Either::B(calve_receipt::error(&error).to_string()),
+            Err(error) => Either::B(calve_receipt::json(&calve_receipt::ErrorReceipt::from(&error))),
         });
         Ok(each.collect::<Vec<_>>())
     })

@@ -71,7 +71,7 @@ pub struct Failure {
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
-        Self { failure: calve_receipt::error(error).to_string() }
+        Self { failure: calve_receipt::json(&calve_receipt::ErrorReceipt::from(error)) }
     }
 }
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use calve_core::{Cancel, CloneOptions, Error, ProbeReport, Shown, Strategy, clone_tree, probe};
+use calve_receipt::ReceiptPath;
 use calve_receipt::bench::NotRun;
 use calve_receipt::human::{entries, size};
 use calve_receipt::path;
 use serde::Serialize;
-use serde_json::Value;
 
 use self::workloads::Sources;
 pub(super) use self::workloads::known_commands;
@@ -48,7 +48,7 @@ pub struct CopyBench<'a> {
 /// The tree in the document.
 #[derive(Serialize)]
 struct TreeFact {
-    path: Value,
+    path: ReceiptPath,
     file_system: String,
     mount_options: String,
     copied_first: bool,
@@ -58,8 +58,8 @@ struct TreeFact {
 
 #[derive(Serialize)]
 struct PlacesFact {
-    src: Value,
-    src_for_hard_links: Value,
+    src: ReceiptPath,
+    src_for_hard_links: ReceiptPath,
 }
 
 impl CopyBench<'_> {

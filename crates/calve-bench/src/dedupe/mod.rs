@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use calve_core::{Apply, Cancel, DedupeOptions, Shown, dedupe};
+use calve_receipt::ReceiptPath;
 use calve_receipt::human::entries;
 use calve_receipt::path;
 use serde::Serialize;
-use serde_json::Value;
 
 use self::workloads::Subjects;
 use crate::census::{self, Census, Contents};
@@ -44,7 +44,7 @@ pub struct DedupeBench<'a> {
 /// A tree in the document.
 #[derive(Serialize)]
 struct TreeFact {
-    path: Value,
+    path: ReceiptPath,
     #[serde(flatten)]
     census: Census,
 }

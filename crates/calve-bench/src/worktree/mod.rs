@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use calve_core::{CloneOptions, Shown, clone_tree};
+use calve_receipt::ReceiptPath;
 use calve_receipt::human::entries;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::comparison::{self, Space};
 use crate::error::{BenchError, FailureKind};
@@ -32,7 +32,7 @@ pub struct WorktreeBench<'a> {
 
 #[derive(Serialize)]
 struct RepositoryFact {
-    path: Value,
+    path: ReceiptPath,
     tracked_files: usize,
     entries: Option<u64>,
 }

@@ -7,7 +7,7 @@ use calve_core::{
     Cancel, Choice, CloneOptions, CloneReport, Durability, Existing, InlinedBytes, Mounts, Progress, Verify,
     clone_tree, plan,
 };
-use serde_json::Value;
+use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
 
 use super::{protected, reap};
 use crate::cli::CpArguments;
@@ -20,11 +20,16 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failur
     let targets = destination::targets(&arguments.paths, into, arguments.no_target_directory)?;
     let options = options(arguments, cancel);
     let several = targets.len() > 1;
-    let mut receipts = Vec::new();
+    let mut made = CloneReceipts { clones: Vec::new() };
+    let mut planned = PlanReceipts { plans: Vec::new() };
     let mut worst = 0;
     for (src, dst) in &targets {
-        match one(src, dst, arguments, &options) {
-            Ok(receipt) => receipts.push(receipt),
+        let done = match arguments.dry_run {
+            true => plan_one(src, dst, arguments, &options).map(|receipt| planned.plans.push(receipt)),
+            false => one(src, dst, arguments, &options).map(|receipt| made.clones.push(receipt)),
+        };
+        match done {
+            Ok(()) => {}
             Err(failure) if several && failure.code() != INTERRUPTED => {
                 // As cp does: the others are still cloned.
                 failure.report();
@@ -34,29 +39,30 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failur
         }
     }
     if arguments.json {
-        match receipts.first() {
-            Some(receipt) if !several => output::json(receipt)?,
-            _ if arguments.dry_run => output::json(&receipt::plans(&receipts))?,
-            _ => output::json(&receipt::clones(&receipts))?,
+        match (arguments.dry_run, several) {
+            (false, false) => output::json(&made.clones.first())?,
+            (false, true) => output::json(&made)?,
+            (true, false) => output::json(&planned.plans.first())?,
+            (true, true) => output::json(&planned)?,
         }
     }
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
 
-fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) -> Result<Value, Failure> {
-    let failed = |error| Failure::Clone { error, src: src.to_path_buf() };
-    if arguments.dry_run {
-        let plan = plan(src, dst, options).map_err(failed)?;
-        if !arguments.quiet {
-            output::say(&receipt::plan_sentence(src, dst, &plan));
-            warn_of_shared_index(src);
-        }
-        return Ok(receipt::plan(src, dst, &plan));
+fn plan_one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) -> Result<PlanReceipt, Failure> {
+    let plan = plan(src, dst, options).map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    if !arguments.quiet {
+        output::say(&receipt::plan_sentence(src, dst, &plan));
+        warn_of_shared_index(src);
     }
+    Ok(PlanReceipt::new(src, dst, &plan))
+}
+
+fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) -> Result<CloneReceipt, Failure> {
     let watch = Watch::start("cloned", &options.progress, arguments.quiet);
     let report = clone_tree(src, dst, options);
     drop(watch);
-    let report = report.map_err(failed)?;
+    let report = report.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
     delete_trash(&report);
     if !arguments.quiet {
         output::say(&receipt::sentence(&report));
@@ -65,7 +71,7 @@ fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) 
         }
         warn_of_shared_index(dst);
     }
-    Ok(receipt::clone(&report))
+    Ok(CloneReceipt::from(&report))
 }
 
 /// Warns when the clone at `path`, or what it would be made of, is a linked worktree: its `.git` names the original's index and HEAD.

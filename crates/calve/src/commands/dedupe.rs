@@ -8,6 +8,7 @@ use crate::cli::DedupeArguments;
 use crate::failure::Failure;
 use crate::progress_bar::Watch;
 use crate::{home, output, space_receipt};
+use calve_receipt::DedupeReceipt;
 
 /// What the library does, it does completely or not at all, file by file.
 pub(super) const INTERRUPTED: &str = "the files shared so far stay shared; run the same command again for the others";
@@ -31,9 +32,7 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &Cancel) -> Result<(), Fa
         other => other?,
     };
     if arguments.json {
-        let mut document = space_receipt::sharing("calve.dedupe/1", &report, arguments.dry_run);
-        document["paths"] = arguments.paths.iter().map(|path| crate::receipt::path(path)).collect();
-        output::json(&document)?;
+        output::json(&DedupeReceipt::new(&report, arguments.dry_run, &arguments.paths))?;
     }
     if !arguments.quiet {
         space_receipt::sharing_sentences(&report, arguments.dry_run).iter().for_each(|line| output::say(line));

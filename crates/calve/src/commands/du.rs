@@ -8,6 +8,7 @@ use crate::cli::DuArguments;
 use crate::failure::Failure;
 use crate::progress_bar::Watch;
 use crate::{output, space_receipt};
+use calve_receipt::DiskUsageReceipt;
 
 pub(crate) fn run(arguments: &DuArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = DiskUsageOptions::default();
@@ -21,7 +22,7 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &Cancel) -> Result<(), Failur
     drop(watch);
     let usage = usage?;
     match arguments.json {
-        true => output::json(&space_receipt::usage(&usage))?,
+        true => output::json(&DiskUsageReceipt::from(&usage))?,
         false => output::result(&space_receipt::usage_table(&usage))?,
     }
     for warning in &usage.warnings {

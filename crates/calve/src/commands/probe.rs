@@ -4,14 +4,15 @@ use calve_core::{PlaceReport, ProbeReport, Shown, probe};
 
 use crate::cli::ProbeArguments;
 use crate::failure::Failure;
-use crate::{output, receipt, wording};
+use crate::{output, wording};
+use calve_receipt::ProbeReceipt;
 
 pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
     let dst = arguments.dst.as_ref().unwrap_or(&arguments.src);
     let report = probe(&arguments.src, dst)?;
     // The answer is the result of this command, so it goes to stdout.
     match arguments.json {
-        true => output::json(&receipt::probe(&report, wording::core::hint)),
+        true => output::json(&ProbeReceipt::new(&report, wording::core::hint)),
         false => output::result(&table(&report)),
     }
 }

@@ -9,7 +9,8 @@ use super::dedupe::INTERRUPTED;
 use crate::cli::ReshareArguments;
 use crate::failure::{Failure, USAGE};
 use crate::progress_bar::Watch;
-use crate::{linked, output, receipt, space_receipt};
+use crate::{linked, output, space_receipt};
+use calve_receipt::ReshareReceipt;
 
 pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), Failure> {
     let src = match &arguments.src {
@@ -30,10 +31,7 @@ pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), F
         other => other?,
     };
     if arguments.json {
-        let mut document = space_receipt::sharing("calve.reshare/1", &report, arguments.dry_run);
-        document["src"] = receipt::path(&src);
-        document["dst"] = receipt::path(&arguments.dst);
-        output::json(&document)?;
+        output::json(&ReshareReceipt::new(&report, arguments.dry_run, &src, &arguments.dst))?;
     }
     if !arguments.quiet {
         space_receipt::sharing_sentences(&report, arguments.dry_run).iter().for_each(|line| output::say(line));

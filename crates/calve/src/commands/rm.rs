@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{Cancel, Error, Progress, RemoveOptions, RemoveReport, Shown, Wait, remove_tree};
-use serde_json::Value;
 
 use super::{protected, reap};
 use crate::cli::RmArguments;
 use crate::failure::{Failure, INTERRUPTED};
+use crate::output;
 use crate::progress_bar::Watch;
-use crate::{output, receipt};
 use calve_receipt::human::{duration, entries};
+use calve_receipt::{RemoveReceipt, RemoveReceipts, path as receipt_path};
 
 pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failure> {
     #[cfg(unix)]
@@ -23,11 +23,11 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
     options.protect = protected();
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
-    let mut removed = Vec::new();
+    let mut receipts = RemoveReceipts { removed: Vec::new(), would_remove: arguments.dry_run.then(Vec::new) };
     let mut worst = 0;
     for path in &arguments.paths {
-        match one(path, arguments, &options) {
-            Ok(report) => removed.extend(report),
+        match one(path, arguments, &options, &mut receipts) {
+            Ok(()) => {}
             // As rm does: the others are still removed.
             Err(failure) if failure.code() != INTERRUPTED => {
                 failure.report();
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
         }
     }
     if arguments.json {
-        output::json(&if arguments.dry_run { receipt::would_remove(&removed) } else { receipt::removals(&removed) })?;
+        output::json(&receipts)?;
     }
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
@@ -46,23 +46,29 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
 const UNFINISHED: &str =
     "the rest has a hidden name, .calve-trash-*; the next `calve cp` or `calve rm` in that directory deletes it";
 
-/// What goes into the report: a receipt, or the path alone when nothing is to be done.
-fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<Option<Value>, Failure> {
+/// Removes one tree and adds it to the receipts. In a dry run, adds its path alone.
+fn one(
+    path: &Path,
+    arguments: &RmArguments,
+    options: &RemoveOptions,
+    receipts: &mut RemoveReceipts,
+) -> Result<(), Failure> {
     if arguments.dry_run {
         match calve_core::check_removable(path, options) {
-            Err(Error::Missing(_)) if arguments.force => return Ok(None),
+            Err(Error::Missing(_)) if arguments.force => return Ok(()),
             other => other?,
         }
         if !arguments.quiet {
             output::say(&format!("would remove `{}`", Shown(path)));
         }
-        return Ok(Some(receipt::path(path)));
+        receipts.would_remove.get_or_insert_default().push(receipt_path(path));
+        return Ok(());
     }
     let watch = Watch::start("deleted", &options.progress, arguments.quiet);
     let removed = remove_tree(path, options);
     drop(watch);
     let report = match removed {
-        Err(Error::Missing(_)) if arguments.force => return Ok(None),
+        Err(Error::Missing(_)) if arguments.force => return Ok(()),
         Err(Error::Interrupted) => return Err(Failure::Interrupted(UNFINISHED)),
         #[cfg(unix)]
         Err(error) => return Err(super::pending::left_in_trash(path, error)),
@@ -79,7 +85,8 @@ fn one(path: &Path, arguments: &RmArguments, options: &RemoveOptions) -> Result<
         #[cfg(unix)]
         super::pending::warn_of_stuck(&report);
     }
-    Ok(Some(receipt::remove(&report)))
+    receipts.removed.push(RemoveReceipt::from(&report));
+    Ok(())
 }
 
 fn sentence(report: &RemoveReport) -> String {

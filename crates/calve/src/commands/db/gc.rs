@@ -3,7 +3,8 @@
 use super::unswept_home;
 use crate::cli::db::GcArguments;
 use crate::failure::Failure;
-use crate::{db_receipt, output};
+use crate::output;
+use calve_receipt::DbGcReceipt;
 
 pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
     let swept = calve_db::sweep(&unswept_home()?)?;
@@ -14,5 +15,5 @@ pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
     for name in swept.builds.iter().filter(|_| !arguments.quiet) {
         output::say(&format!("removed what was left of a build of the template `{name}`"));
     }
-    if arguments.json { output::json(&db_receipt::swept(&swept)) } else { Ok(()) }
+    if arguments.json { output::json(&DbGcReceipt { servers: swept.servers }) } else { Ok(()) }
 }

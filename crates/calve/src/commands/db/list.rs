@@ -4,12 +4,15 @@ use super::{copies, home};
 use crate::cli::db::ListArguments;
 use crate::failure::Failure;
 use crate::{db_receipt, output};
+use calve_receipt::DbServersReceipt;
 
 pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     let home = home()?;
     let (records, endings) = (calve_db::list(&home)?, calve_db::endings(&home));
     if arguments.json {
-        return output::json(&db_receipt::listed(&records, &endings));
+        let servers = records.iter().map(db_receipt::server).collect();
+        let ended = Some(endings.into_iter().map(db_receipt::ended).collect());
+        return output::json(&DbServersReceipt { servers, ended });
     }
     let names = records.iter().map(|record| &record.name).chain(endings.iter().map(|ending| &ending.name));
     let widest = names.map(String::len).max().unwrap_or(0);

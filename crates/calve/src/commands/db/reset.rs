@@ -7,11 +7,12 @@ use crate::cli::db::ResetArguments;
 use crate::db_receipt;
 use crate::failure::Failure;
 use crate::output;
+use calve_receipt::DbServersReceipt;
 use calve_receipt::human::duration;
 
 pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
     let home = home()?;
-    let mut records = Vec::new();
+    let mut servers = Vec::new();
     for name in &arguments.names {
         let mut announce = |starting: &Starting| {
             if !arguments.quiet {
@@ -25,7 +26,7 @@ pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
             output::say(&format!("reset `{name}` by {} in {took}", record.strategy));
             copies::tell(&reset.copied);
         }
-        records.push(record);
+        servers.push(db_receipt::server(&record));
     }
-    if arguments.json { output::json(&db_receipt::servers(&records)) } else { Ok(()) }
+    if arguments.json { output::json(&DbServersReceipt { servers, ended: None }) } else { Ok(()) }
 }

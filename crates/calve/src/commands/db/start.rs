@@ -8,6 +8,7 @@ use super::{home, supervisor};
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
 use crate::{db_receipt, output};
+use calve_receipt::DbServerReceipt;
 
 pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = options(&arguments.server, cancel);
@@ -19,7 +20,7 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Fai
         output::say(&format!("trace: what comes later is shown by `calve db trace {}`", owned.record.name));
     }
     if arguments.json {
-        output::json(&db_receipt::server(&owned.record))
+        output::json(&DbServerReceipt { server: db_receipt::server(&owned.record) })
     } else {
         output::result(&format!("{}\n", owned.record.address.url))
     }

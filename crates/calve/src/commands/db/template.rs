@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::{db_receipt, sys};
 use calve_receipt::human::{count, size};
+use calve_receipt::{DbTemplateReceipt, DbTemplatesReceipt};
 
 pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = CreateOptions::default();
@@ -46,7 +47,10 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
         let (files, bytes) = (count(template.files), size(template.bytes));
         output::say(&format!("the template `{}` {what}: {files} files, {bytes}", template.name));
     }
-    if arguments.json { output::json(&db_receipt::template(template, built.reused)) } else { Ok(()) }
+    if !arguments.json {
+        return Ok(());
+    }
+    output::json(&DbTemplateReceipt { template: db_receipt::template(template), reused: built.reused })
 }
 
 /// Runs what fills the template. Its output is no result of this command's.
@@ -62,7 +66,7 @@ fn command(arguments: &TemplateCreateArguments, server: &Owned) -> calve_db::Res
 pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
     let templates = calve_db::list_templates(&home()?)?;
     if arguments.json {
-        return output::json(&db_receipt::templates(&templates));
+        return output::json(&DbTemplatesReceipt { templates: templates.iter().map(db_receipt::template).collect() });
     }
     let widest = templates.iter().map(|template| template.name.len()).max().unwrap_or(0);
     let line = |template: &calve_db::Template| {

@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &TraceArguments, cancel: &Cancel) -> Result<(), Fai
     let record = calve_db::find(&home, &arguments.name)?;
     let mut trace = Trace::of_server(&home, &arguments.name)?;
     if arguments.json {
-        return output::json(&db_receipt::trace(&record, &trace.more()));
+        return output::json(&db_receipt::trace(&record, trace.more()));
     }
     if record.strategy != "overlay" {
         output::say(&format!("`{}` is a clone by {}: nothing is copied as a whole", record.name, record.strategy));

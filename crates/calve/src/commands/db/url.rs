@@ -6,12 +6,13 @@ use super::home;
 use crate::cli::db::UrlArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{db_receipt, output};
+use calve_receipt::DbServerReceipt;
 
 pub(crate) fn run(arguments: &UrlArguments) -> Result<(), Failure> {
     let record = calve_db::find(&home()?, &arguments.name)?;
     let address = &record.address;
     let line = match arguments.format.as_str() {
-        "json" => return output::json(&db_receipt::server(&record)),
+        "json" => return output::json(&DbServerReceipt { server: db_receipt::server(&record) }),
         "env" => return output::result(&lines(&record)),
         "dsn" => &address.dsn,
         "tcp" => address.tcp_url.as_ref().ok_or_else(|| {

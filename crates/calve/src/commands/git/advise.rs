@@ -4,11 +4,12 @@ use std::path::Path;
 
 use calve_core::Shown;
 use calve_git::advise::{Cost, Numbers, RepositoryCosts, Sentence, Test, advise, published};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::git::GitAdviseArguments;
 use crate::failure::{FAILED, Failure};
 use crate::output;
+use calve_receipt::{AdviceSentence, GitAdviceReceipt};
 
 pub(crate) fn run(arguments: &GitAdviseArguments) -> Result<(), Failure> {
     let numbers = match &arguments.bench {
@@ -17,7 +18,7 @@ pub(crate) fn run(arguments: &GitAdviseArguments) -> Result<(), Failure> {
     };
     let sentences = advise(&numbers, arguments.jobs);
     if arguments.json {
-        return output::json(&document(&numbers, &sentences, arguments.jobs));
+        return output::json(&document(numbers, sentences, arguments.jobs));
     }
     output::result(&text(&numbers, &sentences))
 }
@@ -37,21 +38,14 @@ fn text(numbers: &Numbers, sentences: &[Sentence]) -> String {
     text
 }
 
-fn document(numbers: &Numbers, sentences: &[Sentence], jobs: u64) -> Value {
-    let sentence = |sentence: &Sentence| {
-        json!({
-            "repository": sentence.repository,
-            "topic": sentence.topic,
-            "text": sentence.text,
-            "tests": sentence.tests.iter().map(|test| test.to_string()).collect::<Vec<_>>(),
-        })
+fn document(numbers: Numbers, sentences: Vec<Sentence>, jobs: u64) -> GitAdviceReceipt {
+    let sentence = |sentence: Sentence| AdviceSentence {
+        repository: sentence.repository,
+        topic: sentence.topic.into(),
+        text: sentence.text,
+        tests: sentence.tests.iter().map(ToString::to_string).collect(),
     };
-    json!({
-        "schema": "calve.git-advice/1",
-        "source": numbers.source,
-        "jobs": jobs,
-        "sentences": sentences.iter().map(sentence).collect::<Vec<_>>(),
-    })
+    GitAdviceReceipt { source: numbers.source, jobs, sentences: sentences.into_iter().map(sentence).collect() }
 }
 
 /// Reads what `calve bench git --export-json` wrote.

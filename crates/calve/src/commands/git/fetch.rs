@@ -7,6 +7,7 @@ use super::{Line, failure, prompts};
 use crate::cli::git::GitFetchArguments;
 use crate::failure::Failure;
 use crate::{git_receipt, output};
+use calve_receipt::GitFetchPlanReceipt;
 
 pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), Failure> {
     let request = FetchRequest {
@@ -22,7 +23,7 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), 
     let what = git_receipt::fetch_text(&plan);
     if arguments.dry_run {
         if arguments.json {
-            return output::json(&git_receipt::fetch("calve.git-fetch-plan/1", &plan));
+            return output::json(&GitFetchPlanReceipt { plan: git_receipt::fetch_plan(&plan) });
         }
         return output::result(&what);
     }
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), 
         output::say(&git_receipt::fetch_sentence(&receipt));
     }
     if arguments.json {
-        return output::json(&git_receipt::fetch("calve.git-fetch/1", &receipt));
+        return output::json(&git_receipt::fetch(&receipt));
     }
     Ok(())
 }

@@ -11,15 +11,18 @@ use calve_git::worktree::{
     self, AddIntent, AddOptions, AddPlan, AddReport, Changes, Dependency, Ignored, LeftEntry, LeftReason, NotCloned,
     Trust,
 };
-use serde_json::{Value, json};
 
 use crate::cli::worktree::AddArguments;
 use crate::commands::{protected, reap};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
-use crate::{consent, receipt, wording};
+use crate::{consent, wording};
 use calve_receipt::human::{count, duration};
+use calve_receipt::{
+    CloneReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan, WorktreeAddReceipt,
+    WorktreeDependency, WorktreePlanReceipt, path, paths,
+};
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     let options = options(arguments, cancel)?;
@@ -271,66 +274,61 @@ fn say_plan(planned: &AddPlan) {
     say_dependencies(&planned.dependencies, &planned.donor);
 }
 
-fn paths(paths: &[std::path::PathBuf]) -> Vec<Value> {
-    paths.iter().map(|path| receipt::path(path)).collect()
+fn left(left: &[LeftEntry]) -> Vec<SkippedEntry> {
+    left.iter().map(|left| SkippedEntry { path: path(&left.path), reason: left.reason.text().into() }).collect()
 }
 
-fn left(left: &[LeftEntry]) -> Vec<Value> {
-    left.iter().map(|left| json!({ "path": receipt::path(&left.path), "reason": left.reason.text() })).collect()
-}
-
-fn dependencies(dependencies: &[Dependency]) -> Vec<Value> {
-    let one = |one: &Dependency| {
-        json!({
-            "path": receipt::path(&one.path),
-            "from": receipt::path(&one.from),
-            "lockfile": receipt::path(&one.lockfile),
-            "install_needed": !one.is_current,
-        })
+fn dependencies(dependencies: &[Dependency]) -> Vec<WorktreeDependency> {
+    let one = |one: &Dependency| WorktreeDependency {
+        path: path(&one.path),
+        from: path(&one.from),
+        lockfile: path(&one.lockfile),
+        install_needed: !one.is_current,
     };
     dependencies.iter().map(one).collect()
 }
 
-fn add_receipt(added: &AddReport) -> Value {
+fn add_receipt(added: &AddReport) -> WorktreeAddReceipt {
     let not_cloned = added.tracked_written.iter();
-    let not_cloned: Vec<Value> =
-        not_cloned.map(|(why, files)| json!({ "reason": why.code(), "files": files })).collect();
-    json!({
-        "schema": "calve.worktree-add/1",
-        "path": receipt::path(&added.path),
-        "branch": added.branch,
-        "new_branch": added.is_new_branch,
-        "upstream": added.upstream,
-        "head": added.head,
-        "from": receipt::path(&added.donor),
-        "pull_request": added.pull_request,
-        "untrusted": added.is_untrusted,
-        "tracked": { "cloned": added.tracked_cloned, "written_by_git": written(added), "not_cloned": not_cloned },
-        "carried": paths(&added.carried),
-        "left": left(&added.left),
-        "dependencies": dependencies(&added.dependencies),
-        "uncommitted": added.uncommitted,
-        "escapes": super::check::findings(&added.audit),
-        "post_checkout": added.post_checkout.as_ref().map(|hook| json!({ "exit_code": hook.code })),
-        "warnings": added.warnings.iter().map(wording::git::warning).collect::<Vec<_>>(),
-        "clone": receipt::clone(&added.clone),
-        "elapsed_ms": receipt::milliseconds(added.elapsed),
-    })
+    let not_cloned = not_cloned.map(|(why, files)| NotClonedFiles { reason: why.code(), files: *files });
+    WorktreeAddReceipt {
+        path: path(&added.path),
+        branch: added.branch.clone(),
+        new_branch: added.is_new_branch,
+        upstream: added.upstream.clone(),
+        head: added.head.clone(),
+        from: path(&added.donor),
+        pull_request: added.pull_request,
+        untrusted: added.is_untrusted,
+        tracked: TrackedFiles {
+            cloned: added.tracked_cloned,
+            written_by_git: written(added),
+            not_cloned: not_cloned.collect(),
+        },
+        carried: paths(&added.carried),
+        left: left(&added.left),
+        dependencies: dependencies(&added.dependencies),
+        uncommitted: added.uncommitted,
+        escapes: super::check::findings(&added.audit),
+        post_checkout: added.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
+        warnings: added.warnings.iter().map(wording::git::warning).collect(),
+        clone: CloneReceipt::from(&added.clone),
+        elapsed_ms: added.elapsed.into(),
+    }
 }
 
-fn plan_receipt(planned: &AddPlan) -> Value {
-    json!({
-        "schema": "calve.worktree-plan/1",
-        "path": receipt::path(&planned.path),
-        "branch": planned.branch,
-        "new_branch": planned.is_new_branch,
-        "head": planned.head,
-        "from": receipt::path(&planned.donor),
-        "untrusted": planned.is_untrusted,
-        "tracked": { "same": planned.tracked_same, "other": planned.tracked_other },
-        "carried": paths(&planned.carried),
-        "secrets": paths(&planned.secrets),
-        "left": left(&planned.left),
-        "dependencies": dependencies(&planned.dependencies),
-    })
+fn plan_receipt(planned: &AddPlan) -> WorktreePlanReceipt {
+    WorktreePlanReceipt {
+        path: path(&planned.path),
+        branch: planned.branch.clone(),
+        new_branch: planned.is_new_branch,
+        head: planned.head.clone(),
+        from: path(&planned.donor),
+        untrusted: planned.is_untrusted,
+        tracked: TrackedPlan { same: planned.tracked_same, other: planned.tracked_other },
+        carried: paths(&planned.carried),
+        secrets: paths(&planned.secrets),
+        left: left(&planned.left),
+        dependencies: dependencies(&planned.dependencies),
+    }
 }

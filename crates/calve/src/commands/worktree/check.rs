@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use calve_core::{Cancel, Shown};
 use calve_git::Remedy;
 use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, Moved};
-use serde_json::{Value, json};
 
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
-use crate::{output, receipt, wording};
-use calve_receipt::human;
+use crate::{output, wording};
+use calve_receipt::{EscapeFinding, WorktreeCheckReceipt, human, path as receipt_path, skipped};
 
 pub(crate) fn run(arguments: &CheckArguments, cancel: &Cancel) -> Result<(), Failure> {
     let (tree, others) = trees(arguments)?;
@@ -95,34 +94,25 @@ fn summary(tree: &Path, report: &AuditReport) -> String {
     }
 }
 
-/// Each as JSON.
-pub(super) fn findings(report: &AuditReport) -> Vec<Value> {
-    let one = |finding: &Finding| {
-        let Finding { kind, path, names, action, .. } = finding;
-        json!({
-            "kind": kind.name(),
-            "path": receipt::path(path),
-            "names": receipt::path(names),
-            "action": action.name(),
-            "hint": wording::git::explanation(finding),
-        })
+/// Converts the findings of an audit.
+pub(super) fn findings(report: &AuditReport) -> Vec<EscapeFinding> {
+    let one = |finding: &Finding| EscapeFinding {
+        kind: finding.kind.name(),
+        path: receipt_path(&finding.path),
+        names: receipt_path(&finding.names),
+        action: finding.action.name(),
+        hint: wording::git::explanation(finding),
     };
     report.findings.iter().map(one).collect()
 }
 
-fn document(tree: &Path, report: &AuditReport) -> Value {
-    let skipped: Vec<Value> = report
-        .skipped
-        .iter()
-        .map(|skipped| json!({ "path": receipt::path(&skipped.path), "reason": skipped.reason }))
-        .collect();
-    json!({
-        "schema": "calve.worktree-check/1",
-        "path": receipt::path(tree),
-        "fixed": report.fixed,
-        "findings": findings(report),
-        "entries": report.entries,
-        "skipped": skipped,
-        "elapsed_ms": receipt::milliseconds(report.elapsed),
-    })
+fn document(tree: &Path, report: &AuditReport) -> WorktreeCheckReceipt {
+    WorktreeCheckReceipt {
+        path: receipt_path(tree),
+        fixed: report.fixed,
+        findings: findings(report),
+        entries: report.entries,
+        skipped: skipped(&report.skipped),
+        elapsed_ms: report.elapsed.into(),
+    }
 }

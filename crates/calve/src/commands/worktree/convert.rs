@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use calve_core::{Cancel, CloneOptions, Progress, Shown};
 use calve_git::worktree;
-use serde_json::json;
 
 use crate::cli::worktree::ConvertArguments;
 use crate::commands::{protected, reap};
 use crate::failure::{FAILED, Failure};
 use crate::output;
 use crate::progress_bar::Watch;
-use crate::receipt;
 use calve_receipt::human::duration;
+use calve_receipt::{WorktreeConvertReceipt, path as receipt_path};
 
 pub(crate) fn run(arguments: &ConvertArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = CloneOptions::default();
@@ -34,13 +33,12 @@ pub(crate) fn run(arguments: &ConvertArguments, cancel: &Cancel) -> Result<(), F
         output::say(&format!("`{path}` is a subvolume now, made in {}", duration(converted.elapsed)));
     }
     if arguments.json {
-        output::json(&json!({
-            "schema": "calve.worktree-convert/1",
-            "path": receipt::path(&converted.path),
-            "converted": !converted.was_one,
-            "kept": converted.kept.as_deref().map(receipt::path),
-            "elapsed_ms": receipt::milliseconds(converted.elapsed),
-        }))?;
+        output::json(&WorktreeConvertReceipt {
+            path: receipt_path(&converted.path),
+            converted: !converted.was_one,
+            kept: converted.kept.as_ref().map(receipt_path),
+            elapsed_ms: converted.elapsed.into(),
+        })?;
     }
     match &converted.kept {
         None => Ok(()),

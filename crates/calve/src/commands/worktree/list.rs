@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use calve_core::Shown;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
-use serde_json::{Value, json};
 
 use crate::cli::worktree::ListArguments;
 use crate::failure::Failure;
-use crate::{output, receipt, wording};
+use crate::{output, wording};
+use calve_receipt::{ListedWorktree, WorktreesReceipt, path};
 
 pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     let all = worktree::list(&super::here()?)?;
     if arguments.json {
-        let worktrees: Vec<Value> = all.iter().map(one).collect();
-        return output::json(&json!({ "schema": "calve.worktrees/1", "worktrees": worktrees }));
+        return output::json(&WorktreesReceipt { worktrees: all.iter().map(one).collect() });
     }
     let lines: Vec<[String; 4]> = all.iter().map(columns).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
@@ -74,23 +73,23 @@ fn age(age: Duration) -> String {
     }
 }
 
-fn one(listed: &WorktreeInfo) -> Value {
+fn one(listed: &WorktreeInfo) -> ListedWorktree {
     let worktree = &listed.worktree;
-    json!({
-        "path": receipt::path(&worktree.path),
-        "branch": worktree.branch,
-        "head": worktree.head,
-        "main": worktree.is_main,
-        "bare": worktree.is_bare,
-        "current": listed.is_here,
-        "locked": worktree.locked,
-        "gone": worktree.is_gone,
-        "untrusted": listed.is_untrusted,
-        "standing": worktree.standing.name(),
-        "dirty": listed.is_dirty,
-        "ahead": listed.ahead,
-        "behind": listed.behind,
-        "compared_with": listed.compared_with,
-        "age_s": listed.age.map(|age| age.as_secs()),
-    })
+    ListedWorktree {
+        path: path(&worktree.path),
+        branch: worktree.branch.clone(),
+        head: worktree.head.clone(),
+        main: worktree.is_main,
+        bare: worktree.is_bare,
+        current: listed.is_here,
+        locked: worktree.locked.clone(),
+        gone: worktree.is_gone,
+        untrusted: listed.is_untrusted,
+        standing: worktree.standing.name(),
+        dirty: listed.is_dirty,
+        ahead: listed.ahead,
+        behind: listed.behind,
+        compared_with: listed.compared_with.clone(),
+        age_s: listed.age.map(|age| age.as_secs()),
+    }
 }

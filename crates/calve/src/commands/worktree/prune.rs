@@ -2,12 +2,12 @@
 
 use calve_core::Shown;
 use calve_git::worktree::{self, KeptEntry};
-use serde_json::{Value, json};
 
 use crate::cli::worktree::PruneArguments;
 use crate::commands::reap;
 use crate::failure::Failure;
-use crate::{output, receipt, wording};
+use crate::{output, wording};
+use calve_receipt::{KeptWorktree, WorktreePruneReceipt, path, paths};
 
 fn hint(kept: &KeptEntry) -> String {
     kept.remedy.as_ref().map(wording::git::hint).unwrap_or_default()
@@ -28,15 +28,13 @@ pub(crate) fn run(arguments: &PruneArguments) -> Result<(), Failure> {
         output::say(&format!("removed `{}`, which a killed run had left", Shown(path)));
     }
     if arguments.json {
-        let paths = |paths: &[std::path::PathBuf]| paths.iter().map(|path| receipt::path(path)).collect::<Vec<Value>>();
         let kept =
-            |kept: &KeptEntry| json!({ "path": receipt::path(&kept.path), "reason": kept.reason, "hint": hint(kept) });
-        return output::json(&json!({
-            "schema": "calve.worktree-prune/1",
-            "forgotten": paths(&pruned.forgotten),
-            "kept": pruned.kept.iter().map(kept).collect::<Vec<Value>>(),
-            "swept": paths(&pruned.swept),
-        }));
+            |kept: &KeptEntry| KeptWorktree { path: path(&kept.path), reason: kept.reason.clone(), hint: hint(kept) };
+        return output::json(&WorktreePruneReceipt {
+            forgotten: paths(&pruned.forgotten),
+            kept: pruned.kept.iter().map(kept).collect(),
+            swept: paths(&pruned.swept),
+        });
     }
     Ok(())
 }

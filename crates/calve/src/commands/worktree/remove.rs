@@ -4,14 +4,14 @@ use calve_core::{Cancel, Shown, Wait};
 use calve_git::Config;
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, BranchFate, RemoveReport, RemoveWorktreeOptions, Worktree};
-use serde_json::{Value, json};
 
 use crate::cli::worktree::RemoveWorktreeArguments;
 use crate::commands::{protected, reap};
+use crate::consent;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output;
-use crate::{consent, receipt};
 use calve_receipt::human::duration;
+use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveReceipt, WorktreeRemoveReceipts, path};
 
 /// Runs the project's hook in a worktree that is still whole.
 fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), Failure> {
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Resul
         }
     }
     if arguments.json {
-        output::json(&json!({ "schema": "calve.worktree-removals/1", "removed": documents }))?;
+        output::json(&WorktreeRemoveReceipts { removed: documents })?;
     }
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
@@ -87,17 +87,16 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<Remov
 }
 
 /// Removes one worktree, and returns its receipt.
-fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> Result<Value, Failure> {
+fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> Result<WorktreeRemoval, Failure> {
     if arguments.dry_run {
         let worktree = worktree::plan_removal(options)?;
         if !arguments.quiet {
             say_plan(&worktree, options.branch);
         }
-        return Ok(json!({
-            "schema": "calve.worktree-remove-plan/1",
-            "path": receipt::path(&worktree.path),
-            "branch": worktree.branch,
-            "gone": worktree.is_gone,
+        return Ok(WorktreeRemoval::Planned(WorktreeRemovePlanReceipt {
+            path: path(&worktree.path),
+            branch: worktree.branch,
+            gone: worktree.is_gone,
         }));
     }
     let here = std::env::current_dir();
@@ -116,14 +115,13 @@ fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> 
     if !arguments.json && here.is_ok_and(|here| here.starts_with(&removed.path)) {
         output::path(&removed.home)?;
     }
-    Ok(json!({
-        "schema": "calve.worktree-remove/1",
-        "path": receipt::path(&removed.path),
-        "branch": removed.branch,
-        "branch_deleted": removed.is_branch_deleted,
-        "was_gone": removed.was_gone,
-        "trashed": removed.trashed.is_some(),
-        "elapsed_ms": receipt::milliseconds(removed.elapsed),
+    Ok(WorktreeRemoval::Removed(WorktreeRemoveReceipt {
+        path: path(&removed.path),
+        branch: removed.branch,
+        branch_deleted: removed.is_branch_deleted,
+        was_gone: removed.was_gone,
+        trashed: removed.trashed.is_some(),
+        elapsed_ms: removed.elapsed.into(),
     }))
 }
 

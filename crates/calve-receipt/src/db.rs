@@ -1,0 +1,212 @@
+//! `calve db`.
+
+use serde::Serialize;
+
+use crate::values::ReceiptPath;
+
+/// The report of `calve db start`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.server/1")]
+pub struct DbServerReceipt {
+    /// The server.
+    #[serde(flatten)]
+    pub server: DbServer,
+}
+
+/// The report of `calve db list` and `calve db reset`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.servers/1")]
+pub struct DbServersReceipt {
+    /// The servers.
+    pub servers: Vec<DbServer>,
+    /// The servers that ended although nobody has stopped them (`calve db list` only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Vec<DbEndedServer>>,
+}
+
+/// A server that ended although nobody has stopped it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbEndedServer {
+    /// The name of the server.
+    pub name: String,
+    /// A stable name for the reason.
+    pub reason: &'static str,
+    /// The reason for people.
+    pub text: String,
+    /// The end of the server, in seconds since 1970.
+    pub ended_unix_s: u64,
+    /// The files that its overlay had copied.
+    pub copied: Vec<DbCopiedFile>,
+}
+
+/// A database server.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbServer {
+    /// The name of the server.
+    pub name: String,
+    /// The name of the engine, such as `postgres`.
+    pub engine: String,
+    /// The template that the server was cloned from. Null if there is none.
+    pub template: Option<String>,
+    /// The address as a URL, by the private socket.
+    pub url: String,
+    /// The address as a URL, by TCP, with the password. Null without TCP.
+    pub tcp_url: Option<String>,
+    /// The address for the engine's own programs.
+    pub dsn: String,
+    /// The host for the engine's own programs.
+    pub host: String,
+    /// The port, which for PostgreSQL is part of the socket's name.
+    pub port: u16,
+    /// The private socket.
+    pub socket: ReceiptPath,
+    /// The superuser.
+    pub user: String,
+    /// The password for TCP. Null without TCP.
+    pub password: Option<String>,
+    /// A database that always exists.
+    pub database: String,
+    /// The port on 127.0.0.1. Null without TCP.
+    pub tcp_port: Option<u16>,
+    /// The data directory.
+    pub data_directory: ReceiptPath,
+    /// The id of the server's first process.
+    pub pid: u32,
+    /// How the data directory was cloned.
+    pub strategy: String,
+    /// The better strategies, and why they were not used.
+    pub refused: Vec<String>,
+    /// Files that an overlay copies when the server first opens them for writing.
+    pub copied_on_first_open: Vec<DbFile>,
+    /// How long cloning took, in milliseconds.
+    pub clone_ms: f64,
+    /// The time from the start of cloning to the first answer, in milliseconds.
+    pub ready_ms: f64,
+    /// The time of the start, in seconds since 1970.
+    pub started_unix_s: u64,
+    /// The time at which the server ends, in seconds since 1970. Null if it has no limit.
+    pub expires_unix_s: Option<u64>,
+    /// The process that the server ends with. Null if there is none.
+    pub owner_pid: Option<u32>,
+}
+
+/// A file of a data directory.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbFile {
+    /// The path, relative to the data directory.
+    pub path: ReceiptPath,
+    /// The size in bytes.
+    pub bytes: u64,
+}
+
+/// The report of `calve db template create`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.template/1")]
+pub struct DbTemplateReceipt {
+    /// The template.
+    #[serde(flatten)]
+    pub template: DbTemplate,
+    /// True if an existing template was made of the same.
+    pub reused: bool,
+}
+
+/// The report of `calve db template list`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.templates/1")]
+pub struct DbTemplatesReceipt {
+    /// The templates.
+    pub templates: Vec<DbTemplate>,
+}
+
+/// A template that servers are cloned from.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbTemplate {
+    /// The name of the template.
+    pub name: String,
+    /// The name of the engine, such as `postgres`.
+    pub engine: String,
+    /// The version in the words of the server program.
+    pub version: String,
+    /// The server program.
+    pub program: ReceiptPath,
+    /// The key of what the template was made of.
+    pub key: String,
+    /// The template that this one was made from. Null if there is none.
+    pub base: Option<String>,
+    /// The number of files.
+    pub files: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// When the template was made, in seconds since 1970.
+    pub made_unix_s: u64,
+    /// What was taken out of a data directory that was taken over.
+    pub neutralised: Vec<String>,
+    /// The data directory.
+    pub data_directory: ReceiptPath,
+}
+
+/// The report of `calve db trace`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.trace/1")]
+pub struct DbTraceReceipt {
+    /// The name of the server.
+    pub name: String,
+    /// How the data directory was cloned.
+    pub strategy: String,
+    /// True if copies are watched as they are made.
+    pub watched: bool,
+    /// What cannot be known of the processes that open files, and why. Null if all is known.
+    pub untold: Option<String>,
+    /// The files that an overlay copied.
+    pub copied: Vec<DbCopiedFile>,
+}
+
+/// A file that an overlay copied as a whole.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbCopiedFile {
+    /// The path, relative to the data directory.
+    pub path: ReceiptPath,
+    /// The size in the template, in bytes.
+    pub bytes: u64,
+    /// The time from the mount to the copy, in milliseconds.
+    pub after_ms: f64,
+    /// How long the copy took, in milliseconds. Null if nobody saw its end.
+    pub took_ms: Option<f64>,
+    /// Who opened the file. Null if it is unknown.
+    pub cause: Option<DbCause>,
+}
+
+/// The process that opened a file for writing.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbCause {
+    /// The id of the process.
+    pub process: u32,
+    /// The name that `ps` shows.
+    pub name: String,
+    /// The id of the thread. Null if it is unknown.
+    pub thread: Option<u32>,
+    /// The name of the thread. Null if it is unknown.
+    pub thread_name: Option<String>,
+    /// The flags of open(2). Null if they are unknown.
+    pub flags: Option<String>,
+}
+
+/// The report of `calve db gc`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.gc/1")]
+pub struct DbGcReceipt {
+    /// Servers and unfinished templates that were cleaned up after a crash.
+    pub servers: Vec<String>,
+}

@@ -1,0 +1,306 @@
+//! `calve worktree`.
+
+use serde::Serialize;
+
+use crate::CloneReceipt;
+use crate::values::{Milliseconds, ReceiptPath, SkippedEntry};
+
+/// The report of `calve worktree add`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.worktree-add/1")]
+pub struct WorktreeAddReceipt {
+    /// The new worktree, as an absolute path.
+    pub path: ReceiptPath,
+    /// The branch. Null if HEAD is detached.
+    pub branch: Option<String>,
+    /// True if the branch was made.
+    pub new_branch: bool,
+    /// The upstream of the new branch. Null if it has none.
+    pub upstream: Option<String>,
+    /// The commit.
+    pub head: String,
+    /// The worktree that the files were cloned from.
+    pub from: ReceiptPath,
+    /// The number of the pull request. Null if it is none.
+    pub pull_request: Option<u64>,
+    /// True if the worktree is a pull request's and not trusted.
+    pub untrusted: bool,
+    /// The number of tracked files.
+    pub tracked: TrackedFiles,
+    /// Ignored and, with `--dirty`, untracked paths that the new worktree has too.
+    pub carried: Vec<ReceiptPath>,
+    /// Paths that the new worktree does not have.
+    pub left: Vec<SkippedEntry>,
+    /// The directories of dependencies.
+    pub dependencies: Vec<WorktreeDependency>,
+    /// The number of uncommitted files of the source that the new worktree does not have.
+    pub uncommitted: u64,
+    /// References from the new worktree into other trees.
+    pub escapes: Vec<EscapeFinding>,
+    /// git's hook `post-checkout`. Null if there is none.
+    pub post_checkout: Option<HookResult>,
+    /// What else the user should know.
+    pub warnings: Vec<String>,
+    /// The clone of the files.
+    pub clone: CloneReceipt,
+    /// The time that it took in milliseconds.
+    pub elapsed_ms: Milliseconds,
+}
+
+/// The result of a hook.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HookResult {
+    /// The exit code. Null if a signal ended the hook.
+    pub exit_code: Option<i32>,
+}
+
+/// The number of tracked files in a new worktree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TrackedFiles {
+    /// Files that were cloned.
+    pub cloned: u64,
+    /// Files that git wrote.
+    pub written_by_git: u64,
+    /// Why files were not cloned.
+    pub not_cloned: Vec<NotClonedFiles>,
+}
+
+/// Tracked files that were not cloned, for one reason.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NotClonedFiles {
+    /// A stable word for programs.
+    pub reason: &'static str,
+    /// The number of files.
+    pub files: u64,
+}
+
+/// A directory of dependencies, such as `node_modules`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WorktreeDependency {
+    /// The directory, relative to the worktree.
+    pub path: ReceiptPath,
+    /// The worktree that it was cloned from.
+    pub from: ReceiptPath,
+    /// Its lockfile, relative to the worktree.
+    pub lockfile: ReceiptPath,
+    /// True if the lockfiles differ, so that an install is needed.
+    pub install_needed: bool,
+}
+
+/// A reference from a worktree into another tree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct EscapeFinding {
+    /// The kind of reference.
+    pub kind: &'static str,
+    /// The file that has the reference, relative to the worktree.
+    pub path: ReceiptPath,
+    /// The path that it names.
+    pub names: ReceiptPath,
+    /// What was done, or would be done.
+    #[cfg_attr(test, schemars(extend("enum" = ["repaired", "dropped", "reported"])))]
+    pub action: &'static str,
+    /// What that means, or what to do next.
+    pub hint: String,
+}
+
+/// The dry run of `calve worktree add`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.worktree-plan/1")]
+pub struct WorktreePlanReceipt {
+    /// The new worktree, as an absolute path.
+    pub path: ReceiptPath,
+    /// The branch. Null if HEAD would be detached.
+    pub branch: Option<String>,
+    /// True if the branch would be made.
+    pub new_branch: bool,
+    /// The commit.
+    pub head: String,
+    /// The worktree that the files would be cloned from.
+    pub from: ReceiptPath,
+    /// True if the worktree would not be trusted.
+    pub untrusted: bool,
+    /// The number of tracked files.
+    pub tracked: TrackedPlan,
+    /// Ignored and, with `--dirty`, untracked paths that the new worktree would have too.
+    pub carried: Vec<ReceiptPath>,
+    /// The paths among them that look like secrets.
+    pub secrets: Vec<ReceiptPath>,
+    /// Paths that the new worktree would not have.
+    pub left: Vec<SkippedEntry>,
+    /// The directories of dependencies.
+    pub dependencies: Vec<WorktreeDependency>,
+}
+
+/// The number of tracked files in a planned worktree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TrackedPlan {
+    /// Files that are the same in both worktrees.
+    pub same: u64,
+    /// Files that git would write.
+    pub other: u64,
+}
+
+/// The report of `calve worktree check`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.worktree-check/1")]
+pub struct WorktreeCheckReceipt {
+    /// The worktree.
+    pub path: ReceiptPath,
+    /// True if the actions of the findings were carried out.
+    pub fixed: bool,
+    /// References into other trees.
+    pub findings: Vec<EscapeFinding>,
+    /// The number of entries of the worktree.
+    pub entries: u64,
+    /// Entries that could not be read.
+    pub skipped: Vec<SkippedEntry>,
+    /// The time that it took in milliseconds.
+    pub elapsed_ms: Milliseconds,
+}
+
+/// The report of `calve worktree convert`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.worktree-convert/1")]
+pub struct WorktreeConvertReceipt {
+    /// The worktree.
+    pub path: ReceiptPath,
+    /// False if the worktree was a subvolume before.
+    pub converted: bool,
+    /// The old directory, if something was written in both during the exchange. Null otherwise.
+    pub kept: Option<ReceiptPath>,
+    /// The time that it took in milliseconds.
+    pub elapsed_ms: Milliseconds,
+}
+
+/// The report of `calve worktree list`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.worktrees/1")]
+pub struct WorktreesReceipt {
+    /// The worktrees of the repository, the main one first.
+    pub worktrees: Vec<ListedWorktree>,
+}
+
+/// A worktree and its state.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ListedWorktree {
+    /// The root of the worktree. Of a bare repository, the repository.
+    pub path: ReceiptPath,
+    /// The branch. Null if HEAD is detached.
+    pub branch: Option<String>,
+    /// The commit. Null if there is none yet.
+    pub head: Option<String>,
+    /// True for the main worktree.
+    pub main: bool,
+    /// True for a bare repository.
+    pub bare: bool,
+    /// True for the worktree that contains the current directory.
+    pub current: bool,
+    /// Why the worktree is locked, which may be empty. Null if it is not locked.
+    pub locked: Option<String>,
+    /// True if the directory is gone.
+    pub gone: bool,
+    /// True if the worktree is a pull request's and not trusted.
+    pub untrusted: bool,
+    /// Whether the directory at the path is the worktree: `intact` if it is.
+    #[cfg_attr(test, schemars(extend("enum" = crate::schemas::STANDINGS)))]
+    pub standing: &'static str,
+    /// True if something is not committed. Null if that is unknown.
+    pub dirty: Option<bool>,
+    /// The number of commits that `compared_with` does not have. Null if that is unknown.
+    pub ahead: Option<u64>,
+    /// The number of commits that only `compared_with` has. Null if that is unknown.
+    pub behind: Option<u64>,
+    /// The upstream of the branch, or the branch of the main worktree.
+    pub compared_with: Option<String>,
+    /// The age in seconds. Null for the main worktree.
+    pub age_s: Option<u64>,
+}
+
+/// The report of `calve worktree prune`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.worktree-prune/1")]
+pub struct WorktreePruneReceipt {
+    /// Worktrees that are gone, and that git no longer lists.
+    pub forgotten: Vec<ReceiptPath>,
+    /// Worktrees that are not at their paths, and that git still lists.
+    pub kept: Vec<KeptWorktree>,
+    /// Trees of killed runs that were removed.
+    pub swept: Vec<ReceiptPath>,
+}
+
+/// A worktree that is not at its path, and that git still lists.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct KeptWorktree {
+    /// The path at which git lists it.
+    pub path: ReceiptPath,
+    /// Why git still lists it.
+    pub reason: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+/// The report of `calve worktree remove`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.worktree-remove/1")]
+pub struct WorktreeRemoveReceipt {
+    /// The path of the worktree.
+    pub path: ReceiptPath,
+    /// The branch that was checked out. Null if HEAD was detached.
+    pub branch: Option<String>,
+    /// True if the branch was deleted.
+    pub branch_deleted: bool,
+    /// True if the directory was gone before.
+    pub was_gone: bool,
+    /// True if files wait to be deleted in the background.
+    pub trashed: bool,
+    /// The time that it took in milliseconds, without deletion in the background.
+    pub elapsed_ms: Milliseconds,
+}
+
+/// The dry run of `calve worktree remove`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.worktree-remove-plan/1")]
+pub struct WorktreeRemovePlanReceipt {
+    /// The path of the worktree.
+    pub path: ReceiptPath,
+    /// The branch that is checked out. Null if HEAD is detached.
+    pub branch: Option<String>,
+    /// True if the directory is gone.
+    pub gone: bool,
+}
+
+/// A removal of a worktree, or its dry run.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum WorktreeRemoval {
+    /// The worktree was removed.
+    Removed(WorktreeRemoveReceipt),
+    /// The worktree would be removed.
+    Planned(WorktreeRemovePlanReceipt),
+}
+
+/// The report of `calve worktree remove` for several worktrees.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.worktree-removals/1")]
+pub struct WorktreeRemoveReceipts {
+    /// The worktrees, without those that failed.
+    pub removed: Vec<WorktreeRemoval>,
+}
