@@ -19,6 +19,7 @@
 
 mod binary;
 mod cursor;
+mod document;
 mod fuse;
 mod fuzz;
 mod git;
@@ -34,6 +35,7 @@ mod user;
 mod volume;
 
 pub use binary::calve_binary;
+pub use document::assert_document;
 pub use fuse::{FuseOptions, FuseVolume};
 pub use fuzz::fuzz;
 pub use git::{git, git_command, git_repository};

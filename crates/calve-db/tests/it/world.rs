@@ -7,7 +7,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use calve_testkit::{FileSystem, Unprivileged, Volume, calve_binary, copy_program, is_root, require_program};
+use calve_testkit::{
+    FileSystem, Unprivileged, Volume, assert_document, calve_binary, copy_program, is_root, require_program,
+};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -495,6 +497,9 @@ impl Ran {
 
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout()).unwrap_or_else(|error| panic!("{}: {error}: {}", self.line, self.stdout()))
+        let document = serde_json::from_str(&self.stdout());
+        let document = document.unwrap_or_else(|error| panic!("{}: {error}: {}", self.line, self.stdout()));
+        assert_document(&document);
+        document
     }
 }

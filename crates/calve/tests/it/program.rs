@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Once};
 
-use calve_testkit::{Unprivileged, copy_program};
+use calve_testkit::{Unprivileged, assert_document, copy_program};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -233,11 +233,14 @@ impl Ran {
         self
     }
 
-    /// The one JSON document that is all of stdout.
+    /// The one JSON document that is all of stdout, which is as its published schema says.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         match serde_json::from_str(&self.stdout) {
-            Ok(document) => document,
+            Ok(document) => {
+                assert_document(&document);
+                document
+            }
             Err(error) => panic!("{}: stdout is no JSON document: {error}\n{}", self.line, self.stdout),
         }
     }

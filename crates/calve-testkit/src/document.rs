@@ -1,0 +1,80 @@
+//! Checks JSON documents of the program against the schema that is published.
+
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../../docs/schemas/receipts.json");
+
+/// Panics unless `document` is as the published schema says: the same keys in the same order, and values of the right types.
+///
+/// Only documents with a key `schema` are checked.
+#[track_caller]
+pub fn assert_document(document: &Value) {
+    // The reports of benches are not in the schema.
+    let Some(kind) = document["schema"].as_str().filter(|kind| !kind.starts_with("calve.bench")) else { return };
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap_or_default();
+    let definitions = schema["$defs"].as_object().into_iter().flatten();
+    let mut definitions = definitions.filter(|(_, definition)| definition["properties"]["schema"]["const"] == kind);
+    let Some((name, definition)) = definitions.next() else {
+        panic!("docs/schemas/receipts.json has no document {kind}");
+    };
+    if let Err(why) = (Checker { schema: &schema }).check(definition, document, name) {
+        panic!("{kind} is not as docs/schemas/receipts.json says: {why}\n{document:#}");
+    }
+}
+
+struct Checker<'s> {
+    schema: &'s Value,
+}
+
+impl Checker<'_> {
+    /// Checks `value`, which is at `at`.
+    fn check(&self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
+        if let Some(reference) = rule["$ref"].as_str() {
+            let target = self.schema.pointer(reference.trim_start_matches('#'));
+            return self.check(target.ok_or_else(|| format!("{reference} does not exist"))?, value, at);
+        }
+        if let Some(choices) = rule["anyOf"].as_array() {
+            let fails: Vec<String> = choices.iter().map_while(|choice| self.check(choice, value, at).err()).collect();
+            return if fails.len() < choices.len() { Ok(()) } else { Err(fails.join("; ")) };
+        }
+        let is_choice = rule["enum"].as_array().is_none_or(|choices| choices.contains(value));
+        if !is_choice || rule.get("const").is_some_and(|only| only != value) {
+            return Err(format!("{at} is {value}"));
+        }
+        let types = rule["type"].as_array().cloned().unwrap_or_else(|| vec![rule["type"].clone()]);
+        if !types.iter().any(|name| name.as_str().is_some_and(|name| has_type(value, name))) {
+            return Err(format!("{at} is {value}, not {}", rule["type"]));
+        }
+        for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+            self.check(&rule["items"], item, &format!("{at}[{index}]"))?;
+        }
+        if value.is_object() { self.check_keys(rule, value, at) } else { Ok(()) }
+    }
+
+    fn check_keys(&self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
+        let is_required = |key: &str| rule["required"].as_array().is_some_and(|keys| keys.iter().any(|one| one == key));
+        let properties = || rule["properties"].as_object().into_iter().flatten();
+        let expected = properties().filter(|(key, _)| is_required(key) || value.get(key).is_some());
+        let expected: Vec<&String> = expected.map(|(key, _)| key).collect();
+        let keys: Vec<&String> = value.as_object().into_iter().flatten().map(|(key, _)| key).collect();
+        if keys != expected {
+            return Err(format!("the keys of {at} are {keys:?}, not {expected:?}"));
+        }
+        expected.iter().try_for_each(|key| {
+            self.check(&rule["properties"][key.as_str()], &value[key.as_str()], &format!("{at}.{key}"))
+        })
+    }
+}
+
+fn has_type(value: &Value, name: &str) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    }
+}
