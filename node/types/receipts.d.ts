@@ -1,109 +1,169 @@
 import type { CalveError } from './errors.js';
-/** A path; where it is not UTF-8, its bytes. */
-export type ReceiptPath = string | {
+/** A path that is not UTF-8. */
+export interface Undecodable {
+    /** The bytes of the path in Base64. */
     bytes_base64: string;
-};
-/** A strategy that was not used, and why. */
+}
+/** A path as text. A path that is not UTF-8 is given as its bytes. */
+export type ReceiptPath = string | Undecodable;
+/** The name of a strategy. */
+export type StrategyName = 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink' | 'overlay';
+/** A strategy that was not used. */
 export interface Refusal {
-    strategy: string;
+    /** The strategy. */
+    strategy: StrategyName;
+    /** The reason in a few words. */
     reason: string;
 }
-/** Something that should be known and is not an error. */
+/** The number of entries of each kind. */
+export interface Entries {
+    /** Directories, with the root. */
+    directories: number;
+    /** Regular files. Each inode counts once. */
+    files: number;
+    /** Symbolic links. */
+    symlinks: number;
+    /** Named pipes. */
+    fifos: number;
+    /** Character and block devices. */
+    devices: number;
+    /** Further names of files that `files` counts. */
+    hard_links: number;
+}
+/** The contents of regular files, in bytes. */
+export interface Bytes {
+    /** The sum of the files' sizes. */
+    apparent: number;
+    /** Bytes that the clone shares with the source. */
+    shared: number;
+    /** Bytes that Calve wrote, without holes. */
+    written: number;
+    /** Bytes that the file system copied because it keeps them inside its metadata. Null if `shared` contains them. */
+    inlined: number | null;
+}
+/** Files that were made in another way than the strategy's own. */
+export interface FallBack {
+    /** The way that was refused. */
+    from: StrategyName;
+    /** The way that was used. */
+    to: StrategyName;
+    /** The name of the system's error, such as `EXDEV`. */
+    errno: string;
+    /** The number of files. */
+    files: number;
+    /** The first of them, relative to the source. */
+    first_path: ReceiptPath;
+}
+/** An entry that was left out. */
+export interface SkippedEntry {
+    /** The entry's path. */
+    path: ReceiptPath;
+    /** The reason in a few words. */
+    reason: string;
+}
+/** Something that the user should know and that is not an error. */
 export interface Warning {
     /** A stable word for programs. */
-    code: string;
-    /** The first path concerned. */
+    code: 'acl_not_kept' | 'attribute_not_kept' | 'cache_not_written' | 'cache_unusable' | 'clonefile_drops' | 'deleted_in_place' | 'hard_link_not_kept' | 'list_truncated' | 'nested_subvolumes' | 'not_independent' | 'not_scrubbed' | 'not_swept' | 'old_not_removed' | 'owner_not_kept' | 'set_id_dropped' | 'sharing_unknown' | 'stream_not_kept' | 'swept' | 'trash_stuck' | 'xattr_not_kept';
+    /** The first path concerned. Absent if the warning is about no path. */
     path?: ReceiptPath;
+    /** A sentence for people. */
     message: string;
 }
-/** What `cloneTree` did: the same as `calve cp --json` prints. */
+/** The report of one clone. */
 export interface CloneReceipt {
+    /** The kind of document and the version of its shape. */
     schema: 'calve.clone/1';
+    /** The source as given. */
     src: ReceiptPath;
+    /** The destination as given. */
     dst: ReceiptPath;
     /** The strategy that was used. */
-    strategy: string;
-    /** The better ones, and why they were not. */
+    strategy: StrategyName;
+    /** The better strategies that were not used. */
     refused: Refusal[];
-    /** `null` when the strategy did not walk the tree. */
-    entries: {
-        directories: number;
-        files: number;
-        symlinks: number;
-        fifos: number;
-        devices: number;
-        hard_links: number;
-    } | null;
-    /** `null` when the strategy did not walk the tree. */
-    bytes: {
-        apparent: number;
-        shared: number;
-        written: number;
-        inlined: number | null;
-    } | null;
-    /** Files that got another treatment than the strategy's own. */
-    fell_back: {
-        from: string;
-        to: string;
-        errno: string;
-        files: number;
-        first_path: ReceiptPath;
-    }[];
-    /** Entries that are not in the clone. */
-    skipped: {
-        path: ReceiptPath;
-        reason: string;
-    }[];
-    /** Entries of the source that changed meanwhile. */
+    /** The entries of the clone. Null if the strategy did not walk the tree. */
+    entries: Entries | null;
+    /** The contents of the regular files. Null if the strategy did not walk the tree. */
+    bytes: Bytes | null;
+    /** Files that were made in another way than the strategy's own. */
+    fell_back: FallBack[];
+    /** Entries that are not in the clone, with paths relative to the source. At most 10,000. */
+    skipped: SkippedEntry[];
+    /** Entries of the source that changed while they were cloned, relative to the source. At most 10,000. */
     changed: ReceiptPath[];
+    /** What else the user should know. */
     warnings: Warning[];
+    /** The time in milliseconds from the start to the published clone. */
     elapsed_ms: number;
 }
-/** What `removeTree` did. */
+/** The report of one removal. */
 export interface RemoveReceipt {
+    /** The path as given. */
     path: ReceiptPath;
-    /** Where it waits to be deleted; `null` when it is gone. */
+    /** The path at which the tree waits to be deleted. Null if it is deleted. */
     trash: ReceiptPath | null;
+    /** The number of entries that were deleted so far. */
     deleted_entries: number;
+    /** What else the user should know. */
     warnings: Warning[];
+    /** The time that the removal took in milliseconds, without deletion in the background. */
     elapsed_ms: number;
 }
-/** A place and the file system that it is on. */
+/** A path and its file system. */
 export interface Place {
+    /** The path as given. */
     path: ReceiptPath;
+    /** The type of the file system, such as `xfs`. */
     file_system: string;
+    /** The device number as `major:minor`. */
     device: string;
 }
-/** What a pair of places can do: the same as `calve probe --json` prints. */
-export interface ProbeReceipt {
-    schema: 'calve.probe/1';
-    src: Place;
-    dst: Place;
-    /** What `cloneTree` would use; `null` where nothing can be made. */
-    chosen: string | null;
-    /** In order of preference. */
-    strategies: {
-        strategy: string;
-        available: boolean;
-        reason: string | null;
-        remedy: string | null;
-    }[];
+/** A strategy and whether it can be used. */
+export interface Offer {
+    /** The strategy. */
+    strategy: StrategyName;
+    /** True if the strategy can be used. */
+    available: boolean;
+    /** Why the strategy is not available. Null if it is. */
+    reason: string | null;
+    /** What would make the strategy available. Null if it is available or nothing would. */
+    remedy: string | null;
 }
-/** What `writeFiles` did. */
+/** The strategies that can be used between two directories. */
+export interface ProbeReceipt {
+    /** The kind of document and the version of its shape. */
+    schema: 'calve.probe/1';
+    /** The source. */
+    src: Place;
+    /** The destination. */
+    dst: Place;
+    /** The strategy that a clone would use. Null if nothing can be made at the destination. */
+    chosen: StrategyName | null;
+    /** All strategies, in order of preference. */
+    strategies: Offer[];
+}
+/** A file that was not written. */
+export interface WriteFailure {
+    /** The index of the entry, counted from 0. */
+    index: number;
+    /** Why the file was not written. */
+    error: CalveError;
+}
+/** The report of files that were written together. */
 export interface WriteReceipt {
+    /** The kind of document and the version of its shape. */
     schema: 'calve.write/1';
-    /** Files written. */
+    /** The number of files written. */
     files: number;
-    /** Their contents, in bytes. */
+    /** The size of their contents in bytes. */
     bytes: number;
-    /** Directories made. */
+    /** The number of directories made. */
     directories: number;
-    /** The most threads that worked at a time. */
+    /** The largest number of threads that worked at the same time. */
     threads: number;
-    /** With `onError: 'collect'`: which entries were not written, counted from 0, and why. */
-    failures: {
-        index: number;
-        error: CalveError;
-    }[];
+    /** The files that were not written, if errors were to be collected. */
+    failures: WriteFailure[];
+    /** The time that writing took in milliseconds. */
     elapsed_ms: number;
 }

@@ -1,5 +1,7 @@
 """The types of receipts: the same documents as those of the program."""
 
+# Generated from docs/schemas/receipts.json by `CALVE_REWRITE=1 cargo test -p calve-receipt`.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Optional, TypedDict, Union
@@ -9,147 +11,229 @@ if TYPE_CHECKING:
 
 
 class Undecodable(TypedDict):
-    """A path that is not UTF-8, as Base64."""
+    """A path that is not UTF-8."""
 
     bytes_base64: str
+    """The bytes of the path in Base64."""
 
 
+# A path as text. A path that is not UTF-8 is given as its bytes.
 ReceiptPath = Union[str, Undecodable]
 
 
+# The name of a strategy.
+StrategyName = Literal["snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay"]
+
+
 class Refusal(TypedDict):
-    """A strategy that was not used, and why."""
+    """A strategy that was not used."""
 
-    strategy: str
+    strategy: StrategyName
+    """The strategy."""
     reason: str
-
-
-class _Warning(TypedDict):
-    code: str
-    message: str
-
-
-class Warning(_Warning, total=False):
-    """A warning; ``path`` is the first path concerned."""
-
-    path: ReceiptPath
+    """The reason in a few words."""
 
 
 class Entries(TypedDict):
     """The number of entries of each kind."""
 
     directories: int
+    """Directories, with the root."""
     files: int
+    """Regular files. Each inode counts once."""
     symlinks: int
+    """Symbolic links."""
     fifos: int
+    """Named pipes."""
     devices: int
+    """Character and block devices."""
     hard_links: int
+    """Further names of files that `files` counts."""
 
 
 class Bytes(TypedDict):
-    """How the contents were cloned."""
+    """The contents of regular files, in bytes."""
 
     apparent: int
+    """The sum of the files' sizes."""
     shared: int
+    """Bytes that the clone shares with the source."""
     written: int
-    inlined: int
+    """Bytes that Calve wrote, without holes."""
+    inlined: Optional[int]
+    """Bytes that the file system copied because it keeps them inside its metadata. Null if `shared` contains them."""
 
 
-class FellBack(TypedDict):
-    """Files that another strategy than the chosen one had to make."""
+# Files that were made in another way than the strategy's own.
+FallBack = TypedDict(
+    "FallBack",
+    {
+        # The way that was refused.
+        "from": StrategyName,
+        # The way that was used.
+        "to": StrategyName,
+        # The name of the system's error, such as `EXDEV`.
+        "errno": str,
+        # The number of files.
+        "files": int,
+        # The first of them, relative to the source.
+        "first_path": ReceiptPath,
+    },
+)
 
-    to: str
-    errno: str
-    files: int
-    first_path: ReceiptPath
 
-
-# `from` is a keyword.
-FellBackFrom = TypedDict("FellBackFrom", {"from": str})
-
-
-class FallBack(FellBack, FellBackFrom):
-    """Files that another strategy than the chosen one had to make, and which one that was."""
-
-
-class Skipped(TypedDict):
-    """What could not be kept."""
+class SkippedEntry(TypedDict):
+    """An entry that was left out."""
 
     path: ReceiptPath
+    """The entry's path."""
     reason: str
+    """The reason in a few words."""
+
+
+class _Warning(TypedDict):
+    """Something that the user should know and that is not an error."""
+
+    code: Literal[
+        "acl_not_kept",
+        "attribute_not_kept",
+        "cache_not_written",
+        "cache_unusable",
+        "clonefile_drops",
+        "deleted_in_place",
+        "hard_link_not_kept",
+        "list_truncated",
+        "nested_subvolumes",
+        "not_independent",
+        "not_scrubbed",
+        "not_swept",
+        "old_not_removed",
+        "owner_not_kept",
+        "set_id_dropped",
+        "sharing_unknown",
+        "stream_not_kept",
+        "swept",
+        "trash_stuck",
+        "xattr_not_kept",
+    ]
+    """A stable word for programs."""
+    message: str
+    """A sentence for people."""
+
+
+class Warning(_Warning, total=False):
+    """Something that the user should know and that is not an error."""
+
+    path: ReceiptPath
+    """The first path concerned. Absent if the warning is about no path."""
 
 
 class CloneReceipt(TypedDict):
-    """What ``clone_tree`` and ``clone_file`` did (``calve.clone/1``).
-
-    ``entries`` and ``bytes`` are ``None`` where the strategy did not walk the tree.
-    """
+    """The report of one clone."""
 
     schema: Literal["calve.clone/1"]
+    """The kind of document and the version of its shape."""
     src: ReceiptPath
+    """The source as given."""
     dst: ReceiptPath
-    strategy: str
+    """The destination as given."""
+    strategy: StrategyName
+    """The strategy that was used."""
     refused: list[Refusal]
+    """The better strategies that were not used."""
     entries: Optional[Entries]
+    """The entries of the clone. Null if the strategy did not walk the tree."""
     bytes: Optional[Bytes]
+    """The contents of the regular files. Null if the strategy did not walk the tree."""
     fell_back: list[FallBack]
-    skipped: list[Skipped]
+    """Files that were made in another way than the strategy's own."""
+    skipped: list[SkippedEntry]
+    """Entries that are not in the clone, with paths relative to the source. At most 10,000."""
     changed: list[ReceiptPath]
+    """Entries of the source that changed while they were cloned, relative to the source. At most 10,000."""
     warnings: list[Warning]
+    """What else the user should know."""
     elapsed_ms: float
+    """The time in milliseconds from the start to the published clone."""
 
 
 class RemoveReceipt(TypedDict):
-    """What ``remove_tree`` did; ``trash`` is where the tree waits to be deleted, ``None`` when it is deleted."""
+    """The report of one removal."""
 
     path: ReceiptPath
+    """The path as given."""
     trash: Optional[ReceiptPath]
+    """The path at which the tree waits to be deleted. Null if it is deleted."""
     deleted_entries: int
+    """The number of entries that were deleted so far."""
     warnings: list[Warning]
+    """What else the user should know."""
     elapsed_ms: float
+    """The time that the removal took in milliseconds, without deletion in the background."""
 
 
 class Place(TypedDict):
-    """A directory and its file system."""
+    """A path and its file system."""
 
     path: ReceiptPath
+    """The path as given."""
     file_system: str
+    """The type of the file system, such as `xfs`."""
     device: str
+    """The device number as `major:minor`."""
 
 
 class Offer(TypedDict):
-    """Whether a strategy can be used between two places."""
+    """A strategy and whether it can be used."""
 
-    strategy: str
+    strategy: StrategyName
+    """The strategy."""
     available: bool
+    """True if the strategy can be used."""
     reason: Optional[str]
+    """Why the strategy is not available. Null if it is."""
     remedy: Optional[str]
+    """What would make the strategy available. Null if it is available or nothing would."""
 
 
 class ProbeReceipt(TypedDict):
-    """What two places can do (``calve.probe/1``)."""
+    """The strategies that can be used between two directories."""
 
     schema: Literal["calve.probe/1"]
+    """The kind of document and the version of its shape."""
     src: Place
+    """The source."""
     dst: Place
-    chosen: Optional[str]
+    """The destination."""
+    chosen: Optional[StrategyName]
+    """The strategy that a clone would use. Null if nothing can be made at the destination."""
     strategies: list[Offer]
+    """All strategies, in order of preference."""
 
 
 class WriteFailure(TypedDict):
-    """An entry that could not be written, counted from 0."""
+    """A file that was not written."""
 
     index: int
+    """The index of the entry, counted from 0."""
     error: CalveError
+    """Why the file was not written."""
 
 
 class WriteReceipt(TypedDict):
-    """What ``write_files`` did (``calve.write/1``)."""
+    """The report of files that were written together."""
 
     schema: Literal["calve.write/1"]
+    """The kind of document and the version of its shape."""
     files: int
+    """The number of files written."""
     bytes: int
+    """The size of their contents in bytes."""
     directories: int
+    """The number of directories made."""
     threads: int
+    """The largest number of threads that worked at the same time."""
     failures: list[WriteFailure]
+    """The files that were not written, if errors were to be collected."""
     elapsed_ms: float
+    """The time that writing took in milliseconds."""
