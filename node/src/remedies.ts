@@ -1,6 +1,6 @@
 /** @internal The engine's remedies, by their names: what to do next, in the words of this package. */
 export const REMEDIES: Readonly<Record<string, string>> = {
-  name_directory_from_outside: 'name the directory itself, from outside of it: `/`, `.` and `..` stay',
+  name_directory_from_outside: 'name the directory itself, from outside of it: `/`, `.` and `..` cannot be replaced or removed',
   choose_another_destination_or_replace: 'name another destination; `replace` swaps the clone in and deletes what is there now',
   choose_another_destination: 'name another destination',
   check_spelling: 'check the spelling of the path',

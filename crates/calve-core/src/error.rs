@@ -68,7 +68,7 @@ pub enum Error {
         kind: &'static str,
     },
     /// The data does not fit, found out before writing it.
-    #[error("`{}` needs {needed} {unit}, and only {available} are free", Shown(.path))]
+    #[error("`{}` needs {}, and only {} are free", Shown(.path), amount(*.needed, unit), amount(*.available, unit))]
     NoRoom {
         /// The destination.
         path: PathBuf,
@@ -199,7 +199,7 @@ impl Error {
             } => Remedy::KeepSourceStill,
             Self::RequirementRefused { .. } => Remedy::ProbeOrDropRequirement,
             Self::Protected { reason, .. } => reason.remedy(),
-            Self::LinkWithSlash(_) => Remedy::DropSlash,
+            Self::LinkWithSlash(path) => Remedy::DropSlash(path.components().collect()),
             Self::ReplaceUnsupported(path) => Remedy::RemoveOldTree(path.clone()),
             Self::VerifyFailed { .. } => Remedy::RetryWhileIdle,
             Self::NoDedupe { .. } => Remedy::MoveToSharingFileSystem,
@@ -250,6 +250,16 @@ impl Protection {
             Self::Exchanged(_) => Remedy::StopWrites,
         }
     }
+}
+
+/// Bytes in units of 1,000, as disks are sold; anything else as it is.
+fn amount(number: u64, unit: &str) -> String {
+    let units = ["kB", "MB", "GB", "TB", "PB"];
+    if unit != "bytes" || number < 1000 {
+        return format!("{number} {unit}");
+    }
+    let thousands = (number.ilog10() as usize / 3).min(units.len());
+    format!("{:.1} {}", number as f64 / 1000f64.powi(thousands as i32), units[thousands - 1])
 }
 
 fn moved_to(path: &Option<PathBuf>) -> String {

@@ -52,8 +52,8 @@ remedies! {
     LeaveDirectory = "leave_directory",
     /// Name a directory that does not contain the protected one.
     NameUnprotected = "name_unprotected",
-    /// Leave the slash out.
-    DropSlash = "drop_slash",
+    /// Remove this, the symlink itself, by leaving the slash out.
+    DropSlash(PathBuf) = "drop_slash",
     /// Remove this old tree, then clone.
     RemoveOldTree(PathBuf) = "remove_old_tree",
     /// Try again while no program writes to the source.

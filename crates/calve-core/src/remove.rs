@@ -129,8 +129,7 @@ fn remove_directory(
             report.warnings.push(Warning {
                 code: "deleted_in_place",
                 path: Some(location.path().to_path_buf()),
-                message: "the parent directory does not permit a rename, so the tree was deleted in the foreground"
-                    .into(),
+                message: format!("it was deleted in the foreground, since it could not be moved to the trash: {error}"),
             });
             report.deleted = match expected {
                 Some(expected) => {

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
 use calve_core::Error;
+use calve_receipt::ErrorReceipt;
 
 use crate::{output, wording};
 
@@ -129,32 +130,63 @@ impl Failure {
 
     /// Prints the error and its hint, and says how the program ends.
     pub(crate) fn report(&self) -> ExitCode {
-        match self {
-            Self::Core(error) => output::error(&error.to_string(), core_hint(error).as_deref()),
+        if let Some(receipt) = self.receipt() {
+            output::error(&receipt.message, receipt.hint.as_deref());
+        }
+        ExitCode::from(self.code())
+    }
+
+    /// Reports the error, and prints it as the command's JSON document too, if the command has printed none.
+    pub(crate) fn report_as_json(&self) -> ExitCode {
+        let code = self.report();
+        let document = self.receipt().filter(|_| !matches!(self, Self::Output(_)) && !output::has_printed_json());
+        if let Some(document) = document {
+            // The exit code says that the command has failed, whatever becomes of this.
+            let _ = output::json(&document);
+        }
+        code
+    }
+
+    /// Returns what happened and what to do next. What was reported already has no more of it.
+    fn receipt(&self) -> Option<ErrorReceipt> {
+        let (code, text, hint) = match self {
+            Self::Core(error) => return Some(ErrorReceipt { hint: core_hint(error), ..error.into() }),
             Self::Clone { error, src } => {
-                let hint =
-                    core_hint(error).map(|hint| if may_be_left_out(error, src) { hint + LEAVE_OUT } else { hint });
-                output::error(&error.to_string(), hint.as_deref());
+                let leave_out = if may_be_left_out(error, src) { LEAVE_OUT } else { "" };
+                let hint = core_hint(error).map(|hint| hint + leave_out);
+                return Some(ErrorReceipt { hint, ..error.into() });
             }
-            Self::Usage(text) => output::error(text, Some("see `calve cp --help`")),
+            Self::Io(error) => return Some(ErrorReceipt::of_system(error, Some(io_hint(error).into()))),
+            Self::Reported(_) => return None,
+            Self::Usage(text) => ("ERR_CALVE_USAGE", text.clone(), Some("see `calve cp --help`".into())),
             #[cfg(unix)]
             Self::Git(error) => {
-                output::error(&error.to_string(), error.remedy().map(|remedy| wording::git::hint(&remedy)).as_deref())
+                let hint = error.remedy().map(|remedy| wording::git::hint(&remedy));
+                (self.kind("ERR_CALVE_GIT"), error.to_string(), hint)
             }
-            Self::Io(error) => output::error(&error.to_string(), Some(io_hint(error))),
             #[cfg(unix)]
             Self::Db(error) => {
-                output::error(&error.to_string(), error.remedy().as_ref().map(crate::wording::db::hint).as_deref())
+                let hint = error.remedy().as_ref().map(wording::db::hint);
+                (self.kind("ERR_CALVE_DB"), error.to_string(), hint)
             }
             Self::Output(error) => {
                 let hint = "only the report is lost: what was asked for was done";
-                output::error(&format!("write the report to stdout: {error}"), Some(hint));
+                ("ERR_CALVE_IO", format!("write the report to stdout: {error}"), Some(hint.into()))
             }
-            Self::Interrupted(hint) => output::error(&Error::Interrupted.to_string(), Some(hint)),
-            Self::Stated { text, hint, .. } => output::error(text, Some(hint)),
-            Self::Reported(_) => {}
+            Self::Interrupted(hint) => ("ERR_CALVE_ABORTED", Error::Interrupted.to_string(), Some((*hint).into())),
+            Self::Stated { text, hint, .. } => (self.kind("ERR_CALVE_OTHER"), text.clone(), Some(hint.clone())),
+        };
+        Some(ErrorReceipt::new(code, text, hint))
+    }
+
+    /// Returns the code that says the same as the exit code, or `failed` if that says only that something failed.
+    fn kind(&self, failed: &'static str) -> &'static str {
+        match self.code() {
+            USAGE => "ERR_CALVE_USAGE",
+            REFUSED => "ERR_CALVE_REQUIREMENT_REFUSED",
+            INTERRUPTED => "ERR_CALVE_ABORTED",
+            _ => failed,
         }
-        ExitCode::from(self.code())
     }
 }
 

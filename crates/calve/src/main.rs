@@ -27,7 +27,7 @@ mod wording;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::{Arguments, Command};
 use crate::failure::Failure;
@@ -41,7 +41,9 @@ fn main() -> ExitCode {
     if let Some(answered) = commands::completions::answer() {
         return answered;
     }
-    let arguments = Arguments::parse();
+    let matches = Arguments::command().get_matches();
+    let wants_json = cli::wants_json(&matches);
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let cancel = match interrupt::listen() {
         Ok(cancel) => cancel,
         Err(error) => return Failure::from(error).report(),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if wants_json => failure.report_as_json(),
         Err(failure) => failure.report(),
     }
 }

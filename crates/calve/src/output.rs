@@ -1,6 +1,7 @@
 //! What is printed, and where: results on stdout, prose on stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
@@ -25,8 +26,16 @@ fn coloured() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
+/// Set by the first document: a command prints one.
+static PRINTED_JSON: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn has_printed_json() -> bool {
+    PRINTED_JSON.load(Ordering::Relaxed)
+}
+
 /// One JSON document on stdout.
 pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
+    PRINTED_JSON.store(true, Ordering::Relaxed);
     let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Output(error.into()))?;
     result(&(text + "\n"))
 }

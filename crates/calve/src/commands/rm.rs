@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
         match one(path, arguments, &options, &mut receipts) {
             Ok(()) => {}
             // As rm does: the others are still removed.
-            Err(failure) if failure.code() != INTERRUPTED => {
+            Err(failure) if arguments.paths.len() > 1 && failure.code() != INTERRUPTED => {
                 failure.report();
                 worst = worst.max(failure.code());
             }

@@ -12,6 +12,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::Unmount(path) => format!("unmount it first: {} {}", UNMOUNT, word(path)),
         Remedy::RemoveOldTree(path) => format!("remove the old one first: calve rm {}", word(path)),
+        Remedy::DropSlash(link) => format!("leave the slash out to remove the symlink itself: calve rm {}", word(link)),
         other => fixed(other).into(),
     }
 }
@@ -31,7 +32,9 @@ const fn by_system(unix: &'static str, windows: &'static str) -> &'static str {
 
 fn fixed(remedy: &Remedy) -> &'static str {
     match remedy {
-        Remedy::NameDirectoryFromOutside => "name the directory itself, from outside of it: `/`, `.` and `..` stay",
+        Remedy::NameDirectoryFromOutside => {
+            "name the directory itself, from outside of it: `/`, `.` and `..` cannot be replaced or removed"
+        }
         Remedy::ChooseAnotherDestinationOrReplace => {
             "name another destination; `--replace` swaps the clone in and deletes what is there now"
         }
@@ -52,7 +55,6 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::NameEntriesOfRoot => "name the directories in it that you want to remove",
         Remedy::LeaveDirectory => "change to another directory first: cd ..",
         Remedy::NameUnprotected => "name the directories in it that you want to remove, one by one",
-        Remedy::DropSlash => "leave out the slash to remove the symlink itself",
         Remedy::RetryWhileIdle => {
             "nothing was published; if programs were writing to the source, try again while it is idle"
         }

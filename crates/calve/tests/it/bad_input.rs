@@ -165,7 +165,7 @@ fn the_disk_is_too_small_and_that_is_known_before() {
     let spot = Spot::anywhere();
     spot.tree("src").file("a", vec![1; 10 << 20]).file("b", vec![2; 10 << 20]).sparse("holes", 1 << 40, &[]);
     let ran = cp().arg(spot.join("src")).arg(volume.path().join("new")).fails(1).hints();
-    ran.says(&["new", " needs 2", " bytes, and only ", " are free"]);
+    ran.says(&["new", " needs 2", "B, and only ", "B are free"]);
     assert_eq!(names(volume.path()), ["lost+found"]);
     // One file, too.
     spot.tree("").file("large", vec![1; 25 << 20]);

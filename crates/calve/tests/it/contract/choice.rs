@@ -15,7 +15,12 @@ fn a_requirement_that_cannot_be_met_is_refused_with_the_reason() {
         for (requirement, source) in [("cow", "src"), ("cow", "src/a"), ("instant", "src"), ("instant", "src/a")] {
             let ran = cp().args(["--require", requirement, source, "new"]).within(&spot).fails(3).hints();
             spot.holds(&["src"]);
-            ran.says(&[&format!("`--require {requirement}` cannot be met"), "snapshot: ", "reflink: ", "copy: "]);
+            ran.says(&[
+                &format!("the requirement `{requirement}` cannot be met here"),
+                "snapshot: ",
+                "reflink: ",
+                "copy: ",
+            ]);
         }
         let reason = format!("{} cannot share extents", file_system.name());
         cp().args(["--require", "cow", "src", "new"]).within(&spot).fails(3).says(&[&reason]);

@@ -1,0 +1,59 @@
+//! With `--json`, a command that fails prints one `calve.error/1` document.
+
+use serde_json::{Value, json};
+
+use crate::program::{calve, keys};
+use crate::spot::Spot;
+
+const KEYS: [&str; 10] =
+    ["code", "errno", "errno_name", "hint", "message", "operation", "path", "refused", "remedy", "schema"];
+
+#[track_caller]
+fn fails(spot: &Spot, line: &str, code: i32) -> Value {
+    let ran = calve(line.split(' ')).env("CALVE_HOME", spot.join("home")).within(spot).fails(code);
+    let error = ran.json();
+    assert_eq!((keys(&error), &error["schema"]), (KEYS.to_vec(), &json!("calve.error/1")), "{line}");
+    // People read the same sentence.
+    assert!(ran.stderr.contains(error["message"].as_str().unwrap()), "{line}: {}", ran.stderr);
+    assert!(ran.stderr.contains(error["hint"].as_str().unwrap()), "{line}: {}", ran.stderr);
+    error
+}
+
+#[test]
+fn a_failing_command_prints_its_error_as_json_too() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("a", b"1").file("b", b"2").dir("tree");
+    let exists = fails(&spot, "cp --json -T a b", 1);
+    assert_eq!(
+        (&exists["code"], &exists["path"], &exists["remedy"]),
+        (&json!("ERR_CALVE_DESTINATION_EXISTS"), &json!("b"), &json!("choose_another_destination_or_replace"))
+    );
+    for line in ["cp --json none new", "rm --json none", "probe --json none"] {
+        let missing = fails(&spot, line, 1);
+        assert_eq!(
+            (&missing["code"], &missing["errno_name"]),
+            (&json!("ERR_CALVE_MISSING"), &json!("ENOENT")),
+            "{line}"
+        );
+    }
+    let refused = fails(&spot, "cp --json --strategy snapshot a new", 3);
+    assert_eq!(refused["refused"][0]["strategy"], "snapshot");
+    assert_eq!(fails(&spot, "git clone --json none new", 2)["code"], "ERR_CALVE_USAGE");
+    assert_eq!(fails(&spot, "cp --json a", 2)["code"], "ERR_CALVE_USAGE");
+    for line in ["worktree list --json", "db start --json none"] {
+        let code = fails(&spot, line, 1)["code"].clone();
+        assert!(code.as_str().unwrap().starts_with("ERR_CALVE_"), "{line}: {code}");
+    }
+}
+
+#[test]
+fn a_command_prints_one_document() {
+    let spot = Spot::anywhere();
+    spot.tree("").file("a", b"1").dir("there");
+    let ran = calve(["cp", "--json", "a", "none", "there"]).within(&spot).fails(1);
+    assert_eq!(ran.json()["schema"], "calve.clones/1");
+    let ran = calve(["rm", "--json", "none", "a"]).within(&spot).fails(1);
+    assert_eq!(ran.json()["removed"].as_array().unwrap().len(), 1);
+    let ran = calve(["cp", "none", "new"]).within(&spot).fails(1);
+    assert_eq!(ran.stdout, "");
+}
