@@ -79,16 +79,16 @@ impl From<calve_core::Error> for Error {
 }
 
 impl Error {
-    pub(crate) fn refused(reason: impl Into<String>, remedy: Remedy) -> Error {
-        Error::Refused { reason: reason.into(), remedy }
-    }
-
-    /// Returns the error for a git that could not be started in a directory, which may not be there.
-    pub fn start(directory: &Path, source: io::Error) -> Error {
-        match directory.is_dir() {
+    /// Returns what makes the error of a git that could not be started in a directory, which may not be there.
+    pub fn start(directory: &Path) -> impl Fn(io::Error) -> Error + Copy {
+        move |source| match directory.is_dir() {
             true => Error::Start { program: "git", directory: directory.to_path_buf(), source },
             false => Error::refused(format!("there is no directory `{}`", Shown(directory)), Remedy::CorrectPath),
         }
+    }
+
+    pub(crate) fn refused(reason: impl Into<String>, remedy: Remedy) -> Error {
+        Error::Refused { reason: reason.into(), remedy }
     }
 
     /// Returns what the user can do next. An interruption needs nothing, and the clone engine's errors have remedies of their own.

@@ -92,12 +92,12 @@ impl Git {
     /// Run git to its end, whatever its exit code.
     pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Output> {
         let run = self.command().args(arguments).output();
-        run.map_err(|source| Error::start(&self.directory, source))
+        run.map_err(Error::start(&self.directory))
     }
 
     /// What git prints when it is given `input`; an exit code other than 0 is an error with what it said.
     pub fn fed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
-        let start = |source| Error::start(&self.directory, source);
+        let start = Error::start(&self.directory);
         let mut command = self.command();
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(start)?;
@@ -121,7 +121,7 @@ impl Git {
     /// The same with `lock` as git's input, which it does not read: the lock is held until git has ended, even if this process
     /// is killed before that.
     pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
-        let start = |source| Error::start(&self.directory, source);
+        let start = Error::start(&self.directory);
         let lock = lock.try_clone().map_err(start)?;
         let output = self.command().args(arguments).stdin(lock).output().map_err(start)?;
         self.judged(arguments, output)
@@ -138,6 +138,23 @@ impl Git {
             code: output.status.code(),
             said: redact::prose(String::from_utf8_lossy(&output.stderr).trim()),
         })
+    }
+
+    /// Returns whether git ends with 0, which answers some questions.
+    pub fn succeeds<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<bool> {
+        Ok(self.output(arguments)?.status.success())
+    }
+
+    /// Returns the text that git prints; none when it prints nothing or fails.
+    pub(crate) fn answer<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Option<String>> {
+        let output = self.output(arguments)?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok(Some(text).filter(|text| output.status.success() && !text.is_empty()))
+    }
+
+    /// Returns the path of one of git's own files for the worktree.
+    pub(crate) fn own_file(&self, name: &str) -> Result<PathBuf> {
+        Ok(self.directory.join(self.line(&["rev-parse", "--git-path", name])?))
     }
 
     /// The one line that git prints, without its end.

@@ -9,6 +9,7 @@ mod error;
 pub mod escape;
 mod git;
 pub mod hooks;
+mod paths;
 mod redact;
 mod remedy;
 pub mod remote;

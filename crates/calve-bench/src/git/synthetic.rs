@@ -87,7 +87,7 @@ impl Synthetic {
         let arguments = ["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--done", "--depth=50"];
         let mut command = git.command();
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let start = |source| Error::start(dst, source);
+        let start = Error::start(dst);
         let mut child = command.spawn().map_err(start)?;
         let stdin = child.stdin.take();
         let written = stdin.map_or(Ok(()), |stdin| self.stream(BufWriter::with_capacity(1 << 16, stdin), cancel));

@@ -115,8 +115,3 @@ pub(super) fn names(directory: impl AsFd) -> Vec<(Vec<u8>, FileType)> {
     });
     names.collect()
 }
-
-/// A path that may not be UTF-8.
-pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(bytes))
-}

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
-use super::entry::{TEXT_BYTES, WalkEntry, open_directory, path_of, read};
+use super::entry::{TEXT_BYTES, WalkEntry, open_directory, read};
+use crate::paths::path_of;
 
 /// Returns the path that the tree had when the directory of this entry was made, if nothing is there any more: a virtual environment and
 /// a build directory of CMake have their own path in them.

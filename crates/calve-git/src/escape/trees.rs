@@ -9,8 +9,9 @@ use memchr::memmem::Finder;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use crate::error::{Error, Result};
+use crate::paths::{path_of, plain, real};
 
-use crate::escape::entry::{WalkEntry, path_of};
+use crate::escape::entry::WalkEntry;
 use crate::escape::report::AuditOptions;
 
 /// Where the copy is, and which trees it must not name.
@@ -58,7 +59,7 @@ impl Trees {
         let root = File::from(opened.map_err(|errno| failed("open", new, errno))?);
         let becomes = options.will_be.as_deref();
         let new = absolute(becomes.unwrap_or(new))?;
-        let real_new = fs_err::canonicalize(&new).unwrap_or_else(|_| new.clone());
+        let real_new = real(&new);
         let mut olds = Vec::new();
         for old in std::iter::once(old).chain(options.others.iter().map(PathBuf::as_path)) {
             let given = absolute(old)?;
@@ -71,7 +72,7 @@ impl Trees {
             }
         }
         let mut spellings = Vec::new();
-        for spell in [plain, percent, backslash] {
+        for spell in [verbatim, percent, backslash] {
             let becomes = spell(new.as_os_str().as_bytes());
             let mut add = |old: &Path, becomes: Option<Vec<u8>>| {
                 let spelled = spell(old.as_os_str().as_bytes());
@@ -216,7 +217,7 @@ fn path_at(text: &[u8], begin: usize, end: usize) -> PathBuf {
     path_of(&text[begin..end + length])
 }
 
-fn plain(path: &[u8]) -> Vec<u8> {
+fn verbatim(path: &[u8]) -> Vec<u8> {
     path.to_vec()
 }
 
@@ -245,21 +246,6 @@ fn backslash(path: &[u8]) -> Vec<u8> {
     spelled
 }
 
-/// The path from the root, without `.` and `..` in it, and without asking what is a link.
-pub(super) fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                normal.pop();
-            }
-            Component::CurDir => {}
-            part => normal.push(part),
-        }
-    }
-    normal
-}
-
 /// The way from one directory to a path, both absolute.
 pub(super) fn relative(from: &Path, to: &Path) -> PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
@@ -269,7 +255,7 @@ pub(super) fn relative(from: &Path, to: &Path) -> PathBuf {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map(|path| normal(&path)).map_err(Error::Io)
+    std::path::absolute(path).map(|path| plain(&path)).map_err(Error::Io)
 }
 
 pub(super) fn failed(doing: &str, path: &Path, errno: rustix::io::Errno) -> Error {

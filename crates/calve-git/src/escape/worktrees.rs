@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
+use crate::paths::real;
 use crate::worktree::{Repository, WorktreeState, asked};
 
 /// The worktree that a path is in, and its repository's others, the main one first.
@@ -18,7 +19,6 @@ pub struct Worktrees {
 /// Asks git which worktree `path` is in, and which others there are.
 pub fn worktrees_of(path: &Path) -> Result<Worktrees> {
     let this = asked(path, &["rev-parse", "--show-toplevel"])?;
-    let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let own = real(&this);
     // A bare repository stands in its own list, and is no worktree.
     let listed = Repository::open(path)?.worktrees.into_iter().filter(|one| !one.is_bare);

@@ -9,8 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::{Errno, Result};
 
-use crate::escape::entry::{names, open_directory, path_of};
+use crate::escape::entry::{names, open_directory};
 use crate::escape::report::Time;
+use crate::paths::path_of;
 
 /// The directory that an entry of the tree is in, and its name there. Package managers compare the times of directories with those
 /// of their notes, so that it gets its time back when it is let go.

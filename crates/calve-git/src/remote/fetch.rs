@@ -135,11 +135,7 @@ fn receipt(state: &CloneState, steps: &[Step], reason: String) -> FetchReceipt {
 fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     let git = Git::at(directory);
     let git_directory = crate::worktree::asked(directory, &["rev-parse", "--absolute-git-dir"])?;
-    let value = |key: &str| -> Result<Option<String>, RemoteError> {
-        let output = git.output(&["config", "--get", key])?;
-        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        Ok((output.status.success() && !text.is_empty()).then_some(text))
-    };
+    let value = |key: &str| git.answer(&["config", "--get", key]);
     let Some(url) = value("remote.origin.url")? else {
         return Err(RemoteError::Senseless { why: "this repository has no remote `origin` to fetch from".into() });
     };

@@ -71,8 +71,7 @@ impl Session<'_> {
         let mut command = self.command(directory);
         command.args(&step.arguments).stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::piped());
         let spawned = command.spawn();
-        let started = |source| Error::start(directory, source);
-        let mut child = GitProcess { child: spawned.map_err(started)?, prompts: self.prompts };
+        let mut child = GitProcess { child: spawned.map_err(Error::start(directory))?, prompts: self.prompts };
         if let Some(mut stdin) = child.child.stdin.take() {
             // git may end before it has read everything; then its exit code says why.
             let _ = stdin.write_all(&step.input);

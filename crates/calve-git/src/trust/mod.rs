@@ -9,7 +9,8 @@ use std::process::Command;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::worktree::{Warning, path_of};
+use crate::paths::{pointed_to, real};
+use crate::worktree::Warning;
 
 pub(crate) mod program;
 
@@ -28,7 +29,7 @@ pub(crate) fn mark(entry: &Path) -> Result<()> {
 
 /// Returns whether `path` is in a worktree of a pull request that was added without trust.
 pub fn is_untrusted(path: &Path) -> bool {
-    let real = fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let real = real(path);
     // Of a repository inside a worktree too: what is in it came with the worktree.
     real.ancestors().any(|above| match pointer(&above.join(".git")) {
         Ok(entry) => entry.is_some_and(|entry| has_mark(&entry)),
@@ -81,9 +82,8 @@ fn pointer(file: &Path) -> io::Result<Option<PathBuf>> {
     }
     let mut text = Vec::new();
     fs_err::File::open(file)?.take(LARGEST_POINTER_BYTES).read_to_end(&mut text)?;
-    let Some(path) = text.strip_prefix(b"gitdir: ") else { return Err(io::Error::other("it points nowhere")) };
-    let entry = file.parent().unwrap_or(Path::new("/")).join(path_of(path.trim_ascii_end()));
-    Ok(Some(fs_err::canonicalize(&entry).unwrap_or(entry)))
+    let Some(path) = pointed_to(&text) else { return Err(io::Error::other("it points nowhere")) };
+    Ok(Some(real(&file.parent().unwrap_or(Path::new("/")).join(path))))
 }
 
 /// Removes relative directories from PATH, because inside a worktree they are in the worktree.

@@ -7,8 +7,9 @@ use calve_core::{CloneOptions, Requirement, Shown, StagedTree, Trashed, Verify, 
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::paths::path_of;
 use crate::remedy::Remedy;
-use crate::worktree::repository::{Repository, path_of};
+use crate::worktree::repository::Repository;
 use crate::worktree::tracked::index::Index;
 
 /// A worktree that is a subvolume now.
@@ -76,9 +77,9 @@ fn while_at_work(error: Error) -> Error {
 
 /// The files have new inodes. The index is told, so that git need not read them all.
 fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
-    let relative = PathBuf::from(Git::at(old).line(&["rev-parse", "--git-path", "index"])?);
+    let index = Git::at(old).own_file("index")?;
     // A linked worktree's index is elsewhere, and is not cloned: git refreshes it by itself.
-    let Ok(inside) = old.join(relative).strip_prefix(old).map(Path::to_path_buf) else { return Ok(()) };
+    let Ok(inside) = index.strip_prefix(old).map(Path::to_path_buf) else { return Ok(()) };
     let at = new.join(inside);
     if fs_err::symlink_metadata(&at).is_err() {
         return Ok(());
@@ -92,12 +93,7 @@ fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
             index.set_stat(entry, &stat);
         }
     }
-    if let Some(bytes) = index.into_bytes() {
-        let staged = at.with_extension("calve");
-        fs_err::write(&staged, bytes)?;
-        fs_err::rename(&staged, &at)?;
-    }
-    Ok(())
+    index.save(&at).map(|_| ())
 }
 
 /// Processes whose working directory, root, program, an open file or a mapping that can be written to is inside. Those of other users cannot be seen without

@@ -78,11 +78,10 @@ fn look(
         git.output(&["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"])?;
     listed.is_dirty = output.status.success().then_some(!output.stdout.is_empty());
     let Some(head) = &worktree.head else { return Ok(listed) };
-    let upstream = git.output(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", "@{upstream}"])?;
-    let upstream = String::from_utf8_lossy(&upstream.stdout).trim().to_owned();
-    let (other, reference) = match main {
-        _ if !upstream.is_empty() => (upstream, "@{upstream}".to_owned()),
-        Some(main) if !worktree.is_main && worktree.branch.as_deref() != Some(main) => {
+    let upstream = git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", "@{upstream}"])?;
+    let (other, reference) = match (upstream, main) {
+        (Some(upstream), _) => (upstream, "@{upstream}".to_owned()),
+        (None, Some(main)) if !worktree.is_main && worktree.branch.as_deref() != Some(main) => {
             (main.to_owned(), format!("refs/heads/{main}"))
         }
         _ => return Ok(listed),

@@ -24,6 +24,6 @@ pub use prune::{KeptEntry, PruneReport, prune};
 pub use remove::{BranchFate, RemoveReport, RemoveWorktreeOptions, find_all, plan_removal, remove};
 pub(crate) use repository::Repository;
 pub use repository::Worktree;
-pub(crate) use repository::{asked, path_of};
+pub(crate) use repository::asked;
 pub use state::WorktreeState;
 pub use tracked::NotCloned;

@@ -9,9 +9,10 @@ use calve_core::{Cancel, RemoveOptions, Shown, Trashed};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::paths::{path_of, real};
 use crate::remedy::{HiddenBy, Remedy};
 use crate::worktree::registration::{self, RepositoryLock};
-use crate::worktree::repository::{Repository, Worktree, joined, path_of};
+use crate::worktree::repository::{Repository, Worktree, joined};
 use crate::worktree::state::{LinkedWorktree, WorktreeState};
 use crate::worktree::unsaved::nested;
 use crate::worktree::unsaved::submodules;
@@ -146,7 +147,7 @@ fn take_away(
 fn delete_branch(repository: &Repository, branch: &str, how: &str) -> Result<bool> {
     let _turn = RepositoryLock::take(&repository.common)?;
     let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
-    Ok(git.output(&["branch", "--quiet", how, "--", branch])?.status.success())
+    git.succeeds(&["branch", "--quiet", how, "--", branch])
 }
 
 fn check_linked(worktree: &Worktree) -> Result<()> {
@@ -167,7 +168,6 @@ fn check_unlocked(worktree: &Worktree) -> Result<()> {
 
 /// Refuses if another worktree is registered at a path inside this one, and something else is there: nobody knows whose that is.
 fn check_places_inside(repository: &Repository, worktree: &Worktree) -> Result<()> {
-    let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let outer = real(&worktree.path);
     let others = repository.worktrees.iter().filter(|other| other.path != worktree.path && !other.is_bare);
     let mut strange = others.filter(|other| !matches!(other.standing, WorktreeState::Intact | WorktreeState::Gone));

@@ -9,6 +9,7 @@ use calve_core::Shown;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::state::{self, LinkedWorktree, WorktreeState};
@@ -156,10 +157,8 @@ impl Repository {
 
     /// The worktree that a user means: by its branch, its path, or the last name of its path.
     pub(crate) fn find(&self, what: &Path) -> Result<&Worktree> {
-        let there = self.asked_from.join(what);
-        let there = fs_err::canonicalize(&there).unwrap_or(there);
-        let by_path =
-            |worktree: &&Worktree| fs_err::canonicalize(&worktree.path).unwrap_or(worktree.path.clone()) == there;
+        let there = real(&self.asked_from.join(what));
+        let by_path = |worktree: &&Worktree| real(&worktree.path) == there;
         let by_branch =
             |worktree: &&Worktree| worktree.branch.as_deref().is_some_and(|branch| OsStr::new(branch) == what);
         let by_name = |worktree: &&Worktree| worktree.path.file_name() == Some(what.as_os_str());
@@ -300,10 +299,6 @@ fn is_true(value: &str) -> bool {
 
 fn trimmed(printed: &[u8]) -> &[u8] {
     printed.strip_suffix(b"\n").unwrap_or(printed)
-}
-
-pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(bytes))
 }
 
 /// `name\nvalue\0`; a name alone is one that is set without a value.

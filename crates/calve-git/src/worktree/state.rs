@@ -13,10 +13,10 @@ use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::paths::{plain, pointed_to};
 use crate::remedy::Remedy;
-use crate::worktree::add::location::plain;
 use crate::worktree::registration::entries_by_worktree;
-use crate::worktree::repository::{Worktree, path_of};
+use crate::worktree::repository::Worktree;
 
 /// The relation between the repository that lists a worktree and what is at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -158,7 +158,7 @@ impl LinkedWorktree {
         if !is_file || pointer.take(POINTER_BYTES).read_to_end(&mut text).is_err() {
             return Err(WorktreeState::Replaced(OTHER));
         }
-        let named = named(&text).ok_or(WorktreeState::Replaced(OTHER))?;
+        let named = pointed_to(&text).ok_or(WorktreeState::Replaced(OTHER))?;
         // Relative to the worktree, where git is told to write it so.
         let there = match rustix::fs::openat(&self.root, &named, PATH_ONLY, Mode::empty()) {
             Ok(there) => there,
@@ -210,12 +210,6 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// git takes no longer ones.
 const POINTER_BYTES: u64 = 64 * 1024;
-
-/// The place that a `.git` file names.
-pub(crate) fn named(text: &[u8]) -> Option<PathBuf> {
-    let path = text.strip_prefix(b"gitdir:")?.trim_ascii();
-    (!path.is_empty()).then(|| path_of(path))
-}
 
 /// Returns whether two stats are of one file.
 fn same(a: &Stat, b: &Stat) -> bool {

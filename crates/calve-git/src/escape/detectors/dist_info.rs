@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::escape::entry::{TEXT_BYTES, WalkEntry, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind, Step};
-use crate::escape::trees::{Language, Trees, normal};
+use crate::escape::trees::{Language, Trees};
 use crate::escape::writing::open_parent;
+use crate::paths::plain;
 
 pub(in crate::escape) fn is_record(entry: &WalkEntry<'_>) -> bool {
     entry.name() == b"RECORD" && entry.folder_name().ends_with(b".dist-info")
@@ -67,6 +68,6 @@ fn changed_file(line: &[u8], site: &Path) -> Option<PathBuf> {
     let end = line.iter().position(|&byte| byte == b',')?;
     let listed = Path::new(OsStr::from_bytes(&line[..end]));
     // Below a root of its own, so that `..` does not lead above it.
-    let whole = normal(&Path::new("/").join(site).join(listed));
+    let whole = plain(&Path::new("/").join(site).join(listed));
     whole.strip_prefix("/").ok().map(Path::to_path_buf)
 }

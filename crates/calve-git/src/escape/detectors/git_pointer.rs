@@ -1,12 +1,13 @@
 //! `.git` files that were copied, by which git in the copy would work on the repository of the original; and repositories that
 //! borrow objects from another tree.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{TEXT_BYTES, WalkEntry, open_directory, path_of, read};
+use crate::escape::entry::{TEXT_BYTES, WalkEntry, open_directory, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
-use crate::escape::trees::{Trees, normal};
+use crate::escape::trees::Trees;
+use crate::paths::{path_of, plain, pointed_to};
 
 pub(super) struct GitPointer;
 
@@ -18,7 +19,7 @@ impl Detector for GitPointer {
     fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         if entry.is_directory() {
             found.extend(borrowed(entry, trees));
-        } else if let Some(repository) = entry.text().as_deref().and_then(pointed_at) {
+        } else if let Some(repository) = entry.text().as_deref().and_then(pointed_to) {
             match entry.folder().as_os_str().is_empty() {
                 true => found.extend(of_the_root(trees, &repository)),
                 false => found.extend(nested(entry, trees, &repository)),
@@ -27,34 +28,29 @@ impl Detector for GitPointer {
     }
 }
 
-/// What a `.git` file says (gitrepository-layout(5)).
-fn pointed_at(text: &[u8]) -> Option<PathBuf> {
-    text.strip_prefix(b"gitdir: ").map(|rest| path_of(rest.trim_ascii_end()))
-}
-
 /// The pointer of the worktree itself is right if the repository points back.
 fn of_the_root(trees: &Trees, repository: &Path) -> Option<PendingFinding> {
-    let repository = normal(&trees.new_path().join(repository));
+    let repository = plain(&trees.new_path().join(repository));
     // A submodule's or a separate repository has nothing that points back.
     let back = fs_err::read(repository.join("gitdir")).ok()?;
     let back = repository.join(path_of(back.trim_ascii_end()));
     let own = trees.new_path().join(".git");
     let same = |a: &Path, b: &Path| a == b || fs_err::canonicalize(a).ok() == fs_err::canonicalize(b).ok();
-    if same(&normal(&back), &own) {
+    if same(&plain(&back), &own) {
         return None;
     }
     Some(PendingFinding::reported(ReferenceKind::GitPointer, ".git".into(), back, Explanation::IndexOfAnother))
 }
 
 fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<PendingFinding> {
-    let here = normal(&trees.new_path().join(entry.folder()).join(repository));
+    let here = plain(&trees.new_path().join(entry.folder()).join(repository));
     if here.strip_prefix(trees.new_path()).is_ok_and(|below| trees.has(below)) {
         return None;
     }
     let led_to = match repository.is_absolute() {
         true => here,
         // Above the tree that was copied; here it leads nowhere.
-        false => normal(&trees.old_path()?.join(entry.folder()).join(repository)),
+        false => plain(&trees.old_path()?.join(entry.folder()).join(repository)),
     };
     trees.below_another(&led_to)?;
     let explanation = match led_to.components().any(|part| part.as_os_str() == "modules") {

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{WalkEntry, path_of};
+use crate::escape::entry::WalkEntry;
 use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
-use crate::escape::trees::{Trees, normal, relative};
+use crate::escape::trees::{Trees, relative};
+use crate::paths::{path_of, plain};
 
 /// Absolute targets in another tree.
 pub(super) struct Absolute;
@@ -17,7 +18,7 @@ impl Detector for Absolute {
 
     fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>) {
         let Some(target) = entry.link().filter(|target| target.starts_with(b"/")).map(path_of) else { return };
-        let Some(below) = trees.below_another(&normal(&target)) else { return };
+        let Some(below) = trees.below_another(&plain(&target)) else { return };
         let instead = trees.new_path().join(&below);
         found.push(relinked(ReferenceKind::AbsoluteLink, entry, trees, target, &below, &instead));
     }
@@ -37,7 +38,7 @@ impl Detector for Leaving {
             return;
         }
         let here = trees.new_path().join(entry.folder());
-        let leads_to = normal(&here.join(&target));
+        let leads_to = plain(&here.join(&target));
         if let Some(below) = trees.below_another(&leads_to) {
             let instead = relative(&here, &trees.new_path().join(&below));
             found.push(relinked(ReferenceKind::LeavingLink, entry, trees, leads_to, &below, &instead));
@@ -45,7 +46,7 @@ impl Detector for Leaving {
         }
         // In the tree that was copied the same text led elsewhere, if that one is elsewhere.
         let Some(old) = trees.old_path() else { return };
-        let led_to = normal(&old.join(entry.folder()).join(&target));
+        let led_to = plain(&old.join(entry.folder()).join(&target));
         if led_to == leads_to || led_to.starts_with(trees.new_path()) {
             return;
         }

@@ -6,9 +6,10 @@ use std::os::fd::AsFd;
 use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{WalkEntry, names, open_directory, path_of, read};
+use crate::escape::entry::{WalkEntry, names, open_directory, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
 use crate::escape::trees::Trees;
+use crate::paths::path_of;
 
 pub(super) struct Web;
 

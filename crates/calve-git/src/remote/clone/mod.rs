@@ -177,8 +177,7 @@ fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
         return Ok(());
     }
     let source = Git::at(recipe.url.as_os_str());
-    let partial = source.output(&["config", "--get-regexp", r"^remote\..*\.promisor$", "true"])?;
-    if !partial.status.success() {
+    if !source.succeeds(&["config", "--get-regexp", r"^remote\..*\.promisor$", "true"])? {
         return Ok(());
     }
     let why = format!(
@@ -209,11 +208,11 @@ fn check_out(
     let git = Git::at(tree);
     if let Tip::Revision(id) = &recipe.tip {
         // Without `--missing`, a partial clone would go and ask for it.
-        let here = git.output(&["rev-list", "--missing=print", "--max-count=1", id])?.status.success();
+        let here = git.succeeds(&["rev-list", "--missing=print", "--max-count=1", id])?;
         if !here {
             run(&Step::inside(["fetch", "--progress", "origin"]).with(id))?;
         }
-    } else if !git.output(&["rev-parse", "--quiet", "--verify", "HEAD"])?.status.success() {
+    } else if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? {
         let heads = git.run(&["for-each-ref", "--count=1", "refs/remotes"])?;
         notices.push(match heads.is_empty() {
             true => Notice::new(NoticeCode::Empty, "the repository is empty: nothing is checked out"),

@@ -33,7 +33,7 @@ pub struct Missing {
 /// Looks at a new repository in which nothing has been checked out yet: later, a filter could not be told from its absence.
 pub(crate) fn verify(recipe: &Recipe, tree: &Path) -> Result<Vec<(Property, Verdict)>, RemoteError> {
     let git = Git::at(tree);
-    let has_commit = git.output(&["rev-parse", "--quiet", "--verify", "HEAD"])?.status.success();
+    let has_commit = git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])?;
     let mut verdicts = Vec::new();
     if let Some(depth) = recipe.depth {
         verdicts.push((Property::Depth, if has_commit { depth_of(&git, depth)? } else { Verdict::Untold }));
@@ -85,8 +85,7 @@ pub(crate) fn count_missing(tree: &Path, time: Duration) -> Result<Missing, Remo
     let git = Git::at(tree);
     let mut command = git.command();
     command.args(["rev-list", "--objects", "--all", "HEAD", "--missing=print"]);
-    let start = |source| Error::start(tree, source);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(Error::start(tree))?;
     let mut child = KilledOnDrop(child);
     let Some(pipe) = child.0.stdout.take() else { return Ok(Missing { objects: 0, counted: false }) };
     let deadline = Instant::now() + time;

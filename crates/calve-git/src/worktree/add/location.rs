@@ -1,9 +1,10 @@
 //! Where a new worktree goes, and what git calls it.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::paths::plain;
 use crate::remedy::Remedy;
 use crate::worktree::repository::Repository;
 
@@ -21,21 +22,6 @@ pub(crate) fn of_branch(repository: &Repository, config: &Config, branch: &str) 
         None => repository.common.clone(),
     };
     plain(&base.join(path))
-}
-
-/// Without `.` and `..`, as far as that is a matter of names: the place need not exist.
-pub(crate) fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 /// The absolute form of a place whose parent exists: git compares worktrees by their paths.

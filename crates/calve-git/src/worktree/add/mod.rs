@@ -291,7 +291,7 @@ struct StagedWorktree {
 /// What the commit tracks although it is ignored.
 fn tracked_below(tracked: &Tracked, carried: &[PathBuf]) -> HashSet<PathBuf> {
     let roots: HashSet<&Path> = carried.iter().map(PathBuf::as_path).collect();
-    let paths = tracked.index.entries.iter().map(|entry| crate::worktree::repository::path_of(&entry.path));
+    let paths = tracked.index.entries.iter().map(|entry| crate::paths::path_of(&entry.path));
     paths.filter(|path| path.ancestors().any(|above| roots.contains(above))).collect()
 }
 
@@ -397,7 +397,7 @@ fn is_worktree(pointer: &Path) -> bool {
 /// What the new commit's rules do not ignore would be in the way: `git status` is to be clean.
 fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<LeftEntry>) -> Result<()> {
     for found in Status::of(git)?.untracked {
-        let path = crate::worktree::repository::path_of(&found.path);
+        let path = crate::paths::path_of(&found.path);
         staged.remove(&path)?;
         left.push(LeftEntry { path, reason: LeftReason::NotIgnored });
     }

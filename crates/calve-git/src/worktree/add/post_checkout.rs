@@ -1,7 +1,7 @@
 //! git's own `post-checkout` hook, run as `git worktree add` runs it.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use calve_core::Shown;
@@ -24,7 +24,7 @@ pub struct HookRun {
 /// that a hook which cannot be started is no reason to fail.
 pub(crate) fn post_checkout(worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
     let git = Git::at(worktree);
-    let hook = worktree.join(PathBuf::from(git.line(&["rev-parse", "--git-path", "hooks/post-checkout"])?));
+    let hook = git.own_file("hooks/post-checkout")?;
     let is_executable = |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
     if !fs_err::metadata(&hook).is_ok_and(is_executable) {
         return Ok(None);

@@ -9,6 +9,7 @@ use calve_core::{Decision, Patterns, Selection, Shown};
 use crate::config::{Config, Secrets};
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::paths::{path_of, plain};
 use crate::remedy::Remedy;
 use crate::trust;
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
@@ -18,7 +19,7 @@ use crate::worktree::add::location;
 use crate::worktree::add::selector::Selector;
 use crate::worktree::add::target::{self, Target, TargetRequest};
 use crate::worktree::add::{AddOptions, Changes, Ignored, Trust, Warning};
-use crate::worktree::repository::{Repository, joined, path_of};
+use crate::worktree::repository::{Repository, joined};
 use crate::worktree::status::{GitPath, Status};
 use crate::worktree::tracked::Tracked;
 use crate::worktree::tracked::conversion::conversions;
@@ -74,7 +75,7 @@ impl AddRequest {
         let asked = TargetRequest { branch: &branch, base: options.base.as_deref(), is_detached: options.is_detached };
         let target = target::resolve(&repository, &asked)?;
         let path = match &options.path {
-            Some(path) => location::plain(&options.start.join(path)),
+            Some(path) => plain(&options.start.join(path)),
             None => location::of_branch(&repository, &config, target.branch.as_deref().unwrap_or(&branch)),
         };
         if fs_err::symlink_metadata(&path).is_ok() {
@@ -118,8 +119,7 @@ pub(crate) fn survey(
     let at_donor = Git::at(donor);
     let look = || {
         let index = index()?;
-        let donor_index = PathBuf::from(at_donor.line(&["rev-parse", "--git-path", "index"])?);
-        let donor_index = Index::read(&donor.join(donor_index), repository.hash_bytes())?;
+        let donor_index = Index::read(&at_donor.own_file("index")?, repository.hash_bytes())?;
         let conversions = match git {
             Some(git) => conversions(repository, git, &index, &donor_index)?,
             None => vec![crate::worktree::tracked::conversion::Conversion::None; index.entries.len()],

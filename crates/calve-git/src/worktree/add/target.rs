@@ -118,11 +118,9 @@ fn named_commit(git: &Git, name: &str) -> Result<Option<String>> {
 
 /// Returns the name of the branch that was checked out before in the worktree that was asked from, as `git switch -` understands it.
 pub(crate) fn previous(git: &Git) -> Result<String> {
-    let output = git.output(&["rev-parse", "--verify", "--quiet", "--symbolic-full-name", "@{-1}"])?;
-    let printed = String::from_utf8_lossy(&output.stdout);
-    printed
-        .trim_end()
-        .strip_prefix("refs/heads/")
+    let printed = git.answer(&["rev-parse", "--verify", "--quiet", "--symbolic-full-name", "@{-1}"])?;
+    let branch = printed.as_deref().and_then(|reference| reference.strip_prefix("refs/heads/"));
+    branch
         .map(str::to_owned)
         .ok_or_else(|| Error::refused("no branch was checked out before in this worktree", Remedy::NameBranch))
 }
@@ -244,8 +242,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
                 Remedy::RenameBranch(name.clone()),
             )
         };
-        let behind = git.output(&["merge-base", "--is-ancestor", local, &oid])?;
-        if !behind.status.success() {
+        if !git.succeeds(&["merge-base", "--is-ancestor", local, &oid])? {
             return Err(refuse());
         }
         git.run(&["update-ref", "-m", "calve: fetched", &format!("refs/heads/{name}"), &oid, local])?;
@@ -275,7 +272,7 @@ pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
 fn check_name(git: &Git, name: &str) -> Result<()> {
     let full = format!("refs/heads/{name}");
     let is_plain = !name.starts_with('-') && name != "HEAD" && name != "@";
-    if is_plain && git.output(&["check-ref-format", &full])?.status.success() {
+    if is_plain && git.succeeds(&["check-ref-format", &full])? {
         return Ok(());
     }
     Err(Error::refused(format!("`{}` is not a name that a branch can have", Shown(name)), Remedy::CorrectBranchName))
@@ -315,9 +312,5 @@ pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
 /// The commit that a revision names.
 pub(crate) fn commit(git: &Git, revision: &str) -> Result<Option<String>> {
     let revision = format!("{revision}^{{commit}}");
-    let output = git.output(&["rev-parse", "--verify", "--quiet", "--end-of-options", &revision])?;
-    if !output.status.success() {
-        return Ok(None);
-    }
-    Ok(Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()))
+    git.answer(&["rev-parse", "--verify", "--quiet", "--end-of-options", &revision])
 }

@@ -20,6 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::paths::{path_of, plain};
 use crate::remedy::{Operation, Remedy};
 use crate::trust;
 use crate::worktree::add::location;
@@ -27,7 +28,7 @@ use crate::worktree::add::survey::AddRequest;
 use crate::worktree::add::target::{Target, check_free};
 use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
 use crate::worktree::repository;
-use crate::worktree::repository::{Repository, path_of};
+use crate::worktree::repository::Repository;
 use crate::worktree::state::LinkedWorktree;
 
 const LOCKED: &str = "locked";
@@ -129,8 +130,7 @@ impl Registration {
 
     /// Copies one of the donor's own files in the repository, if there is one.
     fn copy_file(&self, name: &str, request: &AddRequest) -> Result<bool> {
-        let from = PathBuf::from(Git::at(&request.donor).line(&["rev-parse", "--git-path", name])?);
-        match fs_err::read(request.donor.join(from)) {
+        match fs_err::read(Git::at(&request.donor).own_file(name)?) {
             Ok(bytes) => fs_err::write(self.directory.join(name), bytes)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error.into()),
@@ -210,10 +210,7 @@ fn show(directory: &Path, worktree: &Path) -> Result<()> {
     fs_err::write(&staged, path)?;
     fs_err::rename(&staged, directory.join(GITDIR))?;
     for name in [LOCKED, JOURNAL] {
-        match fs_err::remove_file(directory.join(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
+        gone(fs_err::remove_file(directory.join(name)))?;
     }
     Ok(())
 }
@@ -343,7 +340,7 @@ pub(crate) fn entries_by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf
     for directory in entries(common)? {
         let Ok(text) = fs_err::read(directory.join(GITDIR)) else { continue };
         // Relative to the entry, where git is told to write it so.
-        let pointer = location::plain(&directory.join(path_of(text.trim_ascii_end())));
+        let pointer = plain(&directory.join(path_of(text.trim_ascii_end())));
         found.extend(pointer.parent().map(|worktree| (worktree.to_path_buf(), directory.clone())));
     }
     Ok(found)
@@ -359,7 +356,7 @@ pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<b
 fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
     // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
-    let deleted = git.output(&["update-ref", "-d", &format!("refs/heads/{branch}"), oid])?.status.success();
+    let deleted = git.succeeds(&["update-ref", "-d", &format!("refs/heads/{branch}"), oid])?;
     git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
     Ok(deleted)
 }

@@ -180,8 +180,17 @@ impl Index {
         self.hash_bytes
     }
 
+    /// Writes the index to its file in one step. Returns false, and writes nothing, where its checksum is not SHA-1.
+    pub(crate) fn save(self, path: &Path) -> Result<bool> {
+        let Some(bytes) = self.into_bytes() else { return Ok(false) };
+        let staged = path.with_extension("calve");
+        fs_err::write(&staged, bytes)?;
+        fs_err::rename(&staged, path)?;
+        Ok(true)
+    }
+
     /// The file as it is to be written, or `None` where its checksum is not SHA-1.
-    pub(crate) fn into_bytes(mut self) -> Option<Vec<u8>> {
+    fn into_bytes(mut self) -> Option<Vec<u8>> {
         let end = self.bytes.len() - self.hash_bytes;
         if self.hash_bytes != 20 {
             return None;

@@ -43,7 +43,7 @@ pub enum NotCloned {
     /// It is changed in the donor and not committed.
     Uncommitted,
     /// git converts it on checkout: line endings, a filter, `ident`.
-    ConvertReport,
+    Converted,
     /// The donor's index is in two files (`core.splitIndex`), of which Calve reads one.
     SplitIndex,
     /// It is a submodule, or the donor's git is told not to look at it.
@@ -58,7 +58,7 @@ impl NotCloned {
         match self {
             Self::OtherVersion => "other_version",
             Self::Uncommitted => "uncommitted",
-            Self::ConvertReport => "converted",
+            Self::Converted => "converted",
             Self::SplitIndex => "split_index",
             Self::Special => "special",
             Self::StaleIndex => "stale_index",
@@ -141,7 +141,7 @@ impl Tracked {
                 Some(donor) if donor.oid != entry.oid || donor.mode != entry.mode => Err(NotCloned::OtherVersion),
                 Some(donor) if donor.stage != 0 || status.changed.contains(&entry.path) => Err(NotCloned::Uncommitted),
                 Some(donor) if donor.is_special || entry.mode == SYMLINK && !has_symlinks => Err(NotCloned::Special),
-                Some(donor) if is_converted(donor) => Err(NotCloned::ConvertReport),
+                Some(donor) if is_converted(donor) => Err(NotCloned::Converted),
                 Some(donor) => Ok(donor),
             };
             match cloned {
@@ -205,11 +205,7 @@ impl Tracked {
         let mut by_git: Vec<(GitPath, String, NotCloned)> =
             self.by_git.iter().map(|&(at, why)| (entries[at].path.clone(), entries[at].hex(), why)).collect();
         let hash_bytes = self.index.hash_bytes();
-        if let Some(bytes) = self.index.into_bytes() {
-            let staged = index_path.with_extension("calve");
-            fs_err::write(&staged, bytes)?;
-            fs_err::rename(&staged, index_path)?;
-        } else if cloned > 0 {
+        if !self.index.save(index_path)? && cloned > 0 {
             git.output(&["update-index", "-q", "--refresh"])?;
         }
         if is_sparse {
@@ -329,13 +325,8 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 /// Takes the permissions that are not in `permitted` from an open directory.
 fn limit_mode(directory: BorrowedFd<'_>, permitted: u32) -> rustix::io::Result<()> {
     let present = rustix::fs::fstat(directory)?.st_mode & 0o7777;
-    #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
-    let limited = u32::from(present) & (permitted | 0o7000);
-    if limited == u32::from(present) {
-        Ok(())
-    } else {
-        rustix::fs::fchmod(directory, Mode::from_bits_truncate(limited as _))
-    }
+    let limited = present & (permitted as rustix::fs::RawMode | 0o7000);
+    if limited == present { Ok(()) } else { rustix::fs::fchmod(directory, Mode::from_bits_truncate(limited)) }
 }
 
 /// Takes what the umask takes from the root of a new worktree, which has the donor's mode.

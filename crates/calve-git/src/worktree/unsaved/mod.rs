@@ -87,8 +87,7 @@ pub(crate) fn check_broken(repository: &Repository, entry: &Path) -> Result<()> 
     let Ok(text) = fs_err::read_to_string(entry.join("HEAD")) else { return Ok(()) };
     let branch = text.trim_end().strip_prefix("ref: refs/heads/").map(str::to_owned);
     let git = Git::at(&repository.common).with("GIT_DIR", entry);
-    let head = git.output(&["rev-parse", "--verify", "--quiet", "HEAD"])?;
-    let head = head.status.success().then(|| String::from_utf8_lossy(&head.stdout).trim().to_owned());
+    let head = git.answer(&["rev-parse", "--verify", "--quiet", "HEAD"])?;
     let worktree = Worktree { path: entry.to_path_buf(), branch, head, ..Worktree::default() };
     check_forgettable(repository, &worktree, entry)
 }

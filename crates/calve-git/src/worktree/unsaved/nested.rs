@@ -9,10 +9,10 @@ use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::paths::{plain, pointed_to, real};
 use crate::remedy::Remedy;
 use crate::trust;
-use crate::worktree::add::location::plain;
-use crate::worktree::state::{LinkedWorktree, named};
+use crate::worktree::state::LinkedWorktree;
 use crate::worktree::unsaved::unpushed::{careful, only_here};
 
 /// Something inside that git works on, by its path below the worktree.
@@ -84,10 +84,6 @@ struct OuterWorktree<'w> {
     shown: &'w Path,
 }
 
-fn real(path: &Path) -> PathBuf {
-    fs_err::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
-}
-
 impl OuterWorktree<'_> {
     fn refuse(&self, path: &Path, what: impl AsRef<str>, remedy: Remedy) -> Error {
         let (inside, outer) = (Shown(path), Shown(self.shown));
@@ -152,7 +148,7 @@ impl OuterWorktree<'_> {
             let repository = real(&pointer);
             return Ok(fs_err::symlink_metadata(repository.join("HEAD")).is_ok().then_some(repository));
         }
-        let Some(named) = fs_err::read(&pointer).ok().as_deref().and_then(named) else { return Ok(None) };
+        let Some(named) = fs_err::read(&pointer).ok().as_deref().and_then(pointed_to) else { return Ok(None) };
         let there = plain(&files.join(named));
         match fs_err::canonicalize(&there) {
             Ok(repository) => Ok(Some(repository)),

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use calve_core::Shown;
 
 use crate::error::{Error, Result};
+use crate::paths::path_of;
 use crate::remedy::Remedy;
-use crate::worktree::repository::{Repository, Worktree, path_of};
+use crate::worktree::repository::{Repository, Worktree};
 use crate::worktree::tracked::index::{GITLINK, Index};
 use crate::worktree::unsaved::unpushed::{careful, only_here};
 

@@ -130,7 +130,7 @@ fn none_cloned(why: NotCloned) -> &'static str {
     match why {
         NotCloned::OtherVersion => "the commit has other versions of them",
         NotCloned::Uncommitted => "they are changed there and not committed",
-        NotCloned::ConvertReport => {
+        NotCloned::Converted => {
             "git converts them on checkout (`core.autocrlf`, or `eol`, `filter` or `ident` in .gitattributes)"
         }
         NotCloned::SplitIndex => {

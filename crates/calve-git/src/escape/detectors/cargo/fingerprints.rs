@@ -4,7 +4,8 @@ use std::fs::File;
 
 use rustix::fs::FileType;
 
-use crate::escape::entry::{names, open_directory, path_of};
+use crate::escape::entry::{names, open_directory};
+use crate::paths::path_of;
 
 pub(super) struct Fingerprints {
     directory: File,

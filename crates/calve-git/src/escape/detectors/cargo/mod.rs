@@ -16,9 +16,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{TEXT_BYTES, WalkEntry, names, open_directory, path_of, read};
+use crate::escape::entry::{TEXT_BYTES, WalkEntry, names, open_directory, read};
 use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
+use crate::paths::path_of;
 use dep_info::DepInfo;
 use fingerprints::Fingerprints;
 

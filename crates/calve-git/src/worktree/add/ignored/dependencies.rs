@@ -8,10 +8,11 @@ use std::time::SystemTime;
 
 use crate::error::Result;
 use crate::git::Git;
+use crate::paths::path_of;
 use crate::trust;
 use crate::worktree::add::ignored::CarriedRoot;
 use crate::worktree::add::ignored::rules;
-use crate::worktree::repository::{Worktree, path_of};
+use crate::worktree::repository::Worktree;
 use crate::worktree::status::Status;
 use crate::worktree::tracked::index::{Index, IndexEntry};
 

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use calve_core::Patterns;
 
 use crate::error::Result;
+use crate::paths::path_of;
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::repository::path_of;
 use crate::worktree::status::UntrackedEntry;
 
 /// The file by which a project says which ignored files a new worktree needs.
