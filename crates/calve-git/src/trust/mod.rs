@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::Result;
-use crate::git::Git;
+use crate::git::{Git, settings_of};
 use crate::paths::{pointed_to, real};
 use crate::worktree::Warning;
 
@@ -130,7 +130,7 @@ fn overrides(settings: &[u8]) -> Vec<(String, String)> {
         instead.extend(["clean", "smudge", "process"].map(|what| (format!("filter.{name}.{what}"), String::new())));
         instead.push((format!("filter.{name}.required"), "false".to_owned()));
     }
-    for (name, _) in pairs(settings).filter(|(_, value)| !program::is_the_users(value)) {
+    for (name, _) in settings_of(settings).filter(|(_, value)| !program::is_the_users(value)) {
         let (section, key) = (name.split('.').next().unwrap_or_default(), name.rsplit('.').next().unwrap_or_default());
         match (section.to_ascii_lowercase().as_str(), key.to_ascii_lowercase().as_str()) {
             ("core", "sshcommand" | "askpass") => instead.push((name, "false".into())),
@@ -153,7 +153,7 @@ pub(crate) struct RefusedFilter {
 /// Returns the filters in these settings (`git config -z --list`) that do not run in an untrusted worktree.
 pub(crate) fn refused_filters(settings: &[u8]) -> Vec<RefusedFilter> {
     let mut refused: Vec<RefusedFilter> = Vec::new();
-    for (name, command) in pairs(settings) {
+    for (name, command) in settings_of(settings) {
         let Some((driver, what)) = name.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')) else {
             continue;
         };
@@ -167,14 +167,6 @@ pub(crate) fn refused_filters(settings: &[u8]) -> Vec<RefusedFilter> {
         }
     }
     refused
-}
-
-fn pairs(settings: &[u8]) -> impl Iterator<Item = (String, String)> + '_ {
-    settings.split(|&byte| byte == 0).filter(|record| !record.is_empty()).map(|record| {
-        let text = String::from_utf8_lossy(record);
-        let (name, value) = text.split_once('\n').unwrap_or((&text, ""));
-        (name.to_owned(), value.to_owned())
-    })
 }
 
 /// Returns a warning for each filter that would run code of the tree, about the files in the index that stay as they are stored.

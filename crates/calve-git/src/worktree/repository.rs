@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use calve_core::Shown;
 
 use crate::error::{Error, Result};
-use crate::git::Git;
+use crate::git::{Git, settings_of};
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
 use crate::trust;
@@ -301,14 +301,8 @@ fn trimmed(printed: &[u8]) -> &[u8] {
     printed.strip_suffix(b"\n").unwrap_or(printed)
 }
 
-/// `name\nvalue\0`; a name alone is one that is set without a value.
-fn parse_settings(said: &[u8]) -> HashMap<String, String> {
-    let pairs = said.split(|&byte| byte == 0).filter(|record| !record.is_empty()).map(|record| {
-        let text = String::from_utf8_lossy(record);
-        let (name, value) = text.split_once('\n').unwrap_or((&text, ""));
-        (spelled(name), value.to_owned())
-    });
-    pairs.collect()
+fn parse_settings(printed: &[u8]) -> HashMap<String, String> {
+    settings_of(printed).map(|(name, value)| (spelled(&name), value)).collect()
 }
 
 /// `remote.Up.url`: what is between the dots is told apart by upper and lower case, and the rest is not.
