@@ -12,8 +12,9 @@ use crate::git::Git;
 use crate::paths::{plain, pointed_to, real};
 use crate::remedy::Remedy;
 use crate::trust;
+use crate::worktree::repository::Worktree;
 use crate::worktree::state::LinkedWorktree;
-use crate::worktree::unsaved::unpushed::{careful, only_here};
+use crate::worktree::unsaved::unpushed::{careful, is_kept_by, only_here};
 
 /// Something inside that git works on, by its path below the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,13 +62,18 @@ impl Visitor for Finder {
 }
 
 /// Refuses if a repository or worktree inside a worktree has work that exists nowhere outside, and names it.
-pub(crate) fn check_kept(linked: &LinkedWorktree, cancel: &Cancel) -> Result<()> {
+///
+/// Commits that a repository at the same path in another worktree keeps do not count: `calve worktree add` copied it from there.
+pub(crate) fn check_kept(linked: &LinkedWorktree, worktrees: &[Worktree], cancel: &Cancel) -> Result<()> {
     let mut options = ScanOptions::default();
     options.cancel = cancel.clone();
     let scanned = scan_tree(linked.path(), &options, Finder::default)?;
     let mut found: Vec<Nested> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
     found.sort();
-    let outer = OuterWorktree { root: real(linked.path()), entry: real(linked.entry()), shown: linked.path() };
+    let root = real(linked.path());
+    let others = worktrees.iter().filter(|other| other.is_usable()).map(|other| real(&other.path));
+    let others = others.filter(|other| !other.starts_with(&root)).collect();
+    let outer = OuterWorktree { root, entry: real(linked.entry()), others, shown: linked.path() };
     for nested in found {
         match nested {
             Nested::Files(path) => outer.check_files(&path)?,
@@ -81,6 +87,8 @@ pub(crate) fn check_kept(linked: &LinkedWorktree, cancel: &Cancel) -> Result<()>
 struct OuterWorktree<'w> {
     root: PathBuf,
     entry: PathBuf,
+    /// The roots of worktrees that stay.
+    others: Vec<PathBuf>,
     shown: &'w Path,
 }
 
@@ -166,6 +174,12 @@ impl OuterWorktree<'_> {
         Ok(git.output(&[&words[..], &[path.as_os_str()]].concat())?.status.success())
     }
 
+    /// Returns the places of that path in worktrees that stay, as far as no link leads there.
+    fn others_at(&self, path: &Path) -> Vec<PathBuf> {
+        let places = self.others.iter().map(|other| other.join(path));
+        places.filter(|place| fs_err::canonicalize(place).is_ok_and(|real| real == *place)).collect()
+    }
+
     /// Refuses if a repository has commits that exist nowhere else, or worktrees elsewhere that would lose their repository.
     fn check_repository(&self, path: &Path) -> Result<()> {
         let repository = self.root.join(path);
@@ -174,7 +188,9 @@ impl OuterWorktree<'_> {
         }
         let shown = if path.ends_with(".git") { path.parent().unwrap_or(path) } else { path };
         let git = careful(&repository, &repository);
-        if let Some(commit) = self.judged(shown, only_here(&git, &repository))? {
+        if let Some(commit) = self.judged(shown, only_here(&git, &repository))?
+            && !self.judged(shown, is_kept_by(&git, &self.others_at(path)))?
+        {
             let what = format!("has commits that none of its remotes has (first: {})", &commit[..commit.len().min(12)]);
             return Err(self.refuse(shown, what, Remedy::PushNestedOrForce));
         }

@@ -1,7 +1,8 @@
 //! Finds commits that exist only in a repository that is about to be removed.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::git::Git;
@@ -43,6 +44,94 @@ pub(crate) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> 
     };
     let tagged = String::from_utf8_lossy(&tagged);
     Ok(tagged.lines().find(|commit| made.iter().any(|made| made == commit)).map(str::to_owned))
+}
+
+/// Returns whether `others` keep all that the references of this repository lead to by theirs, and what only a reflog leads to by their
+/// reflogs at least. What a remote had when it was last asked counts as well.
+///
+/// Only a repository with all its history counts, in objects of its own. What pretends another history (replacements, grafts, a commit
+/// graph) is not read.
+pub(crate) fn is_kept_by(git: &Git, others: &[PathBuf]) -> Result<bool> {
+    let plain = |git: &Git| git.clone().with("GIT_NO_REPLACE_OBJECTS", "1").with("GIT_GRAFT_FILE", "/dev/null");
+    let ours = plain(git);
+    let others: Vec<Git> =
+        others.iter().filter(|other| is_whole(other)).map(|other| plain(&careful(other, other))).collect();
+    if others.is_empty() {
+        return Ok(false);
+    }
+    let has_remotes = !git.output(&["config", "--get-regexp", r"^remote\..*\.url$"])?.stdout.is_empty();
+    for which in [&["--all"][..], &["--all", "--reflog"]] {
+        let lines = |git: &Git, arguments: &[&str]| -> Result<HashSet<String>> {
+            let said = git.run(&[&PLAIN[..], arguments, which].concat())?;
+            Ok(String::from_utf8_lossy(&said).lines().map(str::to_owned).collect())
+        };
+        let mut kept = HashSet::new();
+        for other in &others {
+            // It fails where an object on the way is missing.
+            if other.output(&[&PLAIN[..], &["rev-list", "--objects", "--quiet"], which].concat())?.status.success() {
+                kept.extend(lines(other, &["rev-list"])?);
+                kept.extend(other_objects(other)?);
+            }
+        }
+        let tips = match has_remotes {
+            true => lines(&ours, &["rev-list", "--no-walk", "--exclude=refs/remotes/*"])?,
+            false => lines(&ours, &["rev-list", "--no-walk"])?,
+        };
+        if !other_objects(&ours)?.is_subset(&kept) {
+            return Ok(false);
+        }
+        let missing: Vec<&str> = tips.difference(&kept).map(String::as_str).collect();
+        if !missing.is_empty() && !(has_remotes && is_at_remotes(&ours, &missing)?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_at_remotes(git: &Git, commits: &[&str]) -> Result<bool> {
+    let arguments = [&PLAIN[..], &["rev-list", "--max-count=1", "--stdin", "--not", "--remotes"]].concat();
+    Ok(git.fed(&arguments, commits.join("\n").as_bytes())?.is_empty())
+}
+
+/// Returns what references name that is no commit: annotated tags, and whatever else somebody has kept by a name.
+fn other_objects(git: &Git) -> Result<HashSet<String>> {
+    let said = git.run(&["for-each-ref", "--format=%(objecttype) %(objectname)"])?;
+    let said = String::from_utf8_lossy(&said);
+    let others = said.lines().filter_map(|line| line.split_once(' ')).filter(|(kind, _)| *kind != "commit");
+    Ok(others.map(|(_, name)| name.to_owned()).collect())
+}
+
+const PLAIN: [&str; 2] = ["-c", "core.commitGraph=false"];
+
+/// Returns whether a repository has its objects itself, and none of them cut off or left with a remote.
+fn is_whole(repository: &Path) -> bool {
+    let is_absent = |name: &str| {
+        let found = fs_err::symlink_metadata(repository.join(name));
+        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let is_partial = || {
+        let settings = Git::at(repository).with("GIT_DIR", repository).output(&["config", "--name-only", "--list"]);
+        settings.map_or(true, |found| {
+            let names = String::from_utf8_lossy(&found.stdout).to_ascii_lowercase();
+            !found.status.success()
+                || names.lines().any(|name| name.ends_with(".promisor") || name.ends_with(".partialclone"))
+        })
+    };
+    ["objects/info/alternates", "objects/info/http-alternates", "shallow", "commondir"]
+        .iter()
+        .all(|name| is_absent(name))
+        && !is_partial()
+        && ["HEAD", "packed-refs", "objects", "refs"].iter().all(|name| has_no_link(&repository.join(name)))
+}
+
+/// Returns whether no link leads out of a file or directory, which is read as a whole.
+fn has_no_link(path: &Path) -> bool {
+    match fs_err::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs_err::read_dir(path)
+            .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| has_no_link(&entry.path())))),
+        Ok(found) => found.is_file(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// Whether it is a copy for others to fetch from (`git clone --mirror`): no files, and each fetch overwrites all references.

@@ -307,3 +307,75 @@ fn what_only_the_entry_of_a_worktree_has_is_not_forgotten() {
     assert!(try_git(&repo.path, ["worktree", "prune"]).status.success());
     assert_eq!(repo.worktrees().len(), 1);
 }
+
+/// What happens to the repository in the new worktree, or to the one that it was copied from; and whether the new worktree may go.
+#[test]
+fn a_nested_repository_that_the_donor_keeps_does_not_hold_its_copy_back() {
+    let repo = Repo::anywhere();
+    repo.write(".gitignore", "inner/\nnode_modules/\n/target/\n.env\n");
+    repo.commit("ignore");
+    let donor = repo.join("inner");
+    repository(&donor);
+    git(&donor, ["tag", "first"]);
+    git(&donor, ["commit", "-q", "--allow-empty", "-m", "two"]);
+    let commit = |at: &Path| drop(git(at, ["commit", "-q", "--allow-empty", "-m", "only in the copy"]));
+    let cases: [(&str, &dyn Fn(&Path, &Path)); 12] = [
+        ("", &|_, _| {}),
+        ("", &|_, donor| drop(git(donor, ["commit", "-q", "--allow-empty", "-m", "the donor goes on"]))),
+        ("", &|copy, _| drop(git(copy, ["switch", "-q", "-c", "older", "first"]))),
+        ("commits", &|copy, _| commit(copy)),
+        ("commits", &|copy, _| drop(git(copy, ["tag", "-a", "-m", "only in the copy", "mine"]))),
+        ("commits", &|copy, _| {
+            commit(copy);
+            git(copy, ["reset", "-q", "--hard", "HEAD~1"]);
+        }),
+        ("commits", &|copy, _| {
+            write(&copy.join("file"), "stashed\n");
+            git(copy, ["stash", "-q"]);
+        }),
+        ("not committed", &|copy, _| write(&copy.join("file"), "changed\n")),
+        ("commits", &|_, donor| fs_err::remove_dir_all(donor).unwrap()),
+        // Only a reflog leads there any more.
+        ("commits", &|_, donor| drop(git(donor, ["reset", "-q", "--hard", "first"]))),
+        ("commits", &|copy, donor| {
+            fs_err::remove_dir_all(donor.join(".git/objects")).unwrap();
+            fs_err::os::unix::fs::symlink(copy.join(".git/objects"), donor.join(".git/objects")).unwrap();
+        }),
+        ("commits", &|copy, donor| {
+            let objects = format!("{}\n", copy.join(".git/objects").display());
+            for loose in git(donor, ["rev-list", "--objects", "--no-object-names", "--all"]).lines() {
+                fs_err::remove_file(donor.join(format!(".git/objects/{}/{}", &loose[..2], &loose[2..]))).unwrap();
+            }
+            fs_err::write(donor.join(".git/objects/info/alternates"), objects).unwrap();
+        }),
+    ];
+    let kept = repo.spot.join("kept");
+    copy(&donor, &kept);
+    for (at, (words, change)) in cases.iter().enumerate() {
+        let path = repo.add([format!("x{at}")]);
+        change(&path.join("inner"), &donor);
+        match words.is_empty() {
+            true => drop(repo.calve(["remove"]).arg(&path).succeeds()),
+            false => {
+                repo.calve(["remove"]).arg(&path).fails(1).says(&["`inner`", words]).hints();
+                repo.calve(["remove", "-f"]).arg(&path).succeeds();
+            }
+        }
+        assert!(!path.exists());
+        let _ = fs_err::remove_dir_all(&donor);
+        copy(&kept, &donor);
+    }
+    // A shallow donor lacks what its commits came from; another worktree has it all, and one inside goes along.
+    let path = repo.add(["deep"]);
+    let shallow = format!("file://{}", kept.display());
+    fs_err::remove_dir_all(&donor).unwrap();
+    repo.git(["clone", "-q", "--depth=1", &shallow, donor.to_str().unwrap()]);
+    repo.calve(["remove"]).arg(&path).fails(1).says(&["`inner`", "commits"]).hints();
+    let inside = repo.add(["inside", "--from", "deep", "--path", path.join("node_modules/inside").to_str().unwrap()]);
+    repo.calve(["remove"]).arg(&path).fails(1).says(&["inner", "commits"]).hints();
+    repo.calve(["remove", "-f"]).arg(&inside).succeeds();
+    let other = repo.add(["other", "--from", "deep"]);
+    repo.calve(["remove"]).arg(&path).succeeds();
+    assert!(other.join("inner/.git").exists() && !path.exists());
+    eventually_nothing_left(&repo.spot);
+}
