@@ -15,14 +15,14 @@ mod sys;
 mod template;
 
 pub use copy_up::{Cause, Copied, Large, Trace};
-pub use engine::names as engines;
+pub use engine::{PostgresSession, names as engines};
 pub use error::{Error, Result, Unusable};
 pub use registry::{EndReason, Ending, Home, Log, Record, Swept, delete_trash, endings, find, list, log, sweep};
 pub use remedy::Remedy;
-pub use server::{Address, Owned, Ownership, StartOptions, check_option_files, start};
+pub use server::{Address, OwnedServer, Ownership, StartOptions, check_option_files, start};
 pub use supervise::{Reset, Starting, Stopped, reset, stop, supervise};
 pub use sys::Ended;
 pub use template::{
-    Built, Caller, CommandEnd, CreateOptions, Said, Template, create as create_template, list as list_templates,
-    remove as remove_template,
+    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, Template, create as create_template,
+    list as list_templates, remove as remove_template,
 };

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use calve_core::Strategy;
-use calve_db::{Home, Owned, Ownership, StartOptions, Template};
+use calve_db::{Home, OwnedServer, Ownership, StartOptions, Template};
 
 use self::client::Session;
 use self::load::LoadProgram;
@@ -102,7 +102,7 @@ impl DatabaseBench<'_> {
     }
 
     /// Asks a first server, which is not timed, what the template has to write to.
-    fn load(&self, scout: &Owned, template: &Template) -> Result<Load, BenchError> {
+    fn load(&self, scout: &OwnedServer, template: &Template) -> Result<Load, BenchError> {
         let mut session = Session::open(&scout.record)?;
         let write = match self.write {
             Some(sql) => sql.to_owned(),
@@ -139,7 +139,7 @@ impl DatabaseBench<'_> {
     }
 
     /// It ends with this process, however that ends.
-    fn start(&self, strategy: Option<Strategy>) -> Result<Owned, calve_db::Error> {
+    fn start(&self, strategy: Option<Strategy>) -> Result<OwnedServer, calve_db::Error> {
         let mut options = StartOptions::default();
         options.owner = Ownership::Caller;
         options.strategy = strategy;

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use calve_core::{Cancel, Strategy};
-use calve_db::{Error, Owned, Record};
+use calve_db::{Error, OwnedServer, Record};
 
 use super::client::Session;
 use super::load::{LoadProgram, LoadResult};
@@ -21,7 +21,7 @@ pub(super) struct Runner<'a> {
     pub(super) query: &'a str,
     pub(super) write: &'a str,
     pub(super) program: Option<&'a LoadProgram>,
-    pub(super) start: &'a dyn Fn(Strategy) -> Result<Owned, Error>,
+    pub(super) start: &'a dyn Fn(Strategy) -> Result<OwnedServer, Error>,
     pub(super) delete_trash: &'a dyn Fn() -> Result<(), BenchError>,
     pub(super) cancel: &'a Cancel,
     pub(super) say: &'a dyn Fn(&str),

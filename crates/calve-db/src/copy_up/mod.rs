@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use trace::Trace;
 pub(crate) use trace::{begin_lines, lines};
-pub(crate) use watch::{Watch, Watched};
+pub(crate) use watch::{OverlayPaths, Watch};
 
 /// A copy of more is felt. PostgreSQL's log is in files of this size, which it opens as it starts.
 const LARGE_BYTES: u64 = 16 << 20;

@@ -25,7 +25,7 @@ const LOOK_EVERY: [Duration; 2] = [Duration::from_millis(5), Duration::from_mill
 const A_WHILE: Duration = Duration::from_millis(100);
 
 /// What is watched.
-pub(crate) struct Watched {
+pub(crate) struct OverlayPaths {
     /// The template's data directory.
     pub(crate) lower: PathBuf,
     pub(crate) upper: PathBuf,
@@ -44,7 +44,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Watches, and writes what happens as lines into `place`.
-    pub(crate) fn begin(watched: Watched, place: &Path) -> Result<Self> {
+    pub(crate) fn begin(watched: OverlayPaths, place: &Path) -> Result<Self> {
         let failed = |error| crate::Error::io("watch", &watched.upper, error);
         let lines = begin_lines(place)?;
         let appearances = Appearances::new().map_err(failed)?;
@@ -86,7 +86,7 @@ impl Watch {
 }
 
 struct Watcher {
-    watched: Watched,
+    watched: OverlayPaths,
     lines: File,
     appearances: Appearances,
     opens: Option<Opens>,

@@ -10,9 +10,13 @@ use std::time::{Duration, Instant};
 
 use crate::sys;
 
+/// How much a server may answer: Calve asks for a few names.
+const LONGEST_ANSWER: usize = 1 << 20;
+
 pub(crate) struct Connection {
     stream: UnixStream,
     until: Instant,
+    left_bytes: usize,
 }
 
 impl Connection {
@@ -24,7 +28,7 @@ impl Connection {
 
     /// Uses a socket whose other end is known.
     pub(crate) fn over(stream: UnixStream, patience: Duration) -> Self {
-        Self { stream, until: Instant::now() + patience }
+        Self { stream, until: Instant::now() + patience, left_bytes: LONGEST_ANSWER }
     }
 
     fn left(&self) -> io::Result<Option<Duration>> {
@@ -36,7 +40,9 @@ impl Connection {
 impl Read for Connection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.left()?)?;
-        self.stream.read(buffer)
+        let length = self.stream.read(buffer)?;
+        self.left_bytes = self.left_bytes.checked_sub(length).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(length)
     }
 }
 

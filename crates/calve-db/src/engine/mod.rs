@@ -4,6 +4,8 @@ pub(crate) mod connection;
 mod mariadb;
 mod postgres;
 
+pub use postgres::Session as PostgresSession;
+
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -153,7 +153,7 @@ pub(crate) fn is_signed_by_the_dead(place: &Path) -> bool {
     let text = fs::read_to_string(place.join(LOCK)).unwrap_or_default();
     let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
     let (Some(Ok(pid)), Some(Ok(started))) = (words.next(), words.next()) else { return false };
-    u32::try_from(pid).is_ok_and(|pid| sys::Watched::open(pid, Some(started)).is_none())
+    u32::try_from(pid).is_ok_and(|pid| sys::ProcessHandle::open(pid, Some(started)).is_none())
 }
 
 /// flock(2), however often a signal interrupts it.
@@ -174,7 +174,7 @@ pub(crate) fn write(place: &Path, record: &Record) -> Result<()> {
 
 /// What is known of a server before it is ready, where nothing but this tells of what a killed supervisor leaves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Begun {
+pub(crate) struct EarlyRecord {
     pub(crate) engine: String,
     pub(crate) boot: String,
     /// Its first process, as soon as there is one.
@@ -189,7 +189,7 @@ pub(crate) struct Begun {
     namespace: String,
 }
 
-impl Begun {
+impl EarlyRecord {
     /// A server of this supervisor's, and its first process if it has one.
     pub(crate) fn now(engine: &str, server: Option<u32>) -> Self {
         let supervisor = std::process::id();
@@ -204,7 +204,7 @@ impl Begun {
     }
 
     /// What runs of it: its supervisor too, until that has ended.
-    pub(crate) fn processes(&self) -> Vec<sys::Watched> {
+    pub(crate) fn processes(&self) -> Vec<sys::ProcessHandle> {
         match self.supervisor_started {
             Some(began) if self.namespace == sys::process_namespace() => sys::members(self.supervisor, began),
             _ => Vec::new(),
@@ -212,11 +212,11 @@ impl Begun {
     }
 }
 
-pub(crate) fn write_begun(place: &Path, begun: &Begun) -> Result<()> {
+pub(crate) fn write_begun(place: &Path, begun: &EarlyRecord) -> Result<()> {
     private::write_json(&place.join(BEGUN), begun)
 }
 
-pub(crate) fn read_begun(place: &Path) -> Option<Begun> {
+pub(crate) fn read_begun(place: &Path) -> Option<EarlyRecord> {
     serde_json::from_slice(&fs::read(place.join(BEGUN)).ok()?).ok()
 }
 

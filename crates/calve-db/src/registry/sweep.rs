@@ -13,7 +13,7 @@ use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::registry::Home;
-use crate::registry::{self, Begun, EndReason, Ending, Record, ending, lock_all};
+use crate::registry::{self, EarlyRecord, EndReason, Ending, Record, ending, lock_all};
 use crate::server::memory;
 use crate::server::runtime;
 use crate::sys;
@@ -171,7 +171,7 @@ fn kill_children() {
             return;
         }
         for pid in children {
-            if let Some(child) = sys::Watched::open(pid, None) {
+            if let Some(child) = sys::ProcessHandle::open(pid, None) {
                 child.signal(Signal::KILL);
             }
             sys::collect_orphan(pid);
@@ -190,7 +190,7 @@ fn end_leftovers(place: &Path) {
             process.signal(Signal::KILL);
         }
         let started = Instant::now();
-        while family.iter().any(sys::Watched::lives) && started.elapsed() < Duration::from_secs(2) {
+        while family.iter().any(sys::ProcessHandle::lives) && started.elapsed() < Duration::from_secs(2) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -205,7 +205,7 @@ fn end_leftovers(place: &Path) {
 
 /// Ends what a supervisor has started before its server was ready: it is not yet in a record, and the kernel ends no more than the
 /// first process, and that one a moment later than it gives back the lock. Until they have ended they may make memory.
-fn end_session(begun: &Begun) {
+fn end_session(begun: &EarlyRecord) {
     let started = Instant::now();
     let mut rounds_without = 0;
     // One may start another one that an earlier part of a round would have found.
@@ -215,16 +215,16 @@ fn end_session(begun: &Begun) {
         for process in &processes {
             process.signal(Signal::KILL);
         }
-        while processes.iter().any(sys::Watched::lives) && started.elapsed() < ENDING {
+        while processes.iter().any(sys::ProcessHandle::lives) && started.elapsed() < ENDING {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-fn family(record: &Record) -> Vec<sys::Watched> {
-    let Some(first) = sys::Watched::open(record.pid, record.pid_started) else { return Vec::new() };
+fn family(record: &Record) -> Vec<sys::ProcessHandle> {
+    let Some(first) = sys::ProcessHandle::open(record.pid, record.pid_started) else { return Vec::new() };
     let mut family: Vec<_> =
-        sys::children(record.pid).into_iter().filter_map(|pid| sys::Watched::open(pid, None)).collect();
+        sys::children(record.pid).into_iter().filter_map(|pid| sys::ProcessHandle::open(pid, None)).collect();
     family.push(first);
     family
 }

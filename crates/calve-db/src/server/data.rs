@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// A data directory that was made.
 #[derive(Debug)]
-pub(crate) struct Placed {
+pub(crate) struct DataClone {
     pub(crate) strategy: Strategy,
     /// Better ones, and why not.
     pub(crate) refused: Vec<String>,
@@ -29,7 +29,7 @@ pub(crate) fn clone_data(
     wish: Option<Strategy>,
     mounts: bool,
     cancel: &Cancel,
-) -> Result<Placed> {
+) -> Result<DataClone> {
     let started = Instant::now();
     match wish {
         Some(Strategy::Overlay) => overlay(src, dst, mounts, Vec::new(), started),
@@ -80,10 +80,10 @@ fn cloned(
     dst: &Path,
     options: &CloneOptions,
     started: Instant,
-) -> std::result::Result<Placed, calve_core::Error> {
+) -> std::result::Result<DataClone, calve_core::Error> {
     let report = calve_core::clone_tree(src, dst, options)?;
     let refused = reasons(&report.refused);
-    Ok(Placed { strategy: report.strategy, refused, took: started.elapsed(), copies_up: false, overlay: None })
+    Ok(DataClone { strategy: report.strategy, refused, took: started.elapsed(), copies_up: false, overlay: None })
 }
 
 fn reasons(refused: &[Refusal]) -> Vec<String> {
@@ -93,7 +93,7 @@ fn reasons(refused: &[Refusal]) -> Vec<String> {
     told.map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
 }
 
-fn overlay(src: &Path, dst: &Path, mounts: bool, refused: Vec<String>, started: Instant) -> Result<Placed> {
+fn overlay(src: &Path, dst: &Path, mounts: bool, refused: Vec<String>, started: Instant) -> Result<DataClone> {
     let no = |reason: String| Error::Strategy { strategy: "overlay".into(), reason };
     if !mounts {
         return Err(no("this process may not mount, and may not make a user namespace".into()));
@@ -107,7 +107,7 @@ fn overlay(src: &Path, dst: &Path, mounts: bool, refused: Vec<String>, started: 
         false => refused.iter().any(|refusal| refusal.starts_with("reflink")),
         true => !can_reflink(src, dst.parent().unwrap_or(dst)),
     };
-    Ok(Placed { strategy: Strategy::Overlay, refused, took, copies_up, overlay: Some(mount) })
+    Ok(DataClone { strategy: Strategy::Overlay, refused, took, copies_up, overlay: Some(mount) })
 }
 
 /// The kernel shares the blocks of a file with its copy where it can.

@@ -12,15 +12,15 @@ use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 
-use crate::copy_up::{self, Large, Watch, Watched};
+use crate::copy_up::{self, Large, OverlayPaths, Watch};
 use crate::engine::{Engine, Instance, Purpose};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::trash;
-use crate::registry::{self, Begun};
+use crate::registry::{self, EarlyRecord};
 use crate::server::Address;
-use crate::server::data::{Placed, clone_data};
+use crate::server::data::{DataClone, clone_data};
 use crate::server::readiness::{self, Notices, Waiting};
 use crate::server::runtime;
 use crate::server::{log, memory};
@@ -32,7 +32,7 @@ use crate::template::manifest;
 const DATA: &str = "data";
 
 /// Who wants the server, and how long.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct LaunchRequest<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) engine: &'static dyn Engine,
     pub(crate) address: &'a Address,
@@ -47,7 +47,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// A server that answers.
-pub(crate) struct Launched {
+pub(crate) struct RunningServer {
     pub(crate) server: Server,
     pub(crate) strategy: String,
     pub(crate) refused: Vec<String>,
@@ -63,14 +63,14 @@ pub(crate) struct Launched {
     /// What cannot be told of copies, and why.
     pub(crate) untold: Option<String>,
     /// Unmounted before the files are removed, the second place first: it shows an overlay too.
-    pub(crate) seen: Seen,
-    pub(crate) placed: Option<Placed>,
+    pub(crate) seen: ServerView,
+    pub(crate) placed: Option<DataClone>,
     /// On an overlay the template must stay as it is.
     pub(crate) template: Option<File>,
 }
 
 /// Makes the data directory and starts the server on it. What was made stays when this fails.
-pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
+pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let started = Instant::now();
     let spec = wanted.spec;
     let data = spec.place.join("data");
@@ -81,7 +81,8 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     trash::remove(&spec.place.join("tmp"), Wait::No)?;
     private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
     let output = private::append(&log::path(&spec.place))?;
-    let Made { placed, template, mut neutralised } = unless_left(wanted, || data_directory(wanted, &place, &data))?;
+    let PreparedData { placed, template, mut neutralised } =
+        unless_left(wanted, || data_directory(wanted, &place, &data))?;
     let since = SystemTime::now();
     let seen = as_seen(wanted)?;
     let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen.path, since);
@@ -104,7 +105,7 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     let mut server = start(wanted, &arguments, &instance.data, &notify, &output)?;
     let pid = server.pid();
     if !wanted.isolated {
-        registry::write_begun(&spec.place, &Begun::now(&spec.engine, Some(pid)))?;
+        registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, Some(pid)))?;
     }
     let forgotten = std::cell::Cell::new(wanted.isolated || spec.purpose != Purpose::Serve);
     let meanwhile = || {
@@ -126,7 +127,7 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
     meanwhile();
     neutralised.extend(wanted.engine.settle(&instance)?);
     let is_overlay = placed.as_ref().is_some_and(|placed| placed.overlay.is_some());
-    Ok(Launched {
+    Ok(RunningServer {
         server,
         strategy: placed.as_ref().map_or_else(|| "init".to_owned(), |placed| placed.strategy.to_string()),
         refused: placed.as_ref().map_or_else(Vec::new, |placed| placed.refused.clone()),
@@ -146,8 +147,8 @@ pub(crate) fn launch(wanted: &Wanted<'_>) -> Result<Launched> {
 
 /// Watches an overlay that copies files as a whole, and says which large ones there are.
 fn watched(
-    wanted: &Wanted<'_>,
-    placed: Option<&Placed>,
+    wanted: &LaunchRequest<'_>,
+    placed: Option<&DataClone>,
     seen: &Path,
     since: SystemTime,
 ) -> (Vec<Large>, Option<Watch>, Option<String>) {
@@ -166,7 +167,7 @@ fn watched(
         merged.push(seen.join("data"));
     }
     // A report is no reason not to start: what was copied can also be found at the end.
-    let (watch, untold) = match Watch::begin(Watched { lower, upper, merged, since }, &spec.place) {
+    let (watch, untold) = match Watch::begin(OverlayPaths { lower, upper, merged, since }, &spec.place) {
         Ok(watch) => {
             let untold = watch.untold.clone();
             (Some(watch), untold)
@@ -179,7 +180,7 @@ fn watched(
 }
 
 /// Does what may take long, such as copying gigabytes, for as long as somebody wants the server.
-fn unless_left<T>(wanted: &Wanted<'_>, work: impl FnOnce() -> T) -> T {
+fn unless_left<T>(wanted: &LaunchRequest<'_>, work: impl FnOnce() -> T) -> T {
     let Ok((told, done)) = std::io::pipe() else { return work() };
     let (socket, process) = wanted.owners;
     let cancel = wanted.cancel;
@@ -201,20 +202,20 @@ fn unless_left<T>(wanted: &Wanted<'_>, work: impl FnOnce() -> T) -> T {
 }
 
 /// A data directory, and where it comes from.
-struct Made {
-    placed: Option<Placed>,
+struct PreparedData {
+    placed: Option<DataClone>,
     /// Its lock.
     template: Option<File>,
     neutralised: Vec<String>,
 }
 
-fn data_directory(wanted: &Wanted<'_>, place: &Directory, data: &Path) -> Result<Made> {
+fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) -> Result<PreparedData> {
     let spec = wanted.spec;
     match &spec.origin {
         Origin::Init => {
             make_data(data)?;
             place.give(DATA, spec.account)?;
-            Ok(Made { placed: None, template: None, neutralised: Vec::new() })
+            Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() })
         }
         Origin::Template(template) => {
             let lock = registry::open_lock(template)?;
@@ -230,18 +231,23 @@ fn data_directory(wanted: &Wanted<'_>, place: &Directory, data: &Path) -> Result
                 wish.map_err(|reason| Error::Strategy { strategy: spec.strategy.clone().unwrap_or_default(), reason })?;
             let mounts = wanted.isolated && !spec.whole;
             let placed = clone_data(&template.join("data"), data, wish, mounts, wanted.cancel)?;
-            Ok(Made { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
+            Ok(PreparedData { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
         }
         Origin::Directory(source) => {
             let (placed, neutralised) = taken_over(wanted, source, place, data)?;
-            Ok(Made { placed: Some(placed), template: None, neutralised })
+            Ok(PreparedData { placed: Some(placed), template: None, neutralised })
         }
     }
 }
 
 /// Clones a data directory of a user and removes what must not be in it. Only this process can reach the clone until the end, and nothing
 /// in it is changed before it is known to have no links that lead out.
-fn taken_over(wanted: &Wanted<'_>, source: &Path, place: &Directory, data: &Path) -> Result<(Placed, Vec<String>)> {
+fn taken_over(
+    wanted: &LaunchRequest<'_>,
+    source: &Path,
+    place: &Directory,
+    data: &Path,
+) -> Result<(DataClone, Vec<String>)> {
     // Entry by entry, so that the directory itself can be one that is cloned by snapshot later.
     let started = Instant::now();
     make_data(data)?;
@@ -255,7 +261,7 @@ fn taken_over(wanted: &Wanted<'_>, source: &Path, place: &Directory, data: &Path
     let neutralised = wanted.engine.neutralise(data)?;
     wanted.engine.scrub(data)?;
     private::give_tree(place, DATA, wanted.spec.account)?;
-    Ok((Placed { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
+    Ok((DataClone { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
 }
 
 /// An empty data directory that can be cloned fast.
@@ -265,7 +271,7 @@ fn make_data(data: &Path) -> Result<()> {
 }
 
 /// Runs the program that fills the empty directory `data`, by its path as the program sees it.
-fn initialise(wanted: &Wanted<'_>, data: &Path, output: &File) -> Result<()> {
+fn initialise(wanted: &LaunchRequest<'_>, data: &Path, output: &File) -> Result<()> {
     let command = wanted.engine.init(&wanted.spec.program, data)?;
     let mut program = start(wanted, &command, data, &[], output)?;
     loop {
@@ -289,13 +295,13 @@ fn initialise(wanted: &Wanted<'_>, data: &Path, output: &File) -> Result<()> {
 }
 
 /// Where the server's user sees the place: there, or at a second place, where something above it is closed to him.
-pub(crate) struct Seen {
+pub(crate) struct ServerView {
     path: PathBuf,
     /// In a mount namespace of this process's own.
     is_mount: bool,
 }
 
-impl Seen {
+impl ServerView {
     /// Takes the second place away.
     pub(crate) fn hide(&mut self) {
         if std::mem::take(&mut self.is_mount) {
@@ -304,27 +310,27 @@ impl Seen {
     }
 }
 
-impl Drop for Seen {
+impl Drop for ServerView {
     fn drop(&mut self) {
         self.hide();
     }
 }
 
-fn as_seen(wanted: &Wanted<'_>) -> Result<Seen> {
+fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     let spec = wanted.spec;
     if spec.account.to_become().is_none() || spec.account.reaches(&spec.place) {
-        return Ok(Seen { path: spec.place.clone(), is_mount: false });
+        return Ok(ServerView { path: spec.place.clone(), is_mount: false });
     }
     if !wanted.isolated {
         return Err(Error::Unreachable(spec.place.clone()));
     }
     let at = runtime::make_files(&spec.directory)?;
     sys::bind(&spec.place, &at).map_err(|errno| Error::io("mount", &at, errno))?;
-    Ok(Seen { path: at, is_mount: true })
+    Ok(ServerView { path: at, is_mount: true })
 }
 
 fn start(
-    wanted: &Wanted<'_>,
+    wanted: &LaunchRequest<'_>,
     command: &[OsString],
     directory: &Path,
     more: &[(&str, &OsStr)],

@@ -20,7 +20,8 @@ pub(crate) fn forget(engine: &dyn Engine, place: &Path, server: u32) -> bool {
 
 /// Removes the memory that an ended server, or ended processes of it, have made.
 pub(crate) fn remove(engine: &dyn Engine, place: &Path, server: Option<u32>) {
-    let is_left = |segment: &Segment| segment.attached == 0 && sys::Watched::open(segment.creator, None).is_none();
+    let is_left =
+        |segment: &Segment| segment.attached == 0 && sys::ProcessHandle::open(segment.creator, None).is_none();
     for segment in of(engine, place, |segment| Some(segment.creator) == server || is_left(segment)) {
         if let Some(name) = sys::read_segment(&segment).and_then(|head| engine.noted_memory(&head)) {
             sys::remove_shared(&segment, &name);

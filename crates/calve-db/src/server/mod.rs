@@ -61,7 +61,7 @@ pub enum Ownership {
     /// Nobody's.
     #[default]
     Nobody,
-    /// The end of the returned [`Owned`].
+    /// The end of the returned [`OwnedServer`].
     Caller,
     /// The end of this process.
     Process(u32),
@@ -71,7 +71,7 @@ pub enum Ownership {
 ///
 /// With [`Ownership::Caller`] the server ends when this is dropped, or when the process that has it ends in any way.
 #[derive(Debug)]
-pub struct Owned {
+pub struct OwnedServer {
     /// The server.
     pub record: Record,
     pub(crate) neutralised: Vec<String>,
@@ -79,7 +79,7 @@ pub struct Owned {
     supervisor: Child,
 }
 
-impl Owned {
+impl OwnedServer {
     /// Leaves the server running on its own.
     pub fn keep(mut self) -> Result<Record> {
         self.ask(Request::Keep)?;
@@ -124,7 +124,7 @@ pub fn start(
     options: &StartOptions,
     supervisor: &[PathBuf],
     tell: &mut dyn FnMut(&Starting),
-) -> Result<Owned> {
+) -> Result<OwnedServer> {
     let template = template::load(home, template)?;
     let name = match &options.name {
         Some(name) => {
@@ -202,7 +202,7 @@ pub(crate) struct Starter<'a> {
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Runs a supervisor, and waits until its server is ready.
-pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Starter<'_>) -> Result<Owned> {
+pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Starter<'_>) -> Result<OwnedServer> {
     let made = sweep::note_sockets(&place.path, &spec.directory).and_then(|()| {
         if let Some(owned) = attempt(spec, &place, starter)? {
             return Ok(owned);
@@ -219,7 +219,7 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Star
 }
 
 /// `None`: again, without namespaces.
-fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Option<Owned>> {
+fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Option<OwnedServer>> {
     let [program, arguments @ ..] = starter.supervisor else {
         return Err(Error::io("start", "", rustix::io::Errno::INVAL));
     };
@@ -236,7 +236,7 @@ fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Opti
     let answered = converse(&mut talk, spec, starter).and_then(Answer::into_result);
     if let Ok(Answer::Ready(ready)) = answered {
         let Ready { record, neutralised, .. } = *ready;
-        return Ok(Some(Owned { record, neutralised, talk, supervisor: child }));
+        return Ok(Some(OwnedServer { record, neutralised, talk, supervisor: child }));
     }
     // Closed, it knows that nobody wants the server. When it has ended, it has cleaned up.
     drop(talk);

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::registry::Home;
 use crate::registry::{self, Record};
 use crate::supervise::messages::{Answer, Request, Starting, answer, send};
-use crate::sys::Watched;
+use crate::sys::ProcessHandle;
 
 /// A server that was stopped.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +68,7 @@ fn ask(record: &Record, request: Request, tell: &mut dyn FnMut(&Starting)) -> Re
 
 /// Asks by signal, and waits.
 fn end(home: &Home, record: &Record) -> Result<()> {
-    if let Some(supervisor) = Watched::open(record.supervisor, record.supervisor_started) {
+    if let Some(supervisor) = ProcessHandle::open(record.supervisor, record.supervisor_started) {
         supervisor.signal(Signal::TERM);
         let started = Instant::now();
         while supervisor.lives() && started.elapsed() < Duration::from_secs(10) {

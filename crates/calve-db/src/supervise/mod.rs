@@ -26,15 +26,15 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::{private, trash};
 use crate::registry::sweep;
-use crate::registry::{self, Begun, EndReason, Ending, Record, unix_now};
+use crate::registry::{self, EarlyRecord, EndReason, Ending, Record, unix_now};
 use crate::server::Address;
-use crate::server::launch::{Launched, Wanted, launch};
+use crate::server::launch::{LaunchRequest, RunningServer, launch};
 use crate::server::log;
 use crate::server::runtime;
 use crate::supervise::messages::{Answer, Origin, Owner, Ready, Request, Spec, receive, send};
 use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
-use crate::sys::{self, Isolation, Watched};
+use crate::sys::{self, Isolation, ProcessHandle};
 use crate::template;
 
 /// How long a server may take to write everything and end.
@@ -105,13 +105,13 @@ struct Supervisor<'a> {
     engine: &'static dyn Engine,
     address: Address,
     isolated: bool,
-    launched: Launched,
+    launched: RunningServer,
     record: Record,
     requests: Requests,
     owner: Owner,
-    watched: Option<Watched>,
+    watched: Option<ProcessHandle>,
     /// The command that the starter runs, which ends with it.
-    command: Option<Watched>,
+    command: Option<ProcessHandle>,
     deadline: Option<Instant>,
     port: Option<Port>,
 }
@@ -130,7 +130,7 @@ impl<'a> Supervisor<'a> {
     fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &Cancel) -> Result<(Self, Ready)> {
         let engine = engine::named(&spec.engine)?;
         let watched = match spec.owner {
-            Owner::Process(pid) => Some(Watched::open(pid, None).ok_or(Error::NoOwner(pid))?),
+            Owner::Process(pid) => Some(ProcessHandle::open(pid, None).ok_or(Error::NoOwner(pid))?),
             _ => None,
         };
         let port = spec.tcp.map(Port::take).transpose()?;
@@ -139,18 +139,18 @@ impl<'a> Supervisor<'a> {
         let requests = Requests::listen(&spec.control)?;
         let address = engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref());
         let tell = |starting| tell(talk, starting);
-        let wanted = Wanted {
+        let wanted = LaunchRequest {
             spec,
             engine,
             address: &address,
             isolated,
             starter: Some(talk.as_fd()),
-            owners: (Some(talk.as_fd()), watched.as_ref().and_then(Watched::end)),
+            owners: (Some(talk.as_fd()), watched.as_ref().and_then(ProcessHandle::end)),
             cancel,
             tell: &tell,
         };
         if !isolated {
-            registry::write_begun(&spec.place, &Begun::now(&spec.engine, None))?;
+            registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, None))?;
         }
         let launched = launch(&wanted)?;
         let now = unix_now();
@@ -230,7 +230,7 @@ impl<'a> Supervisor<'a> {
             // One message may have come with another.
             if !reader.buffer().is_empty() || self.wait(talks.then_some(&*talk)) {
                 match (receive::<Request>(&mut reader), talk.try_clone()) {
-                    (Ok(Some(Request::Command(pid))), _) => self.command = Watched::open(pid, None),
+                    (Ok(Some(Request::Command(pid))), _) => self.command = ProcessHandle::open(pid, None),
                     (Ok(Some(request)), Ok(from)) => {
                         if let Some(end) = self.handle(request, from, talk, cancel) {
                             return end;
@@ -271,7 +271,7 @@ impl<'a> Supervisor<'a> {
             self.requests.descriptors().map(|from| PollFd::from_borrowed_fd(from, PollFlags::IN)).collect();
         fds.extend(self.launched.server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
         fds.extend(
-            self.watched.as_ref().and_then(Watched::end).map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)),
+            self.watched.as_ref().and_then(ProcessHandle::end).map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)),
         );
         let others = fds.len();
         fds.extend(talk.map(|talk| PollFd::new(talk, PollFlags::IN)));
@@ -374,7 +374,7 @@ impl<'a> Supervisor<'a> {
         let copied = self.copied();
         self.take_files_away()?;
         let tell = |starting| tell(asked, starting);
-        let wanted = Wanted {
+        let wanted = LaunchRequest {
             spec: self.spec,
             engine: self.engine,
             address: &self.address,
@@ -382,7 +382,7 @@ impl<'a> Supervisor<'a> {
             starter: None,
             owners: (
                 (self.owner == Owner::Starter).then(|| talk.as_fd()),
-                self.watched.as_ref().and_then(Watched::end),
+                self.watched.as_ref().and_then(ProcessHandle::end),
             ),
             cancel,
             tell: &tell,

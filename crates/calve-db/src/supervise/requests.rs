@@ -50,9 +50,9 @@ impl Requests {
         let mut at = 0;
         while let Some(caller) = self.callers.get_mut(at) {
             match caller.hear() {
-                Heard::NotYet => at += 1,
-                Heard::Nothing => drop(self.callers.remove(at)),
-                Heard::Request(request) => {
+                CallerState::NotYet => at += 1,
+                CallerState::Nothing => drop(self.callers.remove(at)),
+                CallerState::Request(request) => {
                     let stream = self.callers.remove(at).stream;
                     if stream.set_nonblocking(false).is_ok() {
                         return Some((request, stream));
@@ -64,7 +64,7 @@ impl Requests {
     }
 }
 
-enum Heard {
+enum CallerState {
     NotYet,
     /// And there will be none.
     Nothing,
@@ -81,20 +81,20 @@ impl Caller {
         Some(Self { stream, said: Vec::new() })
     }
 
-    fn hear(&mut self) -> Heard {
+    fn hear(&mut self) -> CallerState {
         let mut more = [0; LONGEST];
         match self.stream.read(&mut more) {
-            Ok(0) => return Heard::Nothing,
+            Ok(0) => return CallerState::Nothing,
             Ok(length) => self.said.extend_from_slice(&more[..length]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                return Heard::NotYet;
+                return CallerState::NotYet;
             }
-            Err(_) => return Heard::Nothing,
+            Err(_) => return CallerState::Nothing,
         }
         match self.said.iter().position(|byte| *byte == b'\n') {
-            Some(end) => serde_json::from_slice(&self.said[..end]).map_or(Heard::Nothing, Heard::Request),
-            None if self.said.len() > LONGEST => Heard::Nothing,
-            None => Heard::NotYet,
+            Some(end) => serde_json::from_slice(&self.said[..end]).map_or(CallerState::Nothing, CallerState::Request),
+            None if self.said.len() > LONGEST => CallerState::Nothing,
+            None => CallerState::NotYet,
         }
     }
 }
@@ -116,7 +116,7 @@ mod tests {
             let Some(mut caller) = Caller::of(ours) else { panic!("of this user") };
             theirs.write_all(&input[..input.len().min(4096)]).unwrap();
             drop(theirs);
-            while matches!(caller.hear(), Heard::NotYet) {
+            while matches!(caller.hear(), CallerState::NotYet) {
                 assert!(caller.said.len() <= 2 * LONGEST);
             }
         });

@@ -60,9 +60,9 @@ pub(crate) fn is_of_this_process(_socket: &UnixStream) -> bool {
 }
 
 /// A process, by its number.
-pub(crate) struct Watched(Pid);
+pub(crate) struct ProcessHandle(Pid);
 
-impl Watched {
+impl ProcessHandle {
     pub(crate) fn open(pid: u32, _started: Option<u64>) -> Option<Self> {
         let watched = Self(Pid::from_raw(i32::try_from(pid).ok()?)?);
         watched.lives().then_some(watched)
@@ -82,13 +82,13 @@ impl Watched {
 }
 
 /// Kills a process. Which processes are its children is not told.
-pub(crate) fn end_tree(root: &Watched) {
+pub(crate) fn end_tree(root: &ProcessHandle) {
     root.signal(Signal::KILL);
 }
 
 /// Not told.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
-    Watched::open(pid, None).map(|_| 0)
+    ProcessHandle::open(pid, None).map(|_| 0)
 }
 
 /// Not told.
@@ -97,7 +97,7 @@ pub(crate) fn children(_pid: u32) -> Vec<u32> {
 }
 
 /// Not told.
-pub(crate) fn members(_session: u32, _began: u64) -> Vec<Watched> {
+pub(crate) fn members(_session: u32, _began: u64) -> Vec<ProcessHandle> {
     Vec::new()
 }
 

@@ -21,7 +21,7 @@ use crate::registry::name;
 use crate::registry::sweep;
 use crate::server::log;
 use crate::server::programs::{self, Program};
-use crate::server::{Owned, Starter, new_spec, run};
+use crate::server::{OwnedServer, Starter, new_spec, run};
 use crate::supervise::messages::Origin;
 use crate::template::key::Key;
 
@@ -53,7 +53,7 @@ pub struct CreateOptions {
 
 /// What the caller may want to tell while a template is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum BuildEvent {
     /// Somebody else makes it at the moment.
     Waiting,
     /// This was taken out of the data directory.
@@ -71,7 +71,7 @@ pub struct CommandEnd {
 /// A template, and whether it had to be made.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Built {
+pub struct BuiltTemplate {
     /// The template.
     pub template: Template,
     /// It was there, made of the same.
@@ -81,15 +81,20 @@ pub struct Built {
 /// What the program does for the library.
 pub struct Caller<'a> {
     /// Tells the user.
-    pub say: &'a mut dyn FnMut(Said),
+    pub say: &'a mut dyn FnMut(BuildEvent),
     /// Runs the command, tied to its server. `None` when it ended well.
-    pub run: &'a mut dyn FnMut(&Owned) -> Result<Option<CommandEnd>>,
+    pub run: &'a mut dyn FnMut(&OwnedServer) -> Result<Option<CommandEnd>>,
     /// Ends it early.
     pub cancel: &'a Cancel,
 }
 
 /// Makes a template, or finds that it is there.
-pub fn create(home: &Home, options: &CreateOptions, supervisor: &[PathBuf], caller: &mut Caller<'_>) -> Result<Built> {
+pub fn create(
+    home: &Home,
+    options: &CreateOptions,
+    supervisor: &[PathBuf],
+    caller: &mut Caller<'_>,
+) -> Result<BuiltTemplate> {
     name::check(&options.name)?;
     home.prepare()?;
     let plan = Plan::of(home, options)?;
@@ -98,14 +103,14 @@ pub fn create(home: &Home, options: &CreateOptions, supervisor: &[PathBuf], call
         && let Ok(template) = load(home, &options.name)
     {
         if template.key == plan.key {
-            return Ok(Built { template, reused: true });
+            return Ok(BuiltTemplate { template, reused: true });
         }
         if template.engine != plan.engine.name() {
             return Err(Error::OtherEngine { name: template.name, engine: template.engine });
         }
     }
     let template = build(home, options, &plan, supervisor, caller)?;
-    Ok(Built { template, reused: false })
+    Ok(BuiltTemplate { template, reused: false })
 }
 
 /// What will be done.
@@ -163,7 +168,7 @@ fn wait_for_others(home: &Home, name: &str, caller: &mut Caller<'_>) -> Result<F
             return Err(Error::Interrupted);
         }
         if !said {
-            (caller.say)(Said::Waiting);
+            (caller.say)(BuildEvent::Waiting);
             said = true;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -204,7 +209,7 @@ fn build(
     let made = started.and_then(|owned| {
         let notifies = owned.record.notifies;
         let neutralised = owned.neutralised.clone();
-        neutralised.iter().for_each(|what| (caller.say)(Said::Neutralised(what.clone())));
+        neutralised.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
         match fill(plan.engine, &path, &owned, options, &log, caller) {
             Ok(()) => {
                 owned.finish()?;
@@ -276,7 +281,7 @@ fn of_template(error: Error, place: &Path, target: &Path, template: &str) -> Err
 fn fill(
     engine: &dyn Engine,
     place: &Path,
-    owned: &Owned,
+    owned: &OwnedServer,
     options: &CreateOptions,
     log: &Path,
     caller: &mut Caller<'_>,

@@ -20,7 +20,7 @@ use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
 
-pub use create::{Built, Caller, CommandEnd, CreateOptions, Said, create};
+pub use create::{BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, create};
 
 const DOCUMENT: &str = "template.json";
 /// Templates that were replaced or removed, until no server needs them.

@@ -1,19 +1,18 @@
 //! A session with a server that costs no process: the little of each engine's protocol that it takes to run one statement.
 
 mod mariadb;
-mod postgres;
 
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use calve_db::Record;
+use calve_db::{PostgresSession, Record};
 
 /// A statement's first value; `None` when it gives no row, or NULL.
 pub(super) type Value = Option<String>;
 
 pub(super) enum Session {
-    Postgres(postgres::Session),
+    Postgres(PostgresSession<UnixStream>),
     Mariadb(mariadb::Session),
 }
 
@@ -28,7 +27,7 @@ impl Session {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         match server.engine.as_str() {
-            "postgres" => postgres::Session::open(stream, &address.user, &address.database).map(Self::Postgres),
+            "postgres" => PostgresSession::connect(stream, &address.user, &address.database).map(Self::Postgres),
             "mariadb" => mariadb::Session::open(stream, &address.user, &address.database).map(Self::Mariadb),
             other => Err(io::Error::other(format!("the bench does not know the engine `{other}`"))),
         }
@@ -37,7 +36,7 @@ impl Session {
     /// Runs one statement to its end.
     pub(super) fn run(&mut self, sql: &str) -> io::Result<Value> {
         match self {
-            Self::Postgres(session) => session.run(sql),
+            Self::Postgres(session) => session.first_value(sql),
             Self::Mariadb(session) => session.run(sql),
         }
     }

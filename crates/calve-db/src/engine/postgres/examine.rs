@@ -7,7 +7,7 @@ use super::super::{Version, numbers};
 use crate::error::{Error, Result, Unusable};
 use crate::files::confined;
 use crate::files::directory::Directory;
-use crate::sys::Watched;
+use crate::sys::ProcessHandle;
 
 /// `DBState` in pg_control.h.
 const SHUT_DOWN: u32 = 1;
@@ -45,7 +45,7 @@ pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
     whole(&data)?;
     let pid = data.read_to_string("postmaster.pid", SMALL_BYTES)?.unwrap_or_default();
     let pid: Option<u32> = pid.lines().next().and_then(|line| line.trim().trim_start_matches('-').parse().ok());
-    if let Some(pid) = pid.filter(|pid| Watched::open(*pid, None).is_some()) {
+    if let Some(pid) = pid.filter(|pid| ProcessHandle::open(*pid, None).is_some()) {
         return refuse(Unusable::InUse(pid.into()));
     }
     match state(&data)? {

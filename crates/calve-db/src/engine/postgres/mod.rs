@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use self::wire::{NAME, Refused, Session};
+pub use self::wire::Session;
+use self::wire::{LoginError, NAME};
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
 use crate::error::{Error, Result};
 use crate::server::runtime;
@@ -140,8 +141,8 @@ impl Engine for Postgres {
     fn probe(&self, address: &Address, patience: Duration) -> Probe {
         match Session::open(&address.socket, USER, DATABASE, patience) {
             Ok(_) => Probe::Ready,
-            Err(Refused::NotYet) => Probe::NotYet,
-            Err(Refused::Said(said)) => Probe::Refused(said),
+            Err(LoginError::NotYet) => Probe::NotYet,
+            Err(LoginError::Message(said)) => Probe::Refused(said),
         }
     }
 
@@ -159,8 +160,8 @@ impl Engine for Postgres {
         let failed = |said: String| Error::ServerFailed { how: format!("refused a query: {said}"), log: String::new() };
         let session = Session::open(&instance.address.socket, USER, DATABASE, PATIENCE);
         let mut session = session.map_err(|refused| match refused {
-            Refused::NotYet => failed("it does not answer".into()),
-            Refused::Said(said) => failed(said),
+            LoginError::NotYet => failed("it does not answer".into()),
+            LoginError::Message(said) => failed(said),
         })?;
         let mut done = Vec::new();
         if instance.purpose == Purpose::TakeOver {

@@ -10,27 +10,47 @@ use crate::engine::connection::Connection;
 /// What the server says when it is still starting (`cannot_connect_now`).
 const STARTING: &str = "57P03";
 
-/// How much an answer may take, with all its messages: Calve asks for a few names.
-const LONGEST_ANSWER: usize = 1 << 20;
+/// No message that is asked for is longer.
+const LONGEST_MESSAGE: usize = 16 << 20;
 
 /// What a session of Calve's own is called.
 pub(super) const NAME: &str = "calve";
 
-/// A session of the superuser.
-pub(super) struct Session(Connection);
+/// A session of a user without a password.
+#[derive(Debug)]
+pub struct Session<S>(S);
 
 /// Why there is none.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum LoginError {
     /// Nobody listens, or the server is not ready for it.
     NotYet,
     /// The server's own words.
-    Said(String),
+    Message(String),
 }
 
-impl Session {
-    pub(super) fn open(socket: &Path, user: &str, database: &str, patience: Duration) -> Result<Self, Refused> {
-        let mut session = Self(Connection::open(socket, patience).ok_or(Refused::NotYet)?);
+impl Session<Connection> {
+    pub(super) fn open(socket: &Path, user: &str, database: &str, patience: Duration) -> Result<Self, LoginError> {
+        Self::over(Connection::open(socket, patience).ok_or(LoginError::NotYet)?, user, database)
+    }
+}
+
+impl<S: Read + Write> Session<S> {
+    /// Logs in over a socket.
+    pub fn connect(stream: S, user: &str, database: &str) -> io::Result<Self> {
+        Self::over(stream, user, database).map_err(|refused| match refused {
+            LoginError::NotYet => io::ErrorKind::ConnectionRefused.into(),
+            LoginError::Message(said) => io::Error::other(said),
+        })
+    }
+
+    /// Runs a statement to its end, and returns its first value; `None` when it gives no row, or NULL.
+    pub fn first_value(&mut self, sql: &str) -> io::Result<Option<String>> {
+        Ok(self.rows(sql, 1)?.pop())
+    }
+
+    fn over(stream: S, user: &str, database: &str) -> Result<Self, LoginError> {
+        let mut session = Self(stream);
         let mut body = 196_608_u32.to_be_bytes().to_vec();
         for word in ["user", user, "database", database, "application_name", NAME] {
             body.extend_from_slice(word.as_bytes());
@@ -39,34 +59,33 @@ impl Session {
         body.push(0);
         let length = u32::try_from(body.len() + 4).unwrap_or(u32::MAX);
         let sent = session.0.write_all(&length.to_be_bytes()).and_then(|()| session.0.write_all(&body));
-        sent.map_err(|_| Refused::NotYet)?;
-        match session.until_ready() {
+        sent.map_err(|_| LoginError::NotYet)?;
+        match session.until_ready(0) {
             Ok(Ok(_)) => Ok(session),
-            Ok(Err(error)) if error.code == STARTING => Err(Refused::NotYet),
-            Ok(Err(error)) => Err(Refused::Said(error.message)),
-            Err(_) => Err(Refused::NotYet),
+            Ok(Err(error)) if error.code == STARTING => Err(LoginError::NotYet),
+            Ok(Err(error)) => Err(LoginError::Message(error.message)),
+            Err(_) => Err(LoginError::NotYet),
         }
     }
 
-    /// Runs a query and gives the first column of its rows.
+    /// Runs a query and returns the first column of its rows.
     pub(super) fn query(&mut self, sql: &str) -> Result<Vec<String>, String> {
+        self.rows(sql, usize::MAX).map_err(|error| error.to_string())
+    }
+
+    fn rows(&mut self, sql: &str, most: usize) -> io::Result<Vec<String>> {
         let mut message = vec![b'Q'];
         message.extend_from_slice(&u32::try_from(sql.len() + 5).unwrap_or(u32::MAX).to_be_bytes());
         message.extend_from_slice(sql.as_bytes());
         message.push(0);
-        self.0.write_all(&message).map_err(|error| error.to_string())?;
-        match self.until_ready() {
-            Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(said)) => Err(said.message),
-            Err(error) => Err(error.to_string()),
-        }
+        self.0.write_all(&message)?;
+        self.until_ready(most)?.map_err(|said| io::Error::other(said.message))
     }
 
     /// Reads until the server waits for the next query. An error at login ends the connection instead.
-    fn until_ready(&mut self) -> io::Result<Result<Vec<String>, Said>> {
+    fn until_ready(&mut self, most: usize) -> io::Result<Result<Vec<String>, ServerError>> {
         let mut rows = Vec::new();
         let mut failed = None;
-        let mut left = LONGEST_ANSWER;
         loop {
             let mut head = [0; 5];
             match self.0.read_exact(&mut head) {
@@ -74,17 +93,17 @@ impl Session {
                 other => other?,
             }
             let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-            left = left.checked_sub(length).filter(|_| length >= 4).ok_or(io::ErrorKind::InvalidData)?;
-            let mut body = vec![0; length - 4];
+            let length = length.checked_sub(4).filter(|length| *length <= LONGEST_MESSAGE);
+            let mut body = vec![0; length.ok_or(io::ErrorKind::InvalidData)?];
             self.0.read_exact(&mut body)?;
             match head[0] {
                 b'Z' => break,
-                b'E' => failed = Some(Said::parse(&body)),
-                b'D' => rows.extend(first_column(&body)),
+                b'E' => failed = Some(ServerError::parse(&body)),
+                b'D' if rows.len() < most => rows.extend(first_column(&body)),
                 // Anything but "no password needed".
                 b'R' if body.first_chunk() != Some(&0_u32.to_be_bytes()) => {
                     let message = "it asks for a password on its private socket".to_owned();
-                    return Ok(Err(Said { code: String::new(), message }));
+                    return Ok(Err(ServerError { code: String::new(), message }));
                 }
                 _ => {}
             }
@@ -94,12 +113,12 @@ impl Session {
 }
 
 #[derive(Debug)]
-struct Said {
+struct ServerError {
     code: String,
     message: String,
 }
 
-impl Said {
+impl ServerError {
     fn parse(body: &[u8]) -> Self {
         let mut said = Self { code: String::new(), message: String::new() };
         for field in body.split(|byte| *byte == 0).filter(|field| !field.is_empty()) {
@@ -126,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn over(stream: UnixStream) -> Session {
+    fn over(stream: UnixStream) -> Session<Connection> {
         Session(Connection::over(stream, Duration::from_secs(60)))
     }
 
@@ -134,7 +153,7 @@ mod tests {
     fn rows_and_errors_are_read() {
         assert_eq!(first_column(b"\0\x01\0\0\0\x02hi"), Some("hi".to_owned()));
         assert_eq!(first_column(b"\0\x01\xff\xff\xff\xff"), None);
-        let said = Said::parse(b"SFATAL\0C57P03\0Mthe database system is starting up\0\0");
+        let said = ServerError::parse(b"SFATAL\0C57P03\0Mthe database system is starting up\0\0");
         assert_eq!((said.code.as_str(), said.message.as_str()), (STARTING, "the database system is starting up"));
     }
 
@@ -150,10 +169,10 @@ mod tests {
                 scope.spawn(move || {
                     (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
                 });
-                drop(over(ours).until_ready());
+                drop(over(ours).until_ready(usize::MAX));
             });
             first_column(input);
-            Said::parse(input);
+            ServerError::parse(input);
         });
     }
 
@@ -166,7 +185,15 @@ mod tests {
                 let row = [b"D\0\x01\0\x0a\0\x01\0\0\xff\xff".as_slice(), &[b'x'; 0xffff]].concat();
                 while (&theirs).write_all(&row).is_ok() {}
             });
-            assert_eq!(over(ours).until_ready().unwrap_err().kind(), io::ErrorKind::InvalidData);
+            assert_eq!(over(ours).until_ready(usize::MAX).unwrap_err().kind(), io::ErrorKind::InvalidData);
         });
+    }
+
+    /// Four bytes would make it ask for four gigabytes.
+    #[test]
+    fn a_message_of_gigabytes_is_refused() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (&theirs).write_all(b"D\xff\xff\xff\xff").unwrap();
+        assert_eq!(Session(ours).until_ready(1).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 /// A process that is held by its descriptor: its number cannot come to mean another one.
-pub(crate) struct Watched {
+pub(crate) struct ProcessHandle {
     descriptor: OwnedFd,
     pid: u32,
 }
 
-impl Watched {
+impl ProcessHandle {
     /// `None` when there is no such process, or when it did not start at `started`.
     pub(crate) fn open(pid: u32, started: Option<u64>) -> Option<Self> {
         let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
@@ -86,7 +86,7 @@ pub(crate) fn parent(pid: u32) -> Option<u32> {
 }
 
 /// The processes of the session that a process began which started then. Its number is not used again while one of them is there.
-pub(crate) fn members(session: u32, began: u64) -> Vec<Watched> {
+pub(crate) fn members(session: u32, began: u64) -> Vec<ProcessHandle> {
     if Kinship::of(session).is_some_and(|leader| leader.started != began) {
         return Vec::new();
     }
@@ -97,7 +97,7 @@ pub(crate) fn members(session: u32, began: u64) -> Vec<Watched> {
     let found = all().filter(|pid| is_member(*pid)).filter_map(|pid| {
         let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
         let descriptor = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
-        is_member(pid).then_some(Watched { descriptor, pid })
+        is_member(pid).then_some(ProcessHandle { descriptor, pid })
     });
     found.collect()
 }
@@ -109,17 +109,17 @@ fn all() -> impl Iterator<Item = u32> {
 
 /// Kills a process and its descendants. They are stopped first, so that none of them starts another one meanwhile, and none loses its
 /// parent before it is found.
-pub(crate) fn end_tree(root: &Watched) {
+pub(crate) fn end_tree(root: &ProcessHandle) {
     root.signal(Signal::STOP);
-    let mut family: Vec<Watched> = Vec::new();
+    let mut family: Vec<ProcessHandle> = Vec::new();
     let mut rounds_without = 0;
     while rounds_without < 2 && root.lives() {
-        let is_in = |family: &[Watched], pid| pid == root.pid || family.iter().any(|found| found.pid == pid);
+        let is_in = |family: &[ProcessHandle], pid| pid == root.pid || family.iter().any(|found| found.pid == pid);
         let before = family.len();
         for pid in all().filter(|pid| !is_in(&family, *pid)).collect::<Vec<_>>() {
             let is_child = || parent(pid).is_some_and(|parent| is_in(&family, parent));
             if is_child()
-                && let Some(child) = Watched::open(pid, None)
+                && let Some(child) = ProcessHandle::open(pid, None)
                 && is_child()
             {
                 child.signal(Signal::STOP);

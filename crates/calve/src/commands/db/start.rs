@@ -1,7 +1,7 @@
 //! `calve db start`.
 
 use calve_core::Cancel;
-use calve_db::{Owned, Ownership, StartOptions};
+use calve_db::{OwnedServer, Ownership, StartOptions};
 
 use super::copies::{self, Following};
 use super::{home, supervisor};
@@ -41,7 +41,7 @@ pub(super) fn started(
     template: &str,
     server: &ServerOptions,
     options: &StartOptions,
-) -> Result<(Owned, Option<Following>), Failure> {
+) -> Result<(OwnedServer, Option<Following>), Failure> {
     let mut following = None;
     let owned = calve_db::start(&home()?, template, options, &supervisor()?, &mut |starting| {
         if !server.quiet {

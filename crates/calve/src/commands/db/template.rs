@@ -4,7 +4,7 @@ use std::env;
 use std::process::Stdio;
 
 use calve_core::Cancel;
-use calve_db::{Caller, CommandEnd, CreateOptions, Owned, Said};
+use calve_db::{BuildEvent, Caller, CommandEnd, CreateOptions, OwnedServer};
 
 use super::{command_for, home, reap_trash, supervisor};
 use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
@@ -26,16 +26,16 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     options.server_bin.clone_from(&arguments.server_bin);
     options.search = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
     options.directory = env::current_dir()?;
-    let mut say = |said: Said| {
+    let mut say = |said: BuildEvent| {
         let text = match said {
-            Said::Waiting => format!("waiting for another process that makes the template `{}`", arguments.name),
-            Said::Neutralised(what) => format!("in the template: {what}"),
+            BuildEvent::Waiting => format!("waiting for another process that makes the template `{}`", arguments.name),
+            BuildEvent::Neutralised(what) => format!("in the template: {what}"),
         };
         if !arguments.quiet {
             output::say(&text);
         }
     };
-    let mut run = |server: &Owned| command(arguments, server);
+    let mut run = |server: &OwnedServer| command(arguments, server);
     let mut caller = Caller { say: &mut say, run: &mut run, cancel };
     let home = home()?;
     let built = calve_db::create_template(&home, &options, &supervisor()?, &mut caller)?;
@@ -54,7 +54,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
 }
 
 /// Runs what fills the template. Its output is no result of this command's.
-fn command(arguments: &TemplateCreateArguments, server: &Owned) -> calve_db::Result<Option<CommandEnd>> {
+fn command(arguments: &TemplateCreateArguments, server: &OwnedServer) -> calve_db::Result<Option<CommandEnd>> {
     let Some(mut command) = command_for(&server.record.address, &arguments.command)? else { return Ok(None) };
     let failed = |source| calve_db::Error::io("run", arguments.command.first().cloned().unwrap_or_default(), source);
     server.tie(&mut command)?;
