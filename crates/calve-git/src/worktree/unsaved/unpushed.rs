@@ -81,7 +81,8 @@ pub(crate) fn is_kept_by(git: &Git, others: &[PathBuf]) -> Result<bool> {
             return Ok(false);
         }
         let missing: Vec<&str> = tips.difference(&kept).map(String::as_str).collect();
-        if !missing.is_empty() && !(has_remotes && is_at_remotes(&ours, &missing)?) {
+        let is_kept = missing.is_empty() || has_remotes && is_at_remotes(&ours, &missing)?;
+        if !is_kept {
             return Ok(false);
         }
     }

@@ -319,7 +319,8 @@ fn a_nested_repository_that_the_donor_keeps_does_not_hold_its_copy_back() {
     git(&donor, ["tag", "first"]);
     git(&donor, ["commit", "-q", "--allow-empty", "-m", "two"]);
     let commit = |at: &Path| drop(git(at, ["commit", "-q", "--allow-empty", "-m", "only in the copy"]));
-    let cases: [(&str, &dyn Fn(&Path, &Path)); 12] = [
+    type Change<'c> = &'c dyn Fn(&Path, &Path);
+    let cases: [(&str, Change<'_>); 12] = [
         ("", &|_, _| {}),
         ("", &|_, donor| drop(git(donor, ["commit", "-q", "--allow-empty", "-m", "the donor goes on"]))),
         ("", &|copy, _| drop(git(copy, ["switch", "-q", "-c", "older", "first"]))),
