@@ -89,6 +89,7 @@ struct Found {
     devices: u64,
     bytes: u64,
     data_bytes: u64,
+    stored_bytes: u64,
 }
 
 impl Found {
@@ -113,6 +114,7 @@ impl Found {
                     found.file_inodes += 1;
                     found.bytes += stat.len();
                     found.data_bytes += data_bytes(&path);
+                    found.stored_bytes += stat.len().min(stat.blocks() * 512);
                 }
             } else {
                 found.devices += 1;
@@ -125,9 +127,9 @@ impl Found {
         self.directories + self.files + self.symlinks + self.fifos + self.devices
     }
 
-    /// Holes are neither shared nor written, when the bytes are what is moved.
+    /// Holes are neither shared nor written. A copy looks for them, the others go by the number of blocks.
     fn hole_bytes(&self, report: &CloneReport) -> u64 {
-        if report.strategy == Strategy::Copy { self.bytes - self.data_bytes } else { 0 }
+        self.bytes - if report.strategy == Strategy::Copy { self.data_bytes } else { self.stored_bytes }
     }
 }
 
