@@ -62,7 +62,10 @@ impl Outlet {
         };
         // One that fails does not keep the others from being written.
         let written = self.files.iter().map(write).fold(Ok(()), Result::and);
-        output::result(&Self::rendered(report, if self.json { Form::Json } else { Form::Markdown }))?;
+        match self.json {
+            true => output::json(&report.json())?,
+            false => output::result(&report.markdown())?,
+        }
         written
     }
 

@@ -92,7 +92,7 @@ fn a_dry_run_and_a_wrong_place_ask_nobody() {
     assert_eq!(keys_in_order(&plan), ["schema", "purpose", "shallow", "filter", "commands", "reason"]);
     assert_eq!((&plan["schema"], &plan["filter"]), (&json!("calve.git-fetch-plan/1"), &Value::Null));
     hosted.calve(&["fetch", "-C", "nowhere"]).fails(1).hints();
-    hosted.calve(&["fetch", "-C", "."]).fails(1).says(&["not a git repository"]).hints();
+    hosted.calve(&["fetch", "-C", "."]).fails(1).says(&["is not in a git repository"]).hints();
     hosted.calve(&["fetch", "-C", "dev", "--", "--upload-pack=x"]).fails(2).hints();
     hosted.calve(&["fetch", "-C", "dev", "--backfill"]).fails(2).says(&["only a partial clone"]).hints();
     hosted
