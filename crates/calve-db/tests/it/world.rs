@@ -469,7 +469,10 @@ impl Run {
             assert!(stderr.contains(word), "{} lacks {word:?}: {stderr}", ran.line);
         }
         assert!(stderr.contains("hint: "), "{}: {stderr}", ran.line);
-        assert_eq!(ran.stdout(), "");
+        match ran.line.contains("--json") {
+            true => assert_eq!(ran.json()["schema"], "calve.error/1"),
+            false => assert_eq!(ran.stdout(), ""),
+        }
         ran
     }
 }
