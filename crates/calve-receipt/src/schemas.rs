@@ -45,6 +45,7 @@ pub(crate) const GIT_WARNING_CODES: &[&str] = &[
     "path_as_url",
     "query_stored",
     "source_shallow",
+    "sparse_missing",
 ];
 
 /// The states of worktrees.

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use calve_core::Shown;
+use calve_git::advise::published::Reason;
 use calve_git::remote::{CloneReceipt, Features, FetchReceipt, Notice, Property, Recipe, Tip, Traffic, Verdict};
 
 use crate::wording;
-use calve_receipt::human::{count, size};
+use calve_receipt::human::{counted, size};
 use calve_receipt::{
     GitClonePlanReceipt, GitCloneReceipt, GitFetchPlan, GitFetchReceipt, GitRecipe, GitSeconds, GitWarning, Honoured,
     path,
@@ -62,7 +63,7 @@ pub(crate) fn fetch_plan(receipt: &FetchReceipt) -> GitFetchPlan {
         shallow: receipt.shallow,
         filter: receipt.filter.clone(),
         commands: receipt.commands.clone(),
-        reason: receipt.reason.clone(),
+        reason: receipt.reason.to_string(),
     }
 }
 
@@ -79,7 +80,7 @@ fn recipe(recipe: &Recipe, dst: &Path) -> GitRecipe {
         revision,
         sparse: recipe.sparse.clone(),
         bundle_uri: recipe.bundle_uri.as_ref().map(ToString::to_string),
-        reason: recipe.reason.clone(),
+        reason: recipe.reason.to_string(),
         commands: recipe.spoken(dst),
     }
 }
@@ -102,14 +103,19 @@ fn warnings(notices: &[Notice]) -> Vec<GitWarning> {
 }
 
 /// What will be done, and why.
-pub(crate) fn plan_text(recipe: &Recipe, dst: &Path) -> String {
-    let mut text = format!("for {}: {}\n", recipe.purpose, recipe.reason);
+pub(crate) fn plan_text(recipe: &Recipe, dst: &Path, explain: bool) -> String {
+    let mut text = format!("for {}: {}\n", recipe.purpose, reason(&recipe.reason, explain));
     recipe.spoken(dst).iter().for_each(|command| text.push_str(&format!("{command}\n")));
     text
 }
 
-pub(crate) fn fetch_text(receipt: &FetchReceipt) -> String {
-    format!("{}: {}\n", receipt.commands.join(" && "), receipt.reason)
+pub(crate) fn fetch_text(receipt: &FetchReceipt, explain: bool) -> String {
+    format!("{}: {}\n", receipt.commands.join(" && "), reason(&receipt.reason, explain))
+}
+
+/// The reason, with the measurements that it stands on when they are asked for.
+fn reason(reason: &Reason, explain: bool) -> String {
+    if explain { reason.to_string() } else { reason.text.clone() }
 }
 
 /// The one line about a clone.
@@ -117,7 +123,7 @@ pub(crate) fn clone_sentence(receipt: &CloneReceipt, dst: &Path) -> String {
     let mut parts = vec![traffic(&receipt.traffic)];
     if receipt.recipe.filter.is_some() {
         let least = if receipt.missing.counted { "" } else { "at least " };
-        parts.push(format!("{least}{} objects left on the server", count(receipt.missing.objects)));
+        parts.push(format!("{least}{} left on the server", counted(receipt.missing.objects, "object")));
     }
     parts.push(format!("in {:.2} s", receipt.seconds.total));
     format!("cloned `{}` to `{}`: {}", receipt.recipe.url, Shown(dst), parts.join(", "))
@@ -133,11 +139,7 @@ pub(crate) fn fetch_sentence(receipt: &FetchReceipt) -> String {
 }
 
 fn traffic(traffic: &Traffic) -> String {
-    let requests = match traffic.requests {
-        Some(1) => "1 request, ".to_owned(),
-        Some(requests) => format!("{} requests, ", count(requests)),
-        None => String::new(),
-    };
+    let requests = traffic.requests.map(|requests| counted(requests, "request") + ", ").unwrap_or_default();
     match traffic.bytes_received {
         Some(bytes) => format!("{requests}{} received", size(bytes)),
         None => format!("{requests}few objects received"),

@@ -3,7 +3,7 @@
 use calve_core::{DedupeReport, DiskUsage, Shown, Skipped, Usage};
 
 use crate::failure::{FAILED, Failure};
-use calve_receipt::human::{count, duration, entries, size};
+use calve_receipt::human::{count, counted, duration, entries, size};
 
 pub(crate) fn usage_table(report: &DiskUsage) -> String {
     let mut text = String::new();
@@ -74,7 +74,7 @@ pub(crate) fn sharing_sentences(report: &DedupeReport, dry_run: bool) -> Vec<Str
     }
     let mut lines = vec![line];
     if report.shared_ranges > 0 {
-        lines.push(format!("{what} {} ranges inside different files", count(report.shared_ranges)));
+        lines.push(format!("{what} {} inside different files", counted(report.shared_ranges, "range")));
     }
     if report.differing_files > 0 {
         lines.push(format!("{} of the same path and size hold something else", files(report.differing_files)));

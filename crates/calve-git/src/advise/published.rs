@@ -3,6 +3,8 @@
 //! "Git clone: a data-driven study on cloning behaviors", the GitHub blog, December 2020: git 2.28, a server with 8 cores, 30 minutes
 //! of load, while one user pushed changes to three random files. Wall time of the client, and CPU time of the server.
 
+use std::fmt;
+
 use super::numbers::{Cost, Numbers, RepositoryCosts, Test};
 use super::spoken;
 use crate::remote::Purpose;
@@ -97,43 +99,64 @@ fn of(repository: usize, test: Test) -> String {
 
 const SWIFT: usize = 1;
 
-/// Why a purpose has the recipe that it has.
-pub(crate) fn reason(purpose: Purpose, sparsely: bool) -> String {
+/// Why a command is the right one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reason {
+    /// The reason, in a few words.
+    pub text: String,
+    /// The measurements that it stands on.
+    pub numbers: String,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.text, self.numbers)
+    }
+}
+
+fn reason(text: &str, numbers: String) -> Reason {
+    Reason { text: text.to_owned(), numbers: format!("published, swift: {numbers}") }
+}
+
+/// Says why a purpose has the recipe that it has.
+pub(crate) fn recipe_reason(purpose: Purpose, sparsely: bool) -> Reason {
     let swift = |test| of(SWIFT, test);
     match purpose {
-        Purpose::Dev if sparsely => format!(
-            "few directories of a repository that stays: all commits and trees, and contents only of what is checked out (published, swift: a \
-             blobless clone {}, a full one {})",
-            swift(Test::T4),
-            swift(Test::T1)
+        Purpose::Dev if sparsely => reason(
+            "few directories of a repository that stays: all commits and trees, and contents only of what is checked out",
+            format!("a blobless clone {}, a full one {}", swift(Test::T4), swift(Test::T1)),
         ),
-        Purpose::Dev => format!(
-            "a clone that stays: the full one costs most once, and fetches into it cost least (published, swift: a fetch {}, into a blobless \
-             clone {}, into a treeless one {})",
-            swift(Test::T5),
-            swift(Test::T10),
-            swift(Test::T9)
+        Purpose::Dev => reason(
+            "a clone that stays: the full one costs most once, and fetches into it cost least",
+            format!(
+                "a fetch {}, into a blobless clone {}, into a treeless one {}",
+                swift(Test::T5),
+                swift(Test::T10),
+                swift(Test::T9)
+            ),
         ),
-        Purpose::Ci => format!(
-            "one commit, thrown away: nothing is cheaper than a shallow clone, as long as nobody fetches into it (published, swift: {}, a full \
-             clone {})",
-            swift(Test::T2),
-            swift(Test::T1)
+        Purpose::Ci => reason(
+            "one commit, thrown away: nothing is cheaper than a shallow clone, as long as nobody fetches into it",
+            format!("{}, a full clone {}", swift(Test::T2), swift(Test::T1)),
         ),
-        Purpose::History => format!(
-            "history without the old contents: all commits and trees, so that logs and merge bases need no server (published, swift: {}, a full \
-             clone {}; treeless is {}, and asks the server for every tree that is looked at)",
-            swift(Test::T4),
-            swift(Test::T1),
-            swift(Test::T3)
+        Purpose::History => reason(
+            "history without the old contents: all commits and trees, so that logs and merge bases need no server",
+            format!(
+                "{}, a full clone {}; treeless is {}, and asks the server for every tree that is looked at",
+                swift(Test::T4),
+                swift(Test::T1),
+                swift(Test::T3)
+            ),
         ),
-        Purpose::Blobs => format!(
-            "large contents stay on the server until they are checked out (published, swift: {}, a full clone {}); fetches cost about as much as \
-             in a full clone ({}, {})",
-            swift(Test::T4),
-            swift(Test::T1),
-            swift(Test::T10),
-            swift(Test::T5)
+        Purpose::Blobs => reason(
+            "large contents stay on the server until they are checked out, and fetches cost about as much as in a full clone",
+            format!(
+                "{}, a full clone {}; fetches {}, in a full clone {}",
+                swift(Test::T4),
+                swift(Test::T1),
+                swift(Test::T10),
+                swift(Test::T5)
+            ),
         ),
     }
 }
@@ -151,34 +174,26 @@ pub(crate) fn depth_in_a_full_clone() -> String {
     )
 }
 
-/// Why a fetch is done as it is done.
-pub(crate) fn fetch_reason(shallow: bool, filter: Option<&str>, with_depth: bool) -> String {
+/// Says why a fetch is done as it is done.
+pub(crate) fn fetch_reason(shallow: bool, filter: Option<&str>, with_depth: bool) -> Reason {
     let swift = |test| of(SWIFT, test);
     match (shallow, filter, with_depth) {
-        (true, _, true) => format!(
-            "`git fetch --depth` in a shallow clone has the server count again what is here (published, swift: {}; without it {})",
-            swift(Test::T8),
-            swift(Test::T7)
+        (true, _, true) => reason(
+            "`git fetch --depth` in a shallow clone has the server count again what is here",
+            format!("{}; without it {}", swift(Test::T8), swift(Test::T7)),
         ),
-        (true, _, false) => format!(
-            "a shallow clone is fetched into without a depth: only what is new comes (published, swift: {}; with it {})",
-            swift(Test::T7),
-            swift(Test::T8)
+        (true, _, false) => reason(
+            "a shallow clone is fetched into without a depth: only what is new comes",
+            format!("{}; with it {}", swift(Test::T7), swift(Test::T8)),
         ),
-        (false, _, true) => {
-            format!("forced (published, swift: {}; without a depth {})", swift(Test::T6), swift(Test::T5))
+        (false, _, true) => reason("forced", format!("{}; without a depth {}", swift(Test::T6), swift(Test::T5))),
+        (false, Some("tree:0"), false) => reason(
+            "a treeless clone asks for trees with every fetch",
+            format!("{}; a blobless one {}", swift(Test::T9), swift(Test::T10)),
+        ),
+        (false, Some(_), false) => {
+            reason("a partial clone is fetched into in full; contents come when they are checked out", swift(Test::T10))
         }
-        (false, Some("tree:0"), false) => format!(
-            "a treeless clone asks for trees with every fetch (published, swift: {}; a blobless one {})",
-            swift(Test::T9),
-            swift(Test::T10)
-        ),
-        (false, Some(_), false) => format!(
-            "a partial clone is fetched into in full; contents come when they are checked out (published, swift: {})",
-            swift(Test::T10)
-        ),
-        (false, None, false) => {
-            format!("a full clone is fetched into in full: nothing is cheaper (published, swift: {})", swift(Test::T5))
-        }
+        (false, None, false) => reason("a full clone is fetched into in full: nothing is cheaper", swift(Test::T5)),
     }
 }

@@ -113,13 +113,16 @@ fn history(measured: &RepositoryCosts) -> Option<Sentence> {
 
 fn developer(measured: &RepositoryCosts) -> Option<Sentence> {
     let lasting = compare(measured, (Test::T4, Test::T10), (Test::T1, Test::T5), ("a blobless clone", "a full one"))?;
-    let text = format!("for a developer, the purpose `dev` is full: {lasting}");
+    let text = format!(
+        "for a developer, the purpose `dev` is full, so that nothing asks the server again for what it had already: {lasting}"
+    );
     Some(sentence(measured, "dev", &[Test::T1, Test::T4, Test::T5, Test::T10], text))
 }
 
 fn large_contents(measured: &RepositoryCosts) -> Option<Sentence> {
     let (full, blobless) = (measured.cost(Test::T1)?, measured.cost(Test::T4)?);
-    let share = 100.0 * blobless.client_ms() / full.client_ms();
+    // As it is printed: a sentence that says 100 % must not say that something is saved.
+    let share = (100.0 * blobless.client_ms() / full.client_ms()).round();
     let advice = match share {
         ..50.0 => "so the purpose `blobs` pays here",
         50.0..100.0 => "so the purpose `blobs` saves less than half of the wait here",
@@ -278,9 +281,12 @@ mod tests {
 
     #[test]
     fn blobless_clones_are_advised_where_they_save_something() {
-        for (milliseconds, expected) in
-            [(400.0, "pays here"), (700.0, "saves less than half"), (2000.0, "does not pay here")]
-        {
+        for (milliseconds, expected) in [
+            (400.0, "pays here"),
+            (700.0, "saves less than half"),
+            (996.0, "does not pay here"),
+            (2000.0, "does not pay here"),
+        ] {
             let mut measured = published::numbers().repositories.swap_remove(0);
             let full = measured.cost(Test::T1).unwrap().client_ms();
             let (_, blobless) = measured.costs.iter_mut().find(|(test, _)| *test == Test::T4).unwrap();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use calve_core::Cancel;
 
-use crate::advise::published;
+use crate::advise::published::{self, Reason};
 use crate::git::Git;
 use crate::redact;
 use crate::remote::clone::purpose::Purpose;
@@ -60,7 +60,7 @@ pub struct FetchReceipt {
     /// The commands.
     pub commands: Vec<String>,
     /// Why so.
-    pub reason: String,
+    pub reason: Reason,
     /// What came over the wire.
     pub traffic: Traffic,
     /// How long it took.
@@ -113,7 +113,7 @@ pub fn fetch(request: &FetchRequest, listener: Listener<'_>) -> Result<FetchRece
     Ok(receipt)
 }
 
-fn receipt(state: &CloneState, steps: &[Step], reason: String) -> FetchReceipt {
+fn receipt(state: &CloneState, steps: &[Step], reason: Reason) -> FetchReceipt {
     let spoken = |step: &Step| {
         let words = step.arguments.iter().map(|word| redact::word(&word.to_string_lossy()));
         std::iter::once("git".to_owned()).chain(words.filter(|word| word != "--progress")).collect::<Vec<_>>().join(" ")
@@ -156,7 +156,7 @@ pub(crate) fn choose(
     state: &CloneState,
     request: &FetchRequest,
     features: &Features,
-) -> Result<(Vec<Step>, String), RemoteError> {
+) -> Result<(Vec<Step>, Reason), RemoteError> {
     if let Some(bad) = request.references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
         return Err(RemoteError::Senseless { why: format!("{bad:?} cannot be the name of a branch or commit") });
     }

@@ -48,6 +48,8 @@ pub enum NoticeCode {
     Empty,
     /// The repository's own history is cut off.
     SourceShallow,
+    /// A directory of a sparse checkout is not in the commit.
+    SparseMissing,
     /// A path is cloned by its URL.
     PathAsUrl,
     /// A path is cloned without a server.
@@ -68,6 +70,7 @@ impl NoticeCode {
             Self::NoHead => "no_head",
             Self::Empty => "empty",
             Self::SourceShallow => "source_shallow",
+            Self::SparseMissing => "sparse_missing",
             Self::PathAsUrl => "path_as_url",
             Self::Local => "local",
             Self::Git => "git",

@@ -63,6 +63,9 @@ pub(crate) struct GitCloneArguments {
     /// Fail (exit code 3) unless the server honours this: filter, depth
     #[arg(long, value_name = "PROPERTY", value_parser = Named(&["filter", "depth"], property), hide_possible_values = true)]
     pub(crate) require: Vec<Property>,
+    /// Give the measurements that the choice stands on
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
@@ -95,6 +98,9 @@ pub(crate) struct GitFetchArguments {
     /// Then fetch the contents that a partial clone lacks, in batches (git 2.49)
     #[arg(long)]
     pub(crate) backfill: bool,
+    /// Give the measurements that the choice stands on
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,

@@ -226,6 +226,16 @@ fn check_out(
     for step in recipe.check_out() {
         run(&step)?;
     }
+    for path in &recipe.sparse {
+        // Lists the path itself, and asks no server about it.
+        let listed = git.run(&["ls-tree", "-d", "HEAD", "--", path.trim_matches('/')])?;
+        if listed.is_empty() {
+            let path = Shown(Path::new(path));
+            let text =
+                format!("`{path}` is not a directory of the commit that is checked out, so nothing of it is here");
+            notices.push(Notice::new(NoticeCode::SparseMissing, text));
+        }
+    }
     let head = git.line(&["rev-parse", "--verify", "HEAD"])?;
     Ok(Some(head.to_string_lossy().into_owned()))
 }

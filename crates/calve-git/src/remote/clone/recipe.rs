@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-use crate::advise::published;
+use crate::advise::published::{self, Reason};
 use crate::redact::{self, Url};
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::error::RemoteError;
@@ -88,7 +88,7 @@ pub struct Recipe {
     /// Where from.
     pub url: RepositoryUrl,
     /// Why this is the right one, with the numbers that say so.
-    pub reason: String,
+    pub reason: Reason,
 }
 
 /// One command.
@@ -138,7 +138,7 @@ pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<
         sparse: sparse.to_vec(),
         bundle_uri: bundle_uri.cloned(),
         url: if by_protocol { url.over_the_protocol() } else { url.clone() },
-        reason: published::reason(purpose, sparsely),
+        reason: published::recipe_reason(purpose, sparsely),
     })
 }
 

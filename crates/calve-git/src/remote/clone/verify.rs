@@ -39,7 +39,7 @@ pub(crate) fn verify(recipe: &Recipe, tree: &Path) -> Result<Vec<(Property, Verd
         verdicts.push((Property::Depth, if has_commit { depth_of(&git, depth)? } else { Verdict::Untold }));
     }
     if recipe.filter.is_some() {
-        verdicts.push((Property::Filter, if has_commit { filter_of(&git, tree)? } else { Verdict::Untold }));
+        verdicts.push((Property::Filter, if has_commit { filter_of(&git)? } else { Verdict::Untold }));
     }
     Ok(verdicts)
 }
@@ -58,8 +58,7 @@ fn depth_of(git: &Git, depth: u32) -> Result<Verdict, RemoteError> {
 }
 
 /// A partial clone in which nothing was checked out has no contents of files.
-fn filter_of(git: &Git, tree: &Path) -> Result<Verdict, RemoteError> {
-    let promised = promisor_packs(tree);
+fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
     let listed = git.run(&["rev-list", "--objects", "--missing=print", "--max-count=1", "HEAD"])?;
     let missing = listed.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"?")).count();
     if missing > 0 {
@@ -71,13 +70,8 @@ fn filter_of(git: &Git, tree: &Path) -> Result<Verdict, RemoteError> {
         return Ok(Verdict::Untold);
     }
     Ok(Verdict::Ignored(format!(
-        "the contents of all {files} files of HEAD came although none were asked for ({promised} packs are marked as partial)"
+        "the files of HEAD came with their contents although none were asked for (files: {files})"
     )))
-}
-
-fn promisor_packs(tree: &Path) -> usize {
-    let Ok(entries) = fs_err::read_dir(tree.join(".git/objects/pack")) else { return 0 };
-    entries.flatten().filter(|entry| entry.path().extension().is_some_and(|end| end == "promisor")).count()
 }
 
 /// Counts what a partial clone has left on the server, for as long as `time`.

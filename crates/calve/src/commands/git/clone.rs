@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use calve_core::{Cancel, Shown};
-use calve_git::remote::{CloneRequest, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone};
+use calve_git::remote::{
+    CloneRequest, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
+};
 
 use super::{Line, failure, prompts};
 use crate::cli::git::GitCloneArguments;
@@ -17,10 +19,10 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
         if arguments.json {
             return output::json(&git_receipt::plan(&recipe, &git, &request.dst));
         }
-        return output::result(&git_receipt::plan_text(&recipe, &request.dst));
+        return output::result(&git_receipt::plan_text(&recipe, &request.dst, arguments.explain));
     }
     if !arguments.quiet {
-        output::say(&git_receipt::plan_text(&recipe, &request.dst).trim_end().replace('\n', "\n  "));
+        output::say(&git_receipt::plan_text(&recipe, &request.dst, arguments.explain).trim_end().replace('\n', "\n  "));
     }
     let line = Line::new(arguments.quiet);
     let receipt = clone_repository(&request, &|text| line.show(text));
@@ -31,6 +33,12 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
         if is_warning || !arguments.quiet {
             output::say(&format!("{}: {}", if is_warning { "warning" } else { "note" }, wording::git::notice(notice)));
         }
+    }
+    if receipt.notices.iter().any(|notice| notice.code == NoticeCode::SparseMissing) {
+        output::say(&format!(
+            "hint: `git -C {} ls-tree -rd --name-only HEAD` lists the directories",
+            Shown(&request.dst)
+        ));
     }
     if !arguments.quiet {
         output::say(&git_receipt::clone_sentence(&receipt, &request.dst));

@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), 
         cancel: cancel.clone(),
     };
     let plan = plan_fetch(&request).map_err(failure)?;
-    let what = git_receipt::fetch_text(&plan);
+    let what = git_receipt::fetch_text(&plan, arguments.explain);
     if arguments.dry_run {
         if arguments.json {
             return output::json(&GitFetchPlanReceipt { plan: git_receipt::fetch_plan(&plan) });

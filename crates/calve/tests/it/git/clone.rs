@@ -36,7 +36,8 @@ fn each_purpose_gets_its_clone_and_a_receipt() {
             // Every commit has one new file; three of them are checked out.
             assert_eq!(missing, COMMITS as u64 - 3);
         }
-        ran.says(&[&format!("for {purpose}: "), "published, swift", "cloned `http://127.0.0.1"]);
+        let ran = ran.says(&[&format!("for {purpose}: "), "cloned `http://127.0.0.1"]);
+        assert!(!ran.stderr.contains("published"), "{}", ran.stderr);
     }
     let bytes = |purpose: &str| {
         let pack = hosted.spot.join(purpose).join(".git/objects/pack");
@@ -262,4 +263,40 @@ fn ids_of_sha_256_and_a_configured_name_for_the_remote_make_no_difference() {
         assert_eq!(receipt["head"], json!(commit));
         assert_eq!(hosted.git(purpose, &["remote"]), "origin");
     }
+}
+
+#[test]
+fn the_measurements_behind_a_choice_are_given_when_they_are_asked_for() {
+    let hosted = Hosted::new();
+    for purpose in ["dev", "ci", "history", "blobs"] {
+        let plain = hosted.calve(&["clone", "-n", "--for", purpose, &hosted.url(), "c"]).succeeds().stdout;
+        assert!(!plain.contains("published") && plain.lines().all(|line| line.len() < 200), "{plain}");
+        let explained =
+            hosted.calve(&["clone", "-n", "--explain", "--for", purpose, &hosted.url(), "c"]).succeeds().stdout;
+        assert!(explained.contains("published, swift: "), "{explained}");
+        let document = hosted.calve(&["clone", "-n", "--json", "--for", purpose, &hosted.url(), "c"]).succeeds().json();
+        assert!(document["recipe"]["reason"].as_str().unwrap().contains("published, swift: "), "{document}");
+    }
+    hosted.calve(&["clone", "-q", &hosted.url(), "c"]).succeeds();
+    let fetched = hosted.calve(&["fetch", "-C", "c", "-n", "--explain"]).succeeds().stdout;
+    assert!(fetched.contains("published, swift: "), "{fetched}");
+}
+
+#[test]
+fn a_sparse_directory_that_is_not_there_is_named() {
+    let hosted = Hosted::new();
+    for (purpose, directory) in [("dev", "a"), ("ci", "b")] {
+        let sparse = ["--sparse", "docs", "--sparse", "nodir/", "--sparse", "readme", "--sparse", "src/none"];
+        let url = hosted.url();
+        let arguments = [&["clone", "-q", "--for", purpose][..], &sparse, &[&url, directory]].concat();
+        let ran = hosted.calve(&arguments).succeeds();
+        let ran =
+            ran.says(&["`nodir/` is not a directory of the commit", "`src/none` is not", "`readme` is not"]).hints();
+        assert!(!ran.stderr.contains("`docs` is not"), "{}", ran.stderr);
+        // The command that the hint names.
+        let listed = hosted.git(directory, &["ls-tree", "-rd", "--name-only", "HEAD"]);
+        assert!(listed.lines().any(|line| line == "docs"), "{listed}");
+    }
+    let document = hosted.calve(&["clone", "--json", "--sparse", "nodir", &hosted.url(), "c"]).succeeds().json();
+    assert!(document["warnings"].as_array().unwrap().iter().any(|one| one["code"] == "sparse_missing"), "{document}");
 }
