@@ -14,6 +14,7 @@ mod probe;
 mod remove;
 #[cfg(test)]
 mod schemas;
+#[cfg_attr(not(unix), allow(dead_code, reason = "these commands are not on Windows"))]
 mod space;
 mod sys;
 mod values;

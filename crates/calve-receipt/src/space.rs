@@ -1,11 +1,15 @@
 //! The space that trees use and share.
 
+#[cfg(unix)]
 use std::path::{Path, PathBuf};
 
+#[cfg(unix)]
 use calve_core::{DedupeReport, DiskUsage};
 use serde::Serialize;
 
-use crate::values::{Milliseconds, ReceiptPath, SkippedEntry, Warning, path, paths, skipped, warnings};
+use crate::values::{Milliseconds, ReceiptPath, SkippedEntry, Warning};
+#[cfg(unix)]
+use crate::values::{path, paths, skipped, warnings};
 
 /// The report of `calve du`.
 #[derive(Debug, Serialize)]
@@ -83,6 +87,7 @@ struct UsageEntries {
     hard_links: u64,
 }
 
+#[cfg(unix)]
 impl From<&calve_core::Usage> for Usage {
     fn from(usage: &calve_core::Usage) -> Self {
         Self {
@@ -107,6 +112,7 @@ impl From<&calve_core::Usage> for Usage {
     }
 }
 
+#[cfg(unix)]
 impl From<&DiskUsage> for DiskUsageReceipt {
     fn from(report: &DiskUsage) -> Self {
         let paths = report.paths.iter().map(|one| PathUsage {
@@ -136,6 +142,7 @@ pub struct DedupeReceipt {
     paths: Vec<ReceiptPath>,
 }
 
+#[cfg(unix)]
 impl DedupeReceipt {
     /// Converts the report of sharing within `trees`.
     pub fn new(report: &DedupeReport, dry_run: bool, trees: &[PathBuf]) -> Self {
@@ -156,6 +163,7 @@ pub struct ReshareReceipt {
     dst: ReceiptPath,
 }
 
+#[cfg(unix)]
 impl ReshareReceipt {
     /// Converts the report of sharing between `src` and `dst`.
     pub fn new(report: &DedupeReport, dry_run: bool, src: &Path, dst: &Path) -> Self {
@@ -228,6 +236,7 @@ struct LeftAlone {
     first_path: ReceiptPath,
 }
 
+#[cfg(unix)]
 impl Sharing {
     fn new(report: &DedupeReport, dry_run: bool) -> Self {
         let left_alone = report.left_alone.iter().map(|left| LeftAlone {

@@ -1,7 +1,7 @@
 //! The published schema keeps the shapes that programs read: `documents.jsonl` has one document of each kind, as the program printed it
 //! when the schema was first published (`calve.write/1`, which only packages hand over, was written by hand).
-#![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
 
 use calve_testkit::assert_document;
 use serde_json::Value;
