@@ -2,8 +2,8 @@
 //!
 //! git takes `worktrees/ID` for a worktree when there is a file `gitdir` in it, and removes it as broken when there is neither
 //! that nor a file `locked` (gitrepository-layout(5), git-worktree(1)). So an entry is made with `locked` and without `gitdir`. The
-//! worktree gets its name first and its `gitdir` after that. In between it is complete and works, and whoever runs git in it adds
-//! the file, for git does so by itself. Killed before that, nothing is listed, and nothing has the new name.
+//! worktree gets its name first and its `gitdir` after that. In between it is complete and works; after a kill, the next command adds
+//! the file. Killed before the name, nothing is listed, and nothing has the new name.
 //!
 //! As long as its maker lives, the file `calve` in the entry is under flock(2). It says what is being made, for whoever cleans up.
 

@@ -86,8 +86,9 @@ fn killed(file_system: FileSystem, seed: u64, rounds: usize) {
         span = if was_killed { span * 5 / 4 } else { span * 4 / 5 };
         let listed = repo.worktrees().len();
         if path.exists() {
-            // Complete, also when git does not list it yet; it does as soon as it was asked there.
+            // Complete, also if it was killed before git lists it; the next command of Calve's has git list it.
             is_clean(&path);
+            repo.calve(["list"]).succeeds();
             assert_eq!(repo.worktrees().len(), 2, "seed {seed}, round {round}");
             complete += 1;
             repo.calve(["remove", "-q", "-f", "-D", "x"]).succeeds();
