@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use calve_core::{CloneOptions, Shown, clone_tree};
 use calve_receipt::ReceiptPath;
-use calve_receipt::human::entries;
+use calve_receipt::human::{counted, entries};
 use serde::Serialize;
 
 use crate::comparison::{self, Space};
@@ -72,9 +72,9 @@ impl WorktreeBench<'_> {
         let schedule = Schedule::new(&self.setup, self.turns, needs, machine.memory_bytes, &inspect);
         let runs = runs::run(workloads, &schedule, scratch)?;
         let mut report = Report::new("worktree", began, machine);
-        let counted = cloned_entries.map_or_else(String::new, |number| format!(", {}", entries(number)));
-        let text = format!("`{}`: {tracked_files} tracked files", Shown(repository));
-        report.subject = format!("a worktree of {text}{counted}, up to the first `git status`");
+        let size = cloned_entries.map_or_else(String::new, |number| format!(", {}", entries(number)));
+        let text = format!("`{}`: {}", Shown(repository), counted(tracked_files as u64, "tracked file"));
+        report.subject = format!("a worktree of {text}{size}, up to the first `git status`");
         let value = RepositoryFact { path: calve_receipt::path(repository), tracked_files, entries: cloned_entries };
         report.fact("repository", "Repository", text, value);
         scratch.add_to(&mut report, "Made in")?;
