@@ -10,6 +10,8 @@ pub(crate) mod facts;
 #[cfg(unix)]
 mod finish;
 #[cfg(unix)]
+pub(crate) mod merge;
+#[cfg(unix)]
 mod sample;
 #[cfg(unix)]
 mod scrub;

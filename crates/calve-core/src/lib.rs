@@ -67,8 +67,9 @@ pub use clone::{clone_tree, plan};
 pub use error::{Error, Protection, Required, Shown};
 pub use operation::Operation;
 pub use options::{
-    Background, Choice, CloneOptions, Decision, Durability, Existing, InlinedBytes, LastLook, Latency, Mounts,
-    RemoveOptions, Requirement, Selection, Strategy, Unreadable, Verify, Wait,
+    Background, Choice, CloneOptions, Decision, Durability, Existing, InlinedBytes, Keep, KeptLinks, KeptTimes,
+    KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Requirement, Selection, Strategy, Unreadable, Verify,
+    Wait,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};
@@ -87,6 +88,7 @@ pub use {
         WriteReport, Writer, read_files, write_files,
     },
     clone::build::{BuildPaths, build_tree},
+    clone::merge::{Overwrite, merge_tree},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
     probe::probe,
     remove::{PendingTrash, check_removable, pending_trash, reap, remove_opened, remove_tree, sweep},

@@ -248,6 +248,8 @@ pub struct CloneOptions {
     pub exclude: Vec<String>,
     /// Which of the other entries are cloned; by default all.
     pub select: Option<Selection>,
+    /// What is taken over.
+    pub keep: Keep,
     /// Entries that cannot be read.
     pub unreadable: Unreadable,
     /// An existing destination.
@@ -302,6 +304,69 @@ pub struct RemoveOptions {
     pub progress: Arc<Progress>,
     /// Stops deleting early. What is left is in the trash, or where it was.
     pub cancel: Cancel,
+}
+
+/// What a clone takes over from its source besides names and contents.
+#[derive(Debug, Clone, Default)]
+pub enum Keep {
+    /// Everything that the destination can store.
+    #[default]
+    Everything,
+    /// Only what the copying functions of standard libraries take over. On Unix.
+    Plain(Plain),
+}
+
+/// A copy as the standard libraries of programming languages make it: each name becomes a file of its own, belongs to the caller, and has
+/// the mode of the source, set-user-ID bits included. Anything but directories, regular files and symlinks is an error, and so is an entry
+/// that vanishes meanwhile.
+#[derive(Debug, Clone)]
+pub struct Plain {
+    /// Which times are kept.
+    pub times: KeptTimes,
+    /// Whether extended attributes are kept.
+    pub xattrs: KeptXattrs,
+    /// What becomes of symlinks.
+    pub links: KeptLinks,
+}
+
+/// The entries that keep their times of access and modification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptTimes {
+    /// None.
+    None,
+    /// Regular files.
+    OfFiles,
+    /// All.
+    OfAll,
+}
+
+/// Whether extended attributes are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptXattrs {
+    /// No.
+    No,
+    /// As far as the destination stores them.
+    Yes,
+}
+
+/// The targets of symlinks in a plain copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeptLinks {
+    /// They stay as they are.
+    Verbatim,
+    /// Relative ones become absolute: resolved, by their names alone, from the source's own absolute path, which this is.
+    Absolute(PathBuf),
+    /// A symlink is an error.
+    Refuse,
+}
+
+impl Keep {
+    pub(crate) fn plain(&self) -> Option<&Plain> {
+        match self {
+            Self::Everything => None,
+            Self::Plain(plain) => Some(plain),
+        }
+    }
 }
 
 /// The moment at which [`crate::remove_tree`] returns.

@@ -36,6 +36,8 @@ pub(crate) struct Criteria {
     pub(crate) excludes: bool,
     #[allow(dead_code, reason = "not every system has a strategy that asks")]
     pub(crate) mounts: Mounts,
+    /// What is in the source is not simply what will be in the clone.
+    pub(crate) is_plain: bool,
 }
 
 impl Criteria {
@@ -45,6 +47,7 @@ impl Criteria {
             require: options.require.clone(),
             excludes: !options.exclude.is_empty() || options.select.is_some(),
             mounts: options.mounts,
+            is_plain: options.keep.plain().is_some(),
         }
     }
 
@@ -109,6 +112,9 @@ fn consider(
                 Requirement::Stable => "it cannot tell whether the source changes",
             })));
         }
+    }
+    if criteria.is_plain && !matches!(strategy, Strategy::Reflink | Strategy::Copy) {
+        return Err(Some(Reason::new("it takes over more than was asked for")));
     }
     accepts().map_err(Some)
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::stage::Part;
 use crate::error::{Error, Required, Shown};
 use crate::operation::Operation;
-use crate::options::{Requirement, Verify};
+use crate::options::{Keep, Requirement, Verify};
 use crate::source::Source;
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
@@ -84,10 +84,16 @@ fn verify(part: &Part<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(
 }
 
 /// Gives a directory the source's metadata. `path` is for messages.
-pub(super) fn seal(source: &Source, root: BorrowedFd<'_>, notes: &Notes, path: &Path) -> Result<(), Error> {
+pub(super) fn seal(
+    source: &Source,
+    root: BorrowedFd<'_>,
+    keep: &Keep,
+    notes: &Notes,
+    path: &Path,
+) -> Result<(), Error> {
     let now = rustix::fs::fstat(root).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
     let created = Created { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
-    let mut keeper = Keeper::new(created, notes);
+    let mut keeper = Keeper::new(created, keep, notes);
     let src = XattrTarget::Open(source.directory());
     let _ = sys::copy_nocow(source.directory(), root);
     keeper

@@ -133,7 +133,8 @@ impl<'p> StagedTree<'p> {
 
     /// Reserves a tree that will be one clone and nothing else.
     pub(crate) fn for_clone(destination: &'p Location, options: &'p CloneOptions) -> Result<Self, Error> {
-        Self::reserve(destination, RootKind::Closed, options)
+        let kind = if options.keep.plain().is_some() { RootKind::Inheriting } else { RootKind::Closed };
+        Self::reserve(destination, kind, options)
     }
 
     /// Returns where the tree is for now, for programs to work in.
@@ -173,7 +174,7 @@ impl<'p> StagedTree<'p> {
         let below = Some(made.as_fd());
         let part = Part { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
         let (run, _) = self.clone_part(&part)?;
-        seal(&source, made.as_fd(), &notes, &dst)?;
+        seal(&source, made.as_fd(), &options.keep, &notes, &dst)?;
         Ok(run.report(src, &dst, &notes, started))
     }
 
@@ -298,7 +299,7 @@ impl<'p> StagedTree<'p> {
                 rustix::fs::fchmod(root, Mode::from_raw_mode(mask | Mode::RWXU.bits())).map_err(failed)?;
             }
             Some(Origin { whole: Some(whole), .. }) => reopen(root, whole, notes).map_err(failed)?,
-            Some(Origin { source, .. }) => seal(source, root, notes, path)?,
+            Some(Origin { source, .. }) => seal(source, root, &self.options.keep, notes, path)?,
         }
         if self.options.durability == Durability::Synced {
             sys::sync_file_system(root).map_err(|errno| Error::io(Operation::Sync, path, errno))?;

@@ -12,7 +12,7 @@ use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::Strategy;
+use crate::options::{Keep, Strategy};
 use crate::remove::delete::{Deletion, delete};
 use crate::source::Source;
 use crate::sys::{self, XattrTarget};
@@ -180,7 +180,7 @@ impl State {
         let now = rustix::fs::fstat(&upper).map_err(failed)?;
         let notes = Notes::default();
         let created = Created { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
-        let mut keeper = Keeper::new(created, &notes);
+        let mut keeper = Keeper::new(created, &Keep::Everything, &notes);
         let src = XattrTarget::Open(source.directory());
         keeper
             .load_xattrs(src)

@@ -38,7 +38,7 @@ use super::notes::Notes;
 use super::pool::{Pool, open_directories_per_worker};
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::{Decision, Latency, Mounts, Strategy, Unreadable};
+use crate::options::{Decision, Keep, Latency, Mounts, Strategy, Unreadable};
 use crate::progress::{Cancel, Progress};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
@@ -68,6 +68,7 @@ pub(crate) struct Fill<'a> {
     pub(crate) strict: bool,
     pub(crate) exclude: &'a Exclude,
     pub(crate) mounts: Mounts,
+    pub(crate) keep: &'a Keep,
     pub(crate) unreadable: Unreadable,
     pub(crate) created: Created,
     /// The destination knows files without copy-on-write (btrfs).
@@ -228,7 +229,7 @@ impl<'f> Worker<'f> {
             fill,
             shared,
             pool,
-            keeper: Keeper::new(fill.created, fill.notes),
+            keeper: Keeper::new(fill.created, fill.keep, fill.notes),
             mover: Mover::new(fill.cancel, &shared.flush),
             tally: Tally::default(),
             listing: ListingBuffer::new(),
@@ -430,6 +431,15 @@ impl<'f> Worker<'f> {
         skips
     }
 
+    /// Takes note of an entry that is gone since its directory was read, or is another one. A plain copy fails.
+    fn vanished(&self, path: PathBuf) -> Result<(), Error> {
+        if self.fill.keep.plain().is_some() {
+            return Err(self.src_error(Operation::Stat, &path, Errno::NOENT));
+        }
+        self.fill.notes.changed(path);
+        Ok(())
+    }
+
     /// Whether to stop working.
     fn stopped(&self) -> bool {
         self.pool.stopped()
@@ -437,7 +447,7 @@ impl<'f> Worker<'f> {
 
     /// Whether it is something that Calve itself has left in the source. Not so when it was named as the source.
     fn is_calves_own(&self, at: At<'_>, name: &CStr) -> bool {
-        let own = is_calves_own(name) && matches!(self.fill.paths, Paths::Below);
+        let own = is_calves_own(name) && matches!(self.fill.paths, Paths::Below) && self.fill.keep.plain().is_none();
         if own {
             self.fill.notes.skipped(at.node.path_of(name), CALVES_OWN);
         }

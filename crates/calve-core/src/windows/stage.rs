@@ -8,7 +8,7 @@ use super::source::Source;
 use super::staging::Staging;
 use crate::clone::StrategyRun;
 use crate::clone::choose::Criteria;
-use crate::error::Error;
+use crate::error::{Error, Required};
 use crate::options::{CloneOptions, Durability, Requirement, Strategy, Verify};
 use crate::report::{Bytes, Plan, Trashed};
 use crate::tree::exclude::Exclude;
@@ -38,6 +38,14 @@ impl<'p> StagedTree<'p> {
         notes: &Notes,
         options: &CloneOptions,
     ) -> Result<StrategyRun, Error> {
+        if options.keep.plain().is_some() {
+            let detail = Some("plain copies are not made on Windows".into());
+            return Err(Error::RequirementRefused {
+                requirement: Required::Strategy(Strategy::Copy),
+                refused: Vec::new(),
+                detail,
+            });
+        }
         let mut facts = Facts::from_places(&source, self.destination)?;
         facts.try_in(&source, &self.staging)?;
         let (strategy, refused) = facts.choose(&Criteria::of(options))?;

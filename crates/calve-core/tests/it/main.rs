@@ -16,6 +16,7 @@ mod independence;
 mod latency;
 mod overlay;
 mod patterns;
+mod plain;
 mod regression;
 mod remove;
 mod space;

@@ -91,7 +91,7 @@ impl Worker<'_> {
             Ok(src) => src,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                 self.directory_gone(&parent.node, pair, name)?;
-                self.fill.notes.changed(parent.node.path_of(name));
+                self.vanished(parent.node.path_of(name))?;
                 return Ok(None);
             }
             Err(errno) if self.may_skip(errno, || parent.node.path_of(name)) => {

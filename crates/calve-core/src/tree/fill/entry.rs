@@ -1,7 +1,9 @@
 //! Making one entry of the clone: a regular file, a symlink, a FIFO, a device, or an empty directory to be filled later.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
@@ -13,7 +15,7 @@ use super::metadata::{Target, same_version};
 use super::{At, Files, Worker};
 use crate::error::{Error, Required};
 use crate::operation::Operation;
-use crate::options::{Requirement, Strategy};
+use crate::options::{KeptLinks, Requirement, Strategy};
 use crate::sys::{self, XattrTarget};
 use crate::tree::names::Names;
 use crate::tree::node::{Node, open_source};
@@ -52,6 +54,10 @@ impl Worker<'_> {
                 return Ok(());
             }
             let made = match kind {
+                _ if self.is_refused(kind) => {
+                    let path = self.fill.shown(self.fill.src_path, &at.node.path_of(name));
+                    return Err(Error::NotClonable { path, kind: "symlink, FIFO, socket or device" });
+                }
                 FileType::Directory => match self.whole_directory(at, name)? {
                     Some(made) => Ok(made),
                     None => self.empty_directory(at, name, below),
@@ -74,8 +80,17 @@ impl Worker<'_> {
                 Made::Gone => break,
             }
         }
-        self.fill.notes.changed(at.node.path_of(name));
-        Ok(())
+        self.vanished(at.node.path_of(name))
+    }
+
+    /// Whether a plain copy fails because of an entry of that kind.
+    fn is_refused(&self, kind: FileType) -> bool {
+        let Some(plain) = self.fill.keep.plain() else { return false };
+        match kind {
+            FileType::Directory | FileType::RegularFile => false,
+            FileType::Symlink => plain.links == KeptLinks::Refuse,
+            _ => true,
+        }
     }
 
     /// A subtree in one call, where the strategy does that. `None` where its entries are to be made one by one.
@@ -139,7 +154,7 @@ impl Worker<'_> {
         stat: &Stat,
         make: impl FnOnce(&mut Self, &mut dyn FnMut()) -> Result<Made, Error>,
     ) -> Result<Made, Error> {
-        if stat.st_nlink < 2 {
+        if stat.st_nlink < 2 || self.fill.keep.plain().is_some() {
             return make(self, &mut || ());
         }
         let shared = self.shared;
@@ -301,6 +316,10 @@ impl Worker<'_> {
             Err(Errno::INVAL) => return Ok(Made::OtherKind),
             Err(errno) => return Err(self.src_error(Operation::ReadLink, &path(), errno)),
         };
+        let target = match self.fill.keep.plain().map(|plain| &plain.links) {
+            Some(KeptLinks::Absolute(base)) => absolute(base, &at.node.path(), target),
+            _ => target,
+        };
         self.once_per_inode(at, name, &stat, |worker, created| {
             worker.load_named_xattrs(at, name)?;
             if let Err(errno) = rustix::fs::symlinkat(&*target, at.dst, name) {
@@ -364,5 +383,42 @@ impl Worker<'_> {
             Errno::EXIST => Ok(Made::Gone),
             _ => Err(self.dst_error(operation, &at.node.path_of(name), errno)),
         }
+    }
+}
+
+/// Resolves the target of a link in `directory` of the tree at `base`, by names alone, as POSIX path functions of languages do.
+fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
+    if target.to_bytes().starts_with(b"/") {
+        return target;
+    }
+    let mut names: Vec<&[u8]> = Vec::new();
+    let parts = [base.as_os_str().as_bytes(), directory.as_os_str().as_bytes(), target.to_bytes()];
+    for name in parts.iter().flat_map(|part| part.split(|&byte| byte == b'/')) {
+        match name {
+            b"" | b"." => {}
+            b".." => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    let mut resolved = b"/".to_vec();
+    resolved.extend(names.join(&b'/'));
+    CString::new(resolved).unwrap_or(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_targets_are_resolved_by_their_names_alone() {
+        let resolved = |directory: &str, target: &str| {
+            let target = CString::new(target).unwrap();
+            absolute(Path::new("/src/tree"), Path::new(directory), target).into_string().unwrap()
+        };
+        assert_eq!(resolved("", "a"), "/src/tree/a");
+        assert_eq!(resolved("d/e", "../f/./g//h/"), "/src/tree/d/f/g/h");
+        assert_eq!(resolved("d", "../../.."), "/");
+        assert_eq!(resolved("d", "../../../../x"), "/x");
+        assert_eq!(resolved("d", "/etc/../etc/"), "/etc/../etc/");
     }
 }

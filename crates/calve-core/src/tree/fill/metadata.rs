@@ -5,10 +5,11 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, Gid, Mode, RawMode, Stat, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, RawMode, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 
 use crate::operation::Operation;
+use crate::options::{Keep, KeptTimes, KeptXattrs, Plain};
 use crate::sys::{self, XattrTarget};
 use crate::tree::notes::Notes;
 
@@ -81,6 +82,7 @@ impl<'a> Target<'a> {
 /// Copies metadata; one per worker, so that its buffers need no lock.
 pub(crate) struct Keeper<'a> {
     created: Created,
+    plain: Option<&'a Plain>,
     notes: &'a Notes,
     names: Vec<u8>,
     names_length: usize,
@@ -95,12 +97,23 @@ const SET_ID: RawMode = 0o6000;
 const ALL_MODE_BITS: RawMode = 0o7777;
 
 impl<'a> Keeper<'a> {
-    pub(crate) fn new(created: Created, notes: &'a Notes) -> Self {
-        Self { created, notes, names: Vec::new(), names_length: 0, value: Vec::new(), refused: Vec::new() }
+    pub(crate) fn new(created: Created, keep: &'a Keep, notes: &'a Notes) -> Self {
+        Self {
+            created,
+            plain: keep.plain(),
+            notes,
+            names: Vec::new(),
+            names_length: 0,
+            value: Vec::new(),
+            refused: Vec::new(),
+        }
     }
 
     /// Reads which extended attributes the source has, for the next [`Self::keep`]. Says whether there are any.
     pub(crate) fn load_xattrs(&mut self, src: XattrTarget<'_>) -> Result<bool, Fault> {
+        if self.plain.is_some_and(|plain| plain.xattrs == KeptXattrs::No) {
+            return Ok(false);
+        }
         let listed = sys::list_xattrs(src, &mut self.names).map(<[u8]>::len);
         self.names_length = match (listed, src) {
             (Ok(length), _) => length,
@@ -113,7 +126,7 @@ impl<'a> Keeper<'a> {
 
     /// The mode to create a file with: the final one where nothing has to be done to the file before it gets it.
     pub(crate) fn creation_mode(&self, stat: &Stat) -> Mode {
-        let owned = (stat.st_uid, stat.st_gid) == (self.created.uid, self.created.gid);
+        let owned = self.plain.is_some() || (stat.st_uid, stat.st_gid) == (self.created.uid, self.created.gid);
         if owned && self.names_length == 0 {
             Mode::from_raw_mode(stat.st_mode & PERMISSIONS)
         } else {
@@ -133,6 +146,14 @@ impl<'a> Keeper<'a> {
     ) -> Result<(), Fault> {
         let owner = (self.created.uid, self.created.gid);
         self.keep_from(src, dst, stat, owner, mode_now, path)?;
+        let times_kept = match self.plain.map(|plain| plain.times) {
+            None | Some(KeptTimes::OfAll) => true,
+            Some(KeptTimes::OfFiles) => FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
+            Some(KeptTimes::None) => false,
+        };
+        if !times_kept {
+            return Ok(());
+        }
         dst.set_times(&times(stat)).map_err(Fault::dst(Operation::SetTimes))
     }
 
@@ -184,7 +205,7 @@ impl<'a> Keeper<'a> {
         path: &dyn Fn() -> PathBuf,
     ) -> Result<bool, Fault> {
         let wanted = (stat.st_uid, stat.st_gid);
-        if wanted == now {
+        if wanted == now || self.plain.is_some() {
             return Ok(true);
         }
         let known = self.refused.iter().find(|(uid, gid, _)| (*uid, *gid) == wanted).map(|known| known.2);
