@@ -8,6 +8,8 @@
 // Calve writes and reads many files at once on Unix alone.
 #[cfg(unix)]
 mod files;
+#[cfg(unix)]
+mod plain;
 mod running;
 mod sys;
 
@@ -272,7 +274,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Handle>()?;
     module.add_class::<Work>()?;
     #[cfg(unix)]
-    files::add(module)?;
+    {
+        files::add(module)?;
+        plain::add(module)?;
+    }
     #[cfg(windows)]
     module.add_function(wrap_pyfunction!(start_reaper, module)?)?;
     module.add_function(wrap_pyfunction!(clone_tree, module)?)?;

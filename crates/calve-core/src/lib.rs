@@ -91,7 +91,7 @@ pub use {
     clone::merge::{Overwrite, merge_tree},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
     probe::probe,
-    remove::{PendingTrash, check_removable, pending_trash, reap, remove_opened, remove_tree, sweep},
+    remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},
     space::{
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,

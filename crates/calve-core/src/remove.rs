@@ -74,6 +74,23 @@ fn remove(path: &Path, expected: Option<(u64, u64)>, options: &RemoveOptions) ->
     Ok(report)
 }
 
+/// Deletes the directory at `path` where it is, in the foreground, without the trash and the checks of [`remove_tree`]. Does not
+/// cross a mount, follow a link, or change a mode.
+///
+/// # Errors
+/// Fails when `path` is no directory, and when something could not be deleted: that stays, and the directories that lead to it.
+pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
+    let location = open(path)?;
+    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
+    let stat = location.stat()?.ok_or_else(|| failed(Errno::NOENT))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Err(failed(Errno::NOTDIR));
+    }
+    let deletion = Deletion::new(options.threads, &options.progress, &options.cancel);
+    let deletion = Deletion { opens_up: false, ..deletion };
+    delete_directory(location.parent(), location.name(), path, identity(&stat), &deletion).map(|_| ())
+}
+
 /// Returns whether [`remove_tree`] would refuse: the same checks, and nothing else.
 pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
     guard::check(&open(path)?, &options.protect)

@@ -30,11 +30,13 @@ pub(crate) struct Deletion<'a> {
     pub(crate) cancel: &'a Cancel,
     /// A file in the root that is deleted last: the trash's `.gitignore`, which hides the rest.
     pub(crate) last: Option<&'a CStr>,
+    /// Directories that the caller owns and may not write to are changed so that he may.
+    pub(crate) opens_up: bool,
 }
 
 impl<'a> Deletion<'a> {
     pub(crate) fn new(threads: Option<NonZeroUsize>, progress: &'a Progress, cancel: &'a Cancel) -> Self {
-        Self { threads: thread_count(threads), progress, cancel, last: None }
+        Self { threads: thread_count(threads), progress, cancel, last: None, opens_up: true }
     }
 
     /// A deletion that belongs to a clone.
@@ -55,7 +57,7 @@ pub(crate) fn delete(parent: BorrowedFd<'_>, name: &CStr, path: &Path, deletion:
         Err(errno @ (Errno::ISDIR | Errno::PERM | Errno::ACCESS)) => errno,
         Err(errno) => return Err(failed(Operation::Remove, errno)),
     };
-    match open_for_deletion(parent, name) {
+    match open_for_deletion(parent, name, deletion.opens_up) {
         Ok(root) => empty_and_remove(parent, name, path, root, deletion),
         // It was no directory: an immutable file, somebody else's in a sticky directory.
         Err(Errno::NOTDIR | Errno::LOOP) => Err(failed(Operation::Remove, refused)),
@@ -73,7 +75,8 @@ pub(crate) fn delete_directory(
     deletion: &Deletion<'_>,
 ) -> Result<u64, Error> {
     let failed = |operation, errno| Error::io(operation, path, errno);
-    let root = open_for_deletion(parent, name).map_err(|errno| failed(Operation::OpenDirectory, errno))?;
+    let root =
+        open_for_deletion(parent, name, deletion.opens_up).map_err(|errno| failed(Operation::OpenDirectory, errno))?;
     let found = rustix::fs::fstat(&root).map_err(|errno| failed(Operation::Stat, errno))?;
     if identity(&found) != expected {
         return Err(Error::StagingLost(path.to_path_buf()));
@@ -249,11 +252,12 @@ impl Worker<'_, '_> {
                 return None;
             }
         };
-        let mut opened = open_for_deletion(parent, name);
-        if matches!(opened, Err(Errno::ACCESS)) {
+        let opens_up = self.shared.deletion.opens_up;
+        let mut opened = open_for_deletion(parent, name, opens_up);
+        if opens_up && matches!(opened, Err(Errno::ACCESS)) {
             // Its owner may read this directory and not search it.
             let _ = rustix::fs::fchmod(parent, Mode::RWXU);
-            opened = open_for_deletion(parent, name);
+            opened = open_for_deletion(parent, name, opens_up);
         }
         match opened {
             Ok(directory) => {
@@ -288,7 +292,7 @@ impl Worker<'_, '_> {
         let mut buffer = std::mem::replace(&mut self.listing, ListingBuffer::empty());
         let keep = self.shared.deletion.last.filter(|_| doomed.parent.is_none());
         // A directory may be read-only, and its owner may still want it gone.
-        let mut opened_up = false;
+        let mut opened_up = !self.shared.deletion.opens_up;
         match Listing::new(directory.as_fd(), &mut buffer) {
             Err(errno) => self.note(Operation::ReadDirectory, &doomed.node, None, errno),
             Ok(mut listing) => loop {
@@ -343,7 +347,7 @@ impl Worker<'_, '_> {
             if let (Some(below), Some((_, name))) = (below, frame.doomed.node.parent()) {
                 let removed = below
                     .open_from(frame.directory.as_ref(), self.shared.root)
-                    .and_then(|directory| remove_directory(directory, name));
+                    .and_then(|directory| remove_directory(directory, name, self.shared.deletion.opens_up));
                 self.removed(&frame.doomed, removed);
             }
             return;
@@ -363,7 +367,7 @@ impl Worker<'_, '_> {
             let (Some(parent), Some((above, name))) = (doomed.parent.clone(), doomed.node.parent()) else { return };
             let removed = above
                 .open(self.shared.root, OFlags::RDONLY)
-                .and_then(|directory| remove_directory(directory.as_fd(), name));
+                .and_then(|directory| remove_directory(directory.as_fd(), name, self.shared.deletion.opens_up));
             self.removed(&doomed, removed);
             doomed = parent;
         }
@@ -415,9 +419,9 @@ impl Worker<'_, '_> {
 }
 
 /// Opens a directory whose contents are to go. One that its owner made unreadable is made readable first.
-fn open_for_deletion(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<OwnedFd> {
+fn open_for_deletion(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys::Result<OwnedFd> {
     match sys::open_directory_same_mount(parent, name) {
-        Err(Errno::ACCESS) => {
+        Err(Errno::ACCESS) if opens_up => {
             sys::make_accessible(parent, name)?;
             sys::open_directory_same_mount(parent, name)
         }
@@ -425,9 +429,9 @@ fn open_for_deletion(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<OwnedFd
     }
 }
 
-fn remove_directory(parent: BorrowedFd<'_>, name: &CStr) -> sys::Result<()> {
+fn remove_directory(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys::Result<()> {
     match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
-        Err(Errno::ACCESS) => {
+        Err(Errno::ACCESS) if opens_up => {
             rustix::fs::fchmod(parent, Mode::RWXU)?;
             rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
         }

@@ -202,6 +202,7 @@ impl State {
             progress: &Progress::default(),
             cancel: &Cancel::default(),
             last: None,
+            opens_up: true,
         };
         delete(self.parent.as_fd(), self.lock.name(), &self.path, &deletion)?;
         self.lock.remove(self.parent.as_fd());
