@@ -150,6 +150,10 @@ pub enum Error {
     /// The staged tree was taken away or exchanged by somebody else while it was being made.
     #[error("`{}` was moved or replaced by another process while the clone was being made", Shown(.0))]
     StagingLost(PathBuf),
+    /// A template cannot be made or used.
+    #[cfg(unix)]
+    #[error(transparent)]
+    Template(#[from] crate::template::TemplateError),
     /// The caller cancelled. What had been made is gone.
     #[error("interrupted")]
     Interrupted,
@@ -207,6 +211,8 @@ impl Error {
             Self::OutsideRoot { .. } => Remedy::GiveRelativePaths,
             Self::NotAFile { .. } => Remedy::NameRegularFile,
             Self::StagingLost(_) => Remedy::RetryWithoutCleaner,
+            #[cfg(unix)]
+            Self::Template(error) => error.remedy(),
             Self::Interrupted => return None,
         })
     }

@@ -48,6 +48,8 @@ mod source;
 mod space;
 #[cfg(unix)]
 mod strategy;
+#[cfg(unix)]
+mod template;
 #[cfg(windows)]
 mod windows;
 
@@ -97,5 +99,9 @@ pub use {
         dedupe, disk_usage, reshare,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
+    template::{
+        CreatedTemplate, Difference, Differing, FrozenSince, HeldTemplate, Template, TemplateError, TemplateOptions,
+        Templates, Verification, template_name,
+    },
     tree::walk::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree},
 };

@@ -68,6 +68,7 @@ operations! {
     FindVolume, Read, "find out what contains";
     FinishStagedTree, Other, "finish the staged tree in";
     ListStreams, Other, "list the streams of";
+    LockTemplates, Other, "lock the templates in";
     LookAtVolume, Other, "look at the volume of";
     LookForMounts, Other, "look for mounts below";
     MountOverlay, Other, "mount an overlay at";
@@ -109,5 +110,6 @@ operations! {
     Write, Other, "write";
     WriteBack, Other, "write back the changes of";
     WriteFile, WriteFile, "write the file";
+    WriteRecord, Other, "write the record";
     WriteTemporary, Other, "write a temporary file in";
 }

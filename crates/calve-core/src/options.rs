@@ -272,6 +272,9 @@ pub struct CloneOptions {
     pub progress: Arc<Progress>,
     /// Ends the clone early; nothing is left behind.
     pub cancel: Cancel,
+    /// The source is a template, in which nothing changed since: see [`crate::HeldTemplate::restrict`].
+    #[cfg(unix)]
+    pub frozen: Option<crate::FrozenSince>,
     /// Called right before the clone gets its name.
     pub last_look: Option<LastLook>,
 }

@@ -68,6 +68,20 @@ remedies! {
     NameRegularFile = "name_regular_file",
     /// Try again, and keep other programs from cleaning the destination's parent directory.
     RetryWithoutCleaner = "retry_without_cleaner",
+    /// Choose a name of letters, digits, `-`, `_` and `.`.
+    ChooseTemplateName = "choose_template_name",
+    /// See which templates there are.
+    ListTemplates = "list_templates",
+    /// Refresh the template of this name, or remove it first.
+    RefreshOrRemoveTemplate(String) = "refresh_or_remove_template",
+    /// Refresh the template of this name.
+    RefreshTemplate(String) = "refresh_template",
+    /// Verify the template of this name.
+    VerifyTemplate(String) = "verify_template",
+    /// Keep the template in a directory outside of its source.
+    KeepTemplateElsewhere = "keep_template_elsewhere",
+    /// Name a directory.
+    NameDirectory = "name_directory",
 
     /// Gain write permission on the parent directory.
     AllowDeleting = "allow_deleting",

@@ -38,6 +38,9 @@ pub(crate) struct Criteria {
     pub(crate) mounts: Mounts,
     /// What is in the source is not simply what will be in the clone.
     pub(crate) is_plain: bool,
+    /// The source is a template, which a clone may not be able to write to.
+    #[cfg(unix)]
+    pub(crate) is_frozen: bool,
 }
 
 impl Criteria {
@@ -48,6 +51,8 @@ impl Criteria {
             excludes: !options.exclude.is_empty() || options.select.is_some(),
             mounts: options.mounts,
             is_plain: options.keep.plain().is_some(),
+            #[cfg(unix)]
+            is_frozen: options.frozen.is_some(),
         }
     }
 

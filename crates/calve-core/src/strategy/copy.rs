@@ -73,6 +73,7 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
             keeps_nocow: job.facts.may_inline,
             threads: job.threads,
             latency: job.options.latency,
+            frozen: job.options.frozen.as_ref(),
             notes: job.notes,
             progress: &job.options.progress,
             cancel: &job.options.cancel,

@@ -13,7 +13,10 @@ impl Method for Hardlink {
         Strategy::Hardlink
     }
 
-    fn accepts(&self, facts: &Facts, _: &Criteria) -> Result<(), Reason> {
+    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), Reason> {
+        if criteria.is_frozen {
+            return Err(Reason::new("a write to the clone would change the template"));
+        }
         facts.hardlink.clone()
     }
 

@@ -115,7 +115,14 @@ mod tests {
     use crate::options::{Choice, Mounts, Requirement};
 
     fn criteria(choice: Choice, require: &[Requirement]) -> Criteria {
-        Criteria { choice, require: require.to_vec(), excludes: false, mounts: Mounts::Cross, is_plain: false }
+        Criteria {
+            choice,
+            require: require.to_vec(),
+            excludes: false,
+            mounts: Mounts::Cross,
+            is_plain: false,
+            is_frozen: false,
+        }
     }
 
     fn no() -> Result<(), Reason> {

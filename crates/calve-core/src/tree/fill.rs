@@ -36,6 +36,7 @@ use super::names::Names;
 use super::node::Node;
 use super::notes::Notes;
 use super::pool::{Pool, open_directories_per_worker};
+use crate::FrozenSince;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{Decision, Keep, Latency, Mounts, Strategy, Unreadable};
@@ -75,6 +76,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) keeps_nocow: bool,
     pub(crate) threads: usize,
     pub(crate) latency: Latency,
+    /// Nothing in the source may have changed since.
+    pub(crate) frozen: Option<&'a FrozenSince>,
     pub(crate) notes: &'a Notes,
     pub(crate) progress: &'a Progress,
     pub(crate) cancel: &'a Cancel,
@@ -364,6 +367,7 @@ impl<'f> Worker<'f> {
     /// All entries are made: the copy gets its metadata. Nothing in it will change its times again.
     fn finish(&mut self, at: At<'_>, stat: &Stat) -> Result<(), Error> {
         let path = || at.node.path();
+        self.check_frozen(stat, path)?;
         if at.node.parent().is_some() {
             let fault = |fault| self.fill.error(&path(), fault);
             self.keeper.load_xattrs(XattrTarget::Open(at.src)).map_err(fault)?;
@@ -388,6 +392,14 @@ impl<'f> Worker<'f> {
             self.fill.notes.changed(path());
         }
         Ok(())
+    }
+
+    /// Fails if the source is a template and this entry of it was changed.
+    fn check_frozen(&self, stat: &Stat, path: impl Fn() -> PathBuf) -> Result<(), Error> {
+        match self.fill.frozen {
+            Some(frozen) => frozen.check(stat, || self.fill.src_path.join(path())),
+            None => Ok(()),
+        }
     }
 
     /// With `--one-file-system`: whether something else is mounted at this directory. Told by the device, as cp does.

@@ -65,9 +65,19 @@ impl Moment {
         Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
     }
 
+    /// Returns the moment at which an entry was last changed.
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
-    fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         Self { seconds: stat.st_ctime as i64, nanoseconds: stat.st_ctime_nsec as i64 }
+    }
+
+    /// Returns the seconds since 1970, and the nanoseconds beyond them.
+    pub(crate) fn parts(self) -> (i64, i64) {
+        (self.seconds, self.nanoseconds)
+    }
+
+    pub(crate) fn from_parts(seconds: i64, nanoseconds: i64) -> Self {
+        Self { seconds, nanoseconds }
     }
 }
 

@@ -138,6 +138,7 @@ impl Worker<'_> {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(Made::OtherKind);
         }
+        self.check_frozen(&stat, || at.node.path_of(name))?;
         if let Files::Hardlink = self.fill.files {
             return self.link_to_source(at, name, src.as_fd(), &stat);
         }
@@ -310,6 +311,7 @@ impl Worker<'_> {
             Err(Errno::NOENT) => return Ok(Made::Gone),
             Err(errno) => return Err(self.src_error(Operation::Stat, &path(), errno)),
         };
+        self.check_frozen(&stat, path)?;
         let target = match rustix::fs::readlinkat(at.src, name, Vec::new()) {
             Ok(target) => target,
             Err(Errno::NOENT) => return Ok(Made::Gone),
@@ -340,6 +342,7 @@ impl Worker<'_> {
             Err(Errno::NOENT) => return Ok(Made::Gone),
             Err(errno) => return Err(self.src_error(Operation::Stat, &path(), errno)),
         };
+        self.check_frozen(&stat, path)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if !matches!(kind, FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice) {
             return Ok(Made::OtherKind);

@@ -1,0 +1,232 @@
+//! Making and refreshing a template.
+
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rustix::fs::{CWD, Mode};
+
+use super::manifest::Manifest;
+use super::record::Template;
+use super::store::{self, MANIFEST, Reserved, TREE};
+use super::{TemplateError, Templates, name, read};
+use crate::clone::stage::stage;
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::options::{CloneOptions, Durability};
+use crate::progress::{Cancel, Progress};
+use crate::remove::trash::GITIGNORE;
+use crate::report::CloneReport;
+use crate::sys;
+use crate::tree::location::{identity, is_inside};
+use crate::tree::stable::Moment;
+
+/// How a template is to be made.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct TemplateOptions {
+    /// Patterns of entries to leave out, as for a clone. A refresh keeps those that it was made with, if there are none here.
+    pub exclude: Vec<String>,
+    /// The directory to keep it in; by default CALVE_HOME if that is on the source's file system, else a hidden directory beside the source.
+    pub at: Option<PathBuf>,
+    /// How many threads; by default as many as there are processors, at most 8.
+    pub threads: Option<NonZeroUsize>,
+    /// Counters that another thread may read meanwhile.
+    pub progress: Arc<Progress>,
+    /// Ends it early; nothing is left behind.
+    pub cancel: Cancel,
+}
+
+/// A template that was made.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CreatedTemplate {
+    /// The template.
+    pub template: Template,
+    /// How the frozen clone was made.
+    pub clone: CloneReport,
+    /// Directories in which there is trash for [`crate::reap`].
+    pub trash: Vec<PathBuf>,
+}
+
+impl Templates {
+    /// Makes a template of `directory`. It appears under its name when it is complete and on the disk.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Exists`] if there is one of that name, and as [`crate::clone_tree`] does. Leaves nothing behind.
+    pub fn create(&self, name: &str, directory: &Path, options: &TemplateOptions) -> Result<CreatedTemplate, Error> {
+        name::check(name)?;
+        if self.store.exists()? && store::stat_of(&self.store.record_path(name))?.is_some() {
+            return Err(TemplateError::Exists(name.into()).into());
+        }
+        self.build(name, directory, options, None)
+    }
+
+    /// Makes the template anew, of the directory that it was made of, or of another one, and swaps it in one step.
+    ///
+    /// # Errors
+    /// Fails as [`Self::create`] does. The template is as it was.
+    pub fn refresh(
+        &self,
+        name: &str,
+        directory: Option<&Path>,
+        options: &TemplateOptions,
+    ) -> Result<CreatedTemplate, Error> {
+        let old = self.find(name)?;
+        let mut options = options.clone();
+        if options.exclude.is_empty() {
+            options.exclude.clone_from(&old.exclude);
+        }
+        options.at = options.at.or_else(|| old.at.clone());
+        let directory = directory.map_or_else(|| old.source.clone(), Path::to_path_buf);
+        self.build(name, &directory, &options, Some(&old))
+    }
+
+    fn build(
+        &self,
+        name: &str,
+        directory: &Path,
+        options: &TemplateOptions,
+        old: Option<&Template>,
+    ) -> Result<CreatedTemplate, Error> {
+        let source = source(directory)?;
+        self.store.prepare()?;
+        self.store.sweep()?;
+        let place = self.place(&source, options)?;
+        let reserved = self.store.reserve(name, &place)?;
+        let built = fill(&reserved, name, &source, options).and_then(|(template, clone)| {
+            self.publish(&template, old)?;
+            Ok((template, clone))
+        });
+        match built {
+            Ok((template, clone)) => {
+                reserved.keep();
+                Ok(CreatedTemplate { template, clone, trash: self.store.sweep()? })
+            }
+            Err(error) => {
+                reserved.discard();
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives the version its name, if that still stands for what it did.
+    fn publish(&self, template: &Template, old: Option<&Template>) -> Result<(), Error> {
+        let _lock = self.store.lock()?;
+        let path = self.store.record_path(&template.name);
+        match old {
+            None if store::stat_of(&path)?.is_some() => Err(TemplateError::Exists(template.name.clone()))?,
+            Some(old) if self.find(&old.name).is_ok_and(|now| now.version == old.version) => {}
+            None => {}
+            Some(old) => Err(TemplateError::Superseded(old.name.clone()))?,
+        }
+        self.store.write(template)
+    }
+
+    /// Returns the directory for versions, which is made.
+    fn place(&self, source: &Path, options: &TemplateOptions) -> Result<PathBuf, Error> {
+        let opened = super::open_tree(source)?;
+        let own = self.store.trees();
+        let place = match &options.at {
+            Some(at) => canonical(at)?.join(store::place_name()),
+            None if is_same_file_system(source, &own)? => own,
+            None => source.parent().unwrap_or(source).join(store::place_name()),
+        };
+        let above = place.parent().unwrap_or(&place);
+        let inside = is_inside(super::open_tree(above)?.as_fd(), identity(&store::stat(opened.as_fd(), source)?));
+        if inside.map_err(|errno| Error::io(Operation::Find, above, errno))? {
+            return Err(TemplateError::PlaceInsideSource { place, source_path: source.to_path_buf() }.into());
+        }
+        if place != self.store.trees() {
+            store::make_own(&place)?;
+            hide_from_git(&place)?;
+        }
+        Ok(place)
+    }
+}
+
+/// The directory that a template is made of, without links.
+fn source(directory: &Path) -> Result<PathBuf, Error> {
+    let source = canonical(directory)?;
+    if source.is_dir() { Ok(source) } else { Err(TemplateError::NotADirectory(directory.into()).into()) }
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(|source| match source.kind() {
+        std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()),
+        _ => Error::Io { operation: Operation::Find, path: path.to_path_buf(), source },
+    })
+}
+
+fn is_same_file_system(a: &Path, b: &Path) -> Result<bool, Error> {
+    let (one, other) = (super::open_tree(a)?, super::open_tree(b)?);
+    let same_device = store::stat(one.as_fd(), a)?.st_dev == store::stat(other.as_fd(), b)?.st_dev;
+    Ok(same_device || sys::same_btrfs(one.as_fd(), other.as_fd()))
+}
+
+/// Templates do not show in `git status`.
+fn hide_from_git(place: &Path) -> Result<(), Error> {
+    let path = place.join(GITIGNORE.to_str().unwrap_or_default());
+    match store::stat_of(&path)? {
+        Some(_) => Ok(()),
+        None => match store::write_file(&path, b"*\n") {
+            // Another process was faster.
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            other => other,
+        },
+    }
+}
+
+/// Makes the frozen clone, and its manifest.
+fn fill(
+    reserved: &Reserved,
+    name: &str,
+    source: &Path,
+    options: &TemplateOptions,
+) -> Result<(Template, CloneReport), Error> {
+    let directory = &reserved.directory;
+    rustix::fs::mkdir(directory, Mode::RWXU)
+        .map_err(|errno| Error::io(Operation::CreateDirectory, directory, errno))?;
+    let tree = directory.join(TREE);
+    let clone_options = CloneOptions {
+        exclude: options.exclude.clone(),
+        durability: Durability::Synced,
+        threads: options.threads,
+        progress: Arc::clone(&options.progress),
+        cancel: options.cancel.clone(),
+        ..CloneOptions::default()
+    };
+    // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
+    let (clone, _) = stage(&tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
+    let moment = Moment::of_clock();
+    let opened = super::open_tree(&tree)?;
+    let found = read::read(opened.as_fd(), options.threads, &options.cancel)?;
+    if let Some((path, errno)) = found.unreadable.first() {
+        return Err(Error::io(Operation::Read, tree.join(path), *errno));
+    }
+    let latest = found.latest.map_or(moment, |latest| latest.max(moment));
+    let manifest = Manifest::of(found.entries);
+    let manifest_path = directory.join(MANIFEST);
+    store::write_file(&manifest_path, manifest.text.as_bytes())?;
+    let read_only = rustix::fs::chmodat(CWD, &manifest_path, Mode::RUSR, rustix::fs::AtFlags::empty());
+    read_only.map_err(|errno| Error::io(Operation::SetMode, &manifest_path, errno))?;
+    store::sync_directory(directory)?;
+    store::sync_directory(directory.parent().unwrap_or(directory))?;
+    let template = Template {
+        name: name.to_owned(),
+        key: manifest.key(),
+        source: source.to_path_buf(),
+        exclude: options.exclude.clone(),
+        at: options.at.as_deref().map(canonical).transpose()?,
+        frozen: super::frozen(&tree, &manifest_path, latest)?,
+        tree,
+        entries: manifest.entries,
+        bytes: manifest.bytes,
+        created: SystemTime::now(),
+        strategy: clone.strategy,
+        version: reserved.version.clone(),
+    };
+    Ok((template, clone))
+}

@@ -1,0 +1,86 @@
+//! What can be wrong with a template.
+
+use std::path::PathBuf;
+
+use crate::error::Shown;
+use crate::remedy::Remedy;
+
+/// Why a template cannot be made or used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TemplateError {
+    /// A name that is not allowed.
+    #[error("`{}` cannot be the name of a template: letters, digits, `-`, `_` and `.` can, {longest} at most, with a letter or digit first", Shown(.name))]
+    BadName {
+        /// As given.
+        name: String,
+        /// The most characters.
+        longest: usize,
+    },
+    /// There is no template of that name.
+    #[error("there is no template `{0}`")]
+    Unknown(String),
+    /// There is one already.
+    #[error("the template `{0}` already exists")]
+    Exists(String),
+    /// What a template should be made of is no directory.
+    #[error("`{}` is not a directory", Shown(.0))]
+    NotADirectory(PathBuf),
+    /// Templates would be kept inside of the directory that this one is made of.
+    #[error("templates are kept in `{}`, which is inside `{}`", Shown(.place), Shown(.source_path))]
+    PlaceInsideSource {
+        /// Where templates are kept.
+        place: PathBuf,
+        /// What it should be made of.
+        source_path: PathBuf,
+    },
+    /// A directory of templates that somebody else could write to.
+    #[error("`{}` belongs to another user, or others can write to it", Shown(.0))]
+    NotOwn(PathBuf),
+    /// Its files are gone, or the file system that they are on is not mounted.
+    #[error("the template `{name}` has no files: `{}` is not there", Shown(.path))]
+    Gone {
+        /// Its name.
+        name: String,
+        /// Where its files should be.
+        path: PathBuf,
+    },
+    /// Something in it changed after it was made.
+    #[error("the template `{name}` was changed after it was made: `{}`", Shown(.path))]
+    Changed {
+        /// Its name.
+        name: String,
+        /// The first entry that was found to be changed.
+        path: PathBuf,
+    },
+    /// Its record or its manifest cannot be used.
+    #[error("the template `{name}` is damaged: `{}` {what}", Shown(.path))]
+    Damaged {
+        /// Its name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Another process refreshed or removed it meanwhile.
+    #[error("the template `{0}` was refreshed or removed by another process meanwhile")]
+    Superseded(String),
+}
+
+impl TemplateError {
+    /// Returns what the user can do next.
+    pub(crate) fn remedy(&self) -> Remedy {
+        match self {
+            Self::BadName { .. } => Remedy::ChooseTemplateName,
+            Self::Unknown(_) => Remedy::ListTemplates,
+            Self::Exists(name) => Remedy::RefreshOrRemoveTemplate(name.clone()),
+            Self::NotADirectory(_) => Remedy::NameDirectory,
+            Self::PlaceInsideSource { .. } => Remedy::KeepTemplateElsewhere,
+            Self::NotOwn(_) => Remedy::CheckPermissions,
+            Self::Changed { name, .. } => Remedy::VerifyTemplate(name.clone()),
+            Self::Gone { name, .. } | Self::Damaged { name, .. } => Remedy::RefreshTemplate(name.clone()),
+            Self::Superseded(_) => Remedy::TryAgain,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The manifest: one line for each entry, in the format of mtree(5), sorted. docs/reference/template-manifest.md describes it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use crate::tree::location::Identity;
+
+const HEAD: &str = "#mtree\n# calve template manifest 1\n";
+
+/// One entry, as it was read.
+pub(super) struct Entry {
+    /// Below the root; empty for the root.
+    pub(super) path: Vec<u8>,
+    /// The keywords, with a space before each.
+    pub(super) keywords: Box<str>,
+    /// Which inode it is, if that may have further names.
+    pub(super) linked: Option<Identity>,
+    /// The size of a file.
+    pub(super) size: u64,
+}
+
+/// A manifest, and what it says in sum.
+pub(super) struct Manifest {
+    pub(super) text: String,
+    pub(super) entries: u64,
+    /// The sizes of the files, each inode once.
+    pub(super) bytes: u64,
+}
+
+impl Manifest {
+    pub(super) fn of(mut entries: Vec<Entry>) -> Self {
+        entries.sort_unstable_by(|a, b| order(&a.path).cmp(order(&b.path)));
+        let mut manifest = Self { text: HEAD.to_owned(), entries: entries.len() as u64, bytes: 0 };
+        let mut first_names: HashMap<Identity, usize> = HashMap::new();
+        for (index, entry) in entries.iter().enumerate() {
+            let text = &mut manifest.text;
+            name(&entry.path, text);
+            text.push_str(&entry.keywords);
+            let first = entry.linked.map(|inode| *first_names.entry(inode).or_insert(index));
+            match first.filter(|&first| first != index) {
+                Some(first) => {
+                    text.push_str(" hardlink=");
+                    name(&entries[first].path, text);
+                }
+                None => manifest.bytes += entry.size,
+            }
+            text.push('\n');
+        }
+        manifest
+    }
+
+    /// The key: equal trees have the same.
+    pub(super) fn key(&self) -> String {
+        key(self.text.as_bytes())
+    }
+}
+
+pub(super) fn key(text: &[u8]) -> String {
+    blake3::hash(text).to_hex().to_string()
+}
+
+/// The order of paths: name by name, so that what is in a directory follows it.
+pub(super) fn order(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|&byte| byte == b'/')
+}
+
+fn name(path: &[u8], text: &mut String) {
+    text.push('.');
+    if !path.is_empty() {
+        text.push('/');
+        escape(path, text);
+    }
+}
+
+/// Writes bytes as vis(3) does with octal numbers, for all but a few characters.
+pub(super) fn escape(bytes: &[u8], text: &mut String) {
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"/._-+,:@%~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "\\{byte:03o}");
+        }
+    }
+}
+
+fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        rest = more;
+        if *first != b'\\' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, more) = rest.split_at_checked(3)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()?);
+        rest = more;
+    }
+    Some(bytes)
+}
+
+/// One line of a manifest.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line<'t> {
+    /// Below the root; empty for the root.
+    pub(super) path: Vec<u8>,
+    pub(super) keywords: &'t str,
+}
+
+impl Line<'_> {
+    pub(super) fn path(&self) -> PathBuf {
+        OsString::from_vec(self.path.clone()).into()
+    }
+}
+
+/// The lines of a manifest, in its order. `None` for one that this version did not write.
+pub(super) fn lines(text: &str) -> Option<impl Iterator<Item = Option<Line<'_>>>> {
+    let body = text.strip_prefix(HEAD)?;
+    Some(body.lines().map(|line| {
+        let (name, keywords) = line.split_once(' ')?;
+        let path = match name {
+            "." => Vec::new(),
+            name => unescape(name.strip_prefix("./")?)?,
+        };
+        Some(Line { path, keywords })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_read_as_it_was_written() {
+        let all: Vec<u8> = (1..=255).collect();
+        let mut text = String::new();
+        escape(&all, &mut text);
+        assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
+        assert_eq!(unescape(&text), Some(all));
+        assert_eq!(unescape("a\\12"), None);
+    }
+
+    #[test]
+    fn what_is_in_a_directory_follows_it() {
+        let entry = |path: &str| Entry { path: path.into(), keywords: " type=file".into(), linked: None, size: 0 };
+        let manifest = Manifest::of(["a-b", "a/b", "", "a", "a/b/c", "b"].map(entry).into());
+        let paths: Vec<_> = lines(&manifest.text).unwrap().map(|line| line.unwrap().path).collect();
+        let expected = ["", "a", "a/b", "a/b/c", "a-b", "b"].map(|path| path.as_bytes().to_vec());
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn names_of_one_inode_are_a_group_and_count_once() {
+        let entry = |path: &str, linked| Entry { path: path.into(), keywords: " size=5".into(), linked, size: 5 };
+        let manifest = Manifest::of(vec![entry("z", Some((1, 2))), entry("a", Some((1, 2))), entry("b", None)]);
+        assert_eq!(manifest.text, format!("{HEAD}./a size=5\n./b size=5\n./z size=5 hardlink=./a\n"));
+        assert_eq!(manifest.bytes, 10);
+    }
+}

@@ -1,0 +1,175 @@
+//! Templates: directories kept unmodified, to clone from. `store` says where they are, docs/reference/template-manifest.md what a manifest is.
+
+mod create;
+mod error;
+mod manifest;
+mod name;
+mod read;
+mod record;
+mod store;
+mod verify;
+
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Stat;
+
+use self::record::Stamp;
+use self::store::Store;
+use crate::error::Error;
+use crate::options::CloneOptions;
+use crate::tree::stable::Moment;
+
+pub use create::{CreatedTemplate, TemplateOptions};
+pub use error::TemplateError;
+pub use name::template_name;
+pub use record::Template;
+pub use verify::{Difference, Differing, Verification};
+
+/// A template, and the moment after which nothing in it changed: see [`HeldTemplate::restrict`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrozenSince {
+    name: String,
+    moment: Moment,
+}
+
+impl FrozenSince {
+    /// Fails if an entry of the template was changed since.
+    pub(crate) fn check(&self, stat: &Stat, path: impl Fn() -> PathBuf) -> Result<(), Error> {
+        if Moment::of(stat) <= self.moment {
+            return Ok(());
+        }
+        Err(TemplateError::Changed { name: self.name.clone(), path: path() }.into())
+    }
+}
+
+/// The templates of one user.
+#[derive(Debug, Clone)]
+pub struct Templates {
+    store: Store,
+}
+
+/// A template whose files stay while this value lives, even if it is refreshed or removed meanwhile.
+#[derive(Debug)]
+pub struct HeldTemplate {
+    template: Template,
+    _lock: OwnedFd,
+}
+
+impl Deref for HeldTemplate {
+    type Target = Template;
+
+    fn deref(&self) -> &Template {
+        &self.template
+    }
+}
+
+impl HeldTemplate {
+    /// Restricts clones of [`Template::tree`] to what a template permits: they fail if they come to an entry that was changed after the
+    /// template was made, and `hardlink` is refused. What was changed is found by per-file strategies only; a snapshot looks at nothing.
+    pub fn restrict(&self, options: &mut CloneOptions) {
+        options.frozen = Some(FrozenSince { name: self.name.clone(), moment: self.template.frozen.moment });
+    }
+}
+
+impl Templates {
+    /// Names the directory that they are kept in, CALVE_HOME. Makes nothing.
+    pub fn open(home: &Path) -> Self {
+        Self { store: Store { path: home.join("templates") } }
+    }
+
+    /// Returns the template of that name, as it is written down.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Unknown`] if there is none.
+    pub fn find(&self, name: &str) -> Result<Template, Error> {
+        name::check(name)?;
+        let found = if self.store.exists()? { self.store.read(name)? } else { None };
+        Ok(found.ok_or_else(|| TemplateError::Unknown(name.into()))?)
+    }
+
+    /// Returns the template of that name, after a cheap check: its tree is there, the tree's root and the manifest have not been changed.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Unknown`], [`TemplateError::Gone`] or [`TemplateError::Changed`].
+    pub fn hold(&self, name: &str) -> Result<HeldTemplate, Error> {
+        let mut template = self.find(name)?;
+        loop {
+            let held = self.store.hold(&template.version)?;
+            let now = self.find(name)?;
+            if now.version != template.version {
+                template = now;
+                continue;
+            }
+            let gone = || TemplateError::Gone { name: name.into(), path: template.tree.clone() };
+            let held = HeldTemplate { _lock: held.ok_or_else(gone)?, template: now };
+            look(&held)?;
+            return Ok(held);
+        }
+    }
+
+    /// Returns every template with its name, sorted. One whose record cannot be read is an error.
+    pub fn list(&self) -> Result<Vec<(String, Result<Template, Error>)>, Error> {
+        if !self.store.exists()? {
+            return Ok(Vec::new());
+        }
+        let names = self.store.names()?;
+        Ok(names.into_iter().map(|name| (name.clone(), self.find(&name))).collect())
+    }
+
+    /// Removes a template. Its name is free on return. Returns the directories in which there is trash for [`crate::reap`].
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Unknown`] if there is none.
+    pub fn remove(&self, name: &str) -> Result<Vec<PathBuf>, Error> {
+        name::check(name)?;
+        if !self.store.exists()? {
+            return Err(TemplateError::Unknown(name.into()).into());
+        }
+        let lock = self.store.lock()?;
+        self.store.forget(name)?;
+        drop(lock);
+        self.sweep()
+    }
+
+    /// Removes what killed processes left, and versions that were replaced and that nobody uses any more. Returns the directories in which
+    /// there is trash for [`crate::reap`].
+    pub fn sweep(&self) -> Result<Vec<PathBuf>, Error> {
+        if self.store.exists()? { self.store.sweep() } else { Ok(Vec::new()) }
+    }
+}
+
+/// Finds at little cost that the files of a template are gone, or that its root or its manifest was changed.
+fn look(template: &Template) -> Result<(), Error> {
+    let gone = || TemplateError::Gone { name: template.name.clone(), path: template.tree.clone() };
+    let changed = |path: &Path| TemplateError::Changed { name: template.name.clone(), path: path.to_path_buf() };
+    store::open_own(&template.place())?.ok_or_else(gone)?;
+    let directory = template.tree.parent().unwrap_or(&template.tree);
+    store::open_own(directory)?.ok_or_else(gone)?;
+    let root = store::stat_of(&template.tree)?.ok_or_else(gone)?;
+    if Stamp::of(&root) != template.frozen.root {
+        return Err(changed(&template.tree).into());
+    }
+    let manifest = template.manifest();
+    match store::stat_of(&manifest)? {
+        Some(stat) if Stamp::of(&stat) == template.frozen.manifest => Ok(()),
+        _ => Err(changed(&manifest).into()),
+    }
+}
+
+/// What tells that nothing in a version has changed since `moment`.
+fn frozen(tree: &Path, manifest: &Path, moment: Moment) -> Result<record::Frozen, Error> {
+    let stamp = |path: &Path| -> Result<Stamp, Error> {
+        let found = store::stat_of(path)?.ok_or_else(|| Error::Missing(path.to_path_buf()))?;
+        Ok(Stamp::of(&found))
+    };
+    Ok(record::Frozen { moment, root: stamp(tree)?, manifest: stamp(manifest)? })
+}
+
+/// Opens the root of a template's tree.
+fn open_tree(tree: &Path) -> Result<OwnedFd, Error> {
+    let opened =
+        crate::sys::open_at(rustix::fs::CWD, tree, crate::tree::location::DIRECTORY, rustix::fs::Mode::empty());
+    opened.map_err(|errno| Error::io(crate::Operation::OpenDirectory, tree, errno))
+}

@@ -1,0 +1,48 @@
+//! Names of templates.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use super::TemplateError;
+
+const LONGEST: usize = 48;
+
+/// Checks a name: it becomes part of paths and of shell commands. The rule is that of database templates.
+pub(super) fn check(name: &str) -> Result<(), TemplateError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if starts && name.len() <= LONGEST && name.bytes().all(plain) {
+        return Ok(());
+    }
+    Err(TemplateError::BadName { name: name.to_owned(), longest: LONGEST })
+}
+
+/// Returns the name if `source` stands for a template: `@NAME`, without a slash. `./@NAME` is a path.
+pub fn template_name(source: &Path) -> Option<String> {
+    let name = source.as_os_str().as_bytes().strip_prefix(b"@")?;
+    (!name.contains(&b'/')).then(|| String::from_utf8_lossy(name).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for good in ["shop", "a", "Shop-1.2_b", "9"] {
+            assert!(check(good).is_ok(), "{good}");
+        }
+        for bad in ["", ".", "..", "-a", ".a", "a/b", "a b", "a\n", "é", &"a".repeat(49)] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_source_is_a_template_by_its_first_character() {
+        assert_eq!(template_name(Path::new("@shop")).as_deref(), Some("shop"));
+        assert_eq!(template_name(Path::new("@")).as_deref(), Some(""));
+        for path in ["./@shop", "/@shop", "@types/node", "@shop/", "shop", "a@b", ""] {
+            assert_eq!(template_name(Path::new(path)), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Reading everything in a tree, by several threads, for its manifest.
+
+use std::ffi::CStr;
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
+
+use super::manifest::{Entry, escape};
+use crate::error::Error;
+use crate::progress::Cancel;
+use crate::sys::{self, XattrTarget};
+use crate::tree::fill::contents::open_contents;
+use crate::tree::location::{DIRECTORY, identity};
+use crate::tree::node::open_source;
+use crate::tree::pool::thread_count;
+use crate::tree::stable::Moment;
+use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
+
+/// Everything that was found in a tree.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) entries: Vec<Entry>,
+    /// The latest change of any entry.
+    pub(super) latest: Option<Moment>,
+    /// What could not be read.
+    pub(super) unreadable: Vec<(PathBuf, Errno)>,
+}
+
+/// Reads the tree at `root`, all of it.
+pub(super) fn read(root: BorrowedFd<'_>, threads: Option<NonZeroUsize>, cancel: &Cancel) -> Result<Found, Error> {
+    let reader =
+        || Reader { found: Found::default(), cancel, buffer: vec![0; BUFFER], names: Vec::new(), value: Vec::new() };
+    let mut all = Found::default();
+    for Reader { found, .. } in walk(&[root], vec![whole_tree(0)], thread_count(threads), cancel, reader)? {
+        all.entries.extend(found.entries);
+        all.latest = all.latest.max(found.latest);
+        all.unreadable.extend(found.unreadable);
+    }
+    if cancel.is_cancelled() {
+        return Err(Error::Interrupted);
+    }
+    all.unreadable.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(all)
+}
+
+const BUFFER: usize = 256 * 1024;
+
+struct Reader<'a> {
+    found: Found,
+    cancel: &'a Cancel,
+    buffer: Vec<u8>,
+    names: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Walker for Reader<'_> {
+    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
+        open_source(folder.directory(), name, DIRECTORY).map(Some)
+    }
+
+    fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
+        let stat = rustix::fs::fstat(folder.directory())?;
+        let mut keywords = common("dir", &stat);
+        self.xattrs(XattrTarget::Open(folder.directory()), &mut keywords)?;
+        self.add(folder.path(), &stat, keywords);
+        Ok(())
+    }
+
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
+        if kind == FileType::Directory {
+            return Descend::Yes;
+        }
+        let read = match kind {
+            FileType::RegularFile => self.file(folder.directory(), name),
+            _ => self.special(folder.directory(), name),
+        };
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+        match read {
+            Ok((stat, keywords)) => self.add(&path, &stat, keywords),
+            Err(errno) => self.found.unreadable.push((path, errno)),
+        }
+        Descend::No
+    }
+
+    fn listed(&mut self, _entries: u64) {}
+
+    fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
+        self.found.unreadable.push((path, errno));
+    }
+}
+
+impl Reader<'_> {
+    fn add(&mut self, path: &Path, stat: &Stat, keywords: String) {
+        self.found.latest = self.found.latest.max(Some(Moment::of(stat)));
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let may_be_linked = stat.st_nlink > 1 && kind != FileType::Directory;
+        self.found.entries.push(Entry {
+            path: path.as_os_str().as_bytes().to_vec(),
+            keywords: keywords.into(),
+            linked: may_be_linked.then(|| identity(stat)),
+            size: if kind == FileType::RegularFile { stat.st_size.unsigned_abs() } else { 0 },
+        });
+    }
+
+    fn file(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<(Stat, String)> {
+        let file = open_contents(directory, name, || self.cancel.is_cancelled())?;
+        let stat = rustix::fs::fstat(&file)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Errno::STALE);
+        }
+        let mut keywords = common("file", &stat);
+        let hash = self.hash(file.as_fd())?;
+        let _ = write!(keywords, " size={} blake3digest={}", stat.st_size, hash.to_hex());
+        self.xattrs(XattrTarget::Open(file.as_fd()), &mut keywords)?;
+        Ok((stat, keywords))
+    }
+
+    fn hash(&mut self, file: BorrowedFd<'_>) -> sys::Result<blake3::Hash> {
+        let mut hasher = blake3::Hasher::new();
+        loop {
+            match sys::retry(|| rustix::io::read(file, &mut self.buffer[..]))? {
+                0 => return Ok(hasher.finalize()),
+                length => hasher.update(&self.buffer[..length]),
+            };
+            if self.cancel.is_cancelled() {
+                return Err(Errno::CANCELED);
+            }
+        }
+    }
+
+    /// A symlink, a FIFO, a device or a socket: nothing that could be opened.
+    fn special(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<(Stat, String)> {
+        let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let device = |kind| {
+            let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+            format!("{} device=native,{major},{minor}", common(kind, &stat))
+        };
+        let mut keywords = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
+                let mut keywords = common("link", &stat);
+                keywords.push_str(" link=");
+                escape(target.to_bytes(), &mut keywords);
+                keywords
+            }
+            FileType::Fifo => common("fifo", &stat),
+            FileType::CharacterDevice => device("char"),
+            FileType::BlockDevice => device("block"),
+            FileType::Socket => common("socket", &stat),
+            _ => return Err(Errno::STALE),
+        };
+        self.xattrs(XattrTarget::Named(directory, name), &mut keywords)?;
+        Ok((stat, keywords))
+    }
+
+    fn xattrs(&mut self, target: XattrTarget<'_>, keywords: &mut String) -> sys::Result<()> {
+        let listed = sys::list_xattrs(target, &mut self.names)?;
+        if listed.is_empty() {
+            return Ok(());
+        }
+        let mut names: Vec<&[u8]> = listed.split_inclusive(|&byte| byte == 0).collect();
+        names.sort_unstable();
+        for name in names {
+            let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+            let length = target.read(name, &mut self.value)?;
+            keywords.push_str(" xattr.");
+            escape(name.to_bytes(), keywords);
+            keywords.push('=');
+            self.value[..length].iter().for_each(|byte| {
+                let _ = write!(keywords, "{byte:02x}");
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What every entry has. A symlink's mode means nothing.
+fn common(kind: &str, stat: &Stat) -> String {
+    let mut keywords = format!(" type={kind}");
+    if kind != "link" {
+        let _ = write!(keywords, " mode={:04o}", stat.st_mode & 0o7777);
+    }
+    let (seconds, nanoseconds) = (stat.st_mtime, stat.st_mtime_nsec);
+    let _ = write!(keywords, " uid={} gid={} time={seconds}.{nanoseconds:09}", stat.st_uid, stat.st_gid);
+    keywords
+}

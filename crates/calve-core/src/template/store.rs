@@ -1,0 +1,342 @@
+//! Where templates are kept.
+//!
+//! ```text
+//! CALVE_HOME/templates/           mode 0700
+//!   NAME.template                 the record: to rename one over it swaps the template in one step
+//!   .lock                         held (flock) while a record is written or removed
+//!   versions/VERSION              the place of a version; its lock is held by whoever builds (alone) or reads (shared) it
+//!   trees/VERSION/                one version, when the place is CALVE_HOME
+//!     tree, manifest
+//! PLACE/.calve-templates-UID/     mode 0700; versions of templates that are kept elsewhere
+//! ```
+//!
+//! A version that no record names and whose lock is free is what a killed process left, or what was refreshed or removed.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::TemplateError;
+use super::record::Template;
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::options::RemoveOptions;
+use crate::remove::remove_tree;
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::location::{DIRECTORY, identity};
+
+pub(super) const TREE: &str = "tree";
+pub(super) const MANIFEST: &str = "manifest";
+const RECORD: &str = ".template";
+const VERSIONS: &str = "versions";
+const TREES: &str = "trees";
+
+/// The directory `CALVE_HOME/templates`.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    pub(super) path: PathBuf,
+}
+
+impl Store {
+    /// The place for versions on CALVE_HOME's own file system.
+    pub(super) fn trees(&self) -> PathBuf {
+        self.path.join(TREES)
+    }
+
+    fn versions(&self) -> PathBuf {
+        self.path.join(VERSIONS)
+    }
+
+    pub(super) fn record_path(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}{RECORD}"))
+    }
+
+    /// Makes the directories.
+    pub(super) fn prepare(&self) -> Result<(), Error> {
+        if let Some(home) = self.path.parent() {
+            let mut above = std::fs::DirBuilder::new();
+            std::os::unix::fs::DirBuilderExt::mode(above.recursive(true), 0o700);
+            above.create(home).map_err(|source| io_error(Operation::CreateDirectory, home, source))?;
+        }
+        for directory in [&self.path, &self.versions(), &self.trees()] {
+            make_own(directory)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether any template was ever made here. Refuses what belongs to somebody else.
+    pub(super) fn exists(&self) -> Result<bool, Error> {
+        Ok(open_own(&self.path)?.is_some())
+    }
+
+    /// Keeps others from writing and removing records.
+    pub(super) fn lock(&self) -> Result<OwnedFd, Error> {
+        let path = self.path.join(".lock");
+        let failed = |errno| Error::io(Operation::LockTemplates, &self.path, errno);
+        let file = open(&path, OFlags::RDWR | OFlags::CREATE).map_err(failed)?;
+        sys::retry(|| rustix::fs::flock(&file, FlockOperation::LockExclusive)).map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Reads a record. `None` if there is none.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Template>, Error> {
+        let path = self.record_path(name);
+        let Some(bytes) = read_file(&path)? else { return Ok(None) };
+        let damaged = || TemplateError::Damaged { name: name.into(), path: path.clone(), what: "cannot be read" };
+        Ok(Some(Template::decode(name, &bytes, &self.trees()).ok_or_else(damaged)?))
+    }
+
+    /// Writes a record, which is there as it was or as it is to be, whatever happens. The store must be locked.
+    pub(super) fn write(&self, template: &Template) -> Result<(), Error> {
+        let path = self.record_path(&template.name);
+        let new = self.path.join(".new");
+        match rustix::fs::unlink(&new) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(Error::io(Operation::Remove, &new, errno)),
+        }
+        write_file(&new, &template.encode(&self.trees()))?;
+        rustix::fs::rename(&new, &path).map_err(|errno| Error::io(Operation::WriteRecord, &path, errno))?;
+        sync_directory(&self.path)
+    }
+
+    /// Removes a record. The store must be locked.
+    pub(super) fn forget(&self, name: &str) -> Result<(), Error> {
+        let path = self.record_path(name);
+        match rustix::fs::unlink(&path) {
+            Ok(()) => sync_directory(&self.path),
+            Err(Errno::NOENT) => Err(TemplateError::Unknown(name.into()).into()),
+            Err(errno) => Err(Error::io(Operation::Remove, &path, errno)),
+        }
+    }
+
+    /// Returns the names of all templates, sorted.
+    pub(super) fn names(&self) -> Result<Vec<String>, Error> {
+        let mut names: Vec<String> = listing(&self.path)?
+            .iter()
+            .filter_map(|name| Some(name.to_str().ok()?.strip_suffix(RECORD)?.to_owned()))
+            .filter(|name| super::name::check(name).is_ok())
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Reserves a new version at `place`: its lock is held before there is anything of it.
+    pub(super) fn reserve(&self, name: &str, place: &Path) -> Result<Reserved, Error> {
+        loop {
+            let version = format!("{name}-{:016x}", sys::random());
+            let path = self.versions().join(&version);
+            let failed = |errno| Error::io(Operation::Create, &path, errno);
+            let lock = open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL).map_err(failed)?;
+            let locked = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive);
+            // A sweeper may have seen it before it was locked.
+            if locked.is_err() || !is_at(&lock, &path) {
+                continue;
+            }
+            let mut file = File::from(lock);
+            let written = file.write_all(place.as_os_str().as_bytes());
+            let reserved = Reserved { directory: place.join(&version), version, lock: file.into(), path };
+            written.map_err(|source| io_error(Operation::Write, &reserved.path, source))?;
+            return Ok(reserved);
+        }
+    }
+
+    /// Keeps the files of a version while the lock is held. `None` if they are gone, or about to be.
+    pub(super) fn hold(&self, version: &str) -> Result<Option<OwnedFd>, Error> {
+        let path = self.versions().join(version);
+        let lock = match open(&path, OFlags::RDONLY) {
+            Ok(lock) => lock,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(Error::io(Operation::Open, &path, errno)),
+        };
+        sys::retry(|| rustix::fs::flock(&lock, FlockOperation::LockShared))
+            .map_err(|errno| Error::io(Operation::LockTemplates, &path, errno))?;
+        Ok(is_at(&lock, &path).then_some(lock))
+    }
+
+    /// Removes the versions that no record names and that nobody uses. Returns the directories in which there is trash now.
+    pub(super) fn sweep(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut trash = Vec::new();
+        let versions = self.versions();
+        if open_own(&versions)?.is_none() {
+            return Ok(trash);
+        }
+        for name in listing(&versions)? {
+            let path = versions.join(OsStr::from_bytes(name.to_bytes()));
+            let Ok(lock) = open(&path, OFlags::RDONLY) else { continue };
+            if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() || !is_at(&lock, &path) {
+                continue;
+            }
+            // With the lock held: whoever built it has published it by now, or never will.
+            let name = name.to_string_lossy();
+            let Some((template, _)) = name.rsplit_once('-') else { continue };
+            let is_named = |record: Option<Template>| record.is_some_and(|record| record.version == name);
+            // A record that cannot be read may name it.
+            if self.read(template).map_or(true, is_named) {
+                continue;
+            }
+            if let Some(place) = take_away(lock, &path, &name)? {
+                trash.push(place);
+            }
+        }
+        trash.sort();
+        trash.dedup();
+        Ok(trash)
+    }
+}
+
+/// A version that is being built. Dropped, it is gone, unless it was published.
+pub(super) struct Reserved {
+    pub(super) version: String,
+    /// The directory of the version.
+    pub(super) directory: PathBuf,
+    lock: OwnedFd,
+    path: PathBuf,
+}
+
+impl Reserved {
+    /// Lets go of the lock: a record names the version now.
+    pub(super) fn keep(self) {
+        drop(self.lock);
+    }
+
+    /// Removes what was built, in the foreground.
+    pub(super) fn discard(self) {
+        let options = RemoveOptions { wait: crate::Wait::Yes, ..RemoveOptions::default() };
+        match remove_tree(&self.directory, &options) {
+            Ok(_) | Err(Error::Missing(_)) => {
+                let _ = rustix::fs::unlink(&self.path);
+            }
+            // The next command tries again.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Moves a version to the trash, and then forgets that it was there. Returns the directory that the trash is in.
+fn take_away(lock: OwnedFd, path: &Path, version: &str) -> Result<Option<PathBuf>, Error> {
+    let mut bytes = Vec::new();
+    let read = File::from(rustix::io::dup(&lock).map_err(|errno| Error::io(Operation::Open, path, errno))?)
+        .read_to_end(&mut bytes);
+    read.map_err(|source| io_error(Operation::Read, path, source))?;
+    let place = PathBuf::from(OsStr::from_bytes(&bytes));
+    let is_reachable = place.parent().is_some_and(Path::is_dir);
+    let trash = match open_own(&place) {
+        // Its file system may be mounted again.
+        Ok(None) if !is_reachable && !bytes.is_empty() => return Ok(None),
+        // Killed before it said where; there is nothing yet.
+        Ok(None) => None,
+        // Somebody else's now.
+        Err(_) => return Ok(None),
+        Ok(Some(_)) => match remove_tree(&place.join(version), &RemoveOptions::default()) {
+            Ok(report) => report.trashed.map(|_| place),
+            Err(Error::Missing(_)) => None,
+            Err(error) => return Err(error),
+        },
+    };
+    let _ = rustix::fs::unlink(path);
+    drop(lock);
+    Ok(trash)
+}
+
+/// The name of the directory for versions that are not below CALVE_HOME.
+pub(super) fn place_name() -> String {
+    format!(".calve-templates-{}", rustix::process::geteuid().as_raw())
+}
+
+/// Makes a directory that only this user can enter, if it is not there.
+pub(super) fn make_own(path: &Path) -> Result<(), Error> {
+    match rustix::fs::mkdir(path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(Errno::NOENT) => return Err(Error::ParentMissing(path.parent().unwrap_or(path).to_path_buf())),
+        Err(errno) => return Err(Error::io(Operation::CreateDirectory, path, errno)),
+    }
+    open_own(path).map(drop)
+}
+
+/// Opens a directory, through no link at its end. Fails if it is another user's, or others may write to it. `None` if it is not there.
+pub(super) fn open_own(path: &Path) -> Result<Option<OwnedFd>, Error> {
+    let opened = match sys::open_at(CWD, path, DIRECTORY, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP | Errno::NOTDIR) => return Err(TemplateError::NotOwn(path.into()).into()),
+        Err(errno) => return Err(Error::io(Operation::OpenDirectory, path, errno)),
+    };
+    let stat = stat(opened.as_fd(), path)?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
+        return Err(TemplateError::NotOwn(path.into()).into());
+    }
+    Ok(Some(opened))
+}
+
+pub(super) fn stat(opened: BorrowedFd<'_>, path: &Path) -> Result<Stat, Error> {
+    rustix::fs::fstat(opened).map_err(|errno| Error::io(Operation::Stat, path, errno))
+}
+
+/// Looks at an entry without following it. `None` if it is not there.
+pub(super) fn stat_of(path: &Path) -> Result<Option<Stat>, Error> {
+    match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(Error::io(Operation::Stat, path, errno)),
+    }
+}
+
+fn open(path: &Path, flags: OFlags) -> sys::Result<OwnedFd> {
+    sys::open_at(CWD, path, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
+}
+
+/// Whether an open file is still what its name stands for.
+fn is_at(file: &OwnedFd, path: &Path) -> bool {
+    let named = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
+    named.is_ok() && named == rustix::fs::fstat(file).map(|stat| identity(&stat))
+}
+
+fn listing(path: &Path) -> Result<Vec<CString>, Error> {
+    let failed = |errno| Error::io(Operation::ReadDirectory, path, errno);
+    let directory = sys::open_at(CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
+    let mut buffer = ListingBuffer::new();
+    let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
+    let mut names = Vec::new();
+    while let Some(entry) = listing.next() {
+        let name: &CStr = entry.map_err(failed)?.name;
+        names.push(name.to_owned());
+    }
+    Ok(names)
+}
+
+/// Reads a whole file. `None` if it is not there.
+pub(super) fn read_file(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let file = match open(path, OFlags::RDONLY | OFlags::NONBLOCK) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(Error::io(Operation::Open, path, errno)),
+    };
+    let mut bytes = Vec::new();
+    let read = File::from(file).read_to_end(&mut bytes);
+    read.map_err(|source| io_error(Operation::Read, path, source))?;
+    Ok(Some(bytes))
+}
+
+/// Writes a new file to the disk.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let opened = open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL);
+    let mut file = File::from(opened.map_err(|errno| Error::io(Operation::Create, path, errno))?);
+    file.write_all(bytes).map_err(|source| io_error(Operation::Write, path, source))?;
+    sys::sync_file(file.as_fd()).map_err(|errno| Error::io(Operation::Sync, path, errno))
+}
+
+pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
+    let failed = |errno| Error::io(Operation::Sync, path, errno);
+    let directory = sys::open_at(CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
+    sys::sync_file(directory.as_fd()).map_err(failed)
+}
+
+fn io_error(operation: Operation, path: &Path, source: std::io::Error) -> Error {
+    Error::Io { operation, path: path.to_path_buf(), source }
+}

@@ -1,0 +1,170 @@
+//! Reading a template again, all of it.
+
+use std::iter::Peekable;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+
+use super::manifest::{self, Line, Manifest, lines, order};
+use super::record::Template;
+use super::{TemplateError, Templates, read, store};
+use crate::error::Error;
+use crate::progress::Cancel;
+use crate::tree::stable::Moment;
+use crate::tree::walk::reason;
+
+/// The result of [`Templates::verify`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Verification {
+    /// The template.
+    pub template: Template,
+    /// How many entries it should have.
+    pub entries: u64,
+    /// What differs from the manifest, by path.
+    pub differences: Vec<Difference>,
+}
+
+/// An entry that is not as the manifest says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// Its path below the root; `.` for the root.
+    pub path: PathBuf,
+    /// How it differs.
+    pub what: Differing,
+}
+
+/// How an entry differs from the manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Differing {
+    /// It is gone.
+    Missing,
+    /// It was not there.
+    Added,
+    /// It cannot be read, for this reason.
+    Unreadable(&'static str),
+    /// These keywords of the manifest have another value.
+    Changed(Vec<String>),
+}
+
+impl Differing {
+    /// Returns the stable name.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Added => "added",
+            Self::Unreadable(_) => "unreadable",
+            Self::Changed(_) => "changed",
+        }
+    }
+}
+
+impl Templates {
+    /// Reads everything in a template again, and compares it with the manifest. If nothing differs, clones of it no longer fail because
+    /// of changes before this one (a restored backup looks changed).
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Gone`], and with [`TemplateError::Damaged`] if the manifest is not the one that was written.
+    pub fn verify(&self, name: &str, threads: Option<NonZeroUsize>, cancel: &Cancel) -> Result<Verification, Error> {
+        let template = self.find(name)?;
+        let lock = self.store.hold(&template.version)?;
+        let gone = || TemplateError::Gone { name: name.into(), path: template.tree.clone() };
+        let _lock = lock.ok_or_else(gone)?;
+        store::open_own(&template.place())?.ok_or_else(gone)?;
+        store::stat_of(&template.tree)?.ok_or_else(gone)?;
+        let path = template.manifest();
+        let damaged = || TemplateError::Damaged {
+            name: name.into(),
+            path: path.clone(),
+            what: "is not the manifest that was written",
+        };
+        let written = store::read_file(&path)?.filter(|text| manifest::key(text) == template.key);
+        let written = String::from_utf8(written.ok_or_else(damaged)?).map_err(|_| damaged())?;
+        let moment = Moment::of_clock();
+        let found = read::read(super::open_tree(&template.tree)?.as_fd(), threads, cancel)?;
+        let now = Manifest::of(found.entries);
+        let mut differences = Vec::new();
+        if now.text != written {
+            differences = compare(&written, &now.text).ok_or_else(damaged)?;
+        }
+        for (path, errno) in found.unreadable {
+            let path = shown(path);
+            differences.retain(|difference| difference.path != path);
+            differences.push(Difference { path, what: Differing::Unreadable(reason(errno)) });
+        }
+        differences.sort_by(|a, b| a.path.cmp(&b.path));
+        if differences.is_empty() {
+            let latest = found.latest.map_or(moment, |latest| latest.max(moment));
+            self.freeze_again(&template, latest)?;
+        }
+        Ok(Verification { entries: template.entries, template, differences })
+    }
+
+    /// Writes down that nothing has changed until `moment`, as was found by reading everything.
+    fn freeze_again(&self, template: &Template, moment: Moment) -> Result<(), Error> {
+        let frozen = super::frozen(&template.tree, &template.manifest(), moment)?;
+        let _lock = self.store.lock()?;
+        if self.find(&template.name)?.version == template.version {
+            self.store.write(&Template { frozen, ..template.clone() })?;
+        }
+        Ok(())
+    }
+}
+
+fn shown(path: PathBuf) -> PathBuf {
+    if path.as_os_str().is_empty() { ".".into() } else { path }
+}
+
+/// Compares two manifests. `None` if one cannot be understood.
+fn compare(written: &str, now: &str) -> Option<Vec<Difference>> {
+    let (mut written, mut now) = (lines(written)?.peekable(), lines(now)?.peekable());
+    let mut differences = Vec::new();
+    while let Some(next) = next(&mut written, &mut now)? {
+        let (line, what) = match next {
+            (Some(line), None) => (line, Differing::Missing),
+            (None, Some(line)) => (line, Differing::Added),
+            (Some(old), Some(new)) if old.keywords == new.keywords => continue,
+            (Some(old), Some(new)) => {
+                let keywords = changed(old.keywords, new.keywords);
+                (old, Differing::Changed(keywords))
+            }
+            (None, None) => continue,
+        };
+        differences.push(Difference { path: shown(line.path()), what });
+    }
+    Some(differences)
+}
+
+type Pair<'t> = (Option<Line<'t>>, Option<Line<'t>>);
+
+/// The next line of either, or of both if they are about the same path. The outer `None` is a line that cannot be understood.
+fn next<'t>(
+    written: &mut Peekable<impl Iterator<Item = Option<Line<'t>>>>,
+    now: &mut Peekable<impl Iterator<Item = Option<Line<'t>>>>,
+) -> Option<Option<Pair<'t>>> {
+    let which = match (written.peek(), now.peek()) {
+        (None, None) => return Some(None),
+        (Some(_), None) => std::cmp::Ordering::Less,
+        (None, Some(_)) => std::cmp::Ordering::Greater,
+        (Some(old), Some(new)) => order(&old.as_ref()?.path).cmp(order(&new.as_ref()?.path)),
+    };
+    let old = if which.is_le() { Some(written.next()??) } else { None };
+    let new = if which.is_ge() { Some(now.next()??) } else { None };
+    Some(Some((old, new)))
+}
+
+/// The keywords that only one has, or whose values differ.
+fn changed(old: &str, new: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (these, others) in [(old, new), (new, old)] {
+        for keyword in these.split(' ').filter(|keyword| !others.split(' ').any(|other| other == *keyword)) {
+            let name = keyword.split('=').next().unwrap_or_default().to_owned();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
