@@ -22,7 +22,7 @@ ReceiptPath = Union[str, Undecodable]
 
 
 # The name of a strategy.
-StrategyName = Literal["snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay"]
+StrategyName = Literal["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay"]
 
 
 class Refusal(TypedDict):
@@ -32,6 +32,20 @@ class Refusal(TypedDict):
     """The strategy."""
     reason: str
     """The reason in a few words."""
+
+
+class Spare(TypedDict):
+    """A clone that was made ahead of time and handed over."""
+
+    built_at: float
+    """When it was built, in seconds since 1970."""
+    checked: Literal["frozen", "watched", "walked"]
+    """How it was made sure that it equals the source: `frozen` (the source is a template), `watched` (a watcher knows what has changed),
+`walked` (every entry was compared with what was recorded of it)."""
+    entries_checked: int
+    """The number of entries that were looked at for that."""
+    entries_updated: int
+    """The number of entries that differed and were cloned again."""
 
 
 class Entries(TypedDict):
@@ -128,7 +142,7 @@ class Warning(_Warning, total=False):
     """The first path concerned. Absent if the warning is about no path."""
 
 
-class CloneReceipt(TypedDict):
+class _CloneReceipt(TypedDict):
     """The report of one clone."""
 
     schema: Literal["calve.clone/1"]
@@ -155,6 +169,13 @@ class CloneReceipt(TypedDict):
     """What else the user should know."""
     elapsed_ms: float
     """The time in milliseconds from the start to the published clone."""
+
+
+class CloneReceipt(_CloneReceipt, total=False):
+    """The report of one clone."""
+
+    spare: Spare
+    """The spare that was handed over. Absent if the clone was made when it was asked for."""
 
 
 class RemoveReceipt(TypedDict):

@@ -23,6 +23,7 @@ REMEDIES = {
     "correct_pattern": "write a glob such as `*.log`, `/build` or `**/cache/`",
     "give_relative_paths": "give paths relative to the root, without `..`, that lead through no symlink",
     "name_regular_file": "name a regular file, or remove what is there first",
+    "clone_without_spare": "clone it without a spare",
     "retry_without_cleaner": "try again, and keep other programs from cleaning the destination's parent directory",
     "allow_deleting": "you need write permission on the directory that it is in: fix its mode, or run as its owner",
     "run_as_owner_or_clear_immutable": "run as its owner; if you are, it may be marked as immutable",

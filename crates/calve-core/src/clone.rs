@@ -27,7 +27,7 @@ use self::check::{CloneRequest, check, sweep_leftovers};
 use crate::engine::StagedTree;
 use crate::error::Error;
 use crate::options::{CloneOptions, Strategy};
-use crate::report::{Bytes, CloneReport, Entries, Plan, Refusal};
+use crate::report::{Bytes, CloneReport, Entries, Plan, Refusal, SpareReport};
 use crate::tree::notes::Notes;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
@@ -62,6 +62,8 @@ pub(crate) struct StrategyRun {
     pub(crate) refused: Vec<Refusal>,
     pub(crate) entries: Option<Entries>,
     pub(crate) bytes: Option<Bytes>,
+    pub(crate) spare: Option<SpareReport>,
+    pub(crate) spares_wanted: bool,
 }
 
 impl StrategyRun {
@@ -72,6 +74,8 @@ impl StrategyRun {
             dst: dst.to_path_buf(),
             strategy: self.strategy,
             refused: self.refused,
+            spare: self.spare,
+            spares_wanted: self.spares_wanted,
             entries: self.entries,
             bytes: self.bytes,
             fell_back: told.fell_back,

@@ -154,6 +154,14 @@ pub enum Error {
     #[cfg(unix)]
     #[error(transparent)]
     Template(#[from] crate::template::TemplateError),
+    /// No spare can be made of a source.
+    #[error("no spare can be made of `{}`: {reason}", Shown(.path))]
+    NoSpare {
+        /// The source, or the entry of it that is in the way.
+        path: PathBuf,
+        /// Why not.
+        reason: &'static str,
+    },
     /// The caller cancelled. What had been made is gone.
     #[error("interrupted")]
     Interrupted,
@@ -213,6 +221,7 @@ impl Error {
             Self::StagingLost(_) => Remedy::RetryWithoutCleaner,
             #[cfg(unix)]
             Self::Template(error) => error.remedy(),
+            Self::NoSpare { .. } => Remedy::CloneWithoutSpare,
             Self::Interrupted => return None,
         })
     }

@@ -47,6 +47,8 @@ mod source;
 #[cfg(unix)]
 mod space;
 #[cfg(unix)]
+mod spare;
+#[cfg(unix)]
 mod strategy;
 #[cfg(unix)]
 mod template;
@@ -70,15 +72,15 @@ pub use error::{Error, Protection, Required, Shown};
 pub use operation::Operation;
 pub use options::{
     Background, Choice, CloneOptions, Decision, Durability, Existing, InlinedBytes, Keep, KeptLinks, KeptTimes,
-    KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Requirement, Selection, Strategy, Unreadable, Verify,
-    Wait,
+    KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Requirement, Selection, SpareUse, Strategy, Unreadable,
+    Verify, Wait,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};
 pub use remedy::Remedy;
 pub use report::{
     Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, Refusal, RemoveReport,
-    Skipped, Trashed, Warning,
+    Skipped, SpareCheck, SpareReport, Trashed, Warning,
 };
 
 #[cfg(windows)]
@@ -98,6 +100,7 @@ pub use {
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
+    spare::{RefillOptions, RefillReport, SpareOptions, SpareSet, SpareSource, SpareState, Spares, Standing},
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
         CreatedTemplate, Difference, Differing, FrozenSince, HeldTemplate, Template, TemplateError, TemplateOptions,

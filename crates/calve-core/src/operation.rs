@@ -68,11 +68,13 @@ operations! {
     FindVolume, Read, "find out what contains";
     FinishStagedTree, Other, "finish the staged tree in";
     ListStreams, Other, "list the streams of";
+    LockSpares, Other, "lock the spares in";
     LockTemplates, Other, "lock the templates in";
     LookAtVolume, Other, "look at the volume of";
     LookForMounts, Other, "look for mounts below";
     MountOverlay, Other, "mount an overlay at";
     MountOverlayOf, Other, "mount an overlay of";
+    MoveSpare, Other, "move the spare";
     MoveToTrash, Delete, "move to the trash";
     Open, Open, "open";
     OpenDirectory, Read, "open directory";

@@ -12,6 +12,8 @@ use crate::progress::{Cancel, Progress};
 /// One way to clone. In order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
+    /// A clone that was made ahead of time, checked and renamed: see [`CloneOptions::spares`].
+    Spare,
     /// The file system's own snapshot (btrfs): one call, whatever the size.
     Snapshot,
     /// One `clonefile` call for the tree (APFS).
@@ -28,12 +30,13 @@ pub enum Strategy {
 
 impl Strategy {
     /// All of them, in order of preference.
-    pub const ALL: [Self; 6] =
-        [Self::Snapshot, Self::Clonefile, Self::Reflink, Self::Copy, Self::Hardlink, Self::Overlay];
+    pub const ALL: [Self; 7] =
+        [Self::Spare, Self::Snapshot, Self::Clonefile, Self::Reflink, Self::Copy, Self::Hardlink, Self::Overlay];
 
     /// The name used in receipts and on the command line.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Spare => "spare",
             Self::Snapshot => "snapshot",
             Self::Clonefile => "clonefile",
             Self::Reflink => "reflink",
@@ -236,6 +239,29 @@ impl fmt::Debug for LastLook {
     }
 }
 
+/// The spares that a clone may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpareUse {
+    /// Where they are kept.
+    pub home: PathBuf,
+    /// The template that the source is the tree of, if it is one. Nothing in it changes.
+    pub template: Option<String>,
+}
+
+impl SpareUse {
+    /// Permits using the spares kept in `home`.
+    pub fn of(home: impl Into<PathBuf>) -> Self {
+        Self { home: home.into(), template: None }
+    }
+
+    /// The source is the tree of this template.
+    #[must_use]
+    pub fn of_template(self, name: impl Into<String>) -> Self {
+        Self { template: Some(name.into()), ..self }
+    }
+}
+
 /// The options of a clone. `CloneOptions::default()` suits most callers.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -277,6 +303,8 @@ pub struct CloneOptions {
     pub frozen: Option<crate::FrozenSince>,
     /// Called right before the clone gets its name.
     pub last_look: Option<LastLook>,
+    /// Spares that may be used. Only on Linux.
+    pub spares: Option<SpareUse>,
 }
 
 impl CloneOptions {

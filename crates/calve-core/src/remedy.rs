@@ -66,6 +66,8 @@ remedies! {
     GiveRelativePaths = "give_relative_paths",
     /// Name a regular file.
     NameRegularFile = "name_regular_file",
+    /// Clone it without a spare.
+    CloneWithoutSpare = "clone_without_spare",
     /// Try again, and keep other programs from cleaning the destination's parent directory.
     RetryWithoutCleaner = "retry_without_cleaner",
     /// Choose a name of letters, digits, `-`, `_` and `.`.

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::error::Error;
 use crate::options::Strategy;
@@ -133,6 +133,10 @@ pub struct CloneReport {
     pub strategy: Strategy,
     /// The better ones, and why they were not used.
     pub refused: Vec<Refusal>,
+    /// The spare that was handed over, if one was.
+    pub spare: Option<SpareReport>,
+    /// Whether there is room for another spare of this source: work for [`crate::Spares::refill`].
+    pub spares_wanted: bool,
     /// `None` when the strategy did not walk the tree.
     pub entries: Option<Entries>,
     /// `None` when the strategy did not walk the tree.
@@ -151,6 +155,42 @@ pub struct CloneReport {
     pub trash_waits: bool,
     /// From the call to its return.
     pub elapsed: Duration,
+}
+
+/// A spare that was handed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpareReport {
+    /// When it was built.
+    pub built: SystemTime,
+    /// How it was made sure that it equals its source.
+    pub checked: SpareCheck,
+    /// How many entries were looked at for that.
+    pub entries_checked: u64,
+    /// How many differed and were made again.
+    pub entries_updated: u64,
+}
+
+/// How it is made sure that a spare equals its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpareCheck {
+    /// The source is a template, which does not change.
+    Frozen,
+    /// A watcher knows what has changed.
+    Watched,
+    /// Every entry was compared with what was recorded of it.
+    Walked,
+}
+
+impl SpareCheck {
+    /// A stable word for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Frozen => "frozen",
+            Self::Watched => "watched",
+            Self::Walked => "walked",
+        }
+    }
 }
 
 /// The report of one removal.

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::sys;
 use crate::values::{
-    self, Milliseconds, ReceiptPath, Refusal, SkippedEntry, StrategyName, Warning, path, paths, refusals, warnings,
+    self, Milliseconds, ReceiptPath, Refusal, Seconds, SkippedEntry, StrategyName, Warning, path, paths, refusals,
+    seconds_since_1970, warnings,
 };
 
 /// The report of one clone.
@@ -23,6 +24,10 @@ pub struct CloneReceipt {
     strategy: StrategyName,
     /// The better strategies that were not used.
     refused: Vec<Refusal>,
+    /// The spare that was handed over. Absent if the clone was made when it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Spare"))]
+    spare: Option<Spare>,
     /// The entries of the clone. Null if the strategy did not walk the tree.
     entries: Option<Entries>,
     /// The contents of the regular files. Null if the strategy did not walk the tree.
@@ -37,6 +42,22 @@ pub struct CloneReceipt {
     warnings: Vec<Warning>,
     /// The time in milliseconds from the start to the published clone.
     elapsed_ms: Milliseconds,
+}
+
+/// A clone that was made ahead of time and handed over.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Spare {
+    /// When it was built, in seconds since 1970.
+    built_at: Seconds,
+    /// How it was made sure that it equals the source: `frozen` (the source is a template), `watched` (a watcher knows what has changed),
+    /// `walked` (every entry was compared with what was recorded of it).
+    #[cfg_attr(test, schemars(extend("enum" = ["frozen", "watched", "walked"])))]
+    checked: &'static str,
+    /// The number of entries that were looked at for that.
+    entries_checked: u64,
+    /// The number of entries that differed and were cloned again.
+    entries_updated: u64,
 }
 
 /// The number of entries of each kind.
@@ -110,11 +131,18 @@ impl From<&CloneReport> for CloneReceipt {
             files: fell.files,
             first_path: path(&fell.first_path),
         });
+        let spare = report.spare.as_ref().map(|spare| Spare {
+            built_at: seconds_since_1970(spare.built),
+            checked: spare.checked.code(),
+            entries_checked: spare.entries_checked,
+            entries_updated: spare.entries_updated,
+        });
         Self {
             src: path(&report.src),
             dst: path(&report.dst),
             strategy: report.strategy.into(),
             refused: refusals(&report.refused),
+            spare,
             entries,
             bytes,
             fell_back: fell_back.collect(),

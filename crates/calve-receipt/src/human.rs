@@ -44,6 +44,14 @@ pub fn duration(elapsed: std::time::Duration) -> String {
     if seconds < 1.0 { format!("{:.1} ms", seconds * 1000.0) } else { format!("{seconds:.2} s") }
 }
 
+/// Formats how old something is, in the largest unit that fits: "40 seconds", "3 days".
+pub fn age(age: std::time::Duration) -> String {
+    let seconds = age.as_secs();
+    let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
+    let unit = units.into_iter().find(|(length, _)| seconds >= *length).unwrap_or((1, "second"));
+    counted(seconds / unit.0, unit.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

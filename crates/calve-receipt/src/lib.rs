@@ -16,6 +16,8 @@ mod remove;
 mod schemas;
 #[cfg_attr(not(unix), allow(dead_code, reason = "these commands are not on Windows"))]
 mod space;
+#[cfg(unix)]
+mod spares;
 mod sys;
 mod values;
 mod worktree;
@@ -28,6 +30,8 @@ pub use crate::git::*;
 pub use crate::probe::ProbeReceipt;
 pub use crate::remove::{RemoveReceipt, RemoveReceipts};
 pub use crate::space::{DedupeReceipt, DiskUsageReceipt, ReshareReceipt};
+#[cfg(unix)]
+pub use crate::spares::{SpareSetReceipt, SparesReceipt};
 pub use crate::values::*;
 pub use crate::worktree::*;
 pub use crate::write::WriteReceipt;

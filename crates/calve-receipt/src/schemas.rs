@@ -64,7 +64,7 @@ fn generated() -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let documents = documents! {
         CloneReceipt CloneReceipts PlanReceipt PlanReceipts RemoveReceipts ProbeReceipt WriteReceipt
-        DiskUsageReceipt DedupeReceipt ReshareReceipt
+        DiskUsageReceipt DedupeReceipt ReshareReceipt SparesReceipt
         WorktreeAddReceipt WorktreePlanReceipt WorktreeCheckReceipt WorktreeConvertReceipt WorktreesReceipt
         WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt

@@ -1,7 +1,7 @@
 //! The values that all documents are made of: paths, durations, refusals, warnings.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -68,6 +68,11 @@ impl From<f64> for Seconds {
     fn from(seconds: f64) -> Self {
         Self((seconds * 1e6).round() / 1e6)
     }
+}
+
+/// Returns a moment as a number of seconds.
+pub(crate) fn seconds_since_1970(moment: SystemTime) -> Seconds {
+    moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64().into()
 }
 
 /// The name of a strategy.

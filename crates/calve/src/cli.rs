@@ -15,6 +15,8 @@ pub(crate) mod report;
 #[cfg(unix)]
 pub(crate) mod shell_init;
 #[cfg(unix)]
+pub(crate) mod spares;
+#[cfg(unix)]
 pub(crate) mod worktree;
 
 use std::num::NonZeroUsize;
@@ -54,6 +56,16 @@ pub(crate) enum Command {
     Dedupe(DedupeArguments),
     #[cfg(unix)]
     Reshare(ReshareArguments),
+    /// Clones made ahead of time, which `calve cp` hands over in milliseconds
+    #[cfg(unix)]
+    Spares {
+        #[command(subcommand)]
+        command: spares::SparesCommand,
+    },
+    /// Build the spares that are missing, in the background
+    #[cfg(unix)]
+    #[command(name = "__refill", hide = true)]
+    Refill,
     /// Git worktrees that are complete: with node_modules, .venv, target and whatever else git ignores
     #[cfg(unix)]
     #[command(visible_alias = "wt")]
@@ -130,6 +142,7 @@ Examples:
   calve cp -n big copy                             say what would be done
 
 Strategies, the fastest first:
+  spare      a clone made ahead of time, if there is one that can be brought up to date (calve spares add SRC)
   snapshot   SRC is a btrfs subvolume: one call, whatever the size
   clonefile  one call for the tree (APFS)
   reflink    per file, extents shared (btrfs, XFS, bcachefs)
@@ -160,8 +173,8 @@ pub(crate) struct CpArguments {
     /// must be on ext4, XFS or btrfs. May be given several times.
     #[arg(long, value_name = "PROPERTY", value_parser = Named(&["instant", "cow", "stable"], str::parse::<Requirement>), hide_possible_values = true)]
     pub(crate) require: Vec<Requirement>,
-    /// Use this strategy or none: snapshot, clonefile, reflink, copy, hardlink
-    #[arg(long, value_name = "NAME", value_parser = Named(&["snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
+    /// Use this strategy or none: spare, snapshot, clonefile, reflink, copy, hardlink
+    #[arg(long, value_name = "NAME", value_parser = Named(&["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
     /// Leave out entries that match, as in .gitignore; `!GLOB` takes back (may be given several times)
     ///

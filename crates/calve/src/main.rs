@@ -59,6 +59,10 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Reshare(arguments) => commands::reshare::run(&arguments, &cancel),
         #[cfg(unix)]
+        Command::Spares { command } => commands::spares::run(&command, &cancel),
+        #[cfg(unix)]
+        Command::Refill => commands::spares::refill_in_background(&cancel),
+        #[cfg(unix)]
         Command::Worktree { command } => commands::worktree::run(&command, &cancel),
         #[cfg(unix)]
         Command::Hook { command } => commands::hook::run(&command),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{CloneReport, Plan, Refusal, Shown};
+use calve_core::{CloneReport, Plan, Refusal, Shown, SpareCheck, SpareReport};
 use calve_receipt::named;
 
 use crate::sys;
@@ -11,6 +11,9 @@ use calve_receipt::human::{count, duration, entries as entry_count, size};
 /// The receipt in one line, and what needs attention in a few more.
 pub(crate) fn sentence(report: &CloneReport) -> String {
     let mut line = format!("cloned `{}` to `{}` by {}", Shown(&report.src), Shown(&report.dst), report.strategy);
+    if let Some(spare) = &report.spare {
+        line.push_str(&spare_sentence(spare));
+    }
     if let Some(entries) = &report.entries {
         line.push_str(&format!(": {}", entry_count(entries.total())));
     }
@@ -25,12 +28,25 @@ pub(crate) fn sentence(report: &CloneReport) -> String {
                 line.push_str(&format!(", {} {what}", size(amount)));
             }
         }
-    } else {
+    } else if report.spare.is_none() {
         line.push_str(": everything shared, nothing written");
     }
     line.push_str(&format!(", in {}", duration(report.elapsed)));
     line.push_str(&because(&report.refused));
     line
+}
+
+/// How a spare was made sure to equal its source.
+fn spare_sentence(spare: &SpareReport) -> String {
+    let updated = match spare.entries_updated {
+        0 => String::new(),
+        some => format!(", {} brought up to date", entry_count(some)),
+    };
+    match spare.checked {
+        SpareCheck::Frozen => ": of a template, which does not change".into(),
+        SpareCheck::Watched if spare.entries_updated == 0 => ": watched, nothing has changed".into(),
+        _ => format!(": {} checked{updated}", entry_count(spare.entries_checked)),
+    }
 }
 
 /// Left out because that was asked for, or because nobody wants it: hidden trees of Calve's own.

@@ -75,7 +75,8 @@ pub(crate) fn programs() -> Vec<&'static str> {
 
 /// Every command that there is on some place of this system, as it is typed.
 pub(crate) fn known_commands() -> Vec<String> {
-    let strategies = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
+    let strategies =
+        Strategy::ALL.into_iter().filter(|strategy| !matches!(strategy, Strategy::Overlay | Strategy::Spare));
     let ours = ["calve cp SRC DST".to_owned()]
         .into_iter()
         .chain(strategies.map(|strategy| format!("calve cp --strategy {strategy} SRC DST")));
@@ -137,7 +138,7 @@ pub(crate) fn choose(
 fn calves(probe: &ProbeReport) -> Vec<(String, Option<Strategy>)> {
     let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
     // An overlay is for callers of the library only.
-    let others = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
+    let others = Strategy::ALL.into_iter().filter(|strategy| !matches!(strategy, Strategy::Overlay | Strategy::Spare));
     for strategy in others.filter(|strategy| Some(*strategy) != probe.chosen) {
         commands.push((format!("calve cp --strategy {strategy} SRC DST"), Some(strategy)));
     }

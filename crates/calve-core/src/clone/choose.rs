@@ -105,7 +105,7 @@ fn consider(
     if matches!(criteria.choice, Choice::Only(named) if named != strategy) {
         return Err(None);
     }
-    let only_when_named = matches!(strategy, Strategy::Hardlink | Strategy::Overlay);
+    let only_when_named = matches!(strategy, Strategy::Hardlink | Strategy::Overlay | Strategy::Spare);
     if only_when_named && !criteria.names(strategy) {
         return Err(None);
     }

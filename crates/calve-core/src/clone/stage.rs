@@ -1,6 +1,7 @@
 //! A tree that is made under a hidden name and then published: one clone, or what a caller puts together from several clones and with
 //! programs of its own.
 
+mod from_spare;
 mod supersede;
 
 use std::ffi::{CString, OsStr};
@@ -188,7 +189,15 @@ impl<'p> StagedTree<'p> {
     ) -> Result<StrategyRun, Error> {
         let dst = self.destination.path();
         let part = Part { source: &source, exclude: &exclude, below: None, dst, notes, options };
-        let (run, outcome) = self.clone_part(&part)?;
+        let (run, outcome) = match self.spare(&part)? {
+            Ok(made) => made,
+            Err(without) => {
+                let (mut run, outcome) = self.clone_part(&part)?;
+                run.refused.splice(0..0, without.refused);
+                run.spares_wanted = without.wanted;
+                (run, outcome)
+            }
+        };
         if let Some((name, _)) = source.single() {
             self.staging.publish_inside(name.to_owned());
         }
@@ -205,7 +214,8 @@ impl<'p> StagedTree<'p> {
         }
         let made = part.below.map_or_else(|| self.root(), Ok)?;
         check(part, made, outcome.started)?;
-        Ok((StrategyRun { strategy, refused, entries: outcome.entries, bytes: outcome.bytes }, outcome))
+        let (entries, bytes) = (outcome.entries, outcome.bytes);
+        Ok((StrategyRun { strategy, refused, entries, bytes, spare: None, spares_wanted: false }, outcome))
     }
 
     /// Runs the fastest method that accepts; should it decline after all, the next.

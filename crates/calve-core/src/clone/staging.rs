@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Existing;
 use crate::progress::{Cancel, Progress};
-use crate::remove::delete::Deletion;
+use crate::remove::delete::{Deletion, delete_directory};
 use crate::remove::guard;
 use crate::remove::sweep::delete_protected;
 use crate::remove::trash;
@@ -111,6 +111,24 @@ impl<'p> Staging<'p> {
         let root = self.open_root().map_err(failed)?;
         self.record(&root).map_err(failed)?;
         self.root = Some(root);
+        Ok(())
+    }
+
+    /// Moves the directory `name` in `from`, which is open as `root`, under the reserved name.
+    pub(crate) fn adopt(&mut self, from: BorrowedFd<'_>, name: &CStr, root: OwnedFd) -> sys::Result<()> {
+        self.record(&root)?;
+        sys::rename_no_replace(from, name, self.parent(), self.name())?;
+        self.root = Some(root);
+        Ok(())
+    }
+
+    /// Deletes the staged directory: another one will be made.
+    pub(crate) fn empty(&mut self, deletion: &Deletion<'_>) -> Result<(), Error> {
+        if let Some(root) = self.root.take() {
+            let path = self.location.path();
+            let stat = rustix::fs::fstat(&root).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+            delete_directory(self.parent(), self.name(), path, identity(&stat), deletion)?;
+        }
         Ok(())
     }
 

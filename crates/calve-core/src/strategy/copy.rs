@@ -59,7 +59,7 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
             dst_root,
             src_path: job.source.path(),
             paths: match scope {
-                Scope::Tree => Paths::Below,
+                Scope::Tree | Scope::Parts(_) => Paths::Below,
                 Scope::Single(..) => Paths::Same,
             },
             dst_path: job.dst_path,

@@ -19,7 +19,7 @@ pub(crate) use super::portable::*;
 pub(crate) use acl::drop_inherited_acls;
 pub(crate) use clones::{clone_family, space_rules};
 pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below};
-pub(crate) use xattr::{XattrTarget, list_xattrs};
+pub(crate) use xattr::{XattrTarget, list_xattrs, remove_xattr};
 
 pub(crate) type Result<T> = rustix::io::Result<T>;
 

@@ -29,6 +29,17 @@ pub(crate) fn clear_nocow(_directory: BorrowedFd<'_>) -> Result<bool> {
     Ok(false)
 }
 
+/// The device number: mounts have no numbers of their own.
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
+pub(crate) fn mount_identity(fd: BorrowedFd<'_>) -> Result<u64> {
+    Ok(rustix::fs::fstat(fd)?.st_dev as u64)
+}
+
+/// Nothing tells.
+pub(crate) fn is_busy() -> bool {
+    false
+}
+
 /// Threads share one descriptor table; there is no other.
 pub(crate) fn private_descriptors(_keep: &[BorrowedFd<'_>]) {}
 

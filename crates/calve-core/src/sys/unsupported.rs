@@ -101,6 +101,11 @@ pub(crate) fn list_xattrs<'b>(_target: XattrTarget<'_>, _buffer: &'b mut Vec<u8>
     Ok(&[])
 }
 
+/// There are none.
+pub(crate) fn remove_xattr(_file: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
+    Ok(())
+}
+
 impl XattrTarget<'_> {
     pub(crate) fn read(self, _name: &CStr, _buffer: &mut Vec<u8>) -> Result<usize> {
         Err(NO_ATTRIBUTE)

@@ -44,15 +44,15 @@ impl Exclude {
     }
 }
 
-/// Whether a name is a staged tree, trash, an overlay's place, the lock of one, or a place of templates: whoever made it, on whatever machine, it is no
-/// part of what a user wants cloned.
+/// Whether a name is a staged tree, trash, an overlay's place, the lock of one, or a place of spares or templates: whoever made it, on
+/// whatever machine, it is no part of what a user wants cloned.
 pub(crate) fn is_calves_own(name: &CStr) -> bool {
     is_calves_own_text(name.to_bytes())
 }
 
 /// The same, for a name that is no C string.
 pub(crate) fn is_calves_own_text(name: &[u8]) -> bool {
-    const KINDS: [&[u8]; 4] = [b"staging-", b"trash-", b"overlay-", b"templates-"];
+    const KINDS: [&[u8]; 5] = [b"staging-", b"trash-", b"overlay-", b"spares-", b"templates-"];
     name.first() == Some(&b'.')
         && name.strip_prefix(b".calve-").is_some_and(|rest| KINDS.iter().any(|kind| rest.starts_with(kind)))
 }

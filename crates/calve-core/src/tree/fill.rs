@@ -111,7 +111,7 @@ enum Task {
     Entries { large: Arc<Large>, names: Names },
 }
 
-/// A directory whose entries are made by several workers; the last one finishes it.
+/// A directory whose entries are made in batches, by several workers; the last one finishes it.
 struct Large {
     node: Arc<Node>,
     stat: Stat,
@@ -147,6 +147,15 @@ pub(crate) enum Scope {
     Tree,
     /// The entry of that name, which is not a directory.
     Single(CString, FileType),
+    /// These entries of directories that are there, and the metadata of those directories.
+    Parts(Vec<Part>),
+}
+
+/// Some entries of one directory. Its copy is there, and is as one that was just made but for what it contains.
+pub(crate) struct Part {
+    pub(crate) node: Arc<Node>,
+    pub(crate) stat: Stat,
+    pub(crate) names: Names,
 }
 
 /// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
@@ -155,7 +164,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
     let shared = Shared {
         links: Links::default(),
         flush: match scope {
-            Scope::Tree => Flush::default(),
+            Scope::Tree | Scope::Parts(_) => Flush::default(),
             Scope::Single(..) => Flush::never(),
         },
         groups: Groups::of(fill.dst_root, fill.threads),
@@ -170,6 +179,14 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
             let mut root = Names::default();
             root.push(FileType::Directory, c"");
             Task::Directories { parent: Node::root(), names: root }
+        }
+        Scope::Parts(parts) => {
+            for Part { node, stat, names } in parts {
+                let large = Arc::new(Large { node, stat, unfinished: AtomicUsize::new(1) });
+                pool.give(Task::Entries { large, names });
+            }
+            // Nothing: a list of names that is empty.
+            Task::Directories { parent: Node::root(), names: Names::default() }
         }
     };
     let work = |pool: &Pool<Task>| {

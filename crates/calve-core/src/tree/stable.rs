@@ -66,6 +66,16 @@ impl Moment {
     }
 
     /// Returns the moment at which an entry was last changed.
+    /// Returns whether the entry changed after this moment.
+    pub(crate) fn is_before(&self, stat: &Stat) -> bool {
+        Self::of(stat) > *self
+    }
+
+    /// Returns how long before this moment the entry last changed.
+    pub(crate) fn seconds_since(&self, stat: &Stat) -> i64 {
+        self.seconds.saturating_sub(Self::of(stat).seconds)
+    }
+
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
     pub(crate) fn of(stat: &Stat) -> Self {
         Self { seconds: stat.st_ctime as i64, nanoseconds: stat.st_ctime_nsec as i64 }

@@ -77,6 +77,7 @@ impl Facts {
             Strategy::Snapshot => Err(Reason::new("Windows has no snapshots of directories")),
             Strategy::Clonefile => Err(Reason::new("only macOS has clonefile")),
             Strategy::Overlay => Err(Reason::new("only Linux has OverlayFS")),
+            Strategy::Spare => Err(Reason::new("spares are for Linux")),
             Strategy::Reflink => self.reflink.clone(),
             Strategy::Hardlink => self.hardlink.clone(),
             Strategy::Copy => Ok(()),

@@ -89,7 +89,14 @@ impl<'p> StagedTree<'p> {
         }
         self.inside = source.single().map(ToOwned::to_owned);
         let bytes = Bytes { inlined: Some(0), ..tally.bytes };
-        Ok(StrategyRun { strategy, refused, entries: Some(tally.entries), bytes: Some(bytes) })
+        Ok(StrategyRun {
+            strategy,
+            refused,
+            entries: Some(tally.entries),
+            bytes: Some(bytes),
+            spare: None,
+            spares_wanted: false,
+        })
     }
 
     /// Gives the tree its name. Nothing goes to the trash here: only files can be replaced.

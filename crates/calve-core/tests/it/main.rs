@@ -20,6 +20,7 @@ mod plain;
 mod regression;
 mod remove;
 mod space;
+mod spare;
 mod staging;
 mod sweep;
 mod tidy;

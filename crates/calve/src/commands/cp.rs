@@ -13,7 +13,7 @@ use super::{protected, reap};
 use crate::cli::CpArguments;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress_bar::Watch;
-use crate::{destination, linked, output, receipt};
+use crate::{destination, linked, output, receipt, sys};
 
 pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failure> {
     let into = arguments.target_directory.as_deref();
@@ -64,6 +64,9 @@ fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) 
     drop(watch);
     let report = report.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
     delete_trash(&report);
+    if report.spares_wanted {
+        sys::start_refill();
+    }
     if !arguments.quiet {
         output::say(&receipt::sentence(&report));
         for line in receipt::attention(&report) {
@@ -107,5 +110,6 @@ fn options(arguments: &CpArguments, cancel: &Cancel) -> CloneOptions {
     options.protect = protected();
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
+    options.spares = sys::spares();
     options
 }

@@ -31,6 +31,8 @@ pub(crate) mod rm;
 #[cfg(unix)]
 pub(crate) mod shell_init;
 #[cfg(unix)]
+pub(crate) mod spares;
+#[cfg(unix)]
 pub(crate) mod worktree;
 #[cfg(unix)]
 pub(crate) mod write;

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_core::{Background, Cancel, Error, ReapReport};
+use calve_core::{Background, Cancel, Error, ReapReport, SpareUse};
 use rustix::fs::{CWD, Mode, OFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -32,10 +32,31 @@ pub(crate) fn start_reaper(program: &Path, parent: &Path) {
         .spawn();
 }
 
+/// Leaves the terminal and its signals.
+pub(crate) fn leave_terminal() {
+    let _ = rustix::process::setsid();
+}
+
+/// The spares that a clone may use, if there is a place for them.
+pub(crate) fn spares() -> Option<SpareUse> {
+    crate::commands::spares::to_use()
+}
+
+/// Starts a process that builds the spares that are missing.
+pub(crate) fn start_refill() {
+    let Ok(program) = std::env::current_exe() else { return };
+    let _ = Command::new(program)
+        .arg("__refill")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .current_dir("/")
+        .spawn();
+}
+
 /// The reaper itself: standard input is the directory.
 pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
-    // Away from the terminal and its signals.
-    let _ = rustix::process::setsid();
+    leave_terminal();
     let failed =
         |source| Error::Io { operation: calve_core::Operation::OpenDirectory, path: "/dev/stdin".into(), source };
     let directory: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;

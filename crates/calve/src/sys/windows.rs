@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::path::Path;
 
-use calve_core::{Background, Cancel, Error, ReapReport, Strategy};
+use calve_core::{Background, Cancel, Error, ReapReport, SpareUse, Strategy};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// The signals that ask to stop: Ctrl-C, and what the C library calls termination.
@@ -16,6 +16,14 @@ pub(crate) const FOREIGN: &[Strategy] = &[Strategy::Snapshot, Strategy::Clonefil
 pub(crate) fn start_reaper(program: &Path, parent: &Path) {
     let _ = calve_core::start_reaper(program, parent);
 }
+
+/// There are no spares.
+pub(crate) fn spares() -> Option<SpareUse> {
+    None
+}
+
+/// There are no spares.
+pub(crate) fn start_refill() {}
 
 /// The reaper itself.
 pub(crate) fn reap(parent: &Path) -> Result<ReapReport, Error> {

@@ -65,6 +65,7 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::CorrectPattern => "write a glob such as `*.log`, `/build` or `**/cache/`",
         Remedy::GiveRelativePaths => "give paths relative to the root, without `..`, that lead through no symlink",
         Remedy::NameRegularFile => "name a regular file, or remove what is there first",
+        Remedy::CloneWithoutSpare => "clone it with `calve cp`, which needs no spare",
         Remedy::RetryWithoutCleaner => {
             "run it again, and keep other programs from cleaning the destination's parent directory"
         }

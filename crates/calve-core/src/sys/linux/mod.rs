@@ -27,10 +27,12 @@ pub(crate) use extents::{
 };
 pub(crate) use identity::{boot_identity, machine_identity};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
-pub(crate) use mounts::{file_system_name, is_inside_by_another_mount, is_mount_point, mount_options, mounts_below};
+pub(crate) use mounts::{
+    file_system_name, is_inside_by_another_mount, is_mount_point, mount_identity, mount_options, mounts_below,
+};
 pub(crate) use overlay::{detach_mount, mount_overlay};
 pub(crate) use stores::{shows_stores, write_back_stores};
-pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs};
+pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs, remove_xattr};
 use xfs::XFS_MAGIC;
 pub(crate) use xfs::{allocation_group_shift, unnamed_file_on_xfs, xfs_inodes};
 
@@ -327,6 +329,22 @@ pub(crate) fn lower_priority() {
         // SAFETY: three integer arguments; it changes the scheduling of the calling thread only, and a failure is harmless.
         unsafe { syscall(ioprio_set, WHO_PROCESS, 0 as std::ffi::c_int, CLASS_IDLE) };
     }
+}
+
+/// Returns whether tasks have been waiting for processor, memory or disk in the last ten seconds (/proc/pressure, Linux 4.20).
+pub(crate) fn is_busy() -> bool {
+    /// Per cent of the time in which some task waited.
+    const MOST: [(&str, f64); 3] = [("cpu", 40.0), ("memory", 5.0), ("io", 40.0)];
+    MOST.iter().any(|(what, most)| pressure(what).is_some_and(|now| now > *most))
+}
+
+fn pressure(what: &str) -> Option<f64> {
+    let path = format!("/proc/pressure/{what}");
+    let file = crate::sys::open_at(rustix::fs::CWD, path.as_str(), OFlags::RDONLY, Mode::empty()).ok()?;
+    let mut line = [0; 64];
+    let length = rustix::io::read(&file, &mut line).ok()?;
+    let text = std::str::from_utf8(&line[..length]).ok()?;
+    text.split_once("avg10=")?.1.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// The system call's number, where it is known.

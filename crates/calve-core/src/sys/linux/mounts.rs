@@ -20,6 +20,16 @@ pub(super) fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {
     }
 }
 
+/// A number that no other mount since the start of the system has had (statx(2), Linux 6.8); on older kernels the mount's id.
+pub(crate) fn mount_identity(fd: BorrowedFd<'_>) -> Result<u64> {
+    /// STATX_MNT_ID_UNIQUE of linux/stat.h.
+    const UNIQUE: u32 = 0x4000;
+    match rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::from_bits_retain(UNIQUE)) {
+        Ok(stat) if stat.stx_mask & UNIQUE != 0 => Ok(stat.stx_mnt_id),
+        _ => mount_id(fd),
+    }
+}
+
 /// Whether something is mounted exactly here.
 pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     let stat = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;

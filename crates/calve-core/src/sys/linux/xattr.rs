@@ -60,6 +60,11 @@ pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     }
 }
 
+/// Removes one attribute.
+pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    rustix::fs::fremovexattr(file, name)
+}
+
 /// XFS shows its ACLs to root twice, the second time in its own form (`trusted.SGI_ACL_FILE`), which means nothing elsewhere.
 /// Takes those names out, and says how long the list is then.
 fn leave_out_second_forms(names: &mut [u8]) -> usize {

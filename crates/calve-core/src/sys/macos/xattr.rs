@@ -58,6 +58,11 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
     Ok(buffer)
 }
 
+/// Removes one attribute.
+pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    rustix::fs::fremovexattr(file, name)
+}
+
 impl<'a> XattrTarget<'a> {
     /// The value of one attribute.
     pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {

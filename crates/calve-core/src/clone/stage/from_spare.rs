@@ -1,0 +1,105 @@
+//! A staged tree that was made ahead of time.
+
+use super::{Part, StagedTree};
+use crate::clone::StrategyRun;
+use crate::clone::choose::Reason;
+use crate::clone::facts::Facts;
+use crate::clone::finish::check;
+use crate::clone::staging::RootKind;
+use crate::error::{Error, Required};
+use crate::options::{Choice, Requirement, Strategy};
+use crate::remove::delete::Deletion;
+use crate::report::Refusal;
+use crate::spare::check::Differences;
+use crate::spare::claim::{Claim, Spare, claim};
+use crate::spare::update::{Update, renew, update};
+use crate::strategy::Outcome;
+use crate::tree::fill::contents::Contents;
+
+/// Why the tree is no spare.
+pub(super) struct WithoutSpare {
+    pub(super) refused: Option<Refusal>,
+    /// There is room for another one.
+    pub(super) wanted: bool,
+}
+
+impl StagedTree<'_> {
+    /// Makes the root a spare of the source, if there is one, and brings it up to date.
+    pub(super) fn spare(&mut self, part: &Part<'_>) -> Result<Result<(StrategyRun, Outcome), WithoutSpare>, Error> {
+        if self.root_kind != RootKind::Closed {
+            return Ok(Err(WithoutSpare { refused: None, wanted: false }));
+        }
+        let (source, exclude, options) = (part.source, part.exclude, part.options);
+        let claimed = claim(&mut Claim { source, exclude, staging: &mut self.staging, options })?;
+        let mut refused = claimed.refused;
+        if let Some(spare) = claimed.spare {
+            match self.bring_up_to_date(part, spare) {
+                Ok((mut run, outcome)) => {
+                    check(part, self.root()?, None)?;
+                    run.spares_wanted = claimed.wanted;
+                    return Ok(Ok((run, outcome)));
+                }
+                Err(error @ Error::Interrupted) => return Err(error),
+                // What a clone meets too, it reports.
+                Err(error) => {
+                    self.staging.empty(&Deletion::of(options))?;
+                    refused = Some(Reason::new(format!("bringing it up to date failed: {error}")));
+                }
+            }
+        }
+        let refused = refused.map(|reason| reason.by(Strategy::Spare));
+        if options.strategy == Choice::Only(Strategy::Spare) {
+            let requirement = Required::Strategy(Strategy::Spare);
+            let none = || Reason::new("there is none of this source").by(Strategy::Spare);
+            let refused = vec![refused.unwrap_or_else(none)];
+            return Err(Error::RequirementRefused { requirement, refused, detail: None });
+        }
+        Ok(Err(WithoutSpare { refused, wanted: claimed.wanted }))
+    }
+
+    fn bring_up_to_date(&mut self, part: &Part<'_>, spare: Spare) -> Result<(StrategyRun, Outcome), Error> {
+        let Spare { report, differences, whole } = spare;
+        // A root that differs gets everything from the source again.
+        let whole = (!differences.directories.contains_key(std::path::Path::new(""))).then_some(whole);
+        if !differences.directories.is_empty() {
+            self.update(part, differences, whole.is_none())?;
+        }
+        let (entries, bytes) = (None, None);
+        let run = StrategyRun {
+            strategy: Strategy::Spare,
+            refused: Vec::new(),
+            entries,
+            bytes,
+            spare: Some(report),
+            spares_wanted: false,
+        };
+        Ok((run, Outcome { entries, bytes, whole, started: None }))
+    }
+
+    fn update(&mut self, part: &Part<'_>, differences: Differences, is_root_renewed: bool) -> Result<(), Error> {
+        let mut facts = Facts::from_places(part.source, self.destination.parent());
+        let created = facts.try_in(part.source, &self.staging)?;
+        let contents = match (&facts.reflink, facts.copies_on_server) {
+            (Ok(()), _) => Contents::Reflink { tell_inlined: false },
+            (Err(_), true) => Contents::CopyOnServer,
+            (Err(_), false) => Contents::Copy,
+        };
+        let root = self.root()?;
+        if is_root_renewed {
+            renew(root, created).map_err(|errno| Error::io(crate::Operation::SetStagedMode, part.dst, errno))?;
+        }
+        let work = Update {
+            source: part.source,
+            exclude: part.exclude,
+            spare: root,
+            dst: part.dst,
+            contents,
+            strict: part.options.requires(Requirement::Cow),
+            created,
+            keeps_nocow: facts.may_inline,
+            notes: part.notes,
+            options: part.options,
+        };
+        update(&work, differences)
+    }
+}

@@ -1,0 +1,102 @@
+//! Asking the watcher what has changed since a spare was built.
+//!
+//! The watcher listens on `watch.sock` in the store, a Unix stream socket. A question is the spare's name and a line feed; the answer ends
+//! with the connection: a line `unchanged`, a line `unknown`, or a line `changed N` and N paths, relative to the source, each with a NUL
+//! behind it.
+
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The name of the watcher's socket.
+pub(crate) const SOCKET: &str = "watch.sock";
+
+/// What a watcher knows about a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Nothing in it has changed since the spare was built.
+    Unchanged,
+    /// Nothing but these entries can have changed.
+    Changed(Vec<PathBuf>),
+    /// Anything can have.
+    Unknown,
+}
+
+impl Answer {
+    /// The answer as it is sent.
+    #[allow(dead_code, reason = "the watcher sends it")]
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Unchanged => b"unchanged\n".to_vec(),
+            Self::Unknown => b"unknown\n".to_vec(),
+            Self::Changed(paths) => {
+                let mut bytes = format!("changed {}\n", paths.len()).into_bytes();
+                for path in paths {
+                    bytes.extend_from_slice(path.as_os_str().as_bytes());
+                    bytes.push(0);
+                }
+                bytes
+            }
+        }
+    }
+
+    /// An answer that is not whole says nothing.
+    fn decode(bytes: &[u8]) -> Self {
+        let changed = || {
+            let rest = bytes.strip_prefix(b"changed ")?;
+            let (count, paths) = rest.split_at(rest.iter().position(|&byte| byte == b'\n')?);
+            let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
+            let paths: Vec<PathBuf> = match paths.get(1..)? {
+                [] => Vec::new(),
+                paths => paths
+                    .strip_suffix(b"\0")?
+                    .split(|&byte| byte == 0)
+                    .map(|path| OsStr::from_bytes(path).into())
+                    .collect(),
+            };
+            (paths.len() == count).then_some(Self::Changed(paths))
+        };
+        if bytes == b"unchanged\n" { Self::Unchanged } else { changed().unwrap_or(Self::Unknown) }
+    }
+}
+
+/// Asks the watcher of the store `home` about a spare. Whatever goes wrong, nothing is known.
+pub(crate) fn ask(home: &Path, spare: &str) -> Answer {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let asked = || -> std::io::Result<Vec<u8>> {
+        let mut stream = UnixStream::connect(home.join(SOCKET))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.write_all(format!("{spare}\n").as_bytes())?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(answer)
+    };
+    asked().map_or(Answer::Unknown, |bytes| Answer::decode(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_cut_off_says_nothing() {
+        let answers = [
+            Answer::Unchanged,
+            Answer::Changed(Vec::new()),
+            Answer::Changed(vec!["".into()]),
+            Answer::Changed(vec!["a/b".into(), "".into(), "c".into()]),
+        ];
+        for answer in answers {
+            let bytes = answer.encode();
+            assert_eq!(Answer::decode(&bytes), answer);
+            for length in 0..bytes.len() {
+                assert_eq!(Answer::decode(&bytes[..length]), Answer::Unknown, "{length} bytes of {answer:?}");
+            }
+        }
+        assert_eq!(Answer::decode(&Answer::Unknown.encode()), Answer::Unknown);
+    }
+}

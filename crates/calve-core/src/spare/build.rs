@@ -1,0 +1,154 @@
+//! Building a spare: a clone by the engine, and a record of what it was made from.
+//!
+//! The order is what makes the record mean something: first everything dirty is written back, which makes the kernel notice the next store
+//! through any mapping; then the entries are recorded; then their contents are read. A change at any time after an entry was recorded shows
+//! in its change time.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use super::record;
+use super::store::{Found, Set, new_spare_name, spares};
+use crate::Cancel;
+use crate::CloneOptions;
+use crate::clone::StrategyRun;
+use crate::clone::stage::StagedTree;
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::options::Strategy;
+use crate::progress::Progress;
+use crate::remove::delete::{Deletion, delete};
+use crate::source::Source;
+use crate::sys;
+use crate::tree::exclude::{CALVES_OWN, Exclude};
+use crate::tree::location::Location;
+use crate::tree::notes::{NoteSummary, Notes};
+use crate::tree::stable;
+
+/// Builds one more spare of `src` for the set. The caller holds the store's lock.
+pub(super) fn build(set: &Set, src: &Path, cancel: &Cancel, progress: &std::sync::Arc<Progress>) -> Result<(), Error> {
+    let options = CloneOptions { cancel: cancel.clone(), progress: progress.clone(), ..set.definition.shape.options() };
+    let place = set.make_place()?;
+    let built_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let name = new_spare_name(u64::try_from(built_ns).unwrap_or(u64::MAX));
+    let path = set.place_path();
+    let spare_path = path.join(OsStr::from_bytes(name.to_bytes()));
+    rustix::fs::mkdirat(&place, &*name, Mode::RWXU)
+        .map_err(|errno| Error::io(Operation::CreateDirectory, &spare_path, errno))?;
+    let found = spares(place.as_fd(), &path)?.into_iter().find(|found| found.name == name);
+    let made = match &found {
+        Some(found) => fill(found, place.as_fd(), src, built_ns as u64, &options),
+        None => Err(Error::io(Operation::OpenDirectory, &spare_path, Errno::NOENT)),
+    };
+    // The set may have been removed meanwhile.
+    let made = made.and_then(|()| if set.is_defined() { Ok(()) } else { Err(Error::Interrupted) });
+    if made.is_err() {
+        // Also when the caller has cancelled.
+        let never = Cancel::default();
+        let _ = delete(place.as_fd(), &name, &spare_path, &Deletion::new(None, &Progress::default(), &never));
+    }
+    made
+}
+
+fn fill(found: &Found, place: BorrowedFd<'_>, src: &Path, built_ns: u64, options: &CloneOptions) -> Result<(), Error> {
+    let failed = |operation| move |errno| Error::io(operation, src, errno);
+    let Some(_lock) = found.lock(place)? else {
+        return Err(Error::io(Operation::LockSpares, &found.path, Errno::WOULDBLOCK));
+    };
+    let source = Source::open(src)?;
+    let destination = Location::of_destination(&found.path.join("tree"))?;
+    refuse(&source, &destination)?;
+    let exclude = Exclude::new(&options.exclude)?;
+    let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?;
+    let taken = record::take(&source, &exclude, moment, options)?;
+    check_room(&source, &taken, &destination, options)?;
+    let mut head = taken.head(&source, built_ns).map_err(failed(Operation::Stat))?;
+    let notes = Notes::default();
+    let mut staged = StagedTree::for_clone(&destination, options)?;
+    let run = staged.fill(source, exclude, &notes, options)?;
+    let told = notes.tell();
+    if let Some(reason) = incomplete(&told) {
+        return Err(Error::NoSpare { path: src.to_path_buf(), reason });
+    }
+    staged.publish(&notes)?;
+    let bytes = run.bytes.unwrap_or_default();
+    head.cow = is_cow(&run, &told) && bytes.written == 0;
+    (head.apparent_bytes, head.written_bytes) = (bytes.apparent, bytes.written);
+    taken.write(found.directory.as_fd(), &found.path, head)
+}
+
+fn is_cow(run: &StrategyRun, told: &NoteSummary) -> bool {
+    matches!(run.strategy, Strategy::Reflink | Strategy::Clonefile) && told.fell_back.is_empty()
+}
+
+/// Refuses sources of which a spare would be no use, or could not be checked.
+pub(super) fn refuse(source: &Source, destination: &Location) -> Result<(), Error> {
+    let no = |reason| Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
+    if source.single().is_some() {
+        return no("it is not a directory");
+    }
+    if source.contains(destination)? {
+        return no("the spare would be inside it");
+    }
+    let shows = sys::shows_stores(source.directory());
+    if !shows.map_err(|errno| Error::io(Operation::Open, source.path(), errno))? {
+        return no("on its file system programs can change files through a mapping (mmap) without a trace");
+    }
+    let is_subvolume = sys::is_subvolume(source.directory(), source.stat());
+    if is_subvolume.map_err(|errno| Error::io(Operation::Stat, source.path(), errno))? {
+        return no("it is a btrfs subvolume, whose snapshot is as fast and never old");
+    }
+    Ok(())
+}
+
+/// On a file system where a spare takes its full size, a fifth of the disk stays free.
+fn check_room(
+    source: &Source,
+    taken: &record::Taken,
+    destination: &Location,
+    options: &CloneOptions,
+) -> Result<(), Error> {
+    let status = rustix::fs::fstatvfs(destination.parent())
+        .map_err(|errno| Error::io(Operation::Stat, destination.path(), errno))?;
+    let shares = crate::clone::plan(source.path(), destination.path(), options)?.strategy != Strategy::Copy;
+    let needed = if shares { 0 } else { taken.allocated_bytes };
+    let available = status.f_bavail.saturating_mul(status.f_frsize).saturating_sub(needed);
+    if available < status.f_blocks.saturating_mul(status.f_frsize) / 5 && !shares {
+        let reason = "less than a fifth of the disk would stay free";
+        return Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
+    }
+    Ok(())
+}
+
+/// Why the clone is not everything that the source is. A receipt of a later clone would have to say so.
+fn incomplete(told: &NoteSummary) -> Option<&'static str> {
+    if told.skipped_for.iter().any(|reason| !["excluded", CALVES_OWN].contains(reason)) {
+        return Some("entries of it cannot be cloned");
+    }
+    let lost = |code: &str| code.ends_with("_not_kept") || code == "set_id_dropped";
+    told.warnings.iter().any(|warning| lost(warning.code)).then_some("not all of its metadata can be kept")
+}
+
+/// Deletes what killed processes have left in the place of a set, and spares that are of no use any more.
+pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion<'_>) -> Result<u64, Error> {
+    let Some(place) = set.place()? else { return Ok(0) };
+    let mut removed = 0;
+    for found in spares(place.as_fd(), &set.place_path())? {
+        let Some(_lock) = found.lock(place.as_fd())? else { continue };
+        let fit = match (found.head()?, source) {
+            (Some(head), Some(source)) => super::claim::fitness(&head, source).is_ok(),
+            _ => false,
+        };
+        if !fit {
+            delete(place.as_fd(), &found.name, &found.path, deletion)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}

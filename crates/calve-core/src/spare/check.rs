@@ -1,0 +1,286 @@
+//! Whether a source is still what a spare was built from: one parallel walk that compares each entry with the record.
+//!
+//! A directory whose own times are as recorded has the recorded names, so that it need not be read: its entries are looked at by name.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fs::{AtFlags, FileType, OFlags};
+use rustix::io::Errno;
+
+use super::record::{Block, Identity, blocks, device, names_of};
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::progress::Cancel;
+use crate::source::Source;
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::location::DIRECTORY;
+use crate::tree::names::Names;
+use crate::tree::node::{Node, open_source};
+use crate::tree::pool::Pool;
+
+/// One check.
+pub(crate) struct Check<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) exclude: &'a Exclude,
+    /// Only these directories; `None` for all.
+    pub(crate) only: Option<&'a HashSet<PathBuf>>,
+    pub(crate) threads: usize,
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// The result of a check.
+#[derive(Debug, Default)]
+pub(crate) struct Differences {
+    /// How many entries were looked at.
+    pub(crate) checked: u64,
+    /// How many of them differ.
+    pub(crate) count: u64,
+    /// The directories that have to be worked on.
+    pub(crate) directories: BTreeMap<PathBuf, Touched>,
+    /// Inodes with several names, one of which differs.
+    linked: HashSet<u64>,
+}
+
+/// What is to be done in one directory.
+#[derive(Default)]
+pub(crate) struct Touched {
+    /// What the spare must not have any more.
+    pub(crate) gone: Vec<CString>,
+    /// What is to be made, after it was removed if it was there.
+    pub(crate) made: Vec<(FileType, CString)>,
+}
+
+impl std::fmt::Debug for Touched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Touched").field("gone", &self.gone).field("made", &self.made.len()).finish()
+    }
+}
+
+/// Why a check gave no answer.
+pub(crate) enum CheckFailure {
+    /// More than a quarter of the entries differ.
+    TooMuch,
+    /// The record cannot be read.
+    Damaged,
+    /// It would take a look at every entry, and may not.
+    Slow,
+    Error(Error),
+}
+
+impl From<Error> for CheckFailure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Directories that a worker takes at a time.
+const BATCH: usize = 64;
+
+/// Compares the source with the record, whose body this is.
+pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Differences, CheckFailure> {
+    let blocks = blocks(body).ok_or(CheckFailure::Damaged)?;
+    let root = check.source.identity().0;
+    let (next, differing) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let most = usize::try_from(most_differing(entries)).unwrap_or(usize::MAX);
+    let pool: Pool<()> = Pool::new(check.threads, check.cancel.clone());
+    let work = |pool: &Pool<()>| {
+        let mut worker = Worker { check, device: root, found: Differences::default() };
+        while !pool.stopped() {
+            let start = next.fetch_add(BATCH, Ordering::Relaxed);
+            let Some(batch) = blocks.get(start..).map(|rest| &rest[..rest.len().min(BATCH)]) else { break };
+            if batch.is_empty() {
+                break;
+            }
+            let before = worker.found.count;
+            for block in batch {
+                if check.only.is_some_and(|only| !only.contains(block.path)) {
+                    continue;
+                }
+                if let Err(error) = worker.block(block) {
+                    pool.fail(error);
+                }
+            }
+            let more = usize::try_from(worker.found.count - before).unwrap_or(usize::MAX);
+            if differing.fetch_add(more, Ordering::Relaxed) + more > most {
+                pool.stop();
+            }
+        }
+        worker.found
+    };
+    let mut all = Differences::default();
+    for mut found in pool.run((), work)? {
+        all.checked += found.checked;
+        all.count += found.count;
+        all.directories.append(&mut found.directories);
+        all.linked.extend(found.linked);
+    }
+    if all.count > most_differing(entries) {
+        return Err(CheckFailure::TooMuch);
+    }
+    // The names of one file are made again together, or they would no longer be names of one file.
+    if !all.linked.is_empty() {
+        for (directory, name) in names_of(&blocks, &all.linked) {
+            let touched = all.directories.entry(directory).or_default();
+            if !touched.gone.contains(&name) && !touched.made.iter().any(|(_, made)| *made == name) {
+                touched.made.push((FileType::Unknown, name));
+                all.count += 1;
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// How many entries may differ, so that bringing the spare up to date takes less than a new clone: a quarter. In a tiny tree, all of them.
+fn most_differing(entries: u64) -> u64 {
+    (entries / 4).max(64)
+}
+
+struct Worker<'a> {
+    check: &'a Check<'a>,
+    device: u64,
+    found: Differences,
+}
+
+impl Worker<'_> {
+    /// Compares one directory and what is in it.
+    fn block(&mut self, block: &Block<'_>) -> Result<(), Error> {
+        let failed = |errno| Error::io(Operation::Stat, self.check.source.path().join(block.path), errno);
+        let directory = match open_directory(self.check.source.directory(), block.path) {
+            Ok(directory) => directory,
+            // The directory above has it among what is gone.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            Err(errno) => return Err(failed(errno)),
+        };
+        let stat = rustix::fs::fstat(&directory).map_err(failed)?;
+        self.found.checked += 1;
+        let same = !block.recent && Identity::of(&stat) == block.identity && device(&stat) == self.device;
+        let mut touched = Touched::default();
+        if !same {
+            self.found.count += 1;
+            self.new_names(block, directory.as_fd(), &mut touched).map_err(failed)?;
+        }
+        for entry in block.entries() {
+            let Some((known, recent)) = entry.known else {
+                // A directory has its own block; here it matters only whether it is still one.
+                if !same {
+                    self.directory_entry(directory.as_fd(), entry.name, &mut touched).map_err(failed)?;
+                }
+                continue;
+            };
+            self.found.checked += 1;
+            self.entry(directory.as_fd(), entry.name, known, recent, &mut touched).map_err(failed)?;
+        }
+        if !same || !touched.made.is_empty() || !touched.gone.is_empty() {
+            self.found.directories.insert(block.path.to_path_buf(), touched);
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        name: &CStr,
+        known: Identity,
+        recent: bool,
+        touched: &mut Touched,
+    ) -> sys::Result<()> {
+        let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => {
+                self.found.count += 1;
+                // Its other names have one fewer beside them, and show that themselves.
+                touched.gone.push(name.to_owned());
+                return Ok(());
+            }
+            Err(errno) => return Err(errno),
+        };
+        if !recent && Identity::of(&stat) == known && device(&stat) == self.device {
+            return Ok(());
+        }
+        self.found.count += 1;
+        if stat.st_nlink > 1 && FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            self.found.linked.extend([known.inode(), Identity::of(&stat).inode()]);
+        }
+        touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
+        Ok(())
+    }
+
+    fn directory_entry(&mut self, parent: BorrowedFd<'_>, name: &CStr, touched: &mut Touched) -> sys::Result<()> {
+        match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
+            Ok(stat) => {
+                self.found.count += 1;
+                touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
+            }
+            Err(Errno::NOENT) => {
+                self.found.count += 1;
+                touched.gone.push(name.to_owned());
+            }
+            Err(errno) => return Err(errno),
+        }
+        Ok(())
+    }
+
+    /// Finds what a directory has now and had not then.
+    fn new_names(&mut self, block: &Block<'_>, directory: BorrowedFd<'_>, touched: &mut Touched) -> sys::Result<()> {
+        let known: HashSet<&CStr> = block.entries().map(|entry| entry.name).collect();
+        let readable = open_source(directory, c".", DIRECTORY)?;
+        let mut buffer = ListingBuffer::new();
+        let mut listing = Listing::new(readable.as_fd(), &mut buffer)?;
+        let mut names = Names::default();
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            if !known.contains(entry.name) && !is_calves_own(entry.name) {
+                names.push(entry.kind, entry.name);
+            }
+        }
+        let mut name = Vec::new();
+        while let Some(mut kind) = names.take(&mut name) {
+            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(errno),
+            };
+            kind = if kind == FileType::Unknown { FileType::from_raw_mode(stat.st_mode) } else { kind };
+            let exclude = self.check.exclude;
+            let path = || block.path.join(OsStr::from_bytes(name.to_bytes()));
+            if !exclude.is_empty() && exclude.matches(&path(), kind == FileType::Directory) {
+                continue;
+            }
+            if stat.st_nlink > 1 && kind != FileType::Directory {
+                self.found.linked.insert(Identity::of(&stat).inode());
+            }
+            self.found.count += 1;
+            touched.made.push((kind, name.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Opens a directory below `root` to look at names in it.
+pub(crate) fn open_directory(root: BorrowedFd<'_>, path: &Path) -> sys::Result<OwnedFd> {
+    let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if path.as_os_str().is_empty() {
+        return sys::open_at(root, c".", flags, rustix::fs::Mode::empty());
+    }
+    match sys::open_beneath(root, path, flags) {
+        // Too long for one call, or no such call.
+        Err(Errno::NAMETOOLONG | Errno::NOSYS) => node(path).open(root, sys::PATH_ONLY),
+        other => other,
+    }
+}
+
+/// The place of a directory, by its path below the root.
+pub(crate) fn node(path: &Path) -> Arc<Node> {
+    path.components().fold(Node::root(), |node, name| {
+        Node::child(&node, &CString::new(name.as_os_str().as_bytes()).unwrap_or_default())
+    })
+}

@@ -1,0 +1,277 @@
+//! Handing a spare over: lock, check, rename, bring up to date.
+//!
+//! The spare goes under the staging name of its destination before anything in it changes. From there on it is a staged tree like any other:
+//! published complete, or swept.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Mode, Stat};
+
+use super::ask::{Answer, ask};
+use super::check::{Check, CheckFailure, Differences, check};
+use super::record::{Head, Identity, Record};
+use super::store::{Found, Home, Set, Shape, SpareSource, TREE, spares};
+use crate::CloneOptions;
+use crate::clone::choose::Reason;
+use crate::clone::staging::Staging;
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::options::{Choice, Requirement, SpareUse, Strategy};
+use crate::report::{SpareCheck, SpareReport};
+use crate::source::Source;
+use crate::strategy::close_to_others;
+use crate::sys;
+use crate::tree::exclude::Exclude;
+use crate::tree::location::DIRECTORY;
+use crate::tree::pool::thread_count;
+
+/// What is claimed, for what.
+pub(crate) struct Claim<'a, 'p> {
+    pub(crate) source: &'a Source,
+    pub(crate) exclude: &'a Exclude,
+    pub(crate) staging: &'a mut Staging<'p>,
+    pub(crate) options: &'a CloneOptions,
+}
+
+/// The outcome of a claim.
+#[derive(Default)]
+pub(crate) struct Claimed {
+    /// The spare that is now the staged tree.
+    pub(crate) spare: Option<Spare>,
+    /// Why there is none, where the user has asked for spares of this source.
+    pub(crate) refused: Option<Reason>,
+    /// There is room for another one.
+    pub(crate) wanted: bool,
+}
+
+/// A spare under the staging name.
+pub(crate) struct Spare {
+    pub(crate) report: SpareReport,
+    /// What is to be done in it.
+    pub(crate) differences: Differences,
+    /// The root before it was closed to others.
+    pub(crate) whole: Stat,
+}
+
+/// Claims a spare of the source. What is not fit for use is passed over, with the reason.
+pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<Claimed, Error> {
+    let options = claim.options;
+    let Some(using) = &options.spares else { return Ok(Claimed::default()) };
+    if claim.source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
+        return Ok(Claimed::default());
+    }
+    // A store that cannot be used is no reason not to clone.
+    let found = Home::open(&using.home).and_then(|home| match home {
+        Some(home) => Ok(home
+            .sets(Some(&source_of(claim.source, using)))?
+            .into_iter()
+            .map(|set| (home.path().to_path_buf(), set))
+            .collect()),
+        None => Ok(Vec::new()),
+    });
+    let sets: Vec<(PathBuf, Set)> = match found {
+        Ok(sets) => sets,
+        Err(error) => {
+            return Ok(Claimed {
+                refused: Some(Reason::new(format!("the spares cannot be reached: {error}"))),
+                ..Claimed::default()
+            });
+        }
+    };
+    let mut claimed = Claimed::default();
+    for (home, set) in sets {
+        match of_set(claim, &home, &set) {
+            Ok(spare) => {
+                let wanted = !set.paused;
+                return Ok(Claimed { spare: Some(spare), refused: None, wanted });
+            }
+            Err(Refused { why, wanted }) => {
+                claimed.wanted |= wanted && !set.paused;
+                claimed.refused = Some(why?);
+            }
+        }
+    }
+    Ok(claimed)
+}
+
+fn source_of(source: &Source, using: &SpareUse) -> SpareSource {
+    match &using.template {
+        Some(name) => SpareSource::Template(name.clone()),
+        None => SpareSource::Directory(source.path().canonicalize().unwrap_or_else(|_| source.path().to_path_buf())),
+    }
+}
+
+/// Why a set had nothing to hand over.
+struct Refused {
+    why: Result<Reason, Error>,
+    /// Another one built now would do.
+    wanted: bool,
+}
+
+impl Refused {
+    fn because(why: impl Into<String>) -> Self {
+        Self { why: Ok(Reason::new(why)), wanted: false }
+    }
+
+    fn but_wanted(why: impl Into<String>) -> Self {
+        Self { why: Ok(Reason::new(why)), wanted: true }
+    }
+}
+
+/// An error that concerns the store is a reason to go without; an interruption is not.
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Interrupted => Self { why: Err(error), wanted: false },
+            error => Self::because(error.to_string()),
+        }
+    }
+}
+
+fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, Refused> {
+    if Shape::of(claim.options).as_ref() != Some(&set.definition.shape) {
+        return Err(Refused::because("its spares are made with other options"));
+    }
+    let path = set.place_path();
+    let Some(place) = set.place()? else { return Err(Refused::but_wanted("no spare is ready")) };
+    let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map_err(|errno| Error::io(Operation::Stat, &path, errno));
+    if stat(place.as_fd())?.st_dev != stat(claim.staging.parent())?.st_dev {
+        return Err(Refused::because("its spares are on another file system than the destination"));
+    }
+    let mut last = Refused::but_wanted("no spare is ready");
+    for found in spares(place.as_fd(), &path)? {
+        match one(claim, home, set, place.as_fd(), &found) {
+            Ok(spare) => return Ok(spare),
+            Err(refused @ Refused { why: Err(_), .. }) => return Err(refused),
+            Err(refused) => last = refused,
+        }
+    }
+    Err(last)
+}
+
+fn one(
+    claim: &mut Claim<'_, '_>,
+    home: &Path,
+    set: &Set,
+    place: BorrowedFd<'_>,
+    found: &Found,
+) -> Result<Spare, Refused> {
+    let Some(lock) = found.lock(place)? else {
+        return Err(Refused::but_wanted("its spares are being built or handed over"));
+    };
+    let Some(record) = found.record()? else { return Err(Refused::but_wanted("no spare is ready")) };
+    if let Err(why) = fitness(&record.head, claim.source) {
+        found.discard();
+        return Err(Refused::but_wanted(why));
+    }
+    if claim.options.requires(Requirement::Cow) && !record.head.cow {
+        return Err(Refused::because("data was written to make it"));
+    }
+    let (checked, differences) = match compare(claim, home, set, found, &record) {
+        Ok(compared) => compared,
+        Err(CheckFailure::TooMuch) => {
+            found.discard();
+            return Err(Refused::but_wanted("more than a quarter of the source has changed since it was built"));
+        }
+        Err(CheckFailure::Damaged) => {
+            found.discard();
+            return Err(Refused::but_wanted("its record is damaged"));
+        }
+        Err(CheckFailure::Slow) => return Err(Refused::because("every entry would have to be looked at to check it")),
+        Err(CheckFailure::Error(error)) => return Err(error.into()),
+    };
+    if claim.options.requires(Requirement::Stable) && !differences.directories.is_empty() {
+        return Err(Refused::because("the source has changed since it was built"));
+    }
+    let whole = take(claim, place, found, &lock)?;
+    let report = SpareReport {
+        built: UNIX_EPOCH + Duration::from_nanos(record.head.built_ns),
+        checked,
+        entries_checked: differences.checked,
+        entries_updated: differences.count,
+    };
+    Ok(Spare { report, differences, whole })
+}
+
+/// Fails, with the reason, if the record is not about this source as it is reached now.
+pub(super) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if head.boot != sys::boot_identity() {
+        return Err("it was built before the system was started");
+    }
+    if u128::from(head.built_ns) > now.as_nanos() {
+        return Err("the clock was set back after it was built");
+    }
+    if head.device != source.identity().0 || head.root.inode() != source.identity().1 {
+        return Err("the source is another directory than the one it was built from");
+    }
+    if sys::mount_identity(source.directory()) != Ok(head.mount) {
+        return Err("the source's file system was mounted again, or is seen through another mount");
+    }
+    Ok(())
+}
+
+fn compare(
+    claim: &Claim<'_, '_>,
+    home: &Path,
+    set: &Set,
+    found: &Found,
+    record: &Record,
+) -> Result<(SpareCheck, Differences), CheckFailure> {
+    let frozen = matches!(set.definition.source, SpareSource::Template(_));
+    // The root's own time tells a tree from another one at its place.
+    if frozen && record.head.root == Identity::of(claim.source.stat()) {
+        return Ok((SpareCheck::Frozen, Differences::default()));
+    }
+    let id = format!("{}/{}", set.id, found.name.to_string_lossy());
+    let answer = ask(home, &id);
+    let only = match answer {
+        Answer::Unchanged => return Ok((SpareCheck::Watched, Differences::default())),
+        Answer::Changed(paths) => Some(directories(paths)),
+        Answer::Unknown => None,
+    };
+    if only.is_none() && claim.options.requires(Requirement::Instant) {
+        return Err(CheckFailure::Slow);
+    }
+    let body = record.body().ok_or(CheckFailure::Damaged)?;
+    let work = Check {
+        source: claim.source,
+        exclude: claim.exclude,
+        only: only.as_ref(),
+        threads: thread_count(claim.options.threads),
+        cancel: &claim.options.cancel,
+    };
+    let differences = check(&work, &body, record.head.entries)?;
+    Ok((if only.is_some() { SpareCheck::Watched } else { SpareCheck::Walked }, differences))
+}
+
+/// The directories whose entries may have changed, when these paths have.
+fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
+    let mut directories = HashSet::new();
+    for path in paths {
+        directories.extend(path.parent().map(Path::to_path_buf));
+        directories.insert(path);
+    }
+    directories
+}
+
+/// Moves the spare under the staging name, closed to others until it is published. Whoever holds its lock may.
+fn take(claim: &mut Claim<'_, '_>, place: BorrowedFd<'_>, found: &Found, _lock: &OwnedFd) -> Result<Stat, Refused> {
+    let failed = |errno| Error::io(Operation::MoveSpare, &found.path, errno);
+    let tree = sys::open_at(&found.directory, TREE, DIRECTORY, Mode::empty()).map_err(failed)?;
+    let whole = close_to_others(tree.as_fd()).map_err(failed)?;
+    match claim.staging.adopt(found.directory.as_fd(), TREE, tree) {
+        Ok(()) => {
+            found.remove_empty(place);
+            Ok(whole)
+        }
+        Err(errno) => {
+            found.discard();
+            let why = std::io::Error::from(errno);
+            Err(Refused::because(format!("it cannot be moved to the destination: {why}")))
+        }
+    }
+}

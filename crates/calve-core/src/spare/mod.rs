@@ -1,0 +1,249 @@
+//! Spares: clones that are made ahead of time, and handed over by a rename when they are sure to equal their source.
+//!
+//! | File | Step |
+//! |---|---|
+//! | `store` | where spares and what is known of them are kept |
+//! | `build`, `record` | making one, and recording what it was made from |
+//! | `ask`, `check` | what has changed since: the watcher knows, or every entry is compared |
+//! | `claim`, `update` | handing one over, and bringing it up to date |
+//! | `refill` | when the next one is built |
+//!
+//! docs/concepts/spares.md says why a spare that is handed over equals its source.
+
+pub(crate) mod ask;
+mod build;
+pub(crate) mod check;
+pub(crate) mod claim;
+pub(crate) mod record;
+mod refill;
+mod store;
+pub(crate) mod update;
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use self::store::SpareSource;
+use self::store::{Definition, Home, Set, Shape, spares};
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::options::{Background, CloneOptions};
+use crate::progress::{Cancel, Progress};
+use crate::remove::delete::Deletion;
+use crate::source::Source;
+use crate::tree::location::Location;
+
+/// The spares of one user.
+#[derive(Debug, Clone)]
+pub struct Spares {
+    home: PathBuf,
+}
+
+/// A wish for spares: see [`Spares::add`].
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct SpareOptions {
+    /// How many to keep ready; by default one.
+    pub count: Option<usize>,
+    /// The directory in which they are to be kept, in a hidden one. By default the store itself, where it is on the source's file system,
+    /// and else the source's parent. They serve destinations on the same file system.
+    pub at: Option<PathBuf>,
+    /// The template of which the source is the tree.
+    pub template: Option<String>,
+    /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
+    pub like: CloneOptions,
+}
+
+/// What one source has spares for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpareSet {
+    /// What the spares are of.
+    pub source: SpareSource,
+    /// How many are to be kept ready.
+    pub count: usize,
+    /// No more are built.
+    pub is_paused: bool,
+    /// Where they are.
+    pub place: PathBuf,
+    /// The patterns of what they leave out.
+    pub exclude: Vec<String>,
+    /// Those that there are, the newest first.
+    pub spares: Vec<SpareState>,
+}
+
+/// One spare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SpareState {
+    /// Its name, for the watcher.
+    pub id: String,
+    /// What it can be used for.
+    pub standing: Standing,
+    /// When it was built, if it is.
+    pub built: Option<SystemTime>,
+    /// How many entries it has.
+    pub entries: u64,
+    /// How long its files are together.
+    pub apparent_bytes: u64,
+    /// How much of that was written for it, and not shared.
+    pub written_bytes: u64,
+}
+
+/// What a spare can be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is being built, or being handed over.
+    Building,
+    /// It can be handed over, after a check.
+    Ready,
+    /// It cannot be used any more, for this reason.
+    Stale(&'static str),
+}
+
+/// How [`Spares::refill`] works.
+pub struct RefillOptions {
+    /// Finds the directory of a source. `None` if there is none any more.
+    pub resolve: fn(&SpareSource) -> Option<PathBuf>,
+    /// Only this source.
+    pub only: Option<SpareSource>,
+    /// Whether to give this process the lowest priority, and to wait while the machine is busy. Only for a process that does nothing else.
+    pub background: Background,
+    /// Counters that another thread may read.
+    pub progress: Arc<Progress>,
+    /// Ends the work early.
+    pub cancel: Cancel,
+}
+
+/// What [`Spares::refill`] did.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct RefillReport {
+    /// How many spares were built.
+    pub built: u64,
+    /// How many were deleted because they were of no use any more, or had not been finished.
+    pub removed: u64,
+    /// Sources of which no spare could be built, and why.
+    pub failures: Vec<(SpareSource, Error)>,
+}
+
+impl Spares {
+    /// The spares that are kept in the directory `home`, which need not be there.
+    pub fn at(home: impl Into<PathBuf>) -> Self {
+        Self { home: home.into() }
+    }
+
+    /// Asks for spares of the directory `src`. Builds none: see [`Self::refill`].
+    ///
+    /// # Errors
+    /// Fails with [`Error::NoSpare`] where a spare would be of no use.
+    pub fn add(&self, src: &Path, options: &SpareOptions) -> Result<SpareSet, Error> {
+        let no = |reason| Error::NoSpare { path: src.to_path_buf(), reason };
+        let source = Source::open(src)?;
+        let shape = Shape::of(&options.like).ok_or_else(|| no("what it leaves out is decided by a function"))?;
+        let home = Home::create(&self.home)?;
+        let real = src.canonicalize().map_err(|error| Error::Io {
+            operation: Operation::Open,
+            path: src.into(),
+            source: error,
+        })?;
+        let place = match &options.at {
+            Some(at) => Some(at.canonicalize().map_err(|error| Error::Io {
+                operation: Operation::Open,
+                path: at.clone(),
+                source: error,
+            })?),
+            None => {
+                let stat = rustix::fs::fstat(home.directory())
+                    .map_err(|errno| Error::io(Operation::Stat, &self.home, errno))?;
+                let beside = real.parent().ok_or_else(|| no("it is the root of the file system"))?;
+                (record::device(&stat) != source.identity().0).then(|| beside.to_path_buf())
+            }
+        };
+        let of = match &options.template {
+            Some(name) => SpareSource::Template(name.clone()),
+            None => SpareSource::Directory(real),
+        };
+        let definition = Definition { source: of, place, count: options.count.unwrap_or(1).max(1), shape };
+        let inside = match &definition.place {
+            Some(place) => Location::of_destination(&place.join(".calve-spares"))?,
+            None => Location::of_destination(&self.home.join("set"))?,
+        };
+        build::refuse(&source, &inside)?;
+        let set = home.define(&definition)?;
+        set.pause(false)?;
+        set.make_place()?;
+        self.describe(&set, Some(&source))
+    }
+
+    /// Returns all sets. `resolve` finds the directory of a source.
+    pub fn list(&self, resolve: impl Fn(&SpareSource) -> Option<PathBuf>) -> Result<Vec<SpareSet>, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(Vec::new()) };
+        let mut sets = Vec::new();
+        for set in home.sets(None)? {
+            let source = resolve(&set.definition.source).and_then(|path| Source::open(&path).ok());
+            sets.push(self.describe(&set, source.as_ref())?);
+        }
+        sets.sort_by(|a, b| (&a.place, &a.exclude).cmp(&(&b.place, &b.exclude)));
+        Ok(sets)
+    }
+
+    fn describe(&self, set: &Set, source: Option<&Source>) -> Result<SpareSet, Error> {
+        let mut described = SpareSet {
+            source: set.definition.source.clone(),
+            count: set.definition.count,
+            is_paused: set.paused,
+            place: set.place_path(),
+            exclude: set.definition.shape.exclude.clone(),
+            spares: Vec::new(),
+        };
+        let Some(place) = set.place()? else { return Ok(described) };
+        for found in spares(place.as_fd(), &described.place)? {
+            let id = format!("{}/{}", set.id, found.name.to_string_lossy());
+            let busy = found.lock(place.as_fd())?.is_none();
+            let (standing, head) = match (found.head()?, source) {
+                (head, _) if busy => (Standing::Building, head),
+                (None, _) => (Standing::Stale("it was not finished"), None),
+                (Some(head), None) => (Standing::Stale("the source is missing"), Some(head)),
+                (Some(head), Some(source)) => {
+                    let standing = claim::fitness(&head, source).map_or_else(Standing::Stale, |()| Standing::Ready);
+                    (standing, Some(head))
+                }
+            };
+            let head = head.as_ref();
+            described.spares.push(SpareState {
+                id,
+                standing,
+                built: head.map(|head| UNIX_EPOCH + Duration::from_nanos(head.built_ns)),
+                entries: head.map_or(0, |head| head.entries),
+                apparent_bytes: head.map_or(0, |head| head.apparent_bytes),
+                written_bytes: head.map_or(0, |head| head.written_bytes),
+            });
+        }
+        Ok(described)
+    }
+
+    /// Says whether more spares of a source are to be built. Returns how many sets that concerns.
+    pub fn pause(&self, source: &SpareSource, paused: bool) -> Result<usize, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(0) };
+        let sets = home.sets(Some(source))?;
+        sets.iter().try_for_each(|set| set.pause(paused))?;
+        Ok(sets.len())
+    }
+
+    /// Forgets about a source, and deletes its spares. One that is being built is deleted when it is complete. Returns how many sets there
+    /// were.
+    pub fn remove(&self, source: &SpareSource, cancel: &Cancel) -> Result<usize, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(0) };
+        let sets = home.sets(Some(source))?;
+        let progress = Progress::default();
+        for set in &sets {
+            set.pause(true)?;
+            build::sweep(set, None, &Deletion::new(None, &progress, cancel))?;
+            set.undefine()?;
+            home.forget(set);
+        }
+        Ok(sets.len())
+    }
+}

@@ -1,0 +1,497 @@
+//! What a source was like when a spare was built from it: the identity of each entry.
+//!
+//! The file begins with a head that says what the spare is ([`Head`]); the body has a block for each directory, in any order:
+//! `length, path, times are recent, identity`, then for each entry `kind, name` and, unless it is a directory, its identity.
+//! A directory's identity is in its own block. Both parts have a BLAKE3 hash.
+//!
+//! docs/concepts/spares.md says why this is enough.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::source::Source;
+use crate::sys;
+use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::fill::contents::open_contents;
+use crate::tree::location::DIRECTORY;
+use crate::tree::node::open_source;
+use crate::tree::stable::Moment;
+use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
+use crate::{Cancel, CloneOptions};
+
+/// The identity of an entry at one moment. Whatever changes an entry, changes its change time (ctime), which nobody can set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    inode: u64,
+    seconds: i64,
+    nanoseconds: u32,
+    mode: u32,
+    size: u64,
+}
+
+impl Identity {
+    const BYTES: usize = 32;
+
+    #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Self {
+            inode: stat.st_ino as u64,
+            seconds: stat.st_ctime as i64,
+            nanoseconds: stat.st_ctime_nsec as u32,
+            mode: stat.st_mode as u32,
+            size: stat.st_size as u64,
+        }
+    }
+
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    fn write(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.inode.to_le_bytes());
+        to.extend_from_slice(&self.seconds.to_le_bytes());
+        to.extend_from_slice(&self.nanoseconds.to_le_bytes());
+        to.extend_from_slice(&self.mode.to_le_bytes());
+        to.extend_from_slice(&self.size.to_le_bytes());
+    }
+
+    fn read(bytes: &mut Bytes<'_>) -> Option<Self> {
+        Some(Self {
+            inode: bytes.u64()?,
+            seconds: bytes.i64()?,
+            nanoseconds: bytes.u32()?,
+            mode: bytes.u32()?,
+            size: bytes.u64()?,
+        })
+    }
+}
+
+/// What a spare is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The boot of the kernel in which it was built. A crash may take back what was written, and leave the times.
+    pub(crate) boot: String,
+    /// The mount that the source was on.
+    pub(crate) mount: u64,
+    /// When it was built, in nanoseconds since 1970.
+    pub(crate) built_ns: u64,
+    /// The source's device.
+    pub(crate) device: u64,
+    /// The source itself.
+    pub(crate) root: Identity,
+    /// No file data was written for it.
+    pub(crate) cow: bool,
+    pub(crate) entries: u64,
+    pub(crate) apparent_bytes: u64,
+    pub(crate) written_bytes: u64,
+    body_length: u64,
+    body_hash: [u8; 32],
+}
+
+const MAGIC: &[u8; 8] = b"calvesp1";
+const BOOT_BYTES: usize = 8;
+const HEAD_BYTES: usize = 8 + BOOT_BYTES + 8 * 3 + Identity::BYTES + 8 * 5 + 32 + 32;
+
+impl Head {
+    fn write(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        let mut boot = self.boot.as_bytes().to_vec();
+        boot.resize(BOOT_BYTES, 0);
+        bytes.extend_from_slice(&boot);
+        for number in [self.mount, self.built_ns, self.device] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        self.root.write(&mut bytes);
+        let numbers = [u64::from(self.cow), self.entries, self.apparent_bytes, self.written_bytes, self.body_length];
+        for number in numbers {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.body_hash);
+        let hash = blake3::hash(&bytes);
+        bytes.extend_from_slice(hash.as_bytes());
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (head, hash) = bytes.split_at_checked(HEAD_BYTES - 32)?;
+        if head.get(..8)? != MAGIC || hash != blake3::hash(head).as_bytes() {
+            return None;
+        }
+        let boot = head.get(8..8 + BOOT_BYTES)?;
+        let mut rest = Bytes(head.get(8 + BOOT_BYTES..)?);
+        Some(Self {
+            boot: String::from_utf8_lossy(boot).trim_end_matches('\0').to_owned(),
+            mount: rest.u64()?,
+            built_ns: rest.u64()?,
+            device: rest.u64()?,
+            root: Identity::read(&mut rest)?,
+            cow: rest.u64()? != 0,
+            entries: rest.u64()?,
+            apparent_bytes: rest.u64()?,
+            written_bytes: rest.u64()?,
+            body_length: rest.u64()?,
+            body_hash: rest.take(32)?.try_into().ok()?,
+        })
+    }
+}
+
+/// A record on disk, opened.
+pub(crate) struct Record {
+    pub(crate) head: Head,
+    file: File,
+}
+
+pub(crate) const NAME: &CStr = c"record";
+const NEW: &CStr = c"record.new";
+
+impl Record {
+    /// Opens the record of the spare in `directory`. `None` where there is none, or none that can be understood.
+    pub(crate) fn open(directory: BorrowedFd<'_>) -> sys::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = match sys::open_at(directory, NAME, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno),
+        };
+        let mut head = [0; HEAD_BYTES];
+        let read = file.read_exact(&mut head);
+        Ok(read.ok().and_then(|()| Head::read(&head)).map(|head| Self { head, file }))
+    }
+
+    /// Reads the rest. `None` when it is damaged.
+    pub(crate) fn body(&self) -> Option<Vec<u8>> {
+        let mut body = Vec::with_capacity(usize::try_from(self.head.body_length).ok()?);
+        (&self.file).take(self.head.body_length).read_to_end(&mut body).ok()?;
+        let whole =
+            body.len() as u64 == self.head.body_length && *blake3::hash(&body).as_bytes() == self.head.body_hash;
+        whole.then_some(body)
+    }
+}
+
+/// A record that is being taken.
+pub(crate) struct Taken {
+    pub(crate) root: Identity,
+    body: Vec<u8>,
+    pub(crate) entries: u64,
+    /// What the files take up.
+    pub(crate) allocated_bytes: u64,
+}
+
+impl Taken {
+    /// Writes the record down, which makes the spare in `directory` a ready one.
+    pub(crate) fn write(&self, directory: BorrowedFd<'_>, path: &Path, head: Head) -> Result<(), Error> {
+        let failed =
+            |error: std::io::Error| Error::Io { operation: Operation::WriteRecord, path: path.into(), source: error };
+        let body_hash = *blake3::hash(&self.body).as_bytes();
+        let head = Head { body_length: self.body.len() as u64, body_hash, ..head };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file =
+            sys::open_at(directory, NEW, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| failed(errno.into()))?;
+        let mut file = File::from(file);
+        file.write_all(&head.write()).and_then(|()| file.write_all(&self.body)).map_err(failed)?;
+        rustix::fs::renameat(directory, NEW, directory, NAME).map_err(|errno| failed(errno.into()))
+    }
+
+    pub(crate) fn head(&self, source: &Source, built_ns: u64) -> sys::Result<Head> {
+        Ok(Head {
+            boot: sys::boot_identity().to_owned(),
+            mount: sys::mount_identity(source.directory())?,
+            built_ns,
+            device: source.identity().0,
+            root: self.root,
+            cow: false,
+            entries: self.entries,
+            apparent_bytes: 0,
+            written_bytes: 0,
+            body_length: 0,
+            body_hash: [0; 32],
+        })
+    }
+}
+
+/// Records every entry of `source` that `exclude` leaves in. `moment` is from [`crate::tree::stable::begin`]: every change after it shows
+/// in an entry's change time. An entry that changed after it already is marked, since another change within the same tick would not show.
+pub(crate) fn take(source: &Source, exclude: &Exclude, moment: Moment, options: &CloneOptions) -> Result<Taken, Error> {
+    let root =
+        rustix::fs::fstat(source.directory()).map_err(|errno| Error::io(Operation::Stat, source.path(), errno))?;
+    let failure = Mutex::new(None);
+    let threads = crate::tree::pool::thread_count(options.threads);
+    let taker = || Taker {
+        exclude,
+        moment,
+        device: source.identity().0,
+        body: Vec::new(),
+        block: None,
+        entries: 0,
+        allocated_bytes: 0,
+        failure: &failure,
+        cancel: &options.cancel,
+    };
+    let takers = walk(&[source.directory()], vec![whole_tree(0)], threads, &options.cancel, taker)?;
+    let mut taken = Taken { root: Identity::of(&root), body: Vec::new(), entries: 0, allocated_bytes: 0 };
+    for mut taker in takers {
+        taker.close();
+        taken.entries += taker.entries;
+        taken.allocated_bytes += taker.allocated_bytes;
+        taken.body.append(&mut taker.body);
+    }
+    if let Some((path, reason)) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+        return Err(match reason {
+            Unfit::Errno(errno) => Error::io(Operation::Stat, source.path().join(path), errno),
+            Unfit::Because(reason) => Error::NoSpare { path: source.path().join(path), reason },
+        });
+    }
+    Ok(taken)
+}
+
+/// Why no record can be taken.
+enum Unfit {
+    Errno(Errno),
+    Because(&'static str),
+}
+
+struct Taker<'a> {
+    exclude: &'a Exclude,
+    moment: Moment,
+    device: u64,
+    body: Vec<u8>,
+    /// Where the block begins that is being written.
+    block: Option<usize>,
+    entries: u64,
+    allocated_bytes: u64,
+    failure: &'a Mutex<Option<(PathBuf, Unfit)>>,
+    cancel: &'a Cancel,
+}
+
+impl Taker<'_> {
+    /// Ends the block that is being written.
+    fn close(&mut self) {
+        let Some(start) = self.block.take() else { return };
+        let length = u32::try_from(self.body.len() - start - 4).unwrap_or(u32::MAX);
+        self.body[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    }
+
+    fn fail(&self, path: PathBuf, reason: Unfit) {
+        let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        failure.get_or_insert((path, reason));
+    }
+
+    /// Records one entry that is no directory.
+    fn record(&mut self, folder: &Folder<'_>, name: &CStr) -> Result<(), Unfit> {
+        let stat = rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(Unfit::Errno)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if device(&stat) != self.device {
+            return Err(Unfit::Because("another file system is mounted below it"));
+        }
+        let recent = self.moment.is_before(&stat);
+        if kind == FileType::RegularFile && stat.st_size > 0 {
+            self.wait_for_writer(folder, name, &stat).map_err(Unfit::Errno)?;
+        }
+        // Once for a file with several names.
+        let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
+        self.allocated_bytes += allocated / links(&stat);
+        self.body.push(code(kind) | if recent { RECENT } else { 0 });
+        self.name(name);
+        Identity::of(&stat).write(&mut self.body);
+        Ok(())
+    }
+
+    /// Waits until a write(2) call that has begun before is over: it set the file's times when it began, and holds the inode's lock until
+    /// it ends. Looking for data (lseek(2), SEEK_DATA) takes that lock. No call goes on for an hour: none writes more than 2 GiB.
+    fn wait_for_writer(&self, folder: &Folder<'_>, name: &CStr, stat: &Stat) -> sys::Result<()> {
+        const LONGEST_CALL_SECONDS: i64 = 3600;
+        if self.moment.seconds_since(stat) > LONGEST_CALL_SECONDS {
+            return Ok(());
+        }
+        let file = open_contents(folder.directory(), name, || self.cancel.is_cancelled())?;
+        match sys::seek_data(file.as_fd(), 0) {
+            // All of it is a hole.
+            Ok(_) | Err(Errno::NXIO) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn name(&mut self, name: &CStr) {
+        self.body.extend_from_slice(name.to_bytes_with_nul());
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
+pub(crate) fn device(stat: &Stat) -> u64 {
+    stat.st_dev as u64
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
+fn links(stat: &Stat) -> u64 {
+    (stat.st_nlink as u64).max(1)
+}
+
+impl Walker for Taker<'_> {
+    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
+        open_source(folder.directory(), name, DIRECTORY).map(Some)
+    }
+
+    fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
+        self.close();
+        let stat = rustix::fs::fstat(folder.directory())?;
+        if device(&stat) != self.device {
+            self.fail(folder.path().to_path_buf(), Unfit::Because("another file system is mounted below it"));
+        }
+        self.entries += 1;
+        let start = self.body.len();
+        self.body.extend_from_slice(&[0; 4]);
+        self.body.extend_from_slice(folder.path().as_os_str().as_bytes());
+        self.body.push(0);
+        self.body.push(u8::from(self.moment.is_before(&stat)));
+        Identity::of(&stat).write(&mut self.body);
+        self.block = Some(start);
+        Ok(())
+    }
+
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
+        if is_calves_own(name) {
+            return Descend::No;
+        }
+        if !self.exclude.is_empty() && self.exclude.matches(&folder.node.path_of(name), kind == FileType::Directory) {
+            return Descend::No;
+        }
+        match kind {
+            FileType::Directory => {
+                self.body.push(code(kind));
+                self.name(name);
+            }
+            FileType::Socket => {
+                self.fail(folder.node.path_of(name), Unfit::Because("it has a socket in it"));
+                return Descend::No;
+            }
+            _ => {
+                if let Err(reason) = self.record(folder, name) {
+                    self.fail(folder.node.path_of(name), reason);
+                    return Descend::No;
+                }
+                self.entries += 1;
+            }
+        }
+        Descend::Yes
+    }
+
+    fn listed(&mut self, _entries: u64) {}
+
+    fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
+        self.fail(path, Unfit::Errno(errno));
+    }
+}
+
+/// The entry changed after the moment of the record.
+const RECENT: u8 = 0x80;
+
+fn code(kind: FileType) -> u8 {
+    match kind {
+        FileType::Directory => 1,
+        FileType::RegularFile => 2,
+        FileType::Symlink => 3,
+        FileType::Fifo => 4,
+        FileType::Socket => 5,
+        FileType::CharacterDevice => 6,
+        FileType::BlockDevice => 7,
+        FileType::Unknown => 8,
+    }
+}
+
+/// One directory of a record.
+pub(crate) struct Block<'b> {
+    pub(crate) path: &'b Path,
+    pub(crate) recent: bool,
+    pub(crate) identity: Identity,
+    entries: Bytes<'b>,
+}
+
+/// One entry of a directory of a record.
+pub(crate) struct Entry<'b> {
+    pub(crate) name: &'b CStr,
+    /// The entry's state, unless it is a directory.
+    pub(crate) known: Option<(Identity, bool)>,
+}
+
+/// The directories of a record. `None` when it is damaged.
+pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
+    let mut rest = Bytes(body);
+    let mut blocks = Vec::new();
+    while !rest.0.is_empty() {
+        let length = usize::try_from(rest.u32()?).ok()?;
+        let mut block = Bytes(rest.take(length)?);
+        let path = Path::new(OsStr::from_bytes(block.text()?.to_bytes()));
+        let recent = block.take(1)? != [0];
+        let identity = Identity::read(&mut block)?;
+        blocks.push(Block { path, recent, identity, entries: block });
+    }
+    Some(blocks)
+}
+
+impl<'b> Block<'b> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'b>> + use<'b> {
+        let mut rest = Bytes(self.entries.0);
+        std::iter::from_fn(move || {
+            let code = *rest.take(1)?.first()?;
+            let name = rest.text()?;
+            let known = match code & !RECENT {
+                1 => None,
+                _ => Some((Identity::read(&mut rest)?, code & RECENT != 0)),
+            };
+            Some(Entry { name, known })
+        })
+    }
+}
+
+/// The names of all recorded entries with one of these inodes.
+pub(crate) fn names_of(blocks: &[Block<'_>], inodes: &HashSet<u64>) -> Vec<(PathBuf, std::ffi::CString)> {
+    let mut found = Vec::new();
+    for block in blocks {
+        for entry in block.entries() {
+            if entry.known.is_some_and(|(identity, _)| inodes.contains(&identity.inode)) {
+                found.push((block.path.to_path_buf(), entry.name.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Bytes that are taken from the front.
+struct Bytes<'b>(&'b [u8]);
+
+impl<'b> Bytes<'b> {
+    fn take(&mut self, count: usize) -> Option<&'b [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn text(&mut self) -> Option<&'b CStr> {
+        let text = CStr::from_bytes_until_nul(self.0).ok()?;
+        self.0 = &self.0[text.to_bytes_with_nul().len()..];
+        Some(text)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn i64(&mut self) -> Option<i64> {
+        Some(i64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+}

@@ -1,0 +1,455 @@
+//! Where spares are kept.
+//!
+//! ```text
+//! HOME/                      mode 0700; locked (flock) by whoever builds or sweeps
+//!   KEY-OPTIONS/             one source, one set of options, one place
+//!     set                    what the set is: fields, each with a NUL behind it
+//!     paused                 there if no more are to be built
+//!     TIME-RANDOM/           one spare, when the place is HOME; locked by whoever builds or claims it
+//!       tree, record         the spare; it is ready when it has a record
+//! PLACE/.calve-spares-UID/   the spares of sets that need another file system
+//!   .gitignore
+//!   KEY-OPTIONS/TIME-RANDOM/
+//! ```
+//!
+//! A directory of a spare whose lock is free and that has no record is what a killed process left.
+
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::record::{Head, Record};
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::options::{CloneOptions, Mounts, Unreadable};
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::location::DIRECTORY;
+
+const SET: &CStr = c"set";
+const PAUSED: &CStr = c"paused";
+pub(super) const TREE: &CStr = c"tree";
+const VERSION: &str = "calve-spares-1";
+
+/// The options of a clone that decide what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) exclude: Vec<String>,
+    pub(super) mounts: Mounts,
+    pub(super) unreadable: Unreadable,
+}
+
+impl Shape {
+    /// `None` for a selection by a function, which cannot be compared with another.
+    pub(super) fn of(options: &CloneOptions) -> Option<Self> {
+        let (exclude, mounts, unreadable) = (options.exclude.clone(), options.mounts, options.unreadable);
+        (options.select.is_none() && options.keep.plain().is_none()).then_some(Self { exclude, mounts, unreadable })
+    }
+
+    pub(super) fn options(&self) -> CloneOptions {
+        let (exclude, mounts, unreadable) = (self.exclude.clone(), self.mounts, self.unreadable);
+        CloneOptions { exclude, mounts, unreadable, ..CloneOptions::default() }
+    }
+}
+
+/// The source of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpareSource {
+    /// A directory, by its path without links.
+    Directory(PathBuf),
+    /// The template of that name.
+    Template(String),
+}
+
+impl SpareSource {
+    fn key(&self) -> Vec<u8> {
+        match self {
+            Self::Directory(path) => path.as_os_str().as_bytes().to_vec(),
+            // No path without links begins with anything but a slash.
+            Self::Template(name) => format!("@{name}").into_bytes(),
+        }
+    }
+
+    fn of_key(key: &[u8]) -> Self {
+        match key.strip_prefix(b"@") {
+            Some(name) => Self::Template(String::from_utf8_lossy(name).into_owned()),
+            None => Self::Directory(OsString::from_vec(key.to_vec()).into()),
+        }
+    }
+}
+
+/// What a set is, as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Definition {
+    pub(super) source: SpareSource,
+    /// The directory beside or in which the spares are; `None` for the store itself.
+    pub(super) place: Option<PathBuf>,
+    pub(super) count: usize,
+    pub(super) shape: Shape,
+}
+
+impl Definition {
+    /// The name of the set's directory.
+    pub(super) fn id(&self) -> String {
+        let place = self.place.as_ref().map_or(&b""[..], |place| place.as_os_str().as_bytes());
+        let mut rest = blake3::Hasher::new();
+        rest.update(format!("{:?}", self.shape).as_bytes()).update(&[0]).update(place);
+        format!("{}-{}", prefix(&self.source), &rest.finalize().to_hex()[..8])
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let flag = |is_set: bool| if is_set { "1" } else { "0" }.as_bytes().to_vec();
+        let mut fields = vec![
+            VERSION.as_bytes().to_vec(),
+            self.source.key(),
+            self.place.as_ref().map_or_else(Vec::new, |place| place.as_os_str().as_bytes().to_vec()),
+            self.count.to_string().into_bytes(),
+            flag(self.shape.mounts == Mounts::Stay),
+            flag(self.shape.unreadable == Unreadable::Skip),
+        ];
+        fields.extend(self.shape.exclude.iter().map(|pattern| pattern.as_bytes().to_vec()));
+        fields
+            .into_iter()
+            .flat_map(|mut field| {
+                field.push(0);
+                field
+            })
+            .collect()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut fields = bytes.strip_suffix(b"\0")?.split(|&byte| byte == 0);
+        if fields.next()? != VERSION.as_bytes() {
+            return None;
+        }
+        let source = SpareSource::of_key(fields.next()?);
+        let place = Some(fields.next()?).filter(|place| !place.is_empty());
+        let place = place.map(|place| PathBuf::from(OsStr::from_bytes(place)));
+        let count = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+        let mounts = if fields.next()? == b"1" { Mounts::Stay } else { Mounts::Cross };
+        let unreadable = if fields.next()? == b"1" { Unreadable::Skip } else { Unreadable::Fail };
+        let exclude = fields.map(|field| String::from_utf8_lossy(field).into_owned()).collect();
+        Some(Self { source, place, count, shape: Shape { exclude, mounts, unreadable } })
+    }
+}
+
+/// What the names of a source's sets begin with.
+fn prefix(source: &SpareSource) -> String {
+    blake3::hash(&source.key()).to_hex()[..16].to_owned()
+}
+
+/// The directory that spares are kept in, opened.
+pub(super) struct Home {
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+impl Home {
+    /// Opens the store. `None` if there is none.
+    pub(super) fn open(path: &Path) -> Result<Option<Self>, Error> {
+        match open_own(CWD, path, path)? {
+            Some(directory) => Ok(Some(Self { directory, path: path.to_path_buf() })),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the store, which is made if there is none. The directory above it must be there.
+    pub(super) fn create(path: &Path) -> Result<Self, Error> {
+        make_directory(CWD, path, path)?;
+        Self::open(path)?.ok_or_else(|| Error::io(Operation::OpenDirectory, path, Errno::NOENT))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// Takes the lock that builders and sweepers hold. `None` if another process has it and `wait` is false.
+    pub(super) fn lock(&self, wait: bool) -> Result<Option<OwnedFd>, Error> {
+        lock(self.directory.as_fd(), c".", &self.path, wait)
+    }
+
+    /// Takes the place of the one process that waits for the lock. `None` if another one has it.
+    pub(super) fn wait_in_line(&self) -> Result<Option<OwnedFd>, Error> {
+        let path = self.path.join("waiting");
+        make_directory(self.directory.as_fd(), Path::new("waiting"), &path)?;
+        lock(self.directory.as_fd(), c"waiting", &path, false)
+    }
+
+    /// Removes the directories of a set that is none any more, as far as they are empty.
+    pub(super) fn forget(&self, set: &Set) {
+        let name = Path::new(&set.id);
+        if let Some(place) = &set.definition.place {
+            let above = place.join(place_name());
+            let _ = rustix::fs::unlinkat(CWD, above.join(name), AtFlags::REMOVEDIR);
+            if let Ok(Some(directory)) = open_own(CWD, &above, &above) {
+                let is_only = names(directory.as_fd(), &above).is_ok_and(|names| names.len() == 1);
+                if is_only {
+                    let _ = rustix::fs::unlinkat(&directory, crate::remove::trash::GITIGNORE, AtFlags::empty());
+                    let _ = rustix::fs::unlinkat(CWD, &above, AtFlags::REMOVEDIR);
+                }
+            }
+        }
+        let _ = rustix::fs::unlinkat(&set.directory, PAUSED, AtFlags::empty());
+        let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::REMOVEDIR);
+    }
+
+    /// Returns the sets of a source, or all of them.
+    pub(super) fn sets(&self, source: Option<&SpareSource>) -> Result<Vec<Set>, Error> {
+        let prefix = source.map(prefix).unwrap_or_default();
+        let mut sets = Vec::new();
+        for name in names(self.directory.as_fd(), &self.path)? {
+            if name.to_bytes().starts_with(prefix.as_bytes())
+                && let Some(set) = Set::open(self, &name)?
+                && source.is_none_or(|source| set.definition.source == *source)
+            {
+                sets.push(set);
+            }
+        }
+        Ok(sets)
+    }
+
+    /// Writes a set down, which from then on is one.
+    pub(super) fn define(&self, definition: &Definition) -> Result<Set, Error> {
+        let name = CString::new(definition.id()).unwrap_or_default();
+        let path = self.path.join(definition.id());
+        make_directory(self.directory.as_fd(), Path::new(&definition.id()), &path)?;
+        let directory = open_own(self.directory.as_fd(), Path::new(&definition.id()), &path)?
+            .ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::NOENT))?;
+        write_file(directory.as_fd(), SET, &definition.encode(), &path)?;
+        Set::open(self, &name)?.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::NOENT))
+    }
+}
+
+/// One set, opened.
+pub(super) struct Set {
+    pub(super) definition: Definition,
+    pub(super) id: String,
+    pub(super) paused: bool,
+    directory: OwnedFd,
+    path: PathBuf,
+}
+
+impl Set {
+    fn open(home: &Home, name: &CStr) -> Result<Option<Self>, Error> {
+        let relative = Path::new(OsStr::from_bytes(name.to_bytes()));
+        let path = home.path.join(relative);
+        let Ok(Some(directory)) = open_own(home.directory.as_fd(), relative, &path) else { return Ok(None) };
+        let Some(bytes) = read_file(directory.as_fd(), SET, &path)? else { return Ok(None) };
+        let Some(definition) = Definition::decode(&bytes) else { return Ok(None) };
+        let paused = rustix::fs::statat(&directory, PAUSED, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        Ok(Some(Self { definition, id: relative.to_string_lossy().into_owned(), paused, directory, path }))
+    }
+
+    /// Says whether more are to be built.
+    pub(super) fn pause(&self, paused: bool) -> Result<(), Error> {
+        if paused {
+            return write_file(self.directory.as_fd(), PAUSED, b"", &self.path);
+        }
+        match rustix::fs::unlinkat(&self.directory, PAUSED, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(Error::io(Operation::Remove, self.path.join("paused"), errno)),
+        }
+    }
+
+    /// Makes it no set any more. Its spares stay, for a sweep.
+    pub(super) fn undefine(&self) -> Result<(), Error> {
+        match rustix::fs::unlinkat(&self.directory, SET, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(Error::io(Operation::Remove, self.path.join("set"), errno)),
+        }
+    }
+
+    /// Returns whether it is still defined.
+    pub(super) fn is_defined(&self) -> bool {
+        rustix::fs::statat(&self.directory, SET, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// The path of the directory in which its spares are.
+    pub(super) fn place_path(&self) -> PathBuf {
+        match &self.definition.place {
+            None => self.path.clone(),
+            Some(place) => place.join(place_name()).join(&self.id),
+        }
+    }
+
+    /// Opens the directory in which its spares are. `None` if it is not there.
+    pub(super) fn place(&self) -> Result<Option<OwnedFd>, Error> {
+        let path = self.place_path();
+        let Some(place) = &self.definition.place else { return open_own(CWD, &path, &path) };
+        let above = place.join(place_name());
+        match open_own(CWD, &above, &above)? {
+            Some(above) => open_own(above.as_fd(), Path::new(&self.id), &path),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the directory in which its spares are, which is made if it is not there.
+    pub(super) fn make_place(&self) -> Result<OwnedFd, Error> {
+        let path = self.place_path();
+        if let Some(place) = &self.definition.place {
+            let above = place.join(place_name());
+            make_directory(CWD, &above, &above)?;
+            let opened = open_own(CWD, &above, &above)?;
+            let opened = opened.ok_or_else(|| Error::io(Operation::OpenDirectory, &above, Errno::NOENT))?;
+            // Spares do not show in `git status`.
+            write_file(opened.as_fd(), crate::remove::trash::GITIGNORE, b"*\n", &above)?;
+            make_directory(opened.as_fd(), Path::new(&self.id), &path)?;
+        }
+        self.place()?.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::NOENT))
+    }
+}
+
+/// The name of the directory for spares that are not in the store.
+fn place_name() -> String {
+    format!(".calve-spares-{}", rustix::process::geteuid().as_raw())
+}
+
+/// The directory of one spare, found in the place of its set.
+pub(super) struct Found {
+    pub(super) directory: OwnedFd,
+    pub(super) name: CString,
+    pub(super) path: PathBuf,
+}
+
+/// Returns the spares in a place, the newest first, ready or not.
+pub(super) fn spares(place: BorrowedFd<'_>, path: &Path) -> Result<Vec<Found>, Error> {
+    let mut names = names(place, path)?;
+    names.retain(|name| is_spare_name(name));
+    names.sort_by(|a, b| b.cmp(a));
+    let mut found = Vec::new();
+    for name in names {
+        let relative = Path::new(OsStr::from_bytes(name.to_bytes()));
+        let path = path.join(relative);
+        if let Ok(Some(directory)) = open_own(place, relative, &path) {
+            found.push(Found { directory, name, path });
+        }
+    }
+    Ok(found)
+}
+
+/// A name for a new spare. Names sort by age.
+pub(super) fn new_spare_name(built_ns: u64) -> CString {
+    CString::new(format!("{built_ns:016x}-{:016x}", sys::random())).unwrap_or_default()
+}
+
+fn is_spare_name(name: &CStr) -> bool {
+    let name = name.to_bytes();
+    name.len() == 33
+        && name.iter().enumerate().all(|(at, byte)| if at == 16 { *byte == b'-' } else { byte.is_ascii_hexdigit() })
+}
+
+impl Found {
+    /// Takes the spare's lock. `None` if another process has it, or had it and took the spare away.
+    pub(super) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<OwnedFd>, Error> {
+        let Some(lock) = lock(self.directory.as_fd(), c".", &self.path, false)? else { return Ok(None) };
+        let named = rustix::fs::statat(place, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let mine = rustix::fs::fstat(&lock).map_err(|errno| Error::io(Operation::Stat, &self.path, errno))?;
+        Ok(named.is_ok_and(|named| named.st_ino == mine.st_ino).then_some(lock))
+    }
+
+    /// Opens its record. `None` if it is not ready.
+    pub(super) fn record(&self) -> Result<Option<Record>, Error> {
+        Record::open(self.directory.as_fd())
+            .map_err(|errno| Error::io(Operation::Open, self.path.join("record"), errno))
+    }
+
+    pub(super) fn head(&self) -> Result<Option<Head>, Error> {
+        let tree = rustix::fs::statat(&self.directory, TREE, AtFlags::SYMLINK_NOFOLLOW);
+        Ok(self.record()?.filter(|_| tree.is_ok()).map(|record| record.head))
+    }
+
+    /// Makes it one that is not ready: the next sweep deletes it.
+    pub(super) fn discard(&self) {
+        let _ = rustix::fs::unlinkat(&self.directory, super::record::NAME, AtFlags::empty());
+    }
+
+    /// Removes what is left when the tree is gone.
+    pub(super) fn remove_empty(&self, place: BorrowedFd<'_>) {
+        self.discard();
+        let _ = rustix::fs::unlinkat(place, &*self.name, AtFlags::REMOVEDIR);
+    }
+}
+
+fn lock(directory: BorrowedFd<'_>, name: &CStr, path: &Path, wait: bool) -> Result<Option<OwnedFd>, Error> {
+    let failed = |errno| Error::io(Operation::LockSpares, path, errno);
+    // A description of its own: a lock belongs to one.
+    let opened = sys::open_at(directory, name, DIRECTORY, Mode::empty()).map_err(failed)?;
+    let operation = if wait { FlockOperation::LockExclusive } else { FlockOperation::NonBlockingLockExclusive };
+    match sys::retry(|| rustix::fs::flock(&opened, operation)) {
+        Ok(()) => Ok(Some(opened)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+/// Opens a directory that is this user's own. `None` if there is none. Refuses one that somebody else owns.
+fn open_own(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Option<OwnedFd>, Error> {
+    let opened = match sys::open_at(at, name, DIRECTORY, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(Error::io(Operation::OpenDirectory, path, errno)),
+    };
+    let stat = rustix::fs::fstat(&opened).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(Error::io(Operation::OpenDirectory, path, Errno::PERM));
+    }
+    Ok(Some(opened))
+}
+
+fn make_directory(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<(), Error> {
+    match rustix::fs::mkdirat(at, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(Errno::NOENT) => Err(Error::ParentMissing(path.parent().unwrap_or(path).to_path_buf())),
+        Err(errno) => Err(Error::io(Operation::CreateDirectory, path, errno)),
+    }
+}
+
+fn names(directory: BorrowedFd<'_>, path: &Path) -> Result<Vec<CString>, Error> {
+    let failed = |errno| Error::io(Operation::ReadDirectory, path, errno);
+    let again = sys::open_at(directory, c".", DIRECTORY, Mode::empty()).map_err(failed)?;
+    let mut buffer = ListingBuffer::new();
+    let mut listing = Listing::new(again.as_fd(), &mut buffer).map_err(failed)?;
+    let mut names = Vec::new();
+    while let Some(entry) = listing.next() {
+        names.push(entry.map_err(failed)?.name.to_owned());
+    }
+    Ok(names)
+}
+
+fn read_file(directory: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let shown = || path.join(OsStr::from_bytes(name.to_bytes()));
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match sys::open_at(directory, name, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(Error::io(Operation::Open, shown(), errno)),
+    };
+    let mut bytes = Vec::new();
+    let read = File::from(file).read_to_end(&mut bytes);
+    read.map_err(|source| Error::Io { operation: Operation::Read, path: shown(), source })?;
+    Ok(Some(bytes))
+}
+
+/// Writes a file that is there whole or not at all.
+fn write_file(directory: BorrowedFd<'_>, name: &CStr, bytes: &[u8], path: &Path) -> Result<(), Error> {
+    let shown = || path.join(OsStr::from_bytes(name.to_bytes()));
+    let new = CString::new(format!(".new-{:016x}", sys::random())).unwrap_or_default();
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = sys::open_at(directory, &*new, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|errno| Error::io(Operation::Create, shown(), errno))?;
+    let written =
+        File::from(file).write_all(bytes).and_then(|()| Ok(rustix::fs::renameat(directory, &*new, directory, name)?));
+    written.map_err(|source| {
+        let _ = rustix::fs::unlinkat(directory, &*new, AtFlags::empty());
+        Error::Io { operation: Operation::Write, path: shown(), source }
+    })
+}

@@ -1,0 +1,127 @@
+//! Bringing a spare up to date: what differs is removed, then made again by the engine.
+//!
+//! All removals come before the first entry is made, and a directory gets its metadata when everything in it is done. Nothing is followed
+//! out of either tree.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+use super::check::{Differences, Touched, node};
+use crate::CloneOptions;
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::remove::delete::{Deletion, delete};
+use crate::source::Source;
+use crate::sys::{self, XattrTarget};
+use crate::tree::exclude::Exclude;
+use crate::tree::fill::contents::Contents;
+use crate::tree::fill::metadata::Created;
+use crate::tree::fill::{Files, Fill, Part, Paths, Scope, fill};
+use crate::tree::names::Names;
+use crate::tree::node::Node;
+use crate::tree::notes::Notes;
+use crate::tree::pool::thread_count;
+
+/// One update.
+pub(crate) struct Update<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) exclude: &'a Exclude,
+    /// The spare, under the staging name of its destination.
+    pub(crate) spare: BorrowedFd<'a>,
+    pub(crate) dst: &'a Path,
+    pub(crate) contents: Contents,
+    /// No file data may be written.
+    pub(crate) strict: bool,
+    pub(crate) created: Created,
+    pub(crate) keeps_nocow: bool,
+    pub(crate) notes: &'a Notes,
+    pub(crate) options: &'a CloneOptions,
+}
+
+/// Makes the spare what the source is. The root's own metadata is left to the caller.
+pub(crate) fn update(update: &Update<'_>, differences: Differences) -> Result<(), Error> {
+    let mut parts = Vec::new();
+    for (path, touched) in differences.directories {
+        parts.extend(prepare(update, &path, touched)?);
+    }
+    let options = update.options;
+    let work = Fill {
+        src_root: update.source.directory(),
+        dst_root: update.spare,
+        src_path: update.source.path(),
+        dst_path: update.dst,
+        paths: Paths::Below,
+        files: Files::Clone(update.contents),
+        strict: update.strict,
+        exclude: update.exclude,
+        mounts: options.mounts,
+        keep: &options.keep,
+        frozen: options.frozen.as_ref(),
+        unreadable: options.unreadable,
+        created: update.created,
+        keeps_nocow: update.keeps_nocow,
+        threads: thread_count(options.threads),
+        latency: options.latency,
+        notes: update.notes,
+        progress: &options.progress,
+        cancel: &options.cancel,
+    };
+    fill(&work, Scope::Parts(parts)).map(|_| ())
+}
+
+/// Removes what differs in one directory, and makes the directory one that could have been made just now. Returns what is to be made in it;
+/// `None` if it is gone from the source or from the spare.
+fn prepare(update: &Update<'_>, path: &Path, touched: Touched) -> Result<Option<Part>, Error> {
+    let place = node(path);
+    let shown = update.dst.join(path);
+    let src = match place.open_source(update.source.directory()) {
+        Ok(src) => src,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+        Err(errno) => return Err(Error::io(Operation::OpenDirectory, update.source.path().join(path), errno)),
+    };
+    let stat =
+        rustix::fs::fstat(&src).map_err(|errno| Error::io(Operation::Stat, update.source.path().join(path), errno))?;
+    let copy = match open(&place, update.spare) {
+        Ok(copy) => copy,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+        Err(errno) => return Err(Error::io(Operation::OpenDirectory, shown, errno)),
+    };
+    renew(copy.as_fd(), update.created).map_err(|errno| Error::io(Operation::SetMode, &shown, errno))?;
+    let deletion = Deletion::of(update.options);
+    let mut names = Names::default();
+    for name in &touched.gone {
+        delete(copy.as_fd(), name, &shown, &deletion)?;
+    }
+    for (kind, name) in &touched.made {
+        delete(copy.as_fd(), name, &shown, &deletion)?;
+        names.push(*kind, name);
+    }
+    Ok(Some(Part { node: place, stat, names }))
+}
+
+fn open(place: &Node, spare: BorrowedFd<'_>) -> sys::Result<std::os::fd::OwnedFd> {
+    place.open(spare, OFlags::RDONLY)
+}
+
+/// Takes owner, mode and extended attributes back to what a new directory has.
+pub(crate) fn renew(directory: BorrowedFd<'_>, created: Created) -> sys::Result<()> {
+    let stat = rustix::fs::fstat(directory)?;
+    if (stat.st_uid, stat.st_gid) != (created.uid, created.gid) {
+        let (uid, gid) = (Uid::from_raw(created.uid), Gid::from_raw(created.gid));
+        rustix::fs::fchown(directory, Some(uid), Some(gid))?;
+    }
+    let mut buffer = Vec::new();
+    let listed = sys::list_xattrs(XattrTarget::Open(directory), &mut buffer)?.to_vec();
+    for name in listed.split_inclusive(|&byte| byte == 0) {
+        let Ok(name) = std::ffi::CStr::from_bytes_with_nul(name) else { continue };
+        match sys::remove_xattr(directory, name) {
+            // What this process may not remove, it could not have set either: the system made it.
+            Ok(()) | Err(sys::NO_ATTRIBUTE | Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    rustix::fs::fchmod(directory, Mode::RWXU & Mode::from_raw_mode(created.mask))
+}

@@ -1,0 +1,147 @@
+//! Spares: one that is handed over equals its source, whatever was done to that, and whatever happened to the process.
+
+mod bad_input;
+mod edits;
+
+use std::path::{Path, PathBuf};
+
+use calve_core::{
+    Background, Cancel, CloneOptions, CloneReport, RefillOptions, SpareCheck, SpareOptions, SpareSource, SpareUse,
+    Spares, Standing, Strategy, clone_tree,
+};
+use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, fingerprint};
+use fs_err as fs;
+
+use crate::cloning::{assert_holds, options};
+
+/// A volume with a source, a store and a place for clones.
+struct Place {
+    volume: Volume,
+    spares: Spares,
+}
+
+impl Place {
+    fn new(file_system: FileSystem) -> Option<Self> {
+        let volume = Volume::new(file_system)?;
+        Tree::new(volume.path()).dir("home").dir("place");
+        let spares = Spares::at(volume.path().join("home/spares"));
+        Some(Self { volume, spares })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.volume.path().join(name)
+    }
+
+    fn src(&self) -> PathBuf {
+        self.path("src")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.path("home/spares")
+    }
+
+    /// Asks for spares of the source, and builds them.
+    fn add(&self, count: usize) {
+        let mut wish = SpareOptions::default();
+        wish.count = Some(count);
+        self.spares.add(&self.src(), &wish).unwrap();
+        assert_eq!(self.refill(), (count as u64, 0));
+    }
+
+    /// Builds what is missing. Returns how many were built, and how many were deleted.
+    fn refill(&self) -> (u64, u64) {
+        let report = self.spares.refill(&foreground()).unwrap();
+        assert!(report.failures.is_empty(), "{:?}", report.failures);
+        (report.built, report.removed)
+    }
+
+    fn options(&self) -> CloneOptions {
+        options(|options| options.spares = Some(SpareUse::of(self.home())))
+    }
+
+    /// Clones the source, and compares.
+    #[track_caller]
+    fn clone(&self, name: &str) -> CloneReport {
+        let dst = self.path("place").join(name);
+        let report = clone_tree(&self.src(), &dst, &self.options()).unwrap();
+        assert_same(self.src(), &dst);
+        report
+    }
+
+    /// Clones the source from a spare, and compares.
+    #[track_caller]
+    fn claim(&self, name: &str) -> CloneReport {
+        let report = self.clone(name);
+        assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
+        report
+    }
+
+    /// Clones the source without a spare, and returns why there was none.
+    #[track_caller]
+    fn refusal(&self, name: &str) -> String {
+        let report = self.clone(name);
+        assert_ne!(report.strategy, Strategy::Spare);
+        let refused = report.refused.into_iter().find(|refusal| refusal.strategy == Strategy::Spare);
+        refused.map(|refusal| refusal.reason).unwrap_or_default()
+    }
+
+    fn standing(&self) -> Vec<Standing> {
+        let sets = self.spares.list(directory).unwrap();
+        sets.iter().flat_map(|set| set.spares.iter().map(|spare| spare.standing)).collect()
+    }
+}
+
+fn directory(source: &SpareSource) -> Option<PathBuf> {
+    match source {
+        SpareSource::Directory(path) => Some(path.clone()),
+        SpareSource::Template(_) => None,
+    }
+}
+
+fn foreground() -> RefillOptions {
+    RefillOptions {
+        resolve: directory,
+        only: None,
+        background: Background::No,
+        progress: Default::default(),
+        cancel: Cancel::default(),
+    }
+}
+
+const DISKS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+
+#[test]
+fn a_spare_is_everything_that_its_source_is() {
+    for file_system in DISKS {
+        let Some(place) = Place::new(file_system) else { return };
+        everything(place.src());
+        // A socket cannot be cloned, and so has no place in a source of spares.
+        remove_sockets(&place.src());
+        let before = fingerprint(place.src());
+        place.add(2);
+        assert_eq!(place.standing(), [Standing::Ready; 2]);
+        let report = place.claim("one");
+        let spare = report.spare.unwrap();
+        assert_eq!((spare.checked, spare.entries_updated), (SpareCheck::Walked, 0), "{file_system:?}");
+        assert!(spare.entries_checked > 20 && report.spares_wanted);
+        place.claim("two");
+        before.assert_unchanged(place.src());
+        assert_eq!(place.refusal("three"), "no spare is ready");
+        assert_holds(place.path("place"), &["one", "two", "three"]);
+        assert_eq!(place.refill(), (2, 0));
+        place.claim("four");
+    }
+}
+
+fn remove_sockets(directory: &Path) {
+    use std::os::unix::fs::FileTypeExt as _;
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let kind = entry.file_type().unwrap();
+        if kind.is_socket() {
+            fs::remove_file(entry.path()).unwrap();
+        } else if kind.is_dir() {
+            remove_sockets(&entry.path());
+        }
+    }
+}

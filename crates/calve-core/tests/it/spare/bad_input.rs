@@ -1,0 +1,1 @@
+//! What happens to spares that should not.

@@ -1,0 +1,308 @@
+//! Random edits of every kind, and claims in between: what is handed over equals the source.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use calve_core::Strategy;
+use calve_testkit::{FileSystem, SplitMix64, node_modules_like, require_program};
+use fs_err as fs;
+
+use super::{DISKS, Place};
+
+/// A process that keeps every file mapped that it has ever written to, and writes through the mapping.
+struct Mapper {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+const MAPPER: &str = "\
+import mmap, os, sys
+maps = {}
+for line in sys.stdin.buffer:
+    path, at, value = line.rstrip(b'\\n').rsplit(b' ', 2)
+    fd = os.open(path, os.O_RDWR)
+    inode = os.fstat(fd).st_ino
+    if inode not in maps:
+        maps[inode] = mmap.mmap(fd, 0)
+    os.close(fd)
+    maps[inode][int(at) % len(maps[inode])] = int(value)
+    sys.stdout.write('written\\n')
+    sys.stdout.flush()
+";
+
+impl Mapper {
+    fn start() -> Self {
+        let mut command = Command::new("python3");
+        command.args(["-c", MAPPER]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        Self { process, input, output }
+    }
+
+    fn store(&mut self, path: &Path, at: u64, value: u8) {
+        self.input.write_all(path.as_os_str().as_bytes()).unwrap();
+        writeln!(self.input, " {at} {value}").unwrap();
+        self.input.flush().unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        assert_eq!(line, "written\n");
+    }
+}
+
+impl Drop for Mapper {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What is in the source now.
+#[derive(Default)]
+struct Inventory {
+    files: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
+    others: Vec<PathBuf>,
+}
+
+fn inventory(root: &Path) -> Inventory {
+    let mut found = Inventory { directories: vec![root.to_path_buf()], ..Inventory::default() };
+    let mut next = 0;
+    while next < found.directories.len() {
+        for entry in fs::read_dir(&found.directories[next]).unwrap() {
+            let path = entry.unwrap().path();
+            let kind = fs::symlink_metadata(&path).unwrap().file_type();
+            if kind.is_dir() {
+                found.directories.push(path);
+            } else if kind.is_file() {
+                found.files.push(path);
+            } else {
+                found.others.push(path);
+            }
+        }
+        next += 1;
+    }
+    found
+}
+
+struct Editor {
+    root: PathBuf,
+    random: SplitMix64,
+    mapper: Mapper,
+    next_name: u64,
+    kinds: HashMap<&'static str, u32>,
+}
+
+impl Editor {
+    fn name(&mut self) -> String {
+        self.next_name += 1;
+        format!("new-{}", self.next_name)
+    }
+
+    /// One edit of a random kind.
+    fn edit(&mut self) {
+        let found = inventory(&self.root);
+        let file = self.random.pick(&found.files).clone();
+        let other = self.random.pick(&found.files).clone();
+        let directory = self.random.pick(&found.directories).clone();
+        let inner: Vec<&PathBuf> = found.directories.iter().filter(|path| **path != self.root).collect();
+        let below = self.random.pick(&inner).to_path_buf();
+        let name = self.name();
+        let kind = match self.random.below(20) {
+            0 => {
+                set_mtime_back(&file, |file| overwrite(file, &mut self.random));
+                "same size, mtime set back"
+            }
+            1 => {
+                let new = directory.join(&name);
+                fs::write(&new, self.random.bytes(3000)).unwrap();
+                fs::rename(&new, &file).unwrap();
+                "rename over"
+            }
+            2 => {
+                fs::hard_link(&file, directory.join(&name)).unwrap();
+                "hard link"
+            }
+            3 => {
+                let mode = fs::metadata(&file).unwrap().permissions().mode() ^ 0o110;
+                fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+                "mode of a file"
+            }
+            4 => {
+                let mode = fs::metadata(&below).unwrap().permissions().mode() ^ 0o011;
+                fs::set_permissions(&below, std::fs::Permissions::from_mode(mode)).unwrap();
+                "mode of a directory"
+            }
+            5 => {
+                set_xattr(if self.random.below(2) == 0 { &file } else { &below }, Some(&self.random.bytes(9)));
+                "xattr"
+            }
+            6 => {
+                set_xattr(&file, None);
+                set_xattr(&below, None);
+                "xattr removed"
+            }
+            7 => {
+                self.swap(&inner);
+                "directories swapped"
+            }
+            8 | 9 => {
+                if fs::metadata(&file).unwrap().len() > 0 {
+                    let (at, value) = (self.random.below(100_000), self.random.below(256) as u8);
+                    self.mapper.store(&file, at, value);
+                }
+                "mapped store"
+            }
+            10 => {
+                fs::remove_file(&file).unwrap();
+                fs::create_dir(&file).unwrap();
+                fs::write(file.join(&name), "inside").unwrap();
+                "file to directory"
+            }
+            11 => {
+                fs::remove_dir_all(&below).unwrap();
+                fs::write(&below, "a file now").unwrap();
+                "directory to file"
+            }
+            12 => {
+                fs::remove_file(&file).unwrap();
+                "deletion"
+            }
+            13 => {
+                node_modules_like(directory.join(&name), 12);
+                "new tree"
+            }
+            14 => {
+                fs_err::os::unix::fs::symlink(&name, directory.join(&name)).unwrap();
+                "new symlink"
+            }
+            15 => {
+                if let Some(link) = found.others.first() {
+                    fs::remove_file(link).unwrap();
+                    fs_err::os::unix::fs::symlink("elsewhere", link).unwrap();
+                }
+                "symlink changed"
+            }
+            16 => {
+                let mut opened = fs::OpenOptions::new().append(true).open(&file).unwrap();
+                opened.write_all(b"more").unwrap();
+                "appended"
+            }
+            17 => {
+                if file != other {
+                    fs::rename(&file, &other).unwrap();
+                }
+                "file renamed over another"
+            }
+            18 => {
+                fs::write(directory.join(&name), self.random.bytes(20)).unwrap();
+                "new file"
+            }
+            _ => {
+                set_owner(&file, 7);
+                "owner"
+            }
+        };
+        *self.kinds.entry(kind).or_default() += 1;
+    }
+
+    /// Exchanges two directories of which neither contains the other.
+    fn swap(&mut self, inner: &[&PathBuf]) {
+        let (one, other) = (self.random.pick(inner).to_path_buf(), self.random.pick(inner).to_path_buf());
+        if one.starts_with(&other) || other.starts_with(&one) {
+            return;
+        }
+        let away = self.root.join("away");
+        fs::rename(&one, &away).unwrap();
+        fs::rename(&other, &one).unwrap();
+        fs::rename(&away, &other).unwrap();
+    }
+}
+
+fn overwrite(file: &Path, random: &mut SplitMix64) {
+    let length = fs::metadata(file).unwrap().len() as usize;
+    let opened = fs::OpenOptions::new().write(true).open(file).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(opened.file(), &random.bytes(length.min(64)), 0).unwrap();
+}
+
+/// Does something to a file, and then sets its times as they were.
+fn set_mtime_back(file: &Path, change: impl FnOnce(&Path)) {
+    let before = fs::metadata(file).unwrap();
+    change(file);
+    let times = std::fs::FileTimes::new().set_modified(before.modified().unwrap());
+    fs::OpenOptions::new().write(true).open(file).unwrap().file().set_times(times).unwrap();
+    assert_eq!(fs::metadata(file).unwrap().mtime_nsec(), before.mtime_nsec());
+}
+
+fn set_xattr(path: &Path, value: Option<&[u8]>) {
+    let path = CString::new(path.as_os_str().as_bytes()).unwrap();
+    match value {
+        Some(value) => {
+            rustix::fs::setxattr(&*path, c"user.edit", value, rustix::fs::XattrFlags::empty()).unwrap();
+        }
+        None => {
+            let _ = rustix::fs::removexattr(&*path, c"user.edit");
+        }
+    }
+}
+
+fn set_owner(path: &Path, group: u32) {
+    // Who is not root may not; then it is no edit.
+    let _ = std::os::unix::fs::lchown(path, None, Some(group));
+}
+
+/// How many edits: all that are promised take a while.
+fn edits() -> u64 {
+    let wanted = std::env::var("CALVE_SPARE_EDITS").ok();
+    wanted.map_or(400, |wanted| wanted.parse().unwrap())
+}
+
+#[test]
+fn no_spare_differs_after_random_edits() {
+    if !require_program("python3") {
+        return;
+    }
+    for file_system in DISKS {
+        edited(file_system, edits() / DISKS.len() as u64);
+    }
+}
+
+fn edited(file_system: FileSystem, edits: u64) {
+    let Some(place) = Place::new(file_system) else { return };
+    node_modules_like(place.src(), 300);
+    let mut editor = Editor {
+        root: place.src(),
+        random: SplitMix64::new(7 + edits),
+        mapper: Mapper::start(),
+        next_name: 0,
+        kinds: HashMap::new(),
+    };
+    place.add(1);
+    let (mut done, mut round, mut handed_over, mut updated) = (0, 0, 0, 0);
+    while done < edits {
+        for _ in 0..editor.random.below(12) {
+            editor.edit();
+            done += 1;
+        }
+        round += 1;
+        let name = format!("clone-{round}");
+        // Fails if anything differs.
+        let report = place.clone(&name);
+        handed_over += u64::from(report.strategy == Strategy::Spare);
+        updated += report.spare.map_or(0, |spare| spare.entries_updated);
+        fs::remove_dir_all(place.path("place").join(&name)).unwrap();
+        // Sometimes there is trouble right before the next one is built, and right after.
+        editor.edit();
+        let report = place.spares.refill(&super::foreground()).unwrap();
+        assert!(report.failures.is_empty(), "{:?}", report.failures);
+        editor.edit();
+        done += 2;
+    }
+    assert!(handed_over * 10 > round * 9, "{handed_over} of {round} were spares");
+    assert!(updated > 0 && editor.kinds.len() == 19, "{:?}", editor.kinds);
+}

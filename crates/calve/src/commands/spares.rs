@@ -1,0 +1,185 @@
+//! `calve spares`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use calve_core::{
+    Background, Cancel, Mounts, Progress, RefillOptions, RefillReport, Shown, SpareOptions, SpareSet, SpareSource,
+    SpareState, SpareUse, Spares, Standing,
+};
+use calve_receipt::human::{age, counted, entries, size};
+use calve_receipt::{SpareSetReceipt, SparesReceipt};
+
+use crate::cli::spares::{AddArguments, Output, SparesCommand};
+use crate::failure::{FAILED, Failure};
+use crate::progress_bar::Watch;
+use crate::{home, output, sys};
+
+pub(crate) fn run(command: &SparesCommand, cancel: &Cancel) -> Result<(), Failure> {
+    match command {
+        SparesCommand::Add(arguments) => add(arguments, cancel),
+        SparesCommand::List(arguments) => list(arguments.json),
+        SparesCommand::Refill(arguments) => {
+            let source = arguments.src.as_deref().map(source).transpose()?;
+            if let Some(source) = &source {
+                known(store()?.pause(source, false)?, source)?;
+            }
+            refill(source, &arguments.output, cancel)
+        }
+        SparesCommand::Pause(arguments) => {
+            let source = source(&arguments.src)?;
+            known(store()?.pause(&source, true)?, &source)?;
+            tell(&RefillReport::default(), Some(&source), &arguments.output)
+        }
+        SparesCommand::Remove(arguments) => {
+            let source = source(&arguments.src)?;
+            known(store()?.remove(&source, cancel)?, &source)?;
+            if !arguments.output.quiet {
+                output::say(&format!("no more spares of `{}`", Shown(named(&source))));
+            }
+            if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
+        }
+    }
+}
+
+/// The refill that a clone starts: it tells nobody anything.
+pub(crate) fn refill_in_background(cancel: &Cancel) -> Result<(), Failure> {
+    sys::leave_terminal();
+    let options = options(None, Background::Yes, &Arc::default(), cancel);
+    store()?.refill(&options)?;
+    Ok(())
+}
+
+/// Where the spares are that a clone may use, if anywhere.
+pub(crate) fn to_use() -> Option<SpareUse> {
+    home::directory().ok().map(|home| SpareUse::of(home.join(DIRECTORY)))
+}
+
+const DIRECTORY: &str = "spares";
+
+fn store() -> Result<Spares, Failure> {
+    let home = home::directory().map_err(|why| {
+        let hint = "set CALVE_HOME to the directory in which Calve may keep its state";
+        Failure::stated(FAILED, format!("there is no place for spares: {why}"), hint)
+    })?;
+    fs_err::create_dir_all(&home)?;
+    Ok(Spares::at(home.join(DIRECTORY)))
+}
+
+fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut wish = SpareOptions::default();
+    wish.count = Some(arguments.count.get());
+    wish.at.clone_from(&arguments.at);
+    wish.like.exclude.clone_from(&arguments.exclude);
+    wish.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    let set = store()?.add(&arguments.src, &wish)?;
+    refill(Some(set.source), &arguments.output, cancel)
+}
+
+fn refill(source: Option<SpareSource>, output: &Output, cancel: &Cancel) -> Result<(), Failure> {
+    let progress = Arc::new(Progress::default());
+    let watch = Watch::start("cloned", &progress, output.quiet);
+    let report = store()?.refill(&options(source.clone(), Background::No, &progress, cancel));
+    drop(watch);
+    let mut report = report?;
+    let failure = report.failures.pop();
+    for (_, error) in report.failures.drain(..) {
+        Failure::from(error).report();
+    }
+    tell(&report, source.as_ref(), output)?;
+    failure.map_or(Ok(()), |(_, error)| Err(error.into()))
+}
+
+fn options(
+    only: Option<SpareSource>,
+    background: Background,
+    progress: &Arc<Progress>,
+    cancel: &Cancel,
+) -> RefillOptions {
+    let (progress, cancel) = (Arc::clone(progress), cancel.clone());
+    RefillOptions { resolve: directory, only, background, progress, cancel }
+}
+
+/// The directory of a source. `None` if there is none any more.
+fn directory(source: &SpareSource) -> Option<PathBuf> {
+    match source {
+        SpareSource::Directory(path) => Some(path.clone()),
+        SpareSource::Template(_) => None,
+    }
+}
+
+/// What the user means by a path. The directory need not be there any more.
+fn source(path: &Path) -> Result<SpareSource, Failure> {
+    let real = match fs_err::canonicalize(path) {
+        Ok(real) => real,
+        Err(_) => std::path::absolute(path)?,
+    };
+    Ok(SpareSource::Directory(real))
+}
+
+fn known(sets: usize, source: &SpareSource) -> Result<(), Failure> {
+    if sets > 0 {
+        return Ok(());
+    }
+    let text = format!("there are no spares of `{}`", Shown(named(source)));
+    Err(Failure::stated(FAILED, text, "`calve spares list` shows what there are spares of"))
+}
+
+fn named(source: &SpareSource) -> PathBuf {
+    match source {
+        SpareSource::Directory(path) => path.clone(),
+        SpareSource::Template(name) => format!("@{name}").into(),
+    }
+}
+
+fn list(as_json: bool) -> Result<(), Failure> {
+    let sets = store()?.list(directory)?;
+    if as_json {
+        return json(&RefillReport::default(), &sets);
+    }
+    for set in &sets {
+        output::result(&format!("{}\n", sentence(set)))?;
+        for spare in &set.spares {
+            output::result(&format!("  {}\n", state(spare)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Says what there is now of one source, or of all.
+fn tell(report: &RefillReport, source: Option<&SpareSource>, output: &Output) -> Result<(), Failure> {
+    let mut sets = store()?.list(directory)?;
+    sets.retain(|set| source.is_none_or(|source| set.source == *source));
+    if !output.quiet {
+        sets.iter().for_each(|set| output::say(&sentence(set)));
+    }
+    if output.json { json(report, &sets) } else { Ok(()) }
+}
+
+fn json(report: &RefillReport, sets: &[SpareSet]) -> Result<(), Failure> {
+    let sources = sets.iter().map(SpareSetReceipt::from).collect();
+    output::json(&SparesReceipt { sources, built: report.built, removed: report.removed })
+}
+
+fn sentence(set: &SpareSet) -> String {
+    let ready = set.spares.iter().filter(|spare| spare.standing == Standing::Ready).count();
+    let paused = if set.is_paused { ", paused" } else { "" };
+    let left_out: String = set.exclude.iter().map(|pattern| format!(", without `{pattern}`")).collect();
+    let source = named(&set.source);
+    let (source, place) = (Shown(source), Shown(&set.place));
+    format!("`{source}`: {ready} of {} ready{paused}{left_out}, in `{place}`", counted(set.count as u64, "spare"))
+}
+
+fn state(spare: &SpareState) -> String {
+    let standing = match spare.standing {
+        Standing::Building => "building".into(),
+        Standing::Ready => "ready".into(),
+        Standing::Stale(reason) => format!("stale ({reason})"),
+    };
+    let Some(built) = spare.built else { return standing };
+    let built = age(SystemTime::now().duration_since(built).unwrap_or_default());
+    let cost =
+        if spare.written_bytes == 0 { "shared".into() } else { format!("{} written", size(spare.written_bytes)) };
+    format!("{standing}, {built} old, {}, {}, {cost}", entries(spare.entries), size(spare.apparent_bytes))
+}
