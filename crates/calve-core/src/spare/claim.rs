@@ -4,7 +4,7 @@
 //! published complete, or swept.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use rustix::fs::{Mode, Stat};
 use super::ask::{Answer, ask};
 use super::check::{Check, CheckFailure, Differences, check};
 use super::record::{Head, Identity, Record};
-use super::store::{Found, Home, Set, Shape, SpareSource, TREE, spares};
+use super::store::{Found, Held, Home, Set, Shape, SpareSource, TREE, spares};
 use crate::CloneOptions;
 use crate::clone::choose::Reason;
 use crate::clone::staging::Staging;
@@ -259,7 +259,7 @@ fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
 }
 
 /// Moves the spare under the staging name, closed to others until it is published. Whoever holds its lock may.
-fn take(claim: &mut Claim<'_, '_>, place: BorrowedFd<'_>, found: &Found, _lock: &OwnedFd) -> Result<Stat, Refused> {
+fn take(claim: &mut Claim<'_, '_>, place: BorrowedFd<'_>, found: &Found, _lock: &Held) -> Result<Stat, Refused> {
     let failed = |errno| Error::io(Operation::MoveSpare, &found.path, errno);
     let tree = sys::open_at(&found.directory, TREE, DIRECTORY, Mode::empty()).map_err(failed)?;
     let whole = close_to_others(tree.as_fd()).map_err(failed)?;

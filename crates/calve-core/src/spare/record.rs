@@ -221,7 +221,8 @@ impl Taken {
 }
 
 /// Records every entry of `source` that `exclude` leaves in. `moment` is from [`crate::tree::stable::begin`]: every change after it shows
-/// in an entry's change time. An entry that changed after it already is marked, since another change within the same tick would not show.
+/// in an entry's change time. An entry that changed after it already, or at it, is marked: another change within the same tick of the clock
+/// would not show.
 pub(crate) fn take(source: &Source, exclude: &Exclude, moment: Moment, options: &CloneOptions) -> Result<Taken, Error> {
     let root =
         rustix::fs::fstat(source.directory()).map_err(|errno| Error::io(Operation::Stat, source.path(), errno))?;
@@ -294,7 +295,7 @@ impl Taker<'_> {
         if device(&stat) != self.device {
             return Err(Unfit::Because("another file system is mounted below it"));
         }
-        let recent = self.moment.is_before(&stat);
+        let recent = self.moment.may_hide_in(&stat);
         if kind == FileType::RegularFile && stat.st_size > 0 {
             self.wait_for_writer(folder, name, &stat).map_err(Unfit::Errno)?;
         }
@@ -353,7 +354,7 @@ impl Walker for Taker<'_> {
         self.body.extend_from_slice(&[0; 4]);
         self.body.extend_from_slice(folder.path().as_os_str().as_bytes());
         self.body.push(0);
-        self.body.push(u8::from(self.moment.is_before(&stat)));
+        self.body.push(u8::from(self.moment.may_hide_in(&stat)));
         Identity::of(&stat).write(&mut self.body);
         self.block = Some(start);
         Ok(())

@@ -1,11 +1,11 @@
 //! When the next spare is built: by one process of a user at a time, and in the background only while the machine has time for it.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::build::{build, sweep};
-use super::store::{Home, Set, SpareSource, spares};
+use super::store::{Held, Home, Set, SpareSource, spares};
 use super::{RefillOptions, RefillReport, Spares};
 use crate::error::Error;
 use crate::options::Background;
@@ -25,29 +25,42 @@ impl Spares {
         if options.background == Background::Yes {
             sys::lower_priority();
         }
-        let Some(_lock) = turn(&home, options)? else { return Ok(report) };
-        for set in home.sets(None)? {
-            if let Err(error) = one(&set, options, &mut report) {
-                if matches!(error, Error::Interrupted) {
-                    return Err(error);
-                }
-                report.failures.push((set.definition.source.clone(), error));
+        // In the background after each spare others get their turn, and the machine is asked again.
+        while let Some(lock) = turn(&home, options)? {
+            let built = all(&home, options, &mut report)?;
+            drop(lock);
+            if !built || options.background == Background::No {
+                break;
             }
         }
         Ok(report)
     }
 }
 
-/// Waits for this process's turn. `None` if another one waits already, which will do the work.
-fn turn(home: &Home, options: &RefillOptions) -> Result<Option<OwnedFd>, Error> {
+/// Waits for this process's turn. `None` if another one waits already, which will do the work, or if the machine has no time.
+fn turn(home: &Home, options: &RefillOptions) -> Result<Option<Held>, Error> {
     if options.background == Background::No {
         return home.lock(true);
     }
-    let Some(waiting) = home.wait_in_line()? else { return Ok(None) };
-    let lock = home.lock(true)?;
-    // What is claimed from now on is seen by whoever comes next.
-    drop(waiting);
-    Ok(lock)
+    // What is claimed after this is let go of is seen by whoever comes next.
+    let Some(_waiting) = home.wait_in_line()? else { return Ok(None) };
+    if calm(home, options)? { home.lock(true) } else { Ok(None) }
+}
+
+/// Works on every set; in the background until one spare has been built. Returns whether one was.
+fn all(home: &Home, options: &RefillOptions, report: &mut RefillReport) -> Result<bool, Error> {
+    let before = report.built;
+    for set in home.sets(None)? {
+        match one(&set, options, report) {
+            Ok(()) => {}
+            Err(error @ Error::Interrupted) => return Err(error),
+            Err(error) => report.failures.push((set.definition.source.clone(), error)),
+        }
+        if options.background == Background::Yes && report.built > before {
+            break;
+        }
+    }
+    Ok(report.built > before)
 }
 
 fn one(set: &Set, options: &RefillOptions, report: &mut RefillReport) -> Result<(), Error> {
@@ -59,12 +72,12 @@ fn one(set: &Set, options: &RefillOptions, report: &mut RefillReport) -> Result<
     let deletion = Deletion::new(None, &options.progress, &options.cancel);
     report.removed += sweep(set, source.as_ref(), &deletion)?;
     let path = path.ok_or_else(|| Error::Missing(named(&set.definition.source)))?;
-    while !set.paused && set.is_defined() && ready(set)? < set.definition.count {
-        if options.background == Background::Yes && !calm(&options.cancel) {
-            return Ok(());
-        }
+    while !set.paused && ready(set)? < set.definition.count {
         build(set, &path, &options.cancel, &options.progress)?;
         report.built += 1;
+        if options.background == Background::Yes {
+            break;
+        }
     }
     Ok(())
 }
@@ -78,7 +91,6 @@ fn named(source: &SpareSource) -> PathBuf {
 
 /// How many spares of a set are ready.
 fn ready(set: &Set) -> Result<usize, Error> {
-    use std::os::fd::AsFd;
     let Some(place) = set.place()? else { return Ok(0) };
     let mut count = 0;
     for found in spares(place.as_fd(), &set.place_path())? {
@@ -87,15 +99,16 @@ fn ready(set: &Set) -> Result<usize, Error> {
     Ok(count)
 }
 
-/// Waits until the machine has time, for some minutes at most. Returns false if it never has.
-fn calm(cancel: &crate::Cancel) -> bool {
+/// Waits until the machine has time, for some minutes at most. Returns false if it never has, or if there is nothing to do any more.
+fn calm(home: &Home, options: &RefillOptions) -> Result<bool, Error> {
     const LONGEST: Duration = Duration::from_secs(300);
     let end = Instant::now() + LONGEST;
     while sys::is_busy() {
-        if Instant::now() > end || cancel.is_cancelled() {
-            return false;
+        let is_wanted = home.sets(None)?.iter().any(|set| !set.paused);
+        if Instant::now() > end || options.cancel.is_cancelled() || !is_wanted {
+            return Ok(false);
         }
         std::thread::sleep(Duration::from_secs(1));
     }
-    true
+    Ok(true)
 }

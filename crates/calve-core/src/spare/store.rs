@@ -173,12 +173,12 @@ impl Home {
     }
 
     /// Takes the lock that builders and sweepers hold. `None` if another process has it and `wait` is false.
-    pub(super) fn lock(&self, wait: bool) -> Result<Option<OwnedFd>, Error> {
+    pub(super) fn lock(&self, wait: bool) -> Result<Option<Held>, Error> {
         lock(self.directory.as_fd(), c".", &self.path, wait)
     }
 
     /// Takes the place of the one process that waits for the lock. `None` if another one has it.
-    pub(super) fn wait_in_line(&self) -> Result<Option<OwnedFd>, Error> {
+    pub(super) fn wait_in_line(&self) -> Result<Option<Held>, Error> {
         let path = self.path.join("waiting");
         make_directory(self.directory.as_fd(), Path::new("waiting"), &path)?;
         lock(self.directory.as_fd(), c"waiting", &path, false)
@@ -349,10 +349,10 @@ fn is_spare_name(name: &CStr) -> bool {
 
 impl Found {
     /// Takes the spare's lock. `None` if another process has it, or had it and took the spare away.
-    pub(super) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<OwnedFd>, Error> {
+    pub(super) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<Held>, Error> {
         let Some(lock) = lock(self.directory.as_fd(), c".", &self.path, false)? else { return Ok(None) };
         let named = rustix::fs::statat(place, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
-        let mine = rustix::fs::fstat(&lock).map_err(|errno| Error::io(Operation::Stat, &self.path, errno))?;
+        let mine = rustix::fs::fstat(&lock.0).map_err(|errno| Error::io(Operation::Stat, &self.path, errno))?;
         Ok(named.is_ok_and(|named| named.st_ino == mine.st_ino).then_some(lock))
     }
 
@@ -379,13 +379,23 @@ impl Found {
     }
 }
 
-fn lock(directory: BorrowedFd<'_>, name: &CStr, path: &Path, wait: bool) -> Result<Option<OwnedFd>, Error> {
+/// A lock that is held.
+pub(super) struct Held(OwnedFd);
+
+/// Lets go of it also in children of this process that have not closed their copy of the descriptor yet.
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+fn lock(directory: BorrowedFd<'_>, name: &CStr, path: &Path, wait: bool) -> Result<Option<Held>, Error> {
     let failed = |errno| Error::io(Operation::LockSpares, path, errno);
     // A description of its own: a lock belongs to one.
     let opened = sys::open_at(directory, name, DIRECTORY, Mode::empty()).map_err(failed)?;
     let operation = if wait { FlockOperation::LockExclusive } else { FlockOperation::NonBlockingLockExclusive };
     match sys::retry(|| rustix::fs::flock(&opened, operation)) {
-        Ok(()) => Ok(Some(opened)),
+        Ok(()) => Ok(Some(Held(opened))),
         Err(Errno::WOULDBLOCK) => Ok(None),
         Err(errno) => Err(failed(errno)),
     }

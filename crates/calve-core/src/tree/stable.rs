@@ -65,10 +65,10 @@ impl Moment {
         Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
     }
 
-    /// Returns the moment at which an entry was last changed.
-    /// Returns whether the entry changed after this moment.
-    pub(crate) fn is_before(&self, stat: &Stat) -> bool {
-        Self::of(stat) > *self
+    /// Returns whether another change of the entry could leave its change time as it is: it last changed after this moment, or at it,
+    /// on a file system that keeps whole seconds only.
+    pub(crate) fn may_hide_in(&self, stat: &Stat) -> bool {
+        Self::of(stat) >= *self
     }
 
     /// Returns how long before this moment the entry last changed.
@@ -76,6 +76,7 @@ impl Moment {
         self.seconds.saturating_sub(Self::of(stat).seconds)
     }
 
+    /// Returns the moment at which an entry was last changed.
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
     pub(crate) fn of(stat: &Stat) -> Self {
         Self { seconds: stat.st_ctime as i64, nanoseconds: stat.st_ctime_nsec as i64 }

@@ -1,1 +1,481 @@
-//! What happens to spares that should not.
+//! What happens to spares, and to those who use them, that should not.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Barrier;
+
+use calve_core::{
+    Choice, Error, Existing, Requirement, SpareOptions, SpareSource, SpareUse, Spares, Standing, Strategy, clone_tree,
+};
+use calve_testkit::{
+    FileSystem, SplitMix64, Tree, Unprivileged, Volume, assert_same, fingerprint, node_modules_like, require_program,
+    require_root,
+};
+use fs_err as fs;
+
+use super::{DISKS, Place, foreground};
+use crate::cloning::{assert_holds, names_in, only, options};
+
+/// On ext4, with a small source of which there are spares.
+fn with_spares(count: usize) -> Option<Place> {
+    let place = Place::new(FileSystem::Ext4)?;
+    node_modules_like(place.src(), 200);
+    place.add(count);
+    Some(place)
+}
+
+impl Place {
+    /// The directories of the spares, the oldest first.
+    fn spare_directories(&self) -> Vec<PathBuf> {
+        let sets = self.spares.list(super::directory).unwrap();
+        let in_set = |place: &Path| -> Vec<PathBuf> {
+            let names = names_in(place).into_iter().filter(|name| name.len() == 33);
+            names.map(|name| place.join(name)).collect()
+        };
+        sets.iter().flat_map(|set| in_set(&set.place)).collect()
+    }
+
+    /// Changes bytes of the head of the only spare's record, which stays sound.
+    fn change_record(&self, at: usize, bytes: &[u8]) {
+        const HASHED: usize = 8 + 8 + 8 * 3 + 32 + 8 * 5 + 32;
+        let record = self.spare_directories()[0].join("record");
+        let mut whole = fs::read(&record).unwrap();
+        whole[at..at + bytes.len()].copy_from_slice(bytes);
+        let hash = blake3::hash(&whole[..HASHED]);
+        whole[HASHED..HASHED + 32].copy_from_slice(hash.as_bytes());
+        fs::write(&record, whole).unwrap();
+    }
+}
+
+#[test]
+fn a_spare_from_before_the_last_boot_is_not_used() {
+    let Some(place) = with_spares(1) else { return };
+    place.change_record(8, b"otherone");
+    assert_eq!(place.standing(), [Standing::Stale("it was built before the system was started")]);
+    assert_eq!(place.refusal("dst"), "it was built before the system was started");
+    assert_eq!(place.refill(), (1, 1));
+    place.claim("again");
+}
+
+#[test]
+fn a_spare_from_the_future_is_not_used() {
+    let Some(place) = with_spares(1) else { return };
+    place.change_record(8 + 8 + 8, &(u64::MAX / 4).to_le_bytes());
+    assert_eq!(place.refusal("dst"), "the clock was set back after it was built");
+    assert_eq!(place.refill(), (1, 1));
+    place.claim("again");
+}
+
+#[test]
+fn a_record_that_is_damaged_is_not_used() {
+    for (at, expected) in [(3, "no spare is ready"), (20, "no spare is ready"), (400, "its record is damaged")] {
+        let Some(place) = with_spares(1) else { return };
+        let record = place.spare_directories()[0].join("record");
+        let mut bytes = fs::read(&record).unwrap();
+        bytes[at] ^= 1;
+        fs::write(&record, &bytes).unwrap();
+        assert_eq!(place.refusal("dst"), expected);
+        assert_eq!(place.refill(), (1, 1));
+        fs::write(place.spare_directories()[0].join("record"), &bytes[..100]).unwrap();
+        assert_eq!(place.refusal("short"), "no spare is ready");
+    }
+}
+
+#[test]
+fn a_source_that_was_moved_or_replaced_gets_no_spare_of_another() {
+    let Some(place) = with_spares(1) else { return };
+    // Moved away, and another directory in its place.
+    fs::rename(place.src(), place.path("moved")).unwrap();
+    Tree::new(place.src()).file("other", "1");
+    assert_eq!(place.refusal("other"), "the source is another directory than the one it was built from");
+    assert_eq!(place.refill(), (1, 1));
+    place.claim("of-the-new-one");
+    place.refill();
+    // A link in its place: the link is cloned, and behind it is what the link names.
+    fs::remove_dir_all(place.src()).unwrap();
+    fs_err::os::unix::fs::symlink(place.path("moved"), place.src()).unwrap();
+    let report = clone_tree(&place.src(), &place.path("place/link"), &place.options()).unwrap();
+    assert_ne!(report.strategy, Strategy::Spare);
+    assert_eq!(fs::read_link(place.path("place/link")).unwrap(), place.path("moved"));
+    let behind = clone_tree(&place.path("src/"), &place.path("place/behind"), &place.options()).unwrap();
+    assert_ne!(behind.strategy, Strategy::Spare);
+    assert_same(place.path("moved"), place.path("place/behind"));
+    assert_eq!(place.standing(), [Standing::Stale("the source is another directory than the one it was built from")]);
+    // Gone.
+    fs::remove_file(place.src()).unwrap();
+    assert_eq!(place.standing(), [Standing::Stale("the source is missing")]);
+    let report = place.spares.refill(&foreground()).unwrap();
+    assert_eq!((report.built, report.removed), (0, 1));
+    assert!(matches!(report.failures[0].1, Error::Missing(_)), "{:?}", report.failures);
+}
+
+/// A rename of the source changes nothing in it, and moving it back leaves its spares fit.
+#[test]
+fn a_source_that_was_away_for_a_while_is_checked_like_any_other() {
+    let Some(place) = with_spares(1) else { return };
+    fs::rename(place.src(), place.path("away")).unwrap();
+    fs::write(place.path("away/package-000/new"), "1")
+        .unwrap_or_else(|_| fs::write(place.path("away/new"), "1").unwrap());
+    fs::rename(place.path("away"), place.src()).unwrap();
+    assert!(place.claim("dst").spare.unwrap().entries_updated > 0);
+}
+
+#[test]
+fn a_file_system_that_was_mounted_again_gets_no_old_spare() {
+    for file_system in DISKS {
+        let (Some(outer), Some(inner)) = (Place::new(file_system), Volume::new(file_system)) else { return };
+        fs::create_dir(outer.path("mount")).unwrap();
+        Tree::new(inner.path()).file("src/a", "1");
+        let spares = Spares::at(inner.path().join("spares"));
+        let at_mount = |name: &str| outer.path("mount").join(name);
+        let through_mount = || {
+            let _mount = calve_testkit::BindMount::new(inner.path(), outer.path("mount"));
+            let wish = SpareOptions::default();
+            Spares::at(at_mount("spares")).add(&at_mount("src"), &wish).unwrap();
+            Spares::at(at_mount("spares")).refill(&foreground()).unwrap();
+        };
+        through_mount();
+        let _mount = calve_testkit::BindMount::new(inner.path(), outer.path("mount"));
+        let using = options(|options| options.spares = Some(SpareUse::of(at_mount("spares"))));
+        let report = clone_tree(&at_mount("src"), &at_mount("dst"), &using).unwrap();
+        let reason = &report.refused.iter().find(|refusal| refusal.strategy == Strategy::Spare).unwrap().reason;
+        assert!(reason.starts_with("the source's file system was mounted again"), "{reason}");
+        drop(spares);
+    }
+}
+
+#[test]
+fn what_somebody_does_in_the_store_by_hand_does_no_harm() {
+    let Some(place) = with_spares(1) else { return };
+    let spare = place.spare_directories().remove(0);
+    let set = spare.parent().unwrap().to_path_buf();
+    // Things of other kinds and names, and half a spare.
+    fs::write(set.join("note"), "1").unwrap();
+    fs::create_dir(set.join("directory")).unwrap();
+    fs::write(place.home().join("file"), "1").unwrap();
+    fs::create_dir(place.home().join("0123456789abcdef-01234567")).unwrap();
+    fs_err::os::unix::fs::symlink("/etc", set.join("ffffffffffffffff-ffffffffffffffff")).unwrap();
+    fs::create_dir(set.join("fffffffffffffffe-ffffffffffffffff")).unwrap();
+    Tree::new(set.join("fffffffffffffffd-ffffffffffffffff")).file("tree/half", "1");
+    let claimed = place.claim("one");
+    assert_eq!(claimed.spare.unwrap().entries_updated, 0);
+    // The half one is swept, and what is nobody's business stays.
+    let (built, removed) = place.refill();
+    assert_eq!((built, removed), (1, 2));
+    assert!(set.join("note").exists() && set.join("directory").exists());
+    // A spare without its tree, or with a file for one.
+    let spare = place.spare_directories().pop().unwrap();
+    let spare = if spare.is_symlink() { place.spare_directories().remove(0) } else { spare };
+    fs::remove_dir_all(spare.join("tree")).unwrap();
+    fs::write(spare.join("tree"), "1").unwrap();
+    assert!(place.refusal("two").starts_with("cannot move the spare") || !place.refusal("two-b").is_empty());
+    place.refill();
+    // All of it.
+    fs::remove_dir_all(&set).unwrap();
+    assert_eq!(place.refusal("three"), "");
+    fs::remove_dir_all(place.home()).unwrap();
+    assert_eq!(place.refusal("four"), "");
+    place.add(1);
+    place.claim("five");
+}
+
+#[test]
+fn a_store_of_somebody_else_is_not_used() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(place) = with_spares(1) else { return };
+    std::os::unix::fs::chown(place.home(), Some(12345), None).unwrap();
+    assert!(place.refusal("dst").starts_with("the spares cannot be reached: "), "{}", place.refusal("dst-2"));
+    assert!(matches!(place.spares.refill(&foreground()), Err(Error::Io { .. })));
+    let _ = Unprivileged;
+}
+
+#[test]
+fn a_full_disk_disturbs_nothing_but_the_refill() {
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 64 << 20) else { return };
+    Tree::new(volume.path()).dir("home").dir("place").file("src/large", vec![b'x'; 6 << 20]);
+    let place = Place { spares: Spares::at(volume.path().join("home/spares")), volume };
+    place.add(1);
+    let before = fingerprint(place.src());
+    place.claim("one");
+    let ballast = fs::File::create(place.path("ballast")).unwrap();
+    let free = rustix::fs::statvfs(place.volume.path()).unwrap();
+    let bytes = free.f_bavail * free.f_frsize - (11 << 20);
+    rustix::fs::fallocate(&ballast, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+    let report = place.spares.refill(&foreground()).unwrap();
+    assert_eq!(report.built, 0);
+    let message = report.failures[0].1.to_string();
+    assert!(message.contains("less than a fifth of the disk would stay free"), "{message}");
+    assert_eq!(place.spare_directories(), [] as [PathBuf; 0]);
+    before.assert_unchanged(place.src());
+    assert_eq!(place.refusal("two"), "no spare is ready");
+}
+
+/// How many races: all that are promised take a while.
+fn races() -> usize {
+    std::env::var("CALVE_SPARE_RACES").map_or(50, |wanted| wanted.parse().unwrap())
+}
+
+#[test]
+fn of_two_claims_of_one_spare_one_wins() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    node_modules_like(place.src(), 20);
+    place.add(1);
+    for round in 0..races() {
+        let barrier = Barrier::new(2);
+        let one = |name: &str| {
+            barrier.wait();
+            clone_tree(&place.src(), &place.path("place").join(name), &place.options()).unwrap()
+        };
+        let both = std::thread::scope(|scope| {
+            let other = scope.spawn(|| one("a"));
+            [one("b"), other.join().unwrap()]
+        });
+        let won = both.iter().filter(|report| report.strategy == Strategy::Spare).count();
+        assert_eq!(won, 1, "round {round}: {:?}", both.map(|report| report.refused));
+        for name in ["a", "b"] {
+            let dst = place.path("place").join(name);
+            assert_same(place.src(), &dst);
+            fs::remove_dir_all(dst).unwrap();
+        }
+        assert_eq!(place.refill(), (1, 0), "round {round}");
+    }
+}
+
+/// While one claim checks and updates, another one gets another spare.
+#[test]
+fn claims_of_several_spares_do_not_meet() {
+    let Some(place) = with_spares(3) else { return };
+    fs::write(place.src().join("changed"), "1").unwrap();
+    let barrier = Barrier::new(3);
+    std::thread::scope(|scope| {
+        for name in ["a", "b", "c"] {
+            let (place, barrier) = (&place, &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                assert!(place.claim(name).spare.unwrap().entries_updated > 0);
+            });
+        }
+    });
+    assert_eq!(place.spare_directories(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_spare_of_which_more_than_a_quarter_differs_is_thrown_away() {
+    let Some(place) = with_spares(1) else { return };
+    for number in 0..400 {
+        fs::write(place.src().join(format!("new-{number}")), "1").unwrap();
+    }
+    assert_eq!(place.refusal("dst"), "more than a quarter of the source has changed since it was built");
+    assert_eq!(place.refill(), (1, 1));
+    place.claim("again");
+}
+
+#[test]
+fn other_options_get_no_spare() {
+    let Some(place) = with_spares(1) else { return };
+    let refusal = |change: &dyn Fn(&mut calve_core::CloneOptions)| {
+        let mut wish = place.options();
+        change(&mut wish);
+        let dst = place.path("place/dst");
+        let report = clone_tree(&place.src(), &dst, &wish).unwrap();
+        fs::remove_dir_all(&dst).unwrap();
+        assert_ne!(report.strategy, Strategy::Spare);
+        report.refused.into_iter().find(|refusal| refusal.strategy == Strategy::Spare).map(|refusal| refusal.reason)
+    };
+    let other = Some("its spares are made with other options".to_owned());
+    assert_eq!(refusal(&|wish| wish.exclude = vec!["*.md".into()]), other);
+    assert_eq!(refusal(&|wish| wish.mounts = calve_core::Mounts::Stay), other);
+    let all = calve_core::Selection::new(|_, _| calve_core::Decision::Take);
+    assert_eq!(refusal(&|wish| wish.select = Some(all.clone())), other);
+    assert_eq!(refusal(&|wish| wish.strategy = Choice::Only(Strategy::Copy)), None);
+    assert_eq!(refusal(&|wish| wish.spares = None), None);
+    // One that fits is still there.
+    place.claim("dst-2");
+}
+
+#[test]
+fn what_is_left_out_is_left_out_of_the_spare_too() {
+    let Some(place) = Place::new(FileSystem::Xfs) else { return };
+    Tree::new(place.src()).file("a", "1").file("b.log", "1").file("d/c.log", "1").file("d/e", "1").file("out/f", "1");
+    let mut wish = SpareOptions::default();
+    wish.like.exclude = vec!["*.log".into(), "/out/".into()];
+    place.spares.add(&place.src(), &wish).unwrap();
+    place.refill();
+    // What is left out may change as it likes; what is new may be left out too.
+    Tree::new(place.src()).file("b.log", "22").file("new.log", "1").file("out/g", "1").file("d/new", "1");
+    let mut using = place.options();
+    using.exclude.clone_from(&wish.like.exclude);
+    let report = clone_tree(&place.src(), &place.path("place/spare"), &using).unwrap();
+    assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
+    using.spares = None;
+    clone_tree(&place.src(), &place.path("place/plain"), &using).unwrap();
+    assert_same(place.path("place/plain"), place.path("place/spare"));
+    assert_holds(place.path("place/spare"), &["a", "d"]);
+}
+
+#[test]
+fn requirements_are_kept() {
+    let Some(place) = Place::new(FileSystem::Xfs) else { return };
+    node_modules_like(place.src(), 100);
+    place.add(2);
+    let require = |requirement, name: &str| {
+        let mut wish = place.options();
+        wish.require = vec![requirement];
+        clone_tree(&place.src(), &place.path("place").join(name), &wish)
+    };
+    // A check of every entry is not instant.
+    let error = require(Requirement::Instant, "instant").unwrap_err();
+    assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
+    for (requirement, name) in [(Requirement::Cow, "cow"), (Requirement::Stable, "stable")] {
+        let report = require(requirement, name).unwrap();
+        assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
+    }
+    place.refill();
+    // A clone that is made of two moments is not stable.
+    fs::write(place.src().join("new"), "1").unwrap();
+    assert_eq!(require(Requirement::Stable, "stable-2").unwrap().strategy, Strategy::Reflink);
+    // Where bytes have to be written.
+    let Some(place) = with_spares(1) else { return };
+    let mut wish = place.options();
+    wish.require = vec![Requirement::Cow];
+    assert!(matches!(clone_tree(&place.src(), &place.path("place/cow"), &wish), Err(Error::RequirementRefused { .. })));
+    assert_holds(place.path("place"), &[]);
+}
+
+#[test]
+fn a_spare_can_be_insisted_on() {
+    let Some(place) = with_spares(1) else { return };
+    let mut wish = only(Strategy::Spare);
+    wish.spares = Some(SpareUse::of(place.home()));
+    assert_eq!(clone_tree(&place.src(), &place.path("place/a"), &wish).unwrap().strategy, Strategy::Spare);
+    let error = clone_tree(&place.src(), &place.path("place/b"), &wish).unwrap_err();
+    assert!(error.to_string().contains("no spare is ready"), "{error}");
+    Tree::new(place.path("elsewhere")).file("a", "1");
+    let error = clone_tree(&place.path("elsewhere"), &place.path("place/b"), &wish).unwrap_err();
+    assert!(error.to_string().contains("there is none of this source"), "{error}");
+    assert_holds(place.path("place"), &["a"]);
+}
+
+#[test]
+fn a_spare_replaces_what_is_there_in_one_step() {
+    let Some(place) = with_spares(1) else { return };
+    Tree::new(place.path("place")).file("dst/old", "1");
+    let mut wish = place.options();
+    assert!(matches!(clone_tree(&place.src(), &place.path("place/dst"), &wish), Err(Error::DestinationExists(_))));
+    wish.existing = Existing::Replace;
+    let report = clone_tree(&place.src(), &place.path("place/dst"), &wish).unwrap();
+    assert_eq!((report.strategy, report.trashed.is_some()), (Strategy::Spare, true));
+    assert_same(place.src(), place.path("place/dst"));
+}
+
+#[test]
+fn a_destination_on_another_file_system_gets_no_spare() {
+    let (Some(place), Some(other)) = (with_spares(1), Volume::new(FileSystem::Ext4)) else { return };
+    let report = clone_tree(&place.src(), &other.path().join("dst"), &place.options()).unwrap();
+    assert!(report.refused[0].reason.contains("another file system than the destination"), "{:?}", report.refused);
+    // Unless they are kept there.
+    let mut wish = SpareOptions::default();
+    wish.at = Some(other.path().to_path_buf());
+    place.spares.add(&place.src(), &wish).unwrap();
+    place.refill();
+    let report = clone_tree(&place.src(), &other.path().join("dst-2"), &place.options()).unwrap();
+    assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
+    assert_same(place.src(), other.path().join("dst-2"));
+    let source = SpareSource::Directory(fs::canonicalize(place.src()).unwrap());
+    assert_eq!(place.spares.remove(&source, &calve_core::Cancel::default()).unwrap(), 2);
+    assert_holds(other.path(), &["dst", "dst-2"]);
+}
+
+#[test]
+fn what_cannot_be_checked_gets_no_spares() {
+    let refusal = |place: &Place| {
+        let added = place.spares.add(&place.src(), &SpareOptions::default());
+        let failed = added.and_then(|_| Ok(place.spares.refill(&foreground())?.failures.remove(0).1));
+        let error = failed.unwrap_or_else(|error| error);
+        assert!(matches!(error, Error::NoSpare { .. }), "{error}");
+        assert!(place.spare_directories().is_empty());
+        error.to_string()
+    };
+    let Some(place) = Place::new(FileSystem::Tmpfs) else { return };
+    Tree::new(place.src()).file("a", "1");
+    assert!(refusal(&place).contains("without a trace"));
+    let Some(place) = Place::new(FileSystem::Btrfs) else { return };
+    crate::cloning::subvolume(place.src());
+    assert!(refusal(&place).contains("a btrfs subvolume"));
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    fs::write(place.src(), "1").unwrap();
+    assert!(refusal(&place).contains("it is not a directory"));
+    fs::remove_file(place.src()).unwrap();
+    Tree::new(place.src()).socket("d/socket");
+    assert!(refusal(&place).contains("socket"));
+    fs::remove_dir_all(place.src()).unwrap();
+    let Some(other) = Volume::new(FileSystem::Ext4) else { return };
+    Tree::new(place.src()).dir("below");
+    let _mount = calve_testkit::BindMount::new(other.path(), place.path("src/below"));
+    assert!(refusal(&place).contains("another file system is mounted below it"));
+}
+
+/// A process that keeps a file mapped and stores to it all the time: what it stores after the spare was recorded is never missing from a
+/// clone that is made after that.
+#[test]
+fn stores_through_a_mapping_at_random_moments_are_never_missed() {
+    const WRITER: &str = "\
+import mmap, os, random, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR)
+m = mmap.mmap(fd, 0)
+n = 0
+print('mapped', flush=True)
+for line in sys.stdin:
+    # Some stores at once, so that pages are dirty when the next one comes, and some a while apart.
+    for _ in range(random.randrange(1, 6)):
+        n += 1
+        at = random.randrange(0, len(m) - 8)
+        m[at:at + 8] = n.to_bytes(8, 'little')
+        if random.random() < 0.5: time.sleep(random.random() / 200)
+    print('stored', flush=True)
+";
+    if !require_program("python3") {
+        return;
+    }
+    for file_system in DISKS {
+        let Some(place) = Place::new(file_system) else { return };
+        node_modules_like(place.src(), 60);
+        Tree::new(place.src()).file("mapped", vec![0; 40_000]);
+        let mut random = SplitMix64::new(5);
+        let mut command = Command::new("python3");
+        command.args(["-c", WRITER]).arg(place.path("src/mapped")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut writer = command.spawn().unwrap();
+        let (mut input, mut output) = (writer.stdin.take().unwrap(), BufReader::new(writer.stdout.take().unwrap()));
+        let mut line = String::new();
+        let mut wait = |line: &mut String| {
+            line.clear();
+            output.read_line(line).unwrap();
+        };
+        wait(&mut line);
+        place.add(1);
+        for round in 0..15 {
+            writeln!(input, "go").unwrap();
+            // The stores go on while a spare is built, and the next ones come after it.
+            let overlap = random.below(2) == 0;
+            if !overlap {
+                wait(&mut line);
+            }
+            let name = format!("clone-{round}");
+            if overlap {
+                clone_tree(&place.src(), &place.path("place").join(&name), &place.options()).unwrap();
+                place.refill();
+                wait(&mut line);
+            } else {
+                place.clone(&name);
+                place.refill();
+            }
+            fs::remove_dir_all(place.path("place").join(&name)).unwrap();
+        }
+        drop(input);
+        assert!(writer.wait().unwrap().success());
+        place.claim("last");
+    }
+}
