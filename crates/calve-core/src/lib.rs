@@ -100,7 +100,7 @@ pub use {
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
-    spare::{RefillOptions, RefillReport, SpareOptions, SpareSet, SpareSource, SpareState, Spares, Standing},
+    spare::{RefillOptions, RefillReport, SpareOptions, SpareSet, SpareSource, SpareState, Spares, Standing, Untracked, WatchNote, WatchOptions, Watching},
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
         CreatedTemplate, Difference, Differing, FrozenSince, HeldTemplate, Template, TemplateError, TemplateOptions,

@@ -69,6 +69,7 @@ operations! {
     FinishStagedTree, Other, "finish the staged tree in";
     ListStreams, Other, "list the streams of";
     LockSpares, Other, "lock the spares in";
+    Listen, Other, "listen at";
     LockTemplates, Other, "lock the templates in";
     LookAtVolume, Other, "look at the volume of";
     LookForMounts, Other, "look for mounts below";
@@ -109,6 +110,7 @@ operations! {
     SyncName, SyncName, "sync the directory of";
     TellTime, Other, "tell the time in a staging directory for";
     Unmount, Other, "unmount";
+    Watch, Other, "watch";
     Write, Other, "write";
     WriteBack, Other, "write back the changes of";
     WriteFile, WriteFile, "write the file";

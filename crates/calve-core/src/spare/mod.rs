@@ -18,6 +18,7 @@ pub(crate) mod record;
 mod refill;
 mod store;
 pub(crate) mod update;
+mod watch;
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::store::SpareSource;
+pub use self::watch::{Untracked, WatchNote, WatchOptions, Watching};
 use self::store::{Definition, Home, Set, Shape, spares};
 use crate::error::Error;
 use crate::operation::Operation;

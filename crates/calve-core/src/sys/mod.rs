@@ -31,6 +31,16 @@ mod no_extents;
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(crate) use no_extents::*;
 
+#[cfg(all(unix, not(target_os = "linux")))]
+mod no_watches;
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use no_watches::*;
+
+#[cfg(unix)]
+mod watch_event;
+#[cfg(unix)]
+pub(crate) use watch_event::*;
+
 #[cfg(unix)]
 mod extent;
 #[cfg(unix)]

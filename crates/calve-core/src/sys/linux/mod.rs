@@ -8,6 +8,7 @@ mod mode;
 mod mounts;
 mod overlay;
 mod stores;
+mod watches;
 mod xattr;
 mod xfs;
 
@@ -32,6 +33,7 @@ pub(crate) use mounts::{
 };
 pub(crate) use overlay::{detach_mount, mount_overlay};
 pub(crate) use stores::{shows_stores, write_back_stores};
+pub(crate) use watches::{Watches, lease, most_watches, tells_watches};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs, remove_xattr};
 use xfs::XFS_MAGIC;
 pub(crate) use xfs::{allocation_group_shift, unnamed_file_on_xfs, xfs_inodes};

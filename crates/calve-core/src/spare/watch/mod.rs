@@ -1,0 +1,261 @@
+//! The watcher: a process that knows what has changed in the sources of spares, so that a claim need not look.
+//!
+//! It watches first, then compares each source with the record of each spare: that comparison is the base to which what happens later is
+//! added. Whatever it does not know for sure, it answers with "unknown", and the claim looks at everything.
+
+mod serve;
+#[cfg(test)]
+mod tests;
+mod tracker;
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use self::serve::Door;
+use self::tracker::Tracker;
+pub use self::tracker::Untracked;
+use super::ask::Answer;
+use super::check::{Check, CheckFailure, check};
+use super::claim::fitness;
+use super::store::{Found, Home, Set, SpareSource, spares};
+use super::Spares;
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::progress::Cancel;
+use crate::source::Source;
+use crate::sys;
+use crate::tree::exclude::Exclude;
+use crate::tree::pool::thread_count;
+
+/// How [`Spares::watch`] works.
+pub struct WatchOptions<'a> {
+    /// Finds the directory of a source. `None` if there is none any more.
+    pub resolve: fn(&SpareSource) -> Option<PathBuf>,
+    /// Receives what should be known.
+    pub told: &'a mut dyn FnMut(WatchNote<'_>),
+    /// Ends the watching.
+    pub cancel: Cancel,
+}
+
+/// What the watcher has to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WatchNote<'a> {
+    /// It answers questions.
+    Listening,
+    /// It knows what happens in this source.
+    Watching {
+        /// The source.
+        source: &'a Path,
+        /// How many directories it has.
+        directories: usize,
+    },
+    /// It knows nothing about this source, and may try again.
+    Lost {
+        /// The source.
+        source: &'a Path,
+        /// Why.
+        why: Untracked,
+    },
+}
+
+/// Why [`Spares::watch`] returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watching {
+    /// It was cancelled.
+    Ended,
+    /// Another process watches for this user.
+    Elsewhere,
+}
+
+impl Spares {
+    /// Watches the sources of all spares, and answers the questions of claims, until it is cancelled.
+    ///
+    /// # Errors
+    /// Fails where the system has no watches that tell everything (all but Linux), and where the store cannot be used.
+    pub fn watch(&self, options: &mut WatchOptions<'_>) -> Result<Watching, Error> {
+        sys::Watches::new().map_err(|errno| Error::io(Operation::Watch, &self.home, errno))?;
+        let home = Home::create(&self.home)?;
+        let Some(door) = Door::open(&home)? else { return Ok(Watching::Elsewhere) };
+        let mut watcher = Watcher { home, sources: HashMap::new() };
+        watcher.look_for_sources(options)?;
+        (options.told)(WatchNote::Listening);
+        while !options.cancel.is_cancelled() {
+            watcher.wait(&door, options)?;
+        }
+        Ok(Watching::Ended)
+    }
+}
+
+/// The sources of all sets.
+struct Watcher {
+    home: Home,
+    sources: HashMap<String, Watched>,
+}
+
+/// The source of one set.
+struct Watched {
+    path: PathBuf,
+    tracker: Result<Tracker, Untracked>,
+    /// What each spare differs in, and since when that is known.
+    bases: HashMap<String, Base>,
+    again: Instant,
+    pause: Duration,
+}
+
+struct Base {
+    moment: u64,
+    directories: Vec<PathBuf>,
+}
+
+/// How long nothing must happen before suspects are looked at.
+const QUIET: Duration = Duration::from_secs(1);
+/// The longest time after which a lost source is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+impl Watcher {
+    /// Waits until something happens, and takes care of it.
+    fn wait(&mut self, door: &Door, options: &mut WatchOptions<'_>) -> Result<(), Error> {
+        let queues = self.sources.values().filter_map(|one| one.tracker.as_ref().ok()).map(Tracker::queue);
+        let (asked, happened) = door.wait(queues.collect(), QUIET)?;
+        if let Some(question) = asked {
+            let answer = self.answer(question.spare());
+            let is_new = answer.is_none();
+            question.answer(&answer.unwrap_or(Answer::Unknown));
+            if is_new {
+                self.look_for_sources(options)?;
+            }
+        }
+        let mut is_lost = false;
+        for source in self.sources.values_mut() {
+            source.go_on(happened, options);
+            is_lost |= source.tracker.is_err() && Instant::now() >= source.again;
+        }
+        if is_lost {
+            self.look_for_sources(options)?;
+        }
+        Ok(())
+    }
+
+    /// What is known about a spare. `None` if the spare is.
+    fn answer(&mut self, spare: &str) -> Option<Answer> {
+        let source = self.sources.get_mut(spare.split('/').next()?)?;
+        let base = source.bases.get(spare)?;
+        let Ok(tracker) = &mut source.tracker else { return Some(Answer::Unknown) };
+        // If it has lost count, the next round takes care of that.
+        if tracker.catch_up().is_err() {
+            return Some(Answer::Unknown);
+        }
+        let mut changed: HashSet<&Path> = tracker.changed_since(base.moment).collect();
+        changed.extend(base.directories.iter().map(PathBuf::as_path));
+        Some(match changed.len() {
+            0 => Answer::Unchanged,
+            // As fast as asking.
+            many if many > tracker.watched() / 2 && many > 64 => Answer::Unknown,
+            _ => Answer::Changed(changed.into_iter().map(Path::to_path_buf).collect()),
+        })
+    }
+
+    /// Finds sets and spares that are new, and forgets those that are gone.
+    fn look_for_sources(&mut self, options: &mut WatchOptions<'_>) -> Result<(), Error> {
+        let sets = self.home.sets(None)?;
+        self.sources.retain(|id, _| sets.iter().any(|set| set.id == *id));
+        for set in sets {
+            let source = &set.definition.source;
+            // A template does not change.
+            if matches!(source, SpareSource::Template(_)) {
+                continue;
+            }
+            let Some(path) = (options.resolve)(source) else { continue };
+            let watched = self.sources.entry(set.id.clone()).or_insert_with(|| Watched::new(path));
+            watched.take_in(&set, options)?;
+        }
+        Ok(())
+    }
+}
+
+impl Watched {
+    fn new(path: PathBuf) -> Self {
+        let now = Instant::now();
+        Self { path, tracker: Err(Untracked::Gone), bases: HashMap::new(), again: now, pause: QUIET }
+    }
+
+    /// Begins to watch, unless it does, and compares the source with the records of those spares that are new.
+    fn take_in(&mut self, set: &Set, options: &mut WatchOptions<'_>) -> Result<(), Error> {
+        if self.tracker.is_err() && Instant::now() >= self.again {
+            self.start(set, options);
+        }
+        let Some(place) = set.place()? else { return Ok(()) };
+        let found = spares(place.as_fd(), &set.place_path())?;
+        let name = |one: &Found| format!("{}/{}", set.id, one.name.to_string_lossy());
+        self.bases.retain(|spare, _| found.iter().any(|one| name(one) == *spare));
+        for one in found {
+            if self.bases.contains_key(&name(&one)) {
+                continue;
+            }
+            match self.compare(set, &one, &options.cancel) {
+                Ok(Some(base)) => {
+                    self.bases.insert(name(&one), base);
+                }
+                Ok(None) => {}
+                Err(CheckFailure::Error(Error::Interrupted)) => return Err(Error::Interrupted),
+                // The claim finds out.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, set: &Set, options: &mut WatchOptions<'_>) {
+        self.bases.clear();
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.again = Instant::now() + self.pause;
+        let exclude = Exclude::new(&set.definition.shape.exclude);
+        self.tracker = match (Source::open(&self.path), exclude) {
+            (Ok(source), Ok(exclude)) => Tracker::start(&source, exclude, sys::most_watches()),
+            _ => Err(Untracked::Gone),
+        };
+        (options.told)(match &self.tracker {
+            Ok(tracker) => WatchNote::Watching { source: &self.path, directories: tracker.watched() },
+            Err(why) => WatchNote::Lost { source: &self.path, why: *why },
+        });
+    }
+
+    /// Compares the source with the record of a spare. Everything that happens after the moment that is noted before is told.
+    fn compare(&mut self, set: &Set, found: &Found, cancel: &Cancel) -> Result<Option<Base>, CheckFailure> {
+        let Ok(tracker) = &mut self.tracker else { return Ok(None) };
+        let Some(record) = found.record()? else { return Ok(None) };
+        let source = Source::open(&self.path)?;
+        let Ok(moment) = tracker.catch_up() else { return Ok(None) };
+        if fitness(&record.head, &source).is_err() {
+            return Ok(None);
+        }
+        let exclude = Exclude::new(&set.definition.shape.exclude)?;
+        let work = Check { source: &source, exclude: &exclude, only: None, threads: thread_count(None), cancel };
+        let body = record.body().ok_or(CheckFailure::Damaged)?;
+        let differences = check(&work, &body, record.head.entries)?;
+        Ok(Some(Base { moment, directories: differences.directories.into_keys().collect() }))
+    }
+
+    /// Does what is to be done between questions.
+    fn go_on(&mut self, happened: bool, options: &mut WatchOptions<'_>) {
+        if let Ok(tracker) = &mut self.tracker {
+            let mut known = tracker.catch_up();
+            if known.is_ok() && !happened && tracker.is_unsettled() {
+                tracker.settle();
+                known = tracker.catch_up();
+            }
+            if let Err(why) = known {
+                self.tracker = Err(why);
+                if self.again.elapsed() > LONGEST_PAUSE {
+                    self.pause = QUIET;
+                }
+                self.bases.clear();
+                self.again = Instant::now() + self.pause;
+                (options.told)(WatchNote::Lost { source: &self.path, why });
+            }
+        }
+    }
+}

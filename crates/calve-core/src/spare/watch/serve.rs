@@ -1,0 +1,119 @@
+//! The watcher's socket, and the lock that makes it the only one.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::super::ask::{Answer, SOCKET};
+use super::super::store::Home;
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::sys;
+
+/// The name of the lock that the watcher holds.
+const LOCK: &str = "watch.lock";
+
+/// Where questions come in. The store is closed to other users, and so is this.
+pub(super) struct Door {
+    listener: UnixListener,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Door {
+    /// `None` if another process has the lock.
+    pub(super) fn open(home: &Home) -> Result<Option<Self>, Error> {
+        let lock_path = home.path().join(LOCK);
+        let failed = |errno| Error::io(Operation::LockSpares, &lock_path, errno);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let lock = sys::open_at(home.directory(), LOCK, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        match sys::retry(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(errno) => return Err(failed(errno)),
+        }
+        // What a killed one has left.
+        let path = home.path().join(SOCKET);
+        match rustix::fs::unlinkat(home.directory(), SOCKET, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(Error::io(Operation::Remove, path, errno)),
+        }
+        let listening = UnixListener::bind(&path).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        });
+        let listener =
+            listening.map_err(|source| Error::Io { operation: Operation::Listen, path: path.clone(), source })?;
+        Ok(Some(Self { listener, path, _lock: lock.into() }))
+    }
+
+    /// Waits for a question, or until something happens in a source. Returns whether something did.
+    pub(super) fn wait(&self, queues: Vec<BorrowedFd<'_>>, longest: Duration) -> Result<(Option<Question>, bool), Error> {
+        let failed = |source| Error::Io { operation: Operation::Listen, path: self.path.clone(), source };
+        let mut waiting = vec![PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)];
+        waiting.extend(queues.into_iter().map(|queue| PollFd::from_borrowed_fd(queue, PollFlags::IN)));
+        let longest = Timespec::try_from(longest).ok();
+        match poll(&mut waiting, longest.as_ref()) {
+            Ok(_) => {}
+            // Perhaps the signal that ends it.
+            Err(Errno::INTR) => return Ok((None, false)),
+            Err(errno) => return Err(failed(errno.into())),
+        }
+        let happened = waiting.iter().skip(1).any(|one| !one.revents().is_empty());
+        match self.listener.accept() {
+            Ok((stream, _)) => Ok((Question::read(stream), happened)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {
+                Ok((None, happened))
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = rustix::fs::unlink(&self.path);
+    }
+}
+
+/// One question, and whoever waits for its answer.
+pub(super) struct Question {
+    stream: UnixStream,
+    spare: String,
+}
+
+impl Question {
+    /// `None` for one that does not come, or is none.
+    fn read(mut stream: UnixStream) -> Option<Self> {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        const LONGEST: u64 = 256;
+        stream.set_nonblocking(false).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.set_write_timeout(Some(PATIENCE)).ok()?;
+        let mut text = Vec::new();
+        let mut byte = [0];
+        while (text.len() as u64) < LONGEST && stream.read(&mut byte).ok()? == 1 {
+            if byte == *b"\n" {
+                return Some(Self { stream, spare: String::from_utf8(text).ok()? });
+            }
+            text.extend(byte);
+        }
+        None
+    }
+
+    pub(super) fn spare(&self) -> &str {
+        &self.spare
+    }
+
+    /// Who asked may be gone.
+    pub(super) fn answer(mut self, answer: &Answer) {
+        let _ = self.stream.write_all(&answer.encode());
+    }
+}

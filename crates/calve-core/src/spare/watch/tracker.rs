@@ -1,0 +1,427 @@
+//! What has changed in one tree since it is watched.
+//!
+//! Nothing is lost: a directory is listed after it is watched, and the queue is emptied before a question is answered. Events are queued
+//! while the change is made.
+//!
+//! Two kinds of change make no event. Stores through a mapping (mmap(2)) need the file to be open for writing, and so do some ways to
+//! write (AIO). A file that was opened is therefore a suspect until a lease shows that nobody has it open for writing: see
+//! [`Tracker::settle`]. A file with several names may be changed by one that is not watched: its directory is always looked at.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, OFlags};
+use rustix::io::Errno;
+
+use crate::source::Source;
+use crate::spare::check::node;
+use crate::sys::{self, Happening, Listing, ListingBuffer, WatchEvent, Watches};
+use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::location::identity;
+use crate::tree::node::open_source;
+
+/// Why nothing is known about a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Untracked {
+    /// More watches are needed than a quarter of what the user has.
+    TooManyDirectories,
+    /// The system gives no more watches.
+    NoWatches,
+    /// More happened at a time than the system's queue holds.
+    Overflow,
+    /// The tree was moved, removed, unmounted, or another one is at its path.
+    Gone,
+    /// Something is mounted in it.
+    Mounted,
+    /// Not every change on its file system is told.
+    FileSystem,
+    /// A directory of it cannot be read.
+    Unreadable,
+}
+
+/// A tree that is watched.
+pub(crate) struct Tracker {
+    path: PathBuf,
+    identity: (u64, u64),
+    exclude: Exclude,
+    watches: Watches,
+    most: usize,
+    directories: HashMap<i32, Directory>,
+    /// The watch of each path, which is the path of that watch's directory.
+    by_path: BTreeMap<PathBuf, i32>,
+    /// Grows with each change.
+    sequence: u64,
+    /// Directories that came, and are not watched yet.
+    came: Vec<PathBuf>,
+    lost: Option<Untracked>,
+    /// There are suspects that [`Tracker::settle`] has not tried to clear.
+    is_unsettled: bool,
+    buffer: ListingBuffer,
+}
+
+struct Directory {
+    path: PathBuf,
+    identity: (u64, u64),
+    /// When anything in it last changed.
+    changed: u64,
+    /// Files that may be open for writing.
+    suspects: HashMap<CString, Suspicion>,
+    /// A file in it cannot be watched: it has several names, or no lease can be taken on it.
+    is_open_ended: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Suspicion {
+    Opened,
+    /// The name is of another file than before.
+    Came,
+}
+
+/// Files that are leased at a time.
+const BATCH: usize = 64;
+
+impl Tracker {
+    /// Watches a tree.
+    pub(crate) fn start(source: &Source, exclude: Exclude, most: usize) -> Result<Self, Untracked> {
+        if !sys::tells_watches(source.directory()) {
+            return Err(Untracked::FileSystem);
+        }
+        let mut tracker = Self {
+            path: source.path().to_path_buf(),
+            identity: source.identity(),
+            exclude,
+            watches: Watches::new().map_err(|_| Untracked::NoWatches)?,
+            most,
+            directories: HashMap::new(),
+            by_path: BTreeMap::new(),
+            sequence: 0,
+            came: vec![PathBuf::new()],
+            lost: None,
+            is_unsettled: false,
+            buffer: ListingBuffer::new(),
+        };
+        tracker.catch_up()?;
+        Ok(tracker)
+    }
+
+    /// Takes note of everything that has happened before this call. Returns the moment, for [`Self::changed_since`].
+    pub(crate) fn catch_up(&mut self) -> Result<u64, Untracked> {
+        self.drain();
+        while self.lost.is_none() && !self.came.is_empty() {
+            match self.root() {
+                Some(root) => {
+                    while let Some(path) = self.came.pop() {
+                        self.enter(root.directory(), path);
+                    }
+                }
+                None => self.lose(Untracked::Gone),
+            }
+            self.drain();
+        }
+        self.lost.map_or(Ok(self.sequence), Err)
+    }
+
+    /// The directories in which anything can have changed since that moment.
+    pub(crate) fn changed_since(&self, moment: u64) -> impl Iterator<Item = &Path> {
+        let changed = move |one: &&Directory| one.changed > moment || one.is_open_ended || !one.suspects.is_empty();
+        self.directories.values().filter(changed).map(|one| one.path.as_path())
+    }
+
+    /// The queue: it can be read from when something has happened.
+    pub(crate) fn queue(&self) -> BorrowedFd<'_> {
+        self.watches.queue()
+    }
+
+    /// How many directories are watched.
+    pub(crate) fn watched(&self) -> usize {
+        self.directories.len()
+    }
+
+    /// Opens the tree. It is not kept open: it could not be unmounted.
+    fn root(&self) -> Option<Source> {
+        Source::open(&self.path).ok().filter(|root| root.identity() == self.identity)
+    }
+
+    fn lose(&mut self, why: Untracked) {
+        self.lost.get_or_insert(why);
+    }
+
+    fn drain(&mut self) {
+        let mut events = Vec::new();
+        let took = self.watches.drain(|event| events.push((event.watch, event.happening, event.is_directory, event.name.map(CStr::to_owned))));
+        if took.is_err() {
+            self.lose(Untracked::Overflow);
+        }
+        for (watch, happening, is_directory, name) in events {
+            self.apply(&WatchEvent { watch, happening, is_directory, name: name.as_deref() });
+        }
+    }
+
+    fn apply(&mut self, event: &WatchEvent<'_>) {
+        match event.happening {
+            Happening::Overflow => return self.lose(Untracked::Overflow),
+            Happening::Unmounted => return self.lose(Untracked::Gone),
+            _ => {}
+        }
+        let Some(directory) = self.directories.get_mut(&event.watch) else { return };
+        let is_root = directory.path.as_os_str().is_empty();
+        match event.happening {
+            // What happened to another directory is told by the one above it.
+            Happening::DirectoryTaken if is_root => return self.lose(Untracked::Gone),
+            Happening::DirectoryTaken => return,
+            Happening::WatchEnded => return self.forget(event.watch),
+            Happening::Opened if event.is_directory => return,
+            _ => {}
+        }
+        let Some(name) = event.name else {
+            if event.happening == Happening::Changed {
+                self.sequence += 1;
+                directory.changed = self.sequence;
+            }
+            return;
+        };
+        if is_calves_own(name) {
+            return;
+        }
+        if event.happening != Happening::Opened {
+            self.sequence += 1;
+            directory.changed = self.sequence;
+        }
+        if event.is_directory {
+            let path = directory.path.join(OsStr::from_bytes(name.to_bytes()));
+            return self.subdirectory(event.happening, path);
+        }
+        match event.happening {
+            Happening::Opened => {
+                directory.suspects.entry(name.to_owned()).or_insert(Suspicion::Opened);
+                self.is_unsettled = true;
+            }
+            Happening::Came => {
+                directory.suspects.insert(name.to_owned(), Suspicion::Came);
+                self.is_unsettled = true;
+            }
+            // It may have been the last that somebody wrote.
+            Happening::Changed => self.is_unsettled |= !directory.suspects.is_empty(),
+            Happening::Left => {
+                directory.suspects.remove(name);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes note of what happened to a directory in a watched one.
+    fn subdirectory(&mut self, happening: Happening, path: PathBuf) {
+        match happening {
+            Happening::Changed => {
+                if let Some(directory) = self.by_path.get(&path).and_then(|watch| self.directories.get_mut(watch)) {
+                    directory.changed = self.sequence;
+                }
+            }
+            Happening::Came => {
+                self.forget_tree(&path);
+                self.came.push(path);
+            }
+            Happening::Left => self.forget_tree(&path),
+            _ => {}
+        }
+    }
+
+    /// Ends the watches of what was at `path`.
+    fn forget_tree(&mut self, path: &Path) {
+        let below = self.by_path.range::<Path, _>((std::ops::Bound::Included(path), std::ops::Bound::Unbounded));
+        let gone: Vec<i32> = below.take_while(|(one, _)| one.starts_with(path)).map(|(_, watch)| *watch).collect();
+        for watch in gone {
+            self.watches.remove(watch);
+            self.forget(watch);
+        }
+    }
+
+    fn forget(&mut self, watch: i32) {
+        if let Some(directory) = self.directories.remove(&watch)
+            && self.by_path.get(&directory.path) == Some(&watch)
+        {
+            self.by_path.remove(&directory.path);
+        }
+    }
+
+    /// Watches a directory and all below it.
+    fn enter(&mut self, root: BorrowedFd<'_>, path: PathBuf) {
+        let mut waiting = vec![path];
+        while self.lost.is_none()
+            && let Some(path) = waiting.pop()
+        {
+            match self.enter_one(root, path, &mut waiting) {
+                // It is gone, or is no directory any more: another event says so.
+                Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(Errno::XDEV) => self.lose(Untracked::Mounted),
+                Err(Errno::NOSPC | Errno::NOMEM) => self.lose(Untracked::NoWatches),
+                Err(_) => self.lose(Untracked::Unreadable),
+            }
+        }
+    }
+
+    fn enter_one(&mut self, root: BorrowedFd<'_>, path: PathBuf, waiting: &mut Vec<PathBuf>) -> sys::Result<()> {
+        let directory = open(root, &path)?;
+        if self.directories.len() >= self.most {
+            self.lose(Untracked::TooManyDirectories);
+            return Ok(());
+        }
+        let watch = self.watches.add(directory.as_fd())?;
+        let stat = rustix::fs::fstat(&directory)?;
+        self.place(watch, &path, identity(&stat));
+        // From here on everything is told.
+        let mut files = Vec::new();
+        let mut listing = Listing::new(directory.as_fd(), &mut self.buffer)?;
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            if is_calves_own(entry.name) {
+                continue;
+            }
+            let mut kind = entry.kind;
+            if kind == FileType::Unknown {
+                let Ok(stat) = rustix::fs::statat(&directory, entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+                kind = FileType::from_raw_mode(stat.st_mode);
+            }
+            match kind {
+                FileType::Directory => {
+                    let below = path.join(OsStr::from_bytes(entry.name.to_bytes()));
+                    if self.exclude.is_empty() || !self.exclude.matches(&below, true) {
+                        waiting.push(below);
+                    }
+                }
+                FileType::RegularFile => files.push(entry.name.to_owned()),
+                _ => {}
+            }
+        }
+        if let Some(known) = self.directories.get_mut(&watch) {
+            known.suspects = files.into_iter().map(|name| (name, Suspicion::Came)).collect();
+        }
+        self.settle_in(watch, directory.as_fd());
+        Ok(())
+    }
+
+    /// Notes that the directory of a watch is at `path`.
+    fn place(&mut self, watch: i32, path: &Path, identity: (u64, u64)) {
+        // It may have been moved, and the event for that wait in the queue.
+        self.forget(watch);
+        if let Some(before) = self.by_path.insert(path.to_path_buf(), watch)
+            && before != watch
+        {
+            self.watches.remove(before);
+            self.directories.remove(&before);
+        }
+        self.sequence += 1;
+        let (path, changed) = (path.to_path_buf(), self.sequence);
+        let directory = Directory { path, identity, changed, suspects: HashMap::new(), is_open_ended: false };
+        self.directories.insert(watch, directory);
+    }
+
+    /// Clears the suspects that nobody has open for writing.
+    ///
+    /// Each is opened and leased, which fails while anybody has it open for writing or mapped so; then the queue is emptied, which now has
+    /// the end of every earlier writer (a change, and noted as one). While the lease holds, nobody can open it for writing. Openings that
+    /// come after it is let go are later in the queue, so what is cleared is known not to be written.
+    pub(crate) fn settle(&mut self) {
+        if !std::mem::take(&mut self.is_unsettled) {
+            return;
+        }
+        let Some(root) = self.root() else { return self.lose(Untracked::Gone) };
+        let suspected = self.directories.iter().filter(|(_, one)| !one.suspects.is_empty());
+        let suspected: Vec<i32> = suspected.map(|(watch, _)| *watch).collect();
+        for watch in suspected {
+            let Some(known) = self.directories.get(&watch) else { continue };
+            let Ok(directory) = open(root.directory(), &known.path) else { continue };
+            // Another directory may be there by now, and the queue have the news.
+            if rustix::fs::fstat(&directory).is_ok_and(|stat| identity(&stat) == known.identity) {
+                self.settle_in(watch, directory.as_fd());
+            }
+        }
+        // The calls above were events too.
+        self.is_unsettled = false;
+    }
+
+    /// Whether anything is left to do for [`Self::settle`].
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.is_unsettled
+    }
+
+    fn settle_in(&mut self, watch: i32, directory: BorrowedFd<'_>) {
+        let Some(known) = self.directories.get_mut(&watch) else { return };
+        let names: Vec<CString> = std::mem::take(&mut known.suspects).into_keys().collect();
+        for names in names.chunks(BATCH) {
+            let leased: Vec<Lease> = names.iter().map(|name| Lease::take(directory, name)).collect();
+            self.drain();
+            let Some(known) = self.directories.get_mut(&watch) else { return };
+            for (name, lease) in names.iter().zip(&leased) {
+                match lease {
+                    Lease::Written => {
+                        known.suspects.entry(name.clone()).or_insert(Suspicion::Opened);
+                        continue;
+                    }
+                    Lease::Impossible => known.is_open_ended = true,
+                    Lease::Held(_) | Lease::NoFile => {}
+                }
+                // Opened by the call above, or by one that is over or reads.
+                if known.suspects.get(name) == Some(&Suspicion::Opened) {
+                    known.suspects.remove(name);
+                }
+            }
+        }
+    }
+}
+
+/// A file of which it was tried to be sure that nobody writes it.
+enum Lease {
+    /// Nobody does, until this is dropped.
+    Held(#[allow(dead_code, reason = "it ends with the descriptor")] OwnedFd),
+    /// It is gone, or is no file whose contents can be written.
+    NoFile,
+    /// Somebody does.
+    Written,
+    /// It cannot be told, or there are other names to write it by.
+    Impossible,
+}
+
+impl Lease {
+    fn take(directory: BorrowedFd<'_>, name: &CStr) -> Self {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let is_file = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        match is_file {
+            Ok(true) => {}
+            Ok(false) | Err(Errno::NOENT) => return Self::NoFile,
+            Err(_) => return Self::Impossible,
+        }
+        let file = match open_source(directory, name, flags) {
+            Ok(file) => file,
+            Err(Errno::NOENT | Errno::LOOP) => return Self::NoFile,
+            // Another program holds a lease for writing.
+            Err(Errno::AGAIN) => return Self::Written,
+            Err(_) => return Self::Impossible,
+        };
+        if !rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 1) {
+            return Self::Impossible;
+        }
+        match sys::lease(file.as_fd()) {
+            Ok(()) => Self::Held(file),
+            Err(Errno::AGAIN) => Self::Written,
+            Err(_) => Self::Impossible,
+        }
+    }
+}
+
+/// Opens a directory of the tree. EXDEV: something is mounted there or above it.
+fn open(root: BorrowedFd<'_>, path: &Path) -> sys::Result<OwnedFd> {
+    match (path.parent(), path.file_name()) {
+        (Some(above), Some(name)) => {
+            let above = node(above).open(root, sys::PATH_ONLY)?;
+            let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
+            sys::open_directory_same_mount(above.as_fd(), &name)
+        }
+        _ => node(path).open_source(root),
+    }
+}

@@ -1,0 +1,149 @@
+//! Watching directories for changes (inotify(7)), and making sure that nobody has a file open for writing (leases, fcntl(2)).
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+
+use super::Result;
+use crate::sys::{Happening, WatchEvent};
+
+/// The watches of one tree. Their queue has everything that happened before a call of [`Watches::drain`] began.
+pub(crate) struct Watches {
+    queue: OwnedFd,
+    buffer: Vec<MaybeUninit<u8>>,
+}
+
+impl Watches {
+    pub(crate) fn new() -> Result<Self> {
+        let queue = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        Ok(Self { queue, buffer: vec![MaybeUninit::uninit(); 64 * 1024] })
+    }
+
+    /// Watches an open directory, and returns the watch's number. A directory that is watched already has one, and keeps it.
+    pub(crate) fn add(&self, directory: BorrowedFd<'_>) -> Result<i32> {
+        let flags = WatchFlags::ONLYDIR
+            | WatchFlags::OPEN
+            | WatchFlags::MODIFY
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::ATTRIB
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVE
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF;
+        // There is no call that takes a descriptor. The name leads to the directory itself, wherever it is by now.
+        inotify::add_watch(&self.queue, format!("/proc/self/fd/{}", directory.as_raw_fd()), flags)
+    }
+
+    /// Ends a watch. One that is gone already is none.
+    pub(crate) fn remove(&self, watch: i32) {
+        let _ = inotify::remove_watch(&self.queue, watch);
+    }
+
+    /// Takes what has happened so far off the queue.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(&WatchEvent<'_>)) -> Result<()> {
+        // What comes while this goes on is left for the next call: a busy tree must not keep it here.
+        let mut rest = rustix::io::ioctl_fionread(&self.queue)?;
+        let mut reader = inotify::Reader::new(&self.queue, &mut self.buffer);
+        while rest > 0 {
+            let event = match reader.next() {
+                Ok(event) => event,
+                Err(Errno::WOULDBLOCK) => return Ok(()),
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(errno),
+            };
+            rest = rest.saturating_sub(length(event.file_name()));
+            each(&translated(&event));
+        }
+        // The reader may hold more than was asked for.
+        while !reader.is_buffer_empty() {
+            match reader.next() {
+                Ok(event) => each(&translated(&event)),
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn queue(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+/// What an event takes in the queue: a head of 16 bytes, and a name that is filled up to as much again.
+fn length(name: Option<&CStr>) -> u64 {
+    const HEAD: usize = 16;
+    let name = name.map_or(0, |name| name.to_bytes_with_nul().len().next_multiple_of(HEAD));
+    (HEAD + name) as u64
+}
+
+fn translated<'a>(event: &'a inotify::Event<'a>) -> WatchEvent<'a> {
+    let flags = event.events();
+    let happening = if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+        Happening::Overflow
+    } else if flags.contains(ReadFlags::UNMOUNT) {
+        Happening::Unmounted
+    } else if flags.contains(ReadFlags::IGNORED) {
+        Happening::WatchEnded
+    } else if flags.intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF) {
+        Happening::DirectoryTaken
+    } else if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
+        Happening::Came
+    } else if flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
+        Happening::Left
+    } else if flags.contains(ReadFlags::OPEN) {
+        Happening::Opened
+    } else {
+        Happening::Changed
+    };
+    WatchEvent {
+        watch: event.wd(),
+        happening,
+        is_directory: flags.contains(ReadFlags::ISDIR),
+        name: event.file_name(),
+    }
+}
+
+/// How many watches one program may have: a quarter of what the user has.
+pub(crate) fn most_watches() -> usize {
+    const LIMITS: [&CStr; 2] = [c"/proc/sys/fs/inotify/max_user_watches", c"/proc/sys/user/max_inotify_watches"];
+    let limits = LIMITS.into_iter().filter_map(number_in);
+    limits.min().unwrap_or(8192) / 4
+}
+
+fn number_in(path: &CStr) -> Option<usize> {
+    use rustix::fs::{CWD, Mode, OFlags};
+    let file = crate::sys::open_at(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut digits = [0; 32];
+    let length = rustix::io::read(&file, &mut digits).ok()?;
+    std::str::from_utf8(&digits[..length]).ok()?.trim().parse().ok()
+}
+
+/// Whether every change on this file system is made through this kernel's own names and is told to watches. Not so for network file
+/// systems, FUSE and overlays.
+pub(crate) fn tells_watches(directory: BorrowedFd<'_>) -> bool {
+    /// EXT4_SUPER_MAGIC, TMPFS_MAGIC, F2FS_SUPER_MAGIC of linux/magic.h; BCACHEFS_STATFS_MAGIC.
+    const OTHERS: [u64; 4] = [0xef53, 0x0102_1994, 0xf2f5_2010, 0xca45_1a4e];
+    let known = |magic| magic == super::BTRFS_MAGIC || magic == super::XFS_MAGIC || OTHERS.contains(&magic);
+    super::magic(directory).is_ok_and(known)
+}
+
+/// Takes a read lease, which is there until the file is closed. EAGAIN: somebody has the file open for writing, or mapped so. While it
+/// is there, whoever opens the file for writing waits. Only for the file's owner, and the privileged.
+pub(crate) fn lease(file: BorrowedFd<'_>) -> Result<()> {
+    /// The signal that says that somebody waits is one which does nothing; the usual one ends the process.
+    const SIGNAL: libc::c_int = libc::SIGURG;
+    /// Of asm-generic/fcntl.h.
+    const F_SETSIG: libc::c_int = 10;
+    // SAFETY: F_SETSIG takes a number, and changes the open file only, which the caller has opened.
+    let set = unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, SIGNAL) };
+    // SAFETY: F_SETLEASE takes a number; no memory is involved.
+    if set < 0 || unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) } < 0 {
+        let errno = std::io::Error::last_os_error();
+        return Err(Errno::from_io_error(&errno).unwrap_or(Errno::INVAL));
+    }
+    Ok(())
+}

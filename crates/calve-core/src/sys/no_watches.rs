@@ -1,0 +1,44 @@
+//! Systems whose watches Calve does not use.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::io::Errno;
+
+use super::{Result, WatchEvent};
+
+/// There are none.
+pub(crate) enum Watches {}
+
+impl Watches {
+    pub(crate) fn new() -> Result<Self> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(crate) fn add(&self, _directory: BorrowedFd<'_>) -> Result<i32> {
+        match *self {}
+    }
+
+    pub(crate) fn remove(&self, _watch: i32) {
+        match *self {}
+    }
+
+    pub(crate) fn drain(&mut self, _each: impl FnMut(&WatchEvent<'_>)) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn queue(&self) -> BorrowedFd<'_> {
+        match *self {}
+    }
+}
+
+pub(crate) fn most_watches() -> usize {
+    0
+}
+
+pub(crate) fn tells_watches(_directory: BorrowedFd<'_>) -> bool {
+    false
+}
+
+pub(crate) fn lease(_file: BorrowedFd<'_>) -> Result<()> {
+    Err(Errno::NOSYS)
+}

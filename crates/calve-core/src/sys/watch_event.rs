@@ -1,0 +1,33 @@
+//! What watches tell.
+
+use std::ffi::CStr;
+
+/// What happened to an entry of a watched directory, or (without a name) to the directory itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux tells it so"))]
+pub(crate) enum Happening {
+    /// A file was opened; whether for writing is not told. Several that follow each other are told as one.
+    Opened,
+    /// Its contents or its metadata.
+    Changed,
+    /// It has this name since now: made, linked or moved here.
+    Came,
+    /// It does not have this name any more.
+    Left,
+    /// The directory itself was moved or removed.
+    DirectoryTaken,
+    /// Nothing more comes from this watch.
+    WatchEnded,
+    /// The file system is gone.
+    Unmounted,
+    /// The queue was full: nobody knows what happened.
+    Overflow,
+}
+
+/// One event.
+pub(crate) struct WatchEvent<'a> {
+    pub(crate) watch: i32,
+    pub(crate) happening: Happening,
+    pub(crate) is_directory: bool,
+    pub(crate) name: Option<&'a CStr>,
+}
