@@ -6,6 +6,7 @@ macro_rules! remedies {
     ($($(#[$doc:meta])* $variant:ident $(($payload:ty))? = $name:literal,)*) => {
         /// What the user can do next.
         #[derive(Debug, Clone, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[non_exhaustive]
         pub enum Remedy { $($(#[$doc])* $variant $(($payload))?,)* }
 

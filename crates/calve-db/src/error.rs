@@ -27,6 +27,8 @@ pub enum Error {
         /// The reason.
         #[serde(with = "reason")]
         source: io::Error,
+        /// What the clone engine says helps, if that failed.
+        remedy: Option<calve_core::Remedy>,
     },
     /// The directory that templates and servers are kept in cannot be used.
     #[error("cannot keep templates and servers in `{}`: {source}", Shown(.path))]
@@ -55,6 +57,8 @@ pub enum Error {
         message: String,
         /// The path that has no room for the clone, if that is the reason.
         full: Option<PathBuf>,
+        /// What helps, as the engine says.
+        remedy: Option<calve_core::Remedy>,
     },
     /// The name of a template or a server cannot be used.
     #[error("`{}` is not a name: up to {longest} letters, digits, `-`, `_` and `.`, the first a letter or digit", .name.escape_default())]
@@ -316,15 +320,16 @@ impl Unusable {
 
 impl From<calve_core::Error> for Error {
     fn from(error: calve_core::Error) -> Self {
+        let remedy = error.remedy();
         match error {
             calve_core::Error::Interrupted => Self::Interrupted,
             calve_core::Error::Io { operation, path, source } => {
-                Self::Io { operation: operation.to_string().into(), path, source }
+                Self::Io { operation: operation.to_string().into(), path, source, remedy }
             }
             calve_core::Error::NoRoom { ref path, .. } => {
-                Self::Clone { full: Some(path.clone()), message: error.to_string() }
+                Self::Clone { full: Some(path.clone()), message: error.to_string(), remedy }
             }
-            other => Self::Clone { message: other.to_string(), full: None },
+            other => Self::Clone { message: other.to_string(), full: None, remedy },
         }
     }
 }
@@ -332,7 +337,8 @@ impl From<calve_core::Error> for Error {
 impl Error {
     /// Returns the error of an operation on a path.
     pub fn io(operation: &'static str, path: impl AsRef<Path>, reason: impl Into<io::Error>) -> Self {
-        Self::Io { operation: operation.into(), path: path.as_ref().to_path_buf(), source: reason.into() }
+        let path = path.as_ref().to_path_buf();
+        Self::Io { operation: operation.into(), path, source: reason.into(), remedy: None }
     }
 
     pub(crate) fn not_usable(path: &Path, reason: Unusable) -> Self {
@@ -366,6 +372,9 @@ impl Error {
                 Remedy::CheckOwner(path.clone())
             }
             Self::Clone { full: Some(path), .. } => Remedy::FreeSpace(path.clone()),
+            Self::Io { remedy: Some(remedy), .. } | Self::Clone { remedy: Some(remedy), .. } => {
+                Remedy::Engine(remedy.clone())
+            }
             Self::Io { .. } | Self::Clone { .. } => Remedy::CheckPath,
             Self::Home { .. } | Self::Unreachable(_) => Remedy::ChooseHome,
             Self::Unreadable { .. } => Remedy::ReadAsOwner,

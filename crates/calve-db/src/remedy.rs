@@ -6,6 +6,8 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
+    /// What the clone engine says.
+    Engine(calve_core::Remedy),
     /// Check the path and the disk, and try again.
     CheckPath,
     /// Free space on the file system of this path.

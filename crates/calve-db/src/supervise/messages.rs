@@ -150,7 +150,8 @@ impl Answer {
     pub(crate) fn failed(error: Error) -> Self {
         // A path that is not UTF-8 cannot be in JSON.
         let is_plain = serde_json::to_vec(&error).is_ok();
-        Self::Failed(if is_plain { error } else { Error::Clone { message: error.to_string(), full: None } })
+        let plain = || Error::Clone { message: error.to_string(), full: None, remedy: None };
+        Self::Failed(if is_plain { error } else { plain() })
     }
 
     /// An answer that is a failure, as an error.
@@ -206,6 +207,20 @@ mod tests {
         calve_testkit::fuzz(&seeds, |mut input| {
             drop(answer(&mut input, &mut |_| ()));
         });
+    }
+
+    #[test]
+    fn an_error_of_the_engine_keeps_its_remedy() {
+        use calve_core::Remedy::{CreateDirectory, RaiseOpenFiles};
+        let missing = calve_core::Error::ParentMissing("/gone".into());
+        let (operation, path) = (calve_core::Operation::Open, "/many".into());
+        let too_many = calve_core::Error::Io { operation, path, source: rustix::io::Errno::MFILE.into() };
+        for (error, remedy) in [(missing, CreateDirectory("/gone".into())), (too_many, RaiseOpenFiles)] {
+            let mut line = Vec::new();
+            send(&mut line, &Answer::failed(error.into())).unwrap();
+            let received = receive::<Answer>(&mut &*line).unwrap().unwrap().into_result().unwrap_err();
+            assert_eq!(received.remedy(), Some(crate::Remedy::Engine(remedy)));
+        }
     }
 
     #[test]

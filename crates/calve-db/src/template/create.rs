@@ -250,7 +250,7 @@ fn build(
 /// Tells an error about the data directory to take over from one about Calve's own files.
 fn of_source(error: Error) -> Error {
     match error {
-        Error::Io { operation, path, source } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+        Error::Io { operation, path, source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             Error::Unreadable { operation, path, source }
         }
         other => other,
@@ -261,18 +261,18 @@ fn of_source(error: Error) -> Error {
 fn of_template(error: Error, place: &Path, target: &Path, template: &str) -> Error {
     let (hidden, shown) = (place.to_string_lossy(), target.to_string_lossy());
     match error {
-        Error::Io { operation, path, source } => {
+        Error::Io { operation, path, source, remedy } => {
             let path = path.strip_prefix(place).map_or_else(|_| path.clone(), |below| target.join(below));
-            Error::Io { operation, path, source }
+            Error::Io { operation, path, source, remedy }
         }
         Error::NotUsable { path, reason } if path.starts_with(place) => {
             Error::BuildNotUsable { template: template.to_owned(), reason }
         }
         Error::ServerFailed { how, log } => Error::ServerFailed { how, log: log.replace(&*hidden, &shown) },
         Error::Program { program, how, said } => Error::Program { program, how, said: said.replace(&*hidden, &shown) },
-        Error::Clone { message, full } => {
+        Error::Clone { message, full, remedy } => {
             let full = full.map(|path| if path.starts_with(place) { target.to_path_buf() } else { path });
-            Error::Clone { message: message.replace(&*hidden, &shown), full }
+            Error::Clone { message: message.replace(&*hidden, &shown), full, remedy }
         }
         other => other,
     }

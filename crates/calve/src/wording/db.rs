@@ -8,6 +8,7 @@ use calve_db::Remedy;
 /// Returns what the user can do next, as one sentence without a full stop.
 pub(crate) fn hint(remedy: &Remedy) -> String {
     match remedy {
+        Remedy::Engine(remedy) => engine_hint(remedy),
         Remedy::CheckPath => "check the path and the disk, then try again".into(),
         Remedy::FreeSpace(path) if is_below_home(path) => {
             "free some space, or set CALVE_HOME to a directory on a larger file system".into()
@@ -67,6 +68,17 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::NameOneSource => "name either --from or --base".into(),
         Remedy::CreateAccount(names) => format!("create one of these accounts: {}", names.join(", ")),
         _ => "see `calve db --help`".into(),
+    }
+}
+
+/// Returns the hint of `calve cp`, without the options that `calve db` does not have.
+fn engine_hint(remedy: &calve_core::Remedy) -> String {
+    use calve_core::Remedy;
+    match remedy {
+        Remedy::RaiseOpenFiles => "raise the limit of open files (ulimit -n 4096)".into(),
+        Remedy::RaiseProcesses => "raise the limit of processes (ulimit -u)".into(),
+        Remedy::FreeMemory => "free some memory".into(),
+        other => super::core::hint(other),
     }
 }
 
