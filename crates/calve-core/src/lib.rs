@@ -29,6 +29,7 @@ mod options;
 mod patterns;
 mod progress;
 mod reap;
+mod reason;
 mod remedy;
 mod report;
 mod sys;
@@ -72,11 +73,12 @@ pub use error::{Error, Protection, Required, Shown};
 pub use operation::Operation;
 pub use options::{
     Background, Choice, CloneOptions, Decision, Durability, Existing, InlinedBytes, Keep, KeptLinks, KeptTimes,
-    KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Requirement, Selection, SpareUse, Strategy, Unreadable,
-    Verify, Wait,
+    KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Requirement, Selection, SpareUse, Strategy,
+    Unreadable, Verify, Wait,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};
+pub use reason::{SkipReason, WarningCode};
 pub use remedy::Remedy;
 pub use report::{
     Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, Refusal, RemoveReport,
@@ -100,7 +102,10 @@ pub use {
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
-    spare::{RefillOptions, RefillReport, SpareOptions, SpareSet, SpareSource, SpareState, Spares, Standing, Untracked, WatchNote, WatchOptions, Watching},
+    spare::{
+        RefillOptions, RefillReport, SpareOptions, SpareSet, SpareSource, SpareState, Spares, Standing, Untracked,
+        WatchNote, WatchOptions, Watching,
+    },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
         CreatedTemplate, Difference, Differing, FrozenSince, HeldTemplate, Template, TemplateError, TemplateOptions,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::progress::{Cancel, Progress};
+use crate::reason::SkipReason;
 
 /// One way to clone. In order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -190,7 +191,7 @@ pub enum Decision {
     /// It is left out, and the report does not mention it.
     Leave,
     /// It is left out, and the report gives this reason.
-    LeaveBecause(&'static str),
+    LeaveBecause(SkipReason),
 }
 
 /// Chooses which entries of a tree are cloned: called with the path of each, relative to the root, and whether it is a directory.

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Protection};
 use crate::operation::Operation;
+use crate::reason::WarningCode;
 
 use crate::options::{Background, RemoveOptions, Wait};
 use crate::reap::reap_all;
@@ -144,7 +145,7 @@ fn remove_directory(
         }
         Err(error) if refused_rename(&error) => {
             report.warnings.push(Warning {
-                code: "deleted_in_place",
+                code: WarningCode::DeletedInPlace,
                 path: Some(location.path().to_path_buf()),
                 message: format!("it was deleted in the foreground, since it could not be moved to the trash: {error}"),
             });

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::Error;
 use crate::options::Strategy;
+use crate::reason::{SkipReason, WarningCode};
 use crate::remedy::Remedy;
 
 /// A strategy that declined, and why.
@@ -97,15 +98,15 @@ pub struct FellBack {
 pub struct Skipped {
     /// Relative to the source.
     pub path: PathBuf,
-    /// "socket", "excluded", and so on.
-    pub reason: &'static str,
+    /// Why.
+    pub reason: SkipReason,
 }
 
 /// Something the user should know that is not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// A stable word for programs.
-    pub code: &'static str,
+    /// Which one.
+    pub code: WarningCode,
     /// The first path concerned.
     pub path: Option<PathBuf>,
     /// For people.

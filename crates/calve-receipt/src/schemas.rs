@@ -8,29 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::*;
 
-/// The codes of warnings of the engine.
-pub(crate) const WARNING_CODES: &[&str] = &[
-    "acl_not_kept",
-    "attribute_not_kept",
-    "cache_not_written",
-    "cache_unusable",
-    "clonefile_drops",
-    "deleted_in_place",
-    "hard_link_not_kept",
-    "list_truncated",
-    "nested_subvolumes",
-    "not_independent",
-    "not_scrubbed",
-    "not_swept",
-    "old_not_removed",
-    "owner_not_kept",
-    "set_id_dropped",
-    "sharing_unknown",
-    "stream_not_kept",
-    "swept",
-    "trash_stuck",
-    "xattr_not_kept",
-];
+/// Returns the codes of warnings of the engine.
+pub(crate) fn warning_codes() -> Vec<&'static str> {
+    calve_core::WarningCode::ALL.iter().map(|code| code.code()).collect()
+}
 
 /// The codes of warnings of `calve git`.
 pub(crate) const GIT_WARNING_CODES: &[&str] = &[
@@ -109,4 +90,15 @@ fn the_published_schema_is_that_of_the_structs() {
         fs_err::write(&file, &text).unwrap();
     }
     assert!(fs_err::read_to_string(&file).unwrap() == text, "run `CALVE_REWRITE=1 cargo test -p calve-receipt`");
+}
+
+#[test]
+fn the_documentation_has_every_warning_of_the_engine() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/receipt.md");
+    let text = fs_err::read_to_string(page).unwrap();
+    let table = text.split("\n## ").find(|section| section.starts_with("Warnings\n")).unwrap();
+    let codes = table.lines().filter_map(|row| row.strip_prefix("| ")?.split(" | ").next());
+    let mut codes: Vec<&str> = codes.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, warning_codes());
 }

@@ -115,7 +115,7 @@ pub struct SkippedEntry {
 
 /// Converts the skipped entries of a report.
 pub fn skipped(skipped: &[calve_core::Skipped]) -> Vec<SkippedEntry> {
-    skipped.iter().map(|one| SkippedEntry { path: path(&one.path), reason: one.reason.into() }).collect()
+    skipped.iter().map(|one| SkippedEntry { path: path(&one.path), reason: one.reason.text().into() }).collect()
 }
 
 /// Something that the user should know and that is not an error.
@@ -123,7 +123,7 @@ pub fn skipped(skipped: &[calve_core::Skipped]) -> Vec<SkippedEntry> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Warning {
     /// A stable word for programs.
-    #[cfg_attr(test, schemars(extend("enum" = crate::schemas::WARNING_CODES)))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::schemas::warning_codes())))]
     code: &'static str,
     /// The first path concerned. Absent if the warning is about no path.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +136,7 @@ pub struct Warning {
 /// Converts the warnings of a report.
 pub(crate) fn warnings(warnings: &[calve_core::Warning]) -> Vec<Warning> {
     let one = |warning: &calve_core::Warning| Warning {
-        code: warning.code,
+        code: warning.code.code(),
         path: warning.path.as_ref().map(path),
         message: warning.message.clone(),
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{CloneReport, Plan, Refusal, Shown, SpareCheck, SpareReport};
+use calve_core::{CloneReport, Plan, Refusal, Shown, SkipReason, SpareCheck, SpareReport};
 use calve_receipt::named;
 
 use crate::sys;
@@ -50,7 +50,7 @@ fn spare_sentence(spare: &SpareReport) -> String {
 }
 
 /// Left out because that was asked for, or because nobody wants it: hidden trees of Calve's own.
-const EXPECTED: [&str; 2] = ["excluded", "calve's own"];
+const EXPECTED: [SkipReason; 2] = [SkipReason::Excluded, SkipReason::CalvesOwn];
 
 /// The lines that follow the receipt when something needs attention.
 pub(crate) fn attention(report: &CloneReport) -> Vec<String> {

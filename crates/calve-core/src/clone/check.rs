@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::engine::{Location, Source, check_replaceable, sweep_staged};
 use crate::error::Error;
 use crate::options::{CloneOptions, Existing};
+use crate::reason::WarningCode;
 use crate::tree::exclude::Exclude;
 use crate::tree::notes::Notes;
 
@@ -51,14 +52,14 @@ pub(super) fn sweep_leftovers(destination: &Location, notes: &Notes, options: &C
         Err(_) => return Ok(false),
     };
     for path in swept.removed {
-        notes.warn("swept", Some(path), "removed what an earlier, killed run had left".into());
+        notes.warn(WarningCode::Swept, Some(path), "removed what an earlier, killed run had left".into());
     }
     if let Some(error) = swept.failure {
-        notes.warn("not_swept", None, format!("could not remove what an earlier run had left: {error}"));
+        notes.warn(WarningCode::NotSwept, None, format!("could not remove what an earlier run had left: {error}"));
     }
     for path in swept.stuck_trash {
         let message = "removed earlier, but its files cannot be deleted; see who owns them";
-        notes.warn("trash_stuck", Some(path), message.into());
+        notes.warn(WarningCode::TrashStuck, Some(path), message.into());
     }
     Ok(swept.saw_trash)
 }

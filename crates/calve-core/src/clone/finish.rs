@@ -10,10 +10,10 @@ use super::stage::Part;
 use crate::error::{Error, Required, Shown};
 use crate::operation::Operation;
 use crate::options::{Keep, Requirement, Verify};
+use crate::reason::{SkipReason, WarningCode};
 use crate::source::Source;
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
-use crate::tree::fill::entry::NO_DEVICES;
 use crate::tree::fill::metadata::{Created, Keeper, Target, times};
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::pool::thread_count;
@@ -72,10 +72,10 @@ fn verify(part: &Part<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(
         cancel: &part.options.cancel,
         exclude: part.exclude,
         mounts: part.options.mounts,
-        devices: !told.skipped_for.contains(&NO_DEVICES),
-        owners: !lost("owner_not_kept"),
-        xattrs: !lost("xattr_not_kept"),
-        links: !lost("hard_link_not_kept") && !lost("not_independent"),
+        devices: !told.skipped_for.contains(&SkipReason::Device),
+        owners: !lost(WarningCode::OwnerNotKept),
+        xattrs: !lost(WarningCode::XattrNotKept),
+        links: !lost(WarningCode::HardLinkNotKept) && !lost(WarningCode::NotIndependent),
     };
     match part.source.single() {
         Some((name, _)) => compare_entry(&comparison, name),
@@ -112,7 +112,7 @@ pub(super) fn reopen(root: BorrowedFd<'_>, whole: &Stat, notes: &Notes) -> sys::
     rustix::fs::futimens(root, &times(whole))?;
     // Nobody but root can set it for a group that they are not in.
     if whole.st_mode & SET_GID != 0 && rustix::fs::fstat(root)?.st_mode & SET_GID == 0 {
-        notes.not_kept("set_id_dropped", "set-user-ID or set-group-ID bits", Errno::PERM, Default::default);
+        notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, Default::default);
     }
     Ok(())
 }

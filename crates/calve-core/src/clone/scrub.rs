@@ -12,9 +12,10 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Decision;
+use crate::reason::{SkipReason, WarningCode};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::{CALVES_OWN, Exclude, is_calves_own};
+use crate::tree::exclude::{Exclude, is_calves_own};
 use crate::tree::fill::metadata::times;
 use crate::tree::location::DIRECTORY;
 use crate::tree::names::Names;
@@ -78,8 +79,8 @@ impl Scrub<'_> {
             let entry = entry.map_err(failed)?;
             path.push(OsStr::from_bytes(entry.name.to_bytes()));
             let of = match entry.kind {
-                FileType::Socket => Decision::LeaveBecause("socket"),
-                _ if is_calves_own(entry.name) => Decision::LeaveBecause(CALVES_OWN),
+                FileType::Socket => Decision::LeaveBecause(SkipReason::Socket),
+                _ if is_calves_own(entry.name) => Decision::LeaveBecause(SkipReason::CalvesOwn),
                 kind => self.exclude.of(&path, kind == FileType::Directory),
             };
             match of {
@@ -145,7 +146,7 @@ impl Scrub<'_> {
             return Err(Error::io(Operation::OpenDirectory, self.path.join(node.path()), errno));
         }
         let message = "a directory that you may not read came with the snapshot as it is".to_owned();
-        self.notes.warn("not_scrubbed", Some(node.path()), message);
+        self.notes.warn(WarningCode::NotScrubbed, Some(node.path()), message);
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ use super::staging::{Publication, RootKind, Staging};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Durability, Existing, Requirement, Strategy};
+use crate::reason::WarningCode;
 use crate::remove::delete::{Deletion, delete};
 use crate::remove::guard;
 use crate::report::{CloneReport, Plan, Refusal, Trashed, Warning};
@@ -334,7 +335,11 @@ fn conclude(
     options: &CloneOptions,
 ) -> Result<Publication, Error> {
     if let Some(error) = publication.left.take() {
-        notes.warn("old_not_removed", None, format!("what was replaced is still there under a hidden name: {error}"));
+        notes.warn(
+            WarningCode::OldNotRemoved,
+            None,
+            format!("what was replaced is still there under a hidden name: {error}"),
+        );
     }
     if options.durability == Durability::Synced {
         let synced = sys::sync_file(destination.parent());

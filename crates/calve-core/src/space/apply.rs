@@ -288,7 +288,7 @@ impl<'a> Worker<'a> {
         match opened.and_then(|file| file.map(|file| Ok((extents_of(file.as_fd())?, file))).transpose()) {
             Ok(Some((extents, file))) => Ok((index, file, extents)),
             Ok(None) => Err("it changed meanwhile"),
-            Err(errno) => Err(reason(errno)),
+            Err(errno) => Err(reason(errno).text()),
         }
     }
 
@@ -298,7 +298,7 @@ impl<'a> Worker<'a> {
         let opened = match self.opener.open(item) {
             Ok(Some(opened)) => opened,
             Ok(None) => return self.leave(index, "it changed meanwhile"),
-            Err(errno) => return self.leave(index, reason(errno)),
+            Err(errno) => return self.leave(index, reason(errno).text()),
         };
         let differs_in_nocow = || sys::differ_in_nocow(file.as_fd(), opened.as_fd());
         if finder.options.apply == Apply::DryRun {
@@ -342,7 +342,7 @@ impl<'a> Worker<'a> {
                 self.bytes += bytes;
                 self.fates.push((index, if bytes == 0 { Fate::Already } else { Fate::Shared }));
             }
-            Err(errno) => self.left.push((index, reason(errno))),
+            Err(errno) => self.left.push((index, reason(errno).text())),
         }
     }
 

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
+use crate::reason::WarningCode;
 use crate::report::{Skipped, Warning};
 use crate::source::Source;
 use crate::sys;
@@ -219,7 +220,7 @@ fn load_caches(volumes: &[Arc<Volume>], options: &DedupeOptions, report: &mut De
             Ok(cache) => Some(cache),
             Err(why) => {
                 let message = format!("cannot use the hashes that earlier runs kept: {why}; this run replaces them");
-                report.warnings.push(Warning { code: "cache_unusable", path: Some(path), message });
+                report.warnings.push(Warning { code: WarningCode::CacheUnusable, path: Some(path), message });
                 None
             }
         }
@@ -248,7 +249,7 @@ fn save_caches(
         let path = cache::file_name(directory, volume);
         if let Err(error) = cache.save(&path, now.iter().map(record)) {
             let message = format!("cannot keep hashes for the next run: {error}");
-            report.warnings.push(Warning { code: "cache_not_written", path: Some(path), message });
+            report.warnings.push(Warning { code: WarningCode::CacheNotWritten, path: Some(path), message });
         }
     }
 }

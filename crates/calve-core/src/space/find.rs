@@ -209,7 +209,7 @@ impl<'a> Finder<'a> {
             let file = match worker.opener.open(item) {
                 Ok(Some(file)) => file,
                 Ok(None) => return worker.left.push((index, "it changed meanwhile")),
-                Err(errno) => return worker.left.push((index, reason(errno))),
+                Err(errno) => return worker.left.push((index, reason(errno).text())),
             };
             let btrfs = self.volumes[usize::from(item.device)].rules == SpaceRules::Btrfs;
             let mut lies = Vec::new();
@@ -254,7 +254,7 @@ impl<'a> Finder<'a> {
                 }
                 Ok(None) => worker.left.push((index, "it changed meanwhile")),
                 Err(_) if self.stopped() => {}
-                Err(errno) => worker.left.push((index, reason(errno))),
+                Err(errno) => worker.left.push((index, reason(errno).text())),
             }
         };
         let mut found = Vec::new();

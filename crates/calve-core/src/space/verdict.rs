@@ -11,6 +11,7 @@ use super::usage::Usage;
 use super::volumes::{Volume, Volumes};
 use crate::error::Error;
 use crate::operation::Operation;
+use crate::reason::WarningCode;
 use crate::report::Warning;
 use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 
@@ -215,7 +216,7 @@ fn xfs_inodes(whole: u64, parts: u64, space: Option<InodeSpace>) -> Range {
 fn warnings(volumes: &[Arc<Volume>]) -> Vec<Warning> {
     let unknown = volumes.iter().find(|volume| volume.rules == SpaceRules::Unknown);
     let warning = unknown.map(|volume| Warning {
-        code: "sharing_unknown",
+        code: WarningCode::SharingUnknown,
         path: Some(volume.path().to_path_buf()),
         message: format!(
             "{} does not tell what files share, so some figures are bounds",

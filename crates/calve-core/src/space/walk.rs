@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
+use crate::reason::SkipReason;
 use crate::report::Skipped;
 use crate::source::Source;
 use crate::sys;
@@ -56,7 +57,7 @@ impl Troubles {
     /// The list is cut here; the number is not.
     const MOST: usize = 1000;
 
-    pub(super) fn add(&self, path: PathBuf, reason: &'static str) {
+    pub(super) fn add(&self, path: PathBuf, reason: SkipReason) {
         let mut troubles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         troubles.0 += 1;
         if troubles.1.len() < Self::MOST {

@@ -23,10 +23,11 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Strategy;
 use crate::progress::Progress;
+use crate::reason::{SkipReason, WarningCode};
 use crate::remove::delete::{Deletion, delete};
 use crate::source::Source;
 use crate::sys;
-use crate::tree::exclude::{CALVES_OWN, Exclude};
+use crate::tree::exclude::Exclude;
 use crate::tree::location::Location;
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::stable;
@@ -128,11 +129,12 @@ fn check_room(
 
 /// Why the clone is not everything that the source is. A receipt of a later clone would have to say so.
 fn incomplete(told: &NoteSummary) -> Option<&'static str> {
-    if told.skipped_for.iter().any(|reason| !["excluded", CALVES_OWN].contains(reason)) {
+    if told.skipped_for.iter().any(|reason| ![SkipReason::Excluded, SkipReason::CalvesOwn].contains(reason)) {
         return Some("entries of it cannot be cloned");
     }
-    let lost = |code: &str| code.ends_with("_not_kept") || code == "set_id_dropped";
-    told.warnings.iter().any(|warning| lost(warning.code)).then_some("not all of its metadata can be kept")
+    use WarningCode::{AclNotKept, AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, XattrNotKept};
+    let lost = [AclNotKept, AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, XattrNotKept];
+    told.warnings.iter().any(|warning| lost.contains(&warning.code)).then_some("not all of its metadata can be kept")
 }
 
 /// Deletes what killed processes have left in the place of a set, and spares that are of no use any more.

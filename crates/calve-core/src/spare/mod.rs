@@ -26,8 +26,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::store::SpareSource;
-pub use self::watch::{Untracked, WatchNote, WatchOptions, Watching};
 use self::store::{Definition, Home, Set, Shape, spares};
+pub use self::watch::{Untracked, WatchNote, WatchOptions, Watching};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{Background, CloneOptions};

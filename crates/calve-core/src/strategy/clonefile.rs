@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Strategy;
 use crate::progress::Cancel;
+use crate::reason::WarningCode;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::{Exclude, is_calves_own};
 use crate::tree::fill::Files;
@@ -53,7 +54,7 @@ impl Method for Clonefile {
         let Some(root) = job.staging.root() else { return Err(Failure::Refused(Reason::new("no staged directory"))) };
         let whole =
             super::close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
-        job.notes.warn("clonefile_drops", None, DROPPED.into());
+        job.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
         Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
     }
 }
@@ -85,7 +86,7 @@ fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outc
     }
     // Several at a time take as long as one after the other, and leave less of the disk to others.
     job.threads = 1;
-    job.notes.warn("clonefile_drops", None, DROPPED.into());
+    job.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
     let outcome = super::copy::per_file(job, Files::Clonefile { whole }, false)?;
     // The calls for whole subtrees do not count what is in them.
     Ok(Outcome { entries: None, bytes: None, ..outcome })

@@ -13,6 +13,7 @@ use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{Requirement, Strategy};
+use crate::reason::WarningCode;
 use crate::remedy::Remedy;
 use crate::sys;
 use crate::tree::exclude::{Exclude, is_calves_own_text};
@@ -57,7 +58,7 @@ impl Method for Snapshot {
             .map_err(|(path, errno)| Error::io(Operation::SnapshotNested, job.source.path().join(path), errno))?;
         if nested > 0 {
             job.notes.warn(
-                "nested_subvolumes",
+                WarningCode::NestedSubvolumes,
                 None,
                 format!("{nested} nested subvolumes were snapshotted one after the other, not at one moment"),
             );

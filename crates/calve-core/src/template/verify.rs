@@ -92,7 +92,7 @@ impl Templates {
         for (path, errno) in found.unreadable {
             let path = shown(path);
             differences.retain(|difference| difference.path != path);
-            differences.push(Difference { path, what: Differing::Unreadable(reason(errno)) });
+            differences.push(Difference { path, what: Differing::Unreadable(reason(errno).text()) });
         }
         differences.sort_by(|a, b| a.path.cmp(&b.path));
         if differences.is_empty() {

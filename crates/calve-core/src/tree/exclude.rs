@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::error::Error;
 use crate::options::{Decision, Selection};
 use crate::patterns::Patterns;
+use crate::reason::SkipReason;
 
 /// Decides what a clone leaves out: by the caller's patterns, and by the caller's own choice.
 pub(crate) struct Exclude {
@@ -38,7 +39,7 @@ impl Exclude {
 
     pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Decision {
         if self.patterns.matches(path, is_directory) {
-            return Decision::LeaveBecause("excluded");
+            return Decision::LeaveBecause(SkipReason::Excluded);
         }
         self.select.as_ref().map_or(Decision::Take, |select| select.of(path, is_directory))
     }
@@ -56,9 +57,6 @@ pub(crate) fn is_calves_own_text(name: &[u8]) -> bool {
     name.first() == Some(&b'.')
         && name.strip_prefix(b".calve-").is_some_and(|rest| KINDS.iter().any(|kind| rest.starts_with(kind)))
 }
-
-/// Why such a name is left out.
-pub(crate) const CALVES_OWN: &str = "calve's own";
 
 #[cfg(test)]
 mod tests {

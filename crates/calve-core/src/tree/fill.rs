@@ -30,7 +30,7 @@ use self::groups::Groups;
 use self::links::Links;
 use self::metadata::{Created, Fault, Keeper, Side, Target, same_version, times};
 use super::ahead::Ahead;
-use super::exclude::{CALVES_OWN, Exclude, is_calves_own};
+use super::exclude::{Exclude, is_calves_own};
 use super::location::identity;
 use super::names::Names;
 use super::node::Node;
@@ -41,6 +41,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{Decision, Keep, Latency, Mounts, Strategy, Unreadable};
 use crate::progress::{Cancel, Progress};
+use crate::reason::SkipReason;
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 
@@ -234,9 +235,6 @@ struct Worker<'f> {
 /// Directories that all workers together put off.
 const MOST_PUT_OFF: usize = 32;
 
-/// Why an entry is left out under [`Unreadable::Skip`].
-pub(crate) const UNREADABLE: &str = "you may not read it";
-
 const OWNER_MAY_SEARCH: RawMode = 0o100;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -291,7 +289,7 @@ impl<'f> Worker<'f> {
         let mut below = Names::default();
         let mut large: Option<Arc<Large>> = None;
         if self.is_other_file_system(&stat)? {
-            self.fill.notes.skipped(node.path(), "another file system is mounted here");
+            self.fill.notes.skipped(node.path(), SkipReason::OtherFileSystem);
         } else {
             // The buffer is lent to the listing; entries are made while it is read.
             let mut buffer = std::mem::replace(&mut self.listing, ListingBuffer::empty());
@@ -455,7 +453,7 @@ impl<'f> Worker<'f> {
     fn may_skip(&self, errno: Errno, path: impl FnOnce() -> PathBuf) -> bool {
         let skips = self.fill.unreadable == Unreadable::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
         if skips {
-            self.fill.notes.skipped(path(), UNREADABLE);
+            self.fill.notes.skipped(path(), SkipReason::Unreadable);
         }
         skips
     }
@@ -478,7 +476,7 @@ impl<'f> Worker<'f> {
     fn is_calves_own(&self, at: At<'_>, name: &CStr) -> bool {
         let own = is_calves_own(name) && matches!(self.fill.paths, Paths::Below) && self.fill.keep.plain().is_none();
         if own {
-            self.fill.notes.skipped(at.node.path_of(name), CALVES_OWN);
+            self.fill.notes.skipped(at.node.path_of(name), SkipReason::CalvesOwn);
         }
         own
     }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 use crate::options::Strategy;
+use crate::reason::{SkipReason, WarningCode};
 use crate::report::{FellBack, Skipped, Warning};
 
 /// A list longer than this is cut, and says so: a receipt must not grow with the tree.
@@ -19,7 +20,7 @@ struct Collected {
     fell_back: Vec<FellBack>,
     skipped: Vec<Skipped>,
     /// Never cut: there are few.
-    skipped_for: Vec<&'static str>,
+    skipped_for: Vec<SkipReason>,
     skipped_beyond: u64,
     changed: Vec<PathBuf>,
     changed_beyond: u64,
@@ -29,7 +30,7 @@ struct Collected {
 
 #[derive(Clone)]
 struct NotKept {
-    code: &'static str,
+    code: WarningCode,
     what: String,
     /// The system's number for the reason.
     errno: i32,
@@ -42,7 +43,7 @@ pub(crate) struct NoteSummary {
     pub(crate) fell_back: Vec<FellBack>,
     pub(crate) skipped: Vec<Skipped>,
     /// Every reason for which something was skipped, also where the list is cut.
-    pub(crate) skipped_for: Vec<&'static str>,
+    pub(crate) skipped_for: Vec<SkipReason>,
     pub(crate) changed: Vec<PathBuf>,
     pub(crate) warnings: Vec<Warning>,
 }
@@ -52,7 +53,7 @@ impl NoteSummary {
     pub(crate) fn nothing_made_of(&self, path: &Path) -> Error {
         let path = path.to_path_buf();
         match self.skipped.first() {
-            Some(skipped) => Error::NotClonable { path, kind: skipped.reason },
+            Some(skipped) => Error::NotClonable { path, kind: skipped.reason.text() },
             None => Error::Missing(path),
         }
     }
@@ -76,7 +77,7 @@ impl Notes {
     }
 
     /// One entry is not in the clone.
-    pub(crate) fn skipped(&self, path: PathBuf, reason: &'static str) {
+    pub(crate) fn skipped(&self, path: PathBuf, reason: SkipReason) {
         let mut notes = self.lock();
         if !notes.skipped_for.contains(&reason) {
             notes.skipped_for.push(reason);
@@ -101,7 +102,7 @@ impl Notes {
     /// One entry's attribute could not be kept.
     pub(crate) fn not_kept(
         &self,
-        code: &'static str,
+        code: WarningCode,
         what: &str,
         reason: impl Into<io::Error>,
         path: impl FnOnce() -> PathBuf,
@@ -118,7 +119,7 @@ impl Notes {
         }
     }
 
-    pub(crate) fn warn(&self, code: &'static str, path: Option<PathBuf>, message: String) {
+    pub(crate) fn warn(&self, code: WarningCode, path: Option<PathBuf>, message: String) {
         self.lock().warnings.push(Warning { code, path, message });
     }
 
@@ -126,7 +127,7 @@ impl Notes {
     pub(crate) fn not_independent(&self) {
         let message =
             "hard links: source and clone are the same files, so a write in place on either side changes both";
-        self.warn("not_independent", None, message.into());
+        self.warn(WarningCode::NotIndependent, None, message.into());
     }
 
     pub(crate) fn tell(&self) -> NoteSummary {
@@ -144,7 +145,7 @@ impl Notes {
         for (list, beyond) in [("skipped", collected.skipped_beyond), ("changed", collected.changed_beyond)] {
             if beyond > 0 {
                 let message = format!("`{list}` lists the first {MOST} entries; there are {beyond} more");
-                warnings.push(Warning { code: "list_truncated", path: None, message });
+                warnings.push(Warning { code: WarningCode::ListTruncated, path: None, message });
             }
         }
         // Workers report in any order; readers and tests want one.

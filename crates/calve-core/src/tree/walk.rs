@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::progress::Cancel;
+use crate::reason::SkipReason;
 use crate::report::Skipped;
 use crate::sys::{self, Listing, ListingBuffer};
 
@@ -183,14 +184,14 @@ impl<V: Visitor> Walker for Scan<V> {
 }
 
 /// Returns in a few words why something could not be read.
-pub(crate) fn reason(errno: Errno) -> &'static str {
+pub(crate) fn reason(errno: Errno) -> SkipReason {
     match errno {
-        Errno::ACCESS | Errno::PERM => "permission denied",
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::STALE => "it changed meanwhile",
-        Errno::MFILE | Errno::NFILE => "too many open files",
-        Errno::IO => "input/output error",
-        Errno::AGAIN | Errno::CANCELED => "another program holds a lease on it",
-        _ => "it cannot be read",
+        Errno::ACCESS | Errno::PERM => SkipReason::PermissionDenied,
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::STALE => SkipReason::Changed,
+        Errno::MFILE | Errno::NFILE => SkipReason::TooManyOpenFiles,
+        Errno::IO => SkipReason::DeviceError,
+        Errno::AGAIN | Errno::CANCELED => SkipReason::Leased,
+        _ => SkipReason::CannotBeRead,
     }
 }
 

@@ -17,6 +17,7 @@ use super::fill::{Files, Worker};
 use crate::error::{Error, Required};
 use crate::operation::Operation;
 use crate::options::{Requirement, Strategy};
+use crate::reason::{SkipReason, WarningCode};
 use crate::sys::{self, Info};
 
 /// The reasons for which a file's bytes are copied although sharing its blocks was wanted; any other is a failure. The last two concern
@@ -47,10 +48,10 @@ pub(super) fn is_any(error: &io::Error, codes: &[u32]) -> bool {
 }
 
 /// Returns the reason for which an entry cannot be cloned: it is a special file of the Linux subsystem.
-pub(super) fn special(tag: u32) -> Option<&'static str> {
+pub(super) fn special(tag: u32) -> Option<SkipReason> {
     match tag {
-        0x8000_0023 => Some("socket"),
-        0x8000_0024..=0x8000_0026 => Some("FIFO or device of the Linux subsystem"),
+        0x8000_0023 => Some(SkipReason::Socket),
+        0x8000_0024..=0x8000_0026 => Some(SkipReason::LinuxSpecial),
         _ => None,
     }
 }
@@ -161,9 +162,9 @@ impl Worker<'_> {
             match copied {
                 Ok(length) => self.tally.bytes.written += length,
                 Err(error) if is_any(&error, &[ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED]) => {
-                    self.fill
-                        .notes
-                        .not_kept("stream_not_kept", "alternate data stream", error, || relative.to_path_buf());
+                    self.fill.notes.not_kept(WarningCode::StreamNotKept, "alternate data stream", error, || {
+                        relative.to_path_buf()
+                    });
                 }
                 Err(error) => return Err(self.src_error(Operation::CopyStream, relative, error)),
             }
@@ -195,7 +196,7 @@ impl Worker<'_> {
         let own = sys::own_access(src).map_err(|error| self.src_error(Operation::ReadPermissions, relative, error))?;
         let Some(own) = own else { return Ok(()) };
         if let Err(error) = sys::open(dst, WRITE_DAC).and_then(|copy| sys::set_access(&copy, &own)) {
-            self.fill.notes.not_kept("acl_not_kept", "access control list", error, || relative.to_path_buf());
+            self.fill.notes.not_kept(WarningCode::AclNotKept, "access control list", error, || relative.to_path_buf());
         }
         Ok(())
     }
@@ -208,7 +209,7 @@ impl Worker<'_> {
         ];
         for (_, what) in kinds.iter().filter(|(bit, _)| src.attributes & !dst.attributes & bit != 0) {
             let reason = super::location::code(ERROR_NOT_SUPPORTED);
-            self.fill.notes.not_kept("attribute_not_kept", what, reason, || relative.to_path_buf());
+            self.fill.notes.not_kept(WarningCode::AttributeNotKept, what, reason, || relative.to_path_buf());
         }
     }
 
@@ -224,7 +225,7 @@ impl Worker<'_> {
         let (_, dst) = self.paths(relative);
         if link.is_mounted_volume() {
             std::fs::create_dir(&dst).map_err(|error| self.dst_error(Operation::CreateDirectory, relative, error))?;
-            self.fill.notes.skipped(relative.to_path_buf(), "another file system is mounted here");
+            self.fill.notes.skipped(relative.to_path_buf(), SkipReason::OtherFileSystem);
             self.tally.entries.directories += 1;
             return Ok(());
         }

@@ -20,9 +20,10 @@ use super::location::below;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::progress::{Cancel, Progress};
+use crate::reason::{SkipReason, WarningCode};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Info};
-use crate::tree::exclude::{CALVES_OWN, Exclude, is_calves_own_text};
+use crate::tree::exclude::{Exclude, is_calves_own_text};
 use crate::tree::notes::Notes;
 use crate::tree::pool::Pool;
 
@@ -155,9 +156,9 @@ impl Worker<'_> {
             let path = relative.join(&name);
             let kind = kind.map_err(|error| self.src_error(Operation::Stat, &path, error))?;
             if is_calves_own_text(name.as_encoded_bytes()) {
-                self.fill.notes.skipped(path, CALVES_OWN);
+                self.fill.notes.skipped(path, SkipReason::CalvesOwn);
             } else if !self.fill.exclude.is_empty() && self.fill.exclude.matches(&path, kind.is_dir()) {
-                self.fill.notes.skipped(path, "excluded");
+                self.fill.notes.skipped(path, SkipReason::Excluded);
             } else if kind.is_symlink() {
                 self.link(&path)?;
             } else if kind.is_dir() {
@@ -198,7 +199,7 @@ impl Worker<'_> {
                 // The first has gone, and was not made.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => self.file(&name)?,
                 Err(error) if is_any(&error, &LINK_FALLS_BACK) => {
-                    self.fill.notes.not_kept("hard_link_not_kept", "hard link", error, || name.clone());
+                    self.fill.notes.not_kept(WarningCode::HardLinkNotKept, "hard link", error, || name.clone());
                     take(&self.shared.names);
                     self.file(&name)?;
                 }

@@ -36,8 +36,8 @@ impl Source {
             Some(location) => location.look()?.ok_or_else(|| Error::Missing(given.to_path_buf()))?,
             None => sys::look(&path).map_err(|error| Error::io(Operation::Stat, given, error))?,
         };
-        if let Some(kind) = special(info.tag) {
-            return Err(Error::NotClonable { path: given.to_path_buf(), kind });
+        if let Some(reason) = special(info.tag) {
+            return Err(Error::NotClonable { path: given.to_path_buf(), kind: reason.text() });
         }
         let is_directory = info.is_directory() && !info.is_link();
         let (directory, single) = match location {

@@ -10,6 +10,7 @@ use windows_sys::Win32::Storage::FileSystem::{FILE_ATTRIBUTE_HIDDEN, FILE_ATTRIB
 
 use super::lock::Lock;
 use crate::hidden::Purpose;
+use crate::reason::WarningCode;
 use crate::{
     Background, Cancel, Choice, CloneOptions, Error, RemoveOptions, Strategy, Verify, Wait, clone_tree, reap,
     remove_tree, sys,
@@ -121,7 +122,7 @@ fn only_what_nobody_holds_is_swept_and_only_what_its_lock_names() {
     assert!(alive.path().join("file").exists() && foreign_path.join("file").exists());
     assert!(!dead_path.exists());
     let codes: Vec<_> = report.warnings.iter().map(|warning| warning.code).collect();
-    assert_eq!(codes, ["swept", "not_swept"]);
+    assert_eq!(codes, [WarningCode::Swept, WarningCode::NotSwept]);
     assert!(!folder.path().join("dst").join(".calve-staging").exists());
 }
 

@@ -11,6 +11,7 @@ use rustix::fs::FlockOperation;
 
 use crate::cloning::{assert_holds, clone, clone_with, names_in, only, subvolume};
 use crate::rival::while_another;
+use calve_core::WarningCode;
 
 /// A hidden name as the engine makes it here, learned from a trash that it made: `.calve-staging-<uid>-<machine>-<boot>-…`.
 fn staging_name(volume: &Volume, random: &str) -> String {
@@ -69,7 +70,7 @@ fn what_a_killed_run_left_is_swept_by_the_next_clone_in_that_place() {
         Tree::new(volume.path()).file("elsewhere/file", "1");
         let report = clone(volume.path().join("elsewhere/file"), volume.path().join("dst"));
         assert_holds(volume.path(), &["elsewhere", "dst"]);
-        let swept: Vec<_> = report.warnings.iter().filter(|warning| warning.code == "swept").collect();
+        let swept: Vec<_> = report.warnings.iter().filter(|warning| warning.code == WarningCode::Swept).collect();
         assert_eq!(swept.len(), 1, "{:?}", report.warnings);
         assert_eq!(swept[0].path.as_deref(), Some(&*left));
     }
@@ -89,7 +90,7 @@ fn a_tree_that_was_only_given_a_hidden_name_is_never_touched() {
     Tree::new(volume.path()).owner(lock_of(&foreign_lock).file_name().unwrap().to_str().unwrap(), 12345, 12345);
     let before = [&without_lock, &exchanged, &foreign_lock].map(fingerprint);
     let report = clone(volume.path().join("file"), volume.path().join("dst"));
-    assert!(report.warnings.iter().any(|warning| warning.code == "not_swept"), "{:?}", report.warnings);
+    assert!(report.warnings.iter().any(|warning| warning.code == WarningCode::NotSwept), "{:?}", report.warnings);
     for (before, tree) in before.iter().zip([&without_lock, &exchanged, &foreign_lock]) {
         before.assert_unchanged(tree);
     }
@@ -182,7 +183,7 @@ fn a_hidden_name_that_is_a_link_or_a_mount_leads_nowhere() {
     let mounts =
         (volume.bind(other.path(), &mounted), volume.bind(other.path().join("precious"), format!("{below}/sub")));
     let report = clone(volume.path().join("file"), volume.path().join("dst"));
-    assert!(report.warnings.iter().any(|warning| warning.code == "not_swept"), "{:?}", report.warnings);
+    assert!(report.warnings.iter().any(|warning| warning.code == WarningCode::NotSwept), "{:?}", report.warnings);
     drop(mounts);
     before.assert_unchanged(other.path());
     fs::remove_file(volume.path().join("dst")).unwrap();

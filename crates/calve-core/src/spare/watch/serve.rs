@@ -55,7 +55,11 @@ impl Door {
     }
 
     /// Waits for a question, or until something happens in a source. Returns whether something did.
-    pub(super) fn wait(&self, queues: Vec<BorrowedFd<'_>>, longest: Duration) -> Result<(Option<Question>, bool), Error> {
+    pub(super) fn wait(
+        &self,
+        queues: Vec<BorrowedFd<'_>>,
+        longest: Duration,
+    ) -> Result<(Option<Question>, bool), Error> {
         let failed = |source| Error::Io { operation: Operation::Listen, path: self.path.clone(), source };
         let mut waiting = vec![PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)];
         waiting.extend(queues.into_iter().map(|queue| PollFd::from_borrowed_fd(queue, PollFlags::IN)));
@@ -69,7 +73,12 @@ impl Door {
         let happened = waiting.iter().skip(1).any(|one| !one.revents().is_empty());
         match self.listener.accept() {
             Ok((stream, _)) => Ok((Question::read(stream), happened)),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::ConnectionAborted | ErrorKind::Interrupted
+                ) =>
+            {
                 Ok((None, happened))
             }
             Err(error) => Err(failed(error)),

@@ -152,7 +152,9 @@ impl Tracker {
 
     fn drain(&mut self) {
         let mut events = Vec::new();
-        let took = self.watches.drain(|event| events.push((event.watch, event.happening, event.is_directory, event.name.map(CStr::to_owned))));
+        let took = self.watches.drain(|event| {
+            events.push((event.watch, event.happening, event.is_directory, event.name.map(CStr::to_owned)))
+        });
         if took.is_err() {
             self.lose(Untracked::Overflow);
         }

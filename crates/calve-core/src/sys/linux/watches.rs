@@ -99,12 +99,7 @@ fn translated<'a>(event: &'a inotify::Event<'a>) -> WatchEvent<'a> {
     } else {
         Happening::Changed
     };
-    WatchEvent {
-        watch: event.wd(),
-        happening,
-        is_directory: flags.contains(ReadFlags::ISDIR),
-        name: event.file_name(),
-    }
+    WatchEvent { watch: event.wd(), happening, is_directory: flags.contains(ReadFlags::ISDIR), name: event.file_name() }
 }
 
 /// How many watches one program may have: a quarter of what the user has.

@@ -16,6 +16,7 @@ use super::{At, Files, Worker};
 use crate::error::{Error, Required};
 use crate::operation::Operation;
 use crate::options::{KeptLinks, Requirement, Strategy};
+use crate::reason::{SkipReason, WarningCode};
 use crate::sys::{self, XattrTarget};
 use crate::tree::names::Names;
 use crate::tree::node::{Node, open_source};
@@ -28,9 +29,6 @@ enum Made {
     /// It is gone.
     Gone,
 }
-
-/// Why a device node is left out.
-pub(crate) const NO_DEVICES: &str = "device node: creating one needs privilege";
 
 /// How often an entry may turn into something else before it is left out.
 const PATIENCE: usize = 8;
@@ -65,7 +63,7 @@ impl Worker<'_> {
                 FileType::RegularFile => self.regular_file(at, name),
                 FileType::Symlink => self.symlink(at, name),
                 FileType::Socket => {
-                    self.fill.notes.skipped(at.node.path_of(name), "socket");
+                    self.fill.notes.skipped(at.node.path_of(name), SkipReason::Socket);
                     Ok(Made::Yes)
                 }
                 _ => self.special_file(at, name),
@@ -168,7 +166,9 @@ impl Worker<'_> {
                 }
                 // The inode is full (ext4: 65,000 names), or the file system has no links: an entry of its own.
                 Err(errno @ (Errno::MLINK | Errno::PERM | Errno::NOTSUP)) => {
-                    self.fill.notes.not_kept("hard_link_not_kept", "hard link", errno, || at.node.path_of(name));
+                    self.fill
+                        .notes
+                        .not_kept(WarningCode::HardLinkNotKept, "hard link", errno, || at.node.path_of(name));
                     make(self, &mut || ())
                 }
                 Err(errno) => self.create_failed(at, name, Operation::CreateLink, errno),
@@ -353,7 +353,7 @@ impl Worker<'_> {
             match sys::make_node(at.dst, name, kind, mode, &stat) {
                 Ok(()) => created(),
                 Err(Errno::PERM) if kind != FileType::Fifo => {
-                    worker.fill.notes.skipped(path(), NO_DEVICES);
+                    worker.fill.notes.skipped(path(), SkipReason::Device);
                     return Ok(Made::Yes);
                 }
                 Err(errno) => return worker.create_failed(at, name, Operation::CreateSpecialFile, errno),

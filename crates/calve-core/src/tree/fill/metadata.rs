@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::operation::Operation;
 use crate::options::{Keep, KeptTimes, KeptXattrs, Plain};
+use crate::reason::WarningCode;
 use crate::sys::{self, XattrTarget};
 use crate::tree::notes::Notes;
 
@@ -175,7 +176,7 @@ impl<'a> Keeper<'a> {
         let mut mode = stat.st_mode & ALL_MODE_BITS;
         if !owner_kept && mode & SET_ID != 0 {
             mode &= !SET_ID;
-            self.notes.not_kept("set_id_dropped", "set-user-ID or set-group-ID bits", Errno::PERM, path);
+            self.notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, path);
         }
         if mode != mode_now || self.names_length > 0 {
             self.set_mode(dst, mode)?;
@@ -231,7 +232,7 @@ impl<'a> Keeper<'a> {
                 if known.is_none() && self.refused.len() < 64 && wanted.1 == now.1 {
                     self.refused.push((wanted.0, wanted.1, errno));
                 }
-                self.notes.not_kept("owner_not_kept", "owner or group", errno, path);
+                self.notes.not_kept(WarningCode::OwnerNotKept, "owner or group", errno, path);
                 Ok(false)
             }
             Err(errno) => Err(Fault::dst(Operation::ChangeOwner)(errno)),
@@ -250,7 +251,7 @@ impl<'a> Keeper<'a> {
             rest = &rest[name.to_bytes_with_nul().len()..];
             if !owner_kept && name == CAPABILITY {
                 // As with set-user-ID bits: they were granted to a file of another owner.
-                self.notes.not_kept("xattr_not_kept", "file capabilities", Errno::PERM, path);
+                self.notes.not_kept(WarningCode::XattrNotKept, "file capabilities", Errno::PERM, path);
                 continue;
             }
             let length = match src.read(name, &mut self.value) {
@@ -263,7 +264,7 @@ impl<'a> Keeper<'a> {
                 Ok(()) => {}
                 Err(errno) if may_be_lost(errno, dst) => {
                     let what = format!("extended attribute {}", name.to_string_lossy());
-                    self.notes.not_kept("xattr_not_kept", &what, errno, path);
+                    self.notes.not_kept(WarningCode::XattrNotKept, &what, errno, path);
                 }
                 Err(errno) => return Err(Fault::dst(Operation::SetXattrs)(errno)),
             }

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use crate::child;
 use crate::cloning::{assert_errno, assert_holds, clone, clone_with, only, options, refused};
+use calve_core::WarningCode;
 
 /// Each file system, with a directory `theirs` in which an unprivileged child runs the test `name`.
 fn as_somebody_else(name: &str, file_systems: &[FileSystem], prepare: impl Fn(&Path)) {
@@ -35,7 +36,7 @@ fn an_owner_clones_everything_of_their_own() {
                 Err(error) => panic!("{error}"),
                 Ok(report) => {
                     assert!(
-                        report.warnings.iter().all(|warning| warning.code == "not_independent"),
+                        report.warnings.iter().all(|warning| warning.code == WarningCode::NotIndependent),
                         "{:?}",
                         report.warnings
                     );
@@ -65,7 +66,7 @@ fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
                 &[Aspect::Owners, Aspect::Modes, Aspect::Xattrs, Aspect::Devices],
             );
             let codes: Vec<_> = report.warnings.iter().map(|warning| warning.code).collect();
-            for code in ["owner_not_kept", "xattr_not_kept", "set_id_dropped"] {
+            for code in [WarningCode::OwnerNotKept, WarningCode::XattrNotKept, WarningCode::SetIdDropped] {
                 assert!(codes.contains(&code), "{code} in {codes:?}");
             }
             for (name, expected) in [("setuid", 0o755), ("setgid", 0o755), ("own-setuid", 0o4755), ("plain", 0o644)] {

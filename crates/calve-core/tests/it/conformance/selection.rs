@@ -34,7 +34,7 @@ fn excluded_entries_are_left_out_and_told() {
         let report = clone_with(&options, &src, volume.path().join("dst"));
         assert_ne!(report.strategy, Strategy::Snapshot, "a snapshot has everything");
         let skipped: Vec<(PathBuf, &str)> =
-            report.skipped.iter().map(|entry| (entry.path.clone(), entry.reason)).collect();
+            report.skipped.iter().map(|entry| (entry.path.clone(), entry.reason.text())).collect();
         let expected = [
             ("drop.log", "excluded"),
             ("sub/cache", "excluded"),

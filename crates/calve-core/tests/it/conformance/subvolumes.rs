@@ -6,6 +6,7 @@ use fs_err as fs;
 
 use crate::child;
 use crate::cloning::{assert_holds, clone, clone_with, is_subvolume, only, options, refused, run, subvolume};
+use calve_core::WarningCode;
 
 const NESTED: [&str; 4] =
     ["sub/first", "sub/first/deep/er/second one", "sub/first/deep/er/second one/third", "read-only/fourth"];
@@ -40,7 +41,11 @@ fn nested_subvolumes_are_snapshotted_too() {
     for nested in NESTED {
         assert!(is_subvolume(dst.join(nested)), "{nested}");
     }
-    assert!(report.warnings.iter().any(|warning| warning.code == "nested_subvolumes"), "{:?}", report.warnings);
+    assert!(
+        report.warnings.iter().any(|warning| warning.code == WarningCode::NestedSubvolumes),
+        "{:?}",
+        report.warnings
+    );
     Tree::new(&dst).file("sub/first/new", "1").file("sub/first/deep/er/second one/inside", "changed");
     before.assert_unchanged(&src);
     assert_holds(volume.path(), &["src", "dst"]);

@@ -112,7 +112,7 @@ impl Selector {
             return Decision::Leave;
         }
         if is_directory && !self.nested.is_empty() && self.nested.contains(path) {
-            return Decision::LeaveBecause(LeftReason::NestedWorktree.text());
+            return LeftReason::NestedWorktree.decision();
         }
         match self.rules.leave(path, is_directory) {
             None => Decision::Take,
@@ -120,7 +120,7 @@ impl Selector {
                 if reason == LeftReason::Pointer {
                     self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
                 }
-                Decision::LeaveBecause(reason.text())
+                reason.decision()
             }
         }
     }

@@ -279,6 +279,6 @@ pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
 pub(crate) fn rules_below(rules: &Rules, at: &Path) -> Selection {
     let (rules, at) = (rules.clone(), at.to_path_buf());
     Selection::new(move |path, is_directory| {
-        rules.leave(&at.join(path), is_directory).map_or(Decision::Take, |reason| Decision::LeaveBecause(reason.text()))
+        rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftReason::decision)
     })
 }

@@ -4,7 +4,7 @@ use calve_receipt::human;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Cancel, InlinedBytes, Progress, RemoveOptions, Shown, Strategy, Wait};
+use calve_core::{Cancel, InlinedBytes, Progress, RemoveOptions, Shown, SkipReason, Strategy, Wait};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
@@ -221,7 +221,12 @@ fn say_audit(audit: &AuditReport) {
 
 /// Returns whether nobody misses such an entry, so that only `--json` has it.
 fn is_expected(reason: LeftReason) -> bool {
-    matches!(reason, LeftReason::Engine("socket" | "calve's own") | LeftReason::NestedWorktree | LeftReason::Runtime)
+    matches!(
+        reason,
+        LeftReason::Engine(SkipReason::Socket | SkipReason::CalvesOwn)
+            | LeftReason::NestedWorktree
+            | LeftReason::Runtime
+    )
 }
 
 fn say_left(left: &[LeftEntry]) {

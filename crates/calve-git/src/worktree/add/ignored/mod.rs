@@ -7,7 +7,7 @@ pub(crate) mod rules;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use calve_core::Patterns;
+use calve_core::{Decision, Patterns, SkipReason};
 
 use crate::error::Result;
 use crate::paths::path_of;
@@ -57,7 +57,7 @@ pub enum LeftReason {
     /// Its lockfile's other directories come from another worktree.
     OtherDonor,
     /// The clone engine skipped it, for this reason.
-    Engine(&'static str),
+    Engine(SkipReason),
 }
 
 impl LeftReason {
@@ -85,13 +85,27 @@ impl LeftReason {
             Self::Collides => "tracked in the new worktree",
             Self::NotIgnored => "not ignored in the new worktree",
             Self::OtherDonor => "not where its lockfile's other directories come from",
-            Self::Engine(reason) => reason,
+            Self::Engine(reason) => reason.text(),
         }
     }
 
+    /// Returns the answer to the clone engine, for an entry that is left out.
+    pub(crate) fn decision(self) -> Decision {
+        Decision::LeaveBecause(match self {
+            Self::Engine(reason) => reason,
+            own => {
+                let number = Self::OWN.into_iter().position(|other| other == own).unwrap_or_default();
+                SkipReason::Selection { number, text: own.text() }
+            }
+        })
+    }
+
     /// Returns the reason that was given to the clone engine, or the engine's own.
-    pub(crate) fn of_engine(text: &'static str) -> LeftReason {
-        Self::OWN.into_iter().find(|reason| reason.text() == text).unwrap_or(Self::Engine(text))
+    pub(crate) fn of_engine(reason: SkipReason) -> LeftReason {
+        match reason {
+            SkipReason::Selection { number, .. } => Self::OWN.get(number).copied().unwrap_or(Self::Engine(reason)),
+            other => Self::Engine(other),
+        }
     }
 }
 

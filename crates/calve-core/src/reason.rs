@@ -1,0 +1,138 @@
+//! Warnings and reasons for which an entry is not in a clone, as values. Programs compare these; people read the texts.
+
+use std::fmt;
+
+macro_rules! warning_codes {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal,)*) => {
+        /// Which warning it is.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum WarningCode { $($(#[$doc])* $variant,)* }
+
+        impl WarningCode {
+            /// All warnings, in alphabetical order of their codes.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// Returns the stable word for programs, as in receipts.
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)* }
+            }
+        }
+    };
+}
+
+warning_codes! {
+    /// Windows: an access control list could not be set.
+    AclNotKept = "acl_not_kept",
+    /// Windows: a file attribute could not be set.
+    AttributeNotKept = "attribute_not_kept",
+    /// The cache of hashes could not be written.
+    CacheNotWritten = "cache_not_written",
+    /// The cache of hashes could not be read.
+    CacheUnusable = "cache_unusable",
+    /// macOS: `clonefile` dropped something.
+    ClonefileDrops = "clonefile_drops",
+    /// A tree could not be moved to the trash, and was deleted where it was.
+    DeletedInPlace = "deleted_in_place",
+    /// A further name became a file of its own.
+    HardLinkNotKept = "hard_link_not_kept",
+    /// A list of the report was cut.
+    ListTruncated = "list_truncated",
+    /// Nested subvolumes were snapshotted one after the other.
+    NestedSubvolumes = "nested_subvolumes",
+    /// The clone's files are the source's own.
+    NotIndependent = "not_independent",
+    /// A directory that nobody may read came with a snapshot as it is.
+    NotScrubbed = "not_scrubbed",
+    /// What a killed run left could not be removed.
+    NotSwept = "not_swept",
+    /// What was replaced is still there under a hidden name.
+    OldNotRemoved = "old_not_removed",
+    /// An owner or group could not be set.
+    OwnerNotKept = "owner_not_kept",
+    /// Set-user-ID or set-group-ID bits were dropped.
+    SetIdDropped = "set_id_dropped",
+    /// The file system does not tell what files share.
+    SharingUnknown = "sharing_unknown",
+    /// Windows: an alternate data stream could not be copied.
+    StreamNotKept = "stream_not_kept",
+    /// What a killed run left was removed.
+    Swept = "swept",
+    /// What was removed earlier cannot be deleted.
+    TrashStuck = "trash_stuck",
+    /// An extended attribute could not be set.
+    XattrNotKept = "xattr_not_kept",
+}
+
+impl fmt::Display for WarningCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// Why an entry was left out, or could not be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// An exclude pattern matches it.
+    Excluded,
+    /// It is a staged tree, trash or a lock of Calve's.
+    CalvesOwn,
+    /// It is a socket.
+    Socket,
+    /// It is a special file of the Linux subsystem of Windows.
+    LinuxSpecial,
+    /// It is a device node, which only a privileged user can create.
+    Device,
+    /// Another file system is mounted there.
+    OtherFileSystem,
+    /// The caller may not read it, and permitted that it is left out.
+    Unreadable,
+    /// The caller may not look at it.
+    PermissionDenied,
+    /// It was removed or replaced meanwhile.
+    Changed,
+    /// The process or the system has too many files open.
+    TooManyOpenFiles,
+    /// The device reported an error.
+    DeviceError,
+    /// Another program holds a lease on it.
+    Leased,
+    /// It cannot be read for another reason.
+    CannotBeRead,
+    /// A [`crate::Selection`] left it out.
+    Selection {
+        /// The selection's own number for its reason.
+        number: usize,
+        /// For people.
+        text: &'static str,
+    },
+}
+
+impl SkipReason {
+    /// Returns the reason in a few words, as in receipts.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Excluded => "excluded",
+            Self::CalvesOwn => "calve's own",
+            Self::Socket => "socket",
+            Self::LinuxSpecial => "FIFO or device of the Linux subsystem",
+            Self::Device => "device node: creating one needs privilege",
+            Self::OtherFileSystem => "another file system is mounted here",
+            Self::Unreadable => "you may not read it",
+            Self::PermissionDenied => "permission denied",
+            Self::Changed => "it changed meanwhile",
+            Self::TooManyOpenFiles => "too many open files",
+            Self::DeviceError => "input/output error",
+            Self::Leased => "another program holds a lease on it",
+            Self::CannotBeRead => "it cannot be read",
+            Self::Selection { text, .. } => text,
+        }
+    }
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
