@@ -116,6 +116,30 @@ pub enum Error {
     /// A server that was not cloned from a template has nothing to be reset to.
     #[error("a server without a template cannot be reset")]
     NothingToResetTo,
+    /// The server has no such mark.
+    #[error("the server `{server}` has no mark `{mark}`")]
+    UnknownMark {
+        /// The server.
+        server: String,
+        /// The mark.
+        mark: String,
+    },
+    /// The server has a mark of that name.
+    #[error("the server `{server}` has a mark `{mark}` already")]
+    MarkExists {
+        /// The server.
+        server: String,
+        /// The mark.
+        mark: String,
+    },
+    /// A pool is larger than it may be.
+    #[error("a pool of {size} servers is too large: at most {most}")]
+    PoolSize {
+        /// Its size.
+        size: usize,
+        /// The greatest size.
+        most: usize,
+    },
     /// There is no such template.
     #[error("there is no template `{0}`")]
     UnknownTemplate(String),
@@ -356,8 +380,18 @@ impl Error {
                 | Self::TwoSources
                 | Self::NoInput(_)
                 | Self::BadPattern { .. }
+                | Self::PoolSize { .. }
                 | Self::NotUtf8(_)
         )
+    }
+
+    /// Returns whether there was no room on a file system.
+    pub(crate) fn is_of_a_full_disk(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+            Self::Clone { full, .. } => full.is_some(),
+            _ => false,
+        }
     }
 
     /// Returns what the user can do next.
@@ -381,7 +415,7 @@ impl Error {
             Self::BadName { .. } | Self::UnknownEngine { .. } | Self::BaseOfOtherEngine { .. } | Self::NoInput(_) => {
                 Remedy::ReadHelp
             }
-            Self::BadPattern { .. } | Self::NotUtf8(_) | Self::NoOwner(_) => Remedy::ReadHelp,
+            Self::PoolSize { .. } | Self::BadPattern { .. } | Self::NotUtf8(_) | Self::NoOwner(_) => Remedy::ReadHelp,
             Self::EngineNeeded => Remedy::NameEngine,
             Self::TwoSources => Remedy::NameOneSource,
             Self::NoAccount(names) => Remedy::CreateAccount(names.clone()),
@@ -389,6 +423,8 @@ impl Error {
             Self::TemplateBeingBuilt(_) => Remedy::WaitForBuild,
             Self::TemplateDamaged { name, .. } => Remedy::RebuildTemplate(name.clone()),
             Self::UnknownServer(_) => Remedy::ListServers,
+            Self::UnknownMark { server, .. } => Remedy::ListMarks(server.clone()),
+            Self::MarkExists { server, mark } => Remedy::RemoveMark { server: server.clone(), mark: mark.clone() },
             Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } => Remedy::InstallServer,

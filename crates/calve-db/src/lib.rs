@@ -7,9 +7,11 @@ mod copy_up;
 mod engine;
 mod error;
 mod files;
+mod mark;
 mod registry;
 mod remedy;
 mod server;
+mod standby;
 mod supervise;
 mod sys;
 mod template;
@@ -17,10 +19,12 @@ mod template;
 pub use copy_up::{Cause, Copied, Large, Trace};
 pub use engine::{PostgresSession, names as engines};
 pub use error::{Error, Result, Unusable};
+pub use mark::marks;
 pub use registry::{EndReason, Ending, Home, Log, Record, Swept, delete_trash, endings, find, list, log, sweep};
 pub use remedy::Remedy;
 pub use server::{Address, OwnedServer, Ownership, StartOptions, check_option_files, start};
-pub use supervise::{Reset, Starting, Stopped, reset, stop, supervise};
+pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool};
+pub use supervise::{Reset, Starting, Stopped, mark, reset, stop, supervise, unmark};
 pub use sys::Ended;
 pub use template::{
     BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, Template, create as create_template,

@@ -74,6 +74,15 @@ pub enum Remedy {
     NameOneSource,
     /// Create an account for servers, one of these.
     CreateAccount(Vec<String>),
+    /// Look at the marks of this server.
+    ListMarks(String),
+    /// Choose another name, or remove the mark.
+    RemoveMark {
+        /// The server.
+        server: String,
+        /// The mark.
+        mark: String,
+    },
     /// Read the help of the command.
     ReadHelp,
 }

@@ -92,6 +92,76 @@ pub struct DbServer {
     pub expires_unix_s: Option<u64>,
     /// The process that the server ends with. Null if there is none.
     pub owner_pid: Option<u32>,
+    /// True if the server was started ahead of time, and was waiting when it was asked for.
+    pub standby: bool,
+}
+
+/// The report of `calve db pool`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.pools/1")]
+pub struct DbPoolsReceipt {
+    /// The pools: all, or the one that was set.
+    pub pools: Vec<DbPool>,
+}
+
+/// A pool of servers that wait.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbPool {
+    /// The template.
+    pub template: String,
+    /// The number of servers that should wait.
+    pub size: usize,
+    /// The number of servers that wait.
+    pub waiting: usize,
+    /// How long they wait when nobody takes one, in seconds. Null for as long as they can.
+    pub idle_s: Option<u64>,
+    /// The process that the pool ends with. Null if there is none.
+    pub session_pid: Option<u32>,
+    /// Why fewer servers wait than should: `memory` or `disk`. Null if nothing limits them.
+    pub limit: Option<&'static str>,
+}
+
+/// The report of `calve db mark`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.mark/1")]
+pub struct DbMarkReceipt {
+    /// The mark.
+    #[serde(flatten)]
+    pub mark: DbMark,
+}
+
+/// The report of `calve db marks`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.marks/1")]
+pub struct DbMarksReceipt {
+    /// The marks, the oldest first.
+    pub marks: Vec<DbMark>,
+}
+
+/// A kept state of a server.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbMark {
+    /// The server.
+    pub server: String,
+    /// The name of the mark.
+    pub name: String,
+    /// The name of the engine, such as `postgres`.
+    pub engine: String,
+    /// The template of the server. Null if there is none.
+    pub template: Option<String>,
+    /// How the state was made consistent: `stopped`, the server was stopped in order.
+    pub method: &'static str,
+    /// The number of files.
+    pub files: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// When the mark was made, in seconds since 1970.
+    pub made_unix_s: u64,
 }
 
 /// A file of a data directory.

@@ -50,6 +50,7 @@ fn generated() -> Value {
         WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt
         DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTraceReceipt DbGcReceipt
+        DbPoolsReceipt DbMarkReceipt DbMarksReceipt
         ErrorReceipt
     }(&mut generator);
     let mut definitions: BTreeMap<String, Value> = generator.take_definitions(true).into_iter().collect();

@@ -91,6 +91,13 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(name = "__supervise", hide = true)]
     Supervise,
+    /// Start the standbys that a pool of database servers lacks
+    #[cfg(unix)]
+    #[command(name = "__fill", hide = true)]
+    Fill {
+        /// Its template
+        template: String,
+    },
     Completions(CompletionsArguments),
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]

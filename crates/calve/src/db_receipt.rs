@@ -1,7 +1,9 @@
 //! Receipts of `calve db`: from the reports to the JSON documents.
 
-use calve_db::{Copied, Ending, Record, Template};
-use calve_receipt::{DbCause, DbCopiedFile, DbEndedServer, DbFile, DbServer, DbTemplate, DbTraceReceipt, path};
+use calve_db::{Copied, Ending, Pool, PoolLimit, Record, Template};
+use calve_receipt::{
+    DbCause, DbCopiedFile, DbEndedServer, DbFile, DbMark, DbPool, DbServer, DbTemplate, DbTraceReceipt, path,
+};
 
 pub(crate) fn server(record: &Record) -> DbServer {
     let Record { address, copy_up, .. } = record.clone();
@@ -29,6 +31,33 @@ pub(crate) fn server(record: &Record) -> DbServer {
         started_unix_s: record.started_unix_s,
         expires_unix_s: record.expires_unix_s,
         owner_pid: record.owner_pid,
+        standby: record.standby,
+    }
+}
+
+/// Converts a pool.
+pub(crate) fn pool(pool: Pool) -> DbPool {
+    DbPool {
+        template: pool.template,
+        size: pool.size,
+        waiting: pool.waiting,
+        idle_s: pool.idle.map(|idle| idle.as_secs()),
+        session_pid: pool.session_pid,
+        limit: pool.limit.map(PoolLimit::code),
+    }
+}
+
+/// Converts a mark of a server.
+pub(crate) fn mark(server: &str, mark: &Template) -> DbMark {
+    DbMark {
+        server: server.to_owned(),
+        name: mark.name.clone(),
+        engine: mark.engine.clone(),
+        template: mark.base.clone(),
+        method: "stopped",
+        files: mark.files,
+        bytes: mark.bytes,
+        made_unix_s: mark.made_unix_s,
     }
 }
 

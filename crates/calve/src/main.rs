@@ -72,6 +72,8 @@ fn main() -> ExitCode {
         Command::Db { command } => commands::db::run(&command, &cancel),
         #[cfg(unix)]
         Command::Supervise => commands::db::supervise::run(&cancel),
+        #[cfg(unix)]
+        Command::Fill { template } => commands::db::pool::fill(&template, &cancel),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         #[cfg(unix)]

@@ -41,7 +41,7 @@ impl Trace {
     /// Of the server of that name.
     pub fn of_server(home: &Home, name: &str) -> Result<Self> {
         let record = registry::find(home, name)?;
-        Ok(Self::of(&home.servers().join(record.name)))
+        Ok(Self::of(&registry::place_of(home, &record.name)))
     }
 
     pub(crate) fn of(place: &Path) -> Self {

@@ -75,6 +75,9 @@ pub(crate) trait Engine: Sync {
     /// Takes away what belongs to one run of a server.
     fn scrub(&self, data: &Path) -> Result<()>;
 
+    /// The memory that a server may need once it is used, apart from the cache of files.
+    fn memory_bytes(&self) -> u64;
+
     /// The keys that a server may choose for its System V memory, by its data directory's inode number.
     fn memory_keys(&self, inode: u64) -> Vec<i32>;
 

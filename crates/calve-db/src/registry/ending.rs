@@ -32,6 +32,9 @@ pub enum EndReason {
     /// A reset failed when the old data was gone.
     #[error("ended because its reset failed")]
     ResetFailed,
+    /// A server could not be started again after a mark was made.
+    #[error("ended because it could not be started again after it was marked")]
+    MarkFailed,
     /// The process that looks after it was asked to end.
     #[error("ended because its supervisor was told to end")]
     SupervisorStopped,
@@ -48,6 +51,7 @@ impl EndReason {
             Self::OwnerEnded => "owner_ended",
             Self::TimeOver => "time_over",
             Self::ResetFailed => "reset_failed",
+            Self::MarkFailed => "mark_failed",
             Self::SupervisorStopped => "supervisor_stopped",
             Self::SupervisorKilled => "supervisor_killed",
         }
@@ -135,7 +139,7 @@ pub struct Log {
 /// Returns the last lines of the log of a server that runs, or that ended lately.
 pub fn log(home: &Home, name: &str) -> Result<Log> {
     match find(home, name) {
-        Ok(Record { name, .. }) => Ok(Log { text: log::last_lines(&home.servers().join(name)), ending: None }),
+        Ok(Record { name, .. }) => Ok(Log { text: log::last_lines(&super::place_of(home, &name)), ending: None }),
         Err(Error::ServerEnded { .. }) => {
             let ending = ending(home, name).ok_or_else(|| Error::UnknownServer(name.into()))?;
             Ok(Log { text: ending.log.clone(), ending: Some(ending) })

@@ -47,6 +47,11 @@ impl Home {
         self.root.join("servers")
     }
 
+    /// The pools of standbys, a file for each template that has one.
+    pub(crate) fn pools(&self) -> PathBuf {
+        self.root.join("pools")
+    }
+
     pub(crate) fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
@@ -71,9 +76,13 @@ impl Home {
         let mut above = std::fs::DirBuilder::new();
         above.recursive(true).mode(passable);
         above.create(&self.root).map_err(|source| Error::Home { path: self.root.clone(), source })?;
-        for (directory, mode) in
-            [(&self.root, passable), (&self.servers(), passable), (&self.templates(), CLOSED), (&self.logs(), CLOSED)]
-        {
+        for (directory, mode) in [
+            (&self.root, passable),
+            (&self.servers(), passable),
+            (&self.templates(), CLOSED),
+            (&self.logs(), CLOSED),
+            (&self.pools(), CLOSED),
+        ] {
             private::make_directory(directory, mode).map_err(|error| match error {
                 Error::Io { path, source, .. } => Error::Home { path, source },
                 other => other,

@@ -79,6 +79,15 @@ pub struct Record {
     pub expires_unix_s: Option<u64>,
     /// The process that owns it, if it is a process.
     pub owner_pid: Option<u32>,
+    /// Whether it was started ahead of time, and only handed over when somebody wanted it.
+    #[serde(default)]
+    pub standby: bool,
+    /// Nobody has it yet.
+    #[serde(default)]
+    pub(crate) waits: bool,
+    /// What its template was when it was cloned.
+    #[serde(default)]
+    pub(crate) template_identity: String,
     pub(crate) pid_started: Option<u64>,
     pub(crate) supervisor: u32,
     pub(crate) supervisor_started: Option<u64>,
@@ -235,10 +244,12 @@ pub(crate) fn places(home: &Home) -> Result<Vec<PathBuf>> {
     };
     let mut places = Vec::new();
     for entry in listed {
-        let path = entry.map_err(|error| Error::io("list", &directory, error))?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if (!name.starts_with('.') || name.starts_with(BUILDING)) && path.is_dir() {
-            places.push(path);
+        let entry = entry.map_err(|error| Error::io("list", &directory, error))?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_place = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if (!name.starts_with('.') || name.starts_with(BUILDING)) && is_place {
+            places.push(entry.path());
         }
     }
     places.sort();
@@ -249,15 +260,25 @@ pub(crate) fn places(home: &Home) -> Result<Vec<PathBuf>> {
 pub fn list(home: &Home) -> Result<Vec<Record>> {
     let places = places(home)?;
     let named = places.iter().filter(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
-    Ok(named.filter(|path| is_held(path)).filter_map(|path| read(path)).collect())
+    let records = named.filter(|path| is_held(path)).filter_map(|path| read(path));
+    Ok(records.filter(|record| !record.waits).collect())
+}
+
+/// The place of the server of that name: its own, or, if it was a standby, the one that a link of its name leads to.
+pub(crate) fn place_of(home: &Home, name: &str) -> PathBuf {
+    let place = home.servers().join(name);
+    match fs::read_link(&place) {
+        Ok(target) if target.parent() == Some(Path::new("")) => home.servers().join(target),
+        _ => place,
+    }
 }
 
 /// The server of that name.
 pub fn find(home: &Home, name: &str) -> Result<Record> {
     crate::registry::name::check(name)?;
-    let place = home.servers().join(name);
+    let place = place_of(home, name);
     let record = is_held(&place).then(|| read(&place)).flatten();
-    record.ok_or_else(|| ending::missing(home, name))
+    record.filter(|record| record.name == name && !record.waits).ok_or_else(|| ending::missing(home, name))
 }
 
 pub(crate) fn unix_now() -> u64 {

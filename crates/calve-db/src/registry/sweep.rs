@@ -52,14 +52,17 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         if !try_lock(&lock, &place) || !registry::is_lock_of(&lock, &place) {
             continue;
         }
+        let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let record = registry::read(&place);
         keep_ending(home, &place);
         take_away(home, &place, Wait::No);
-        let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = record.map_or(name, |record| record.name);
         match registry::built_template(&name) {
             Some(template) => swept.builds.push(template.to_owned()),
             None => swept.servers.push(name),
         }
     }
+    remove_dead_links(home);
     move_old_templates_to_trash(&home.templates())?;
     ending::sweep(home);
     drop(guard);
@@ -73,8 +76,18 @@ pub fn sweep(home: &Home) -> Result<Swept> {
 
 /// Keeps what is known of a server whose supervisor was killed.
 fn keep_ending(home: &Home, place: &Path) {
-    if let Some(record) = registry::read(place) {
+    if let Some(record) = registry::read(place).filter(|record| !record.waits) {
         Ending::of(place, &record.name, EndReason::SupervisorKilled, copy_up::lines(place)).keep(&home.logs());
+    }
+}
+
+/// Removes the names of standbys that were handed over, and have ended since.
+fn remove_dead_links(home: &Home) {
+    for entry in fs::read_dir(home.servers()).into_iter().flatten().flatten() {
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        if is_link && !registry::is_held(&entry.path()) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 

@@ -34,6 +34,14 @@ const DATA: &str = "data";
 /// Who wants the server, and how long.
 pub(crate) struct LaunchRequest<'a> {
     pub(crate) spec: &'a Spec,
+    /// Where the data directory comes from.
+    pub(crate) origin: &'a Origin,
+    /// The directory for the data and temporary files.
+    pub(crate) files: &'a Path,
+    /// The runtime directory.
+    pub(crate) directory: &'a Path,
+    /// Whether the clone is made ahead of time, when nothing else is to be done.
+    pub(crate) is_ahead: bool,
     pub(crate) engine: &'static dyn Engine,
     pub(crate) address: &'a Address,
     /// Whether this process has namespaces of its own.
@@ -43,7 +51,7 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) owners: (Option<BorrowedFd<'a>>, Option<BorrowedFd<'a>>),
     pub(crate) cancel: &'a Cancel,
     /// Called before the server is started on an overlay that copies files as a whole.
-    pub(crate) tell: &'a dyn Fn(Starting),
+    pub(crate) tell: &'a (dyn Fn(Starting) + Sync),
 }
 
 /// A server that answers.
@@ -73,33 +81,33 @@ pub(crate) struct RunningServer {
 pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let started = Instant::now();
     let spec = wanted.spec;
-    let data = spec.place.join("data");
-    let place = Directory::open(&spec.place)?;
+    let data = wanted.files.join(DATA);
+    let place = Directory::open(wanted.files)?;
     // Nobody else gets there while root writes to what is the server's, and what an earlier server has left is out of reach.
     private::close(&place)?;
-    let settings = runtime::renew(&spec.directory, spec.account)?;
-    trash::remove(&spec.place.join("tmp"), Wait::No)?;
+    let settings = runtime::renew(wanted.directory, spec.account)?;
+    trash::remove(&wanted.files.join("tmp"), Wait::No)?;
     private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
     let output = private::append(&log::path(&spec.place))?;
     let PreparedData { placed, template, mut neutralised } =
-        unless_left(wanted, || data_directory(wanted, &place, &data))?;
+        unless_left(wanted, || quietly(wanted.is_ahead, || data_directory(wanted, &place, &data)))?;
     let since = SystemTime::now();
     let seen = as_seen(wanted)?;
     let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen.path, since);
-    private::share(&place, spec.account, &spec.place)?;
-    if spec.origin == Origin::Init {
+    private::share(&place, spec.account, wanted.files)?;
+    if *wanted.origin == Origin::Init {
         initialise(wanted, &seen.path.join("data"), &output)?;
     }
     let instance = Instance {
         program: spec.program.clone(),
         data: seen.path.join("data"),
-        sockets: runtime::sockets(&spec.directory),
+        sockets: runtime::sockets(wanted.directory),
         settings,
         address: wanted.address.clone(),
         purpose: spec.purpose,
         account: spec.account,
     };
-    let notices = Notices::listen(&spec.directory, spec.account)?;
+    let notices = Notices::listen(wanted.directory, spec.account)?;
     let arguments = wanted.engine.arguments(&instance)?;
     let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
     let mut server = start(wanted, &arguments, &instance.data, &notify, &output)?;
@@ -111,7 +119,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let meanwhile = || {
         // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
         if !forgotten.get() {
-            forgotten.set(memory::forget(wanted.engine, &spec.place, pid));
+            forgotten.set(memory::forget(wanted.engine, wanted.files, pid));
         }
     };
     let waiting = Waiting {
@@ -154,7 +162,7 @@ fn watched(
 ) -> (Vec<Large>, Option<Watch>, Option<String>) {
     let spec = wanted.spec;
     let upper = placed.and_then(|placed| placed.overlay.as_ref()?.upper());
-    let (Some(placed), Some(upper), Origin::Template(template)) = (placed, upper, &spec.origin) else {
+    let (Some(placed), Some(upper), Origin::Template(template)) = (placed, upper, wanted.origin) else {
         return (Vec::new(), None, None);
     };
     if !placed.copies_up && !spec.trace {
@@ -162,8 +170,8 @@ fn watched(
     }
     let lower = template.join("data");
     let copy_up = if placed.copies_up { copy_up::large(&lower) } else { Vec::new() };
-    let mut merged = vec![spec.place.join("data")];
-    if seen != spec.place {
+    let mut merged = vec![wanted.files.join("data")];
+    if seen != wanted.files {
         merged.push(seen.join("data"));
     }
     // A report is no reason not to start: what was copied can also be found at the end.
@@ -201,6 +209,22 @@ fn unless_left<T>(wanted: &LaunchRequest<'_>, work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// Does what nobody waits for on a thread of its own, which is not felt. The server itself cannot be started there: it would end with that
+/// thread, and without privilege nothing gets back a priority that it gave up.
+fn quietly<T: Send>(is_ahead: bool, work: impl FnOnce() -> T + Send) -> T {
+    if !is_ahead {
+        return work();
+    }
+    let worked = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            sys::lower_priority();
+            work()
+        });
+        thread.join()
+    });
+    worked.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// A data directory, and where it comes from.
 struct PreparedData {
     placed: Option<DataClone>,
@@ -211,7 +235,8 @@ struct PreparedData {
 
 fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) -> Result<PreparedData> {
     let spec = wanted.spec;
-    match &spec.origin {
+    match wanted.origin {
+        Origin::Present => Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() }),
         Origin::Init => {
             make_data(data)?;
             place.give(DATA, spec.account)?;
@@ -318,14 +343,14 @@ impl Drop for ServerView {
 
 fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     let spec = wanted.spec;
-    if spec.account.to_become().is_none() || spec.account.reaches(&spec.place) {
-        return Ok(ServerView { path: spec.place.clone(), is_mount: false });
+    if spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
+        return Ok(ServerView { path: wanted.files.to_path_buf(), is_mount: false });
     }
     if !wanted.isolated {
-        return Err(Error::Unreachable(spec.place.clone()));
+        return Err(Error::Unreachable(wanted.files.to_path_buf()));
     }
-    let at = runtime::make_files(&spec.directory)?;
-    sys::bind(&spec.place, &at).map_err(|errno| Error::io("mount", &at, errno))?;
+    let at = runtime::make_files(wanted.directory)?;
+    sys::bind(wanted.files, &at).map_err(|errno| Error::io("mount", &at, errno))?;
     Ok(ServerView { path: at, is_mount: true })
 }
 

@@ -31,9 +31,10 @@ use crate::registry::Home;
 use crate::registry::name;
 use crate::registry::sweep;
 use crate::registry::{self, Place, Record};
-use crate::supervise::messages::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
+use crate::standby;
+use crate::supervise::messages::{Answer, Claim, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
 use crate::sys;
-use crate::template;
+use crate::template::{self, Template};
 
 /// How a server is to be started.
 #[derive(Debug, Clone, Default)]
@@ -75,8 +76,9 @@ pub struct OwnedServer {
     /// The server.
     pub record: Record,
     pub(crate) neutralised: Vec<String>,
-    talk: BufReader<UnixStream>,
-    supervisor: Child,
+    pub(crate) talk: BufReader<UnixStream>,
+    /// `None` when it was a standby: its supervisor is no child of this process.
+    pub(crate) supervisor: Option<Child>,
 }
 
 impl OwnedServer {
@@ -105,7 +107,7 @@ impl OwnedServer {
     /// Stops the server in order and leaves its files.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.ask(Request::Finish)?;
-        let _ = self.supervisor.wait();
+        let _ = self.supervisor.as_mut().map(Child::wait);
         Ok(())
     }
 
@@ -126,34 +128,58 @@ pub fn start(
     tell: &mut dyn FnMut(&Starting),
 ) -> Result<OwnedServer> {
     let template = template::load(home, template)?;
-    let name = match &options.name {
-        Some(name) => {
-            name::check(name)?;
-            name.clone()
-        }
-        None => format!("{}-{}", template.name.chars().take(40).collect::<String>(), name::random(6)?),
-    };
+    options.name.as_deref().map_or(Ok(()), name::check)?;
     home.prepare()?;
+    let owner = match options.owner {
+        Ownership::Nobody => Owner::Nobody,
+        Ownership::Caller => Owner::Starter,
+        Ownership::Process(pid) => Owner::Process(pid),
+    };
+    // A standby is like all others: it has no port, and the strategy that is best.
+    if options.strategy.is_none() && options.tcp.is_none() && !options.trace {
+        let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner };
+        if let Some(owned) = standby::claim(home, &template, &claim)? {
+            return Ok(owned);
+        }
+    }
+    let name = options.name.clone().map_or_else(|| name_for(&template), Ok)?;
     let place = registry::reserve(home, &name)?;
     registry::forget_ending(home, &name);
     let mut spec = Spec {
-        template: Some(template.name.clone()),
-        version: template.version.clone(),
-        purpose: Purpose::Serve,
         strategy: options.strategy.map(|strategy| strategy.to_string()),
         tcp: options.tcp,
         ttl: options.ttl,
-        owner: match options.owner {
-            Ownership::Nobody => Owner::Nobody,
-            Ownership::Caller => Owner::Starter,
-            Ownership::Process(pid) => Owner::Process(pid),
-        },
-        notifies: template.notifies,
+        owner,
         trace: options.trace,
-        ..new_spec(home, &name, &place.path, &template.engine, &template.program, template.account)?
+        ..spec_of(home, &name, &place, template)?
     };
-    spec.origin = Origin::Template(template.place);
     run(home, &mut spec, place, &mut Starter { supervisor, tell, cancel: &options.cancel })
+}
+
+/// Starts a server of the template that waits to be handed over.
+pub(crate) fn start_waiting(home: &Home, template: Template, starter: &mut Starter<'_>) -> Result<OwnedServer> {
+    let name = name_for(&template)?;
+    let place = registry::reserve(home, &name)?;
+    let mut spec = Spec { owner: Owner::Nobody, waits: true, ..spec_of(home, &name, &place, template)? };
+    run(home, &mut spec, place, starter)
+}
+
+fn name_for(template: &Template) -> Result<String> {
+    Ok(standby::server_name(&template.name, &name::random(6)?))
+}
+
+/// A server of a template, with nothing special about it.
+fn spec_of(home: &Home, name: &str, place: &Place, template: Template) -> Result<Spec> {
+    let spec = new_spec(home, name, &place.path, &template.engine, &template.program, template.account)?;
+    Ok(Spec {
+        pool: Some(standby::file(home, &template.name)),
+        template: Some(template.name),
+        version: template.version,
+        purpose: Purpose::Serve,
+        notifies: template.notifies,
+        origin: Origin::Template(template.place),
+        ..spec
+    })
 }
 
 /// What all servers have in common.
@@ -187,6 +213,8 @@ pub(crate) fn new_spec(
         whole: false,
         trace: false,
         notifies: false,
+        pool: None,
+        waits: false,
     })
 }
 
@@ -236,7 +264,7 @@ fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Opti
     let answered = converse(&mut talk, spec, starter).and_then(Answer::into_result);
     if let Ok(Answer::Ready(ready)) = answered {
         let Ready { record, neutralised, .. } = *ready;
-        return Ok(Some(OwnedServer { record, neutralised, talk, supervisor: child }));
+        return Ok(Some(OwnedServer { record, neutralised, talk, supervisor: Some(child) }));
     }
     // Closed, it knows that nobody wants the server. When it has ended, it has cleaned up.
     drop(talk);

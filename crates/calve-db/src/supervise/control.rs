@@ -12,6 +12,7 @@ use crate::registry::Home;
 use crate::registry::{self, Record};
 use crate::supervise::messages::{Answer, Request, Starting, answer, send};
 use crate::sys::ProcessHandle;
+use crate::template::Template;
 
 /// A server that was stopped.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,18 +49,39 @@ pub struct Reset {
     pub record: Record,
     /// What its overlay had copied until then.
     pub copied: Vec<Copied>,
+    /// From the request to the answer.
+    pub took: Duration,
 }
 
-/// Puts a server back to its template. It keeps its name and address; sessions are cut off. `tell`: as in [`crate::start`].
-pub fn reset(home: &Home, name: &str, tell: &mut dyn FnMut(&Starting)) -> Result<Reset> {
+/// Puts a server back to its template, or to a mark. It keeps its name and address; sessions are cut off. `tell`: as in [`crate::start`].
+pub fn reset(home: &Home, name: &str, to: Option<&str>, tell: &mut dyn FnMut(&Starting)) -> Result<Reset> {
+    let started = Instant::now();
     let record = registry::find(home, name)?;
-    match ask(&record, Request::Reset, tell)?.into_result()? {
-        Answer::Ready(ready) => Ok(Reset { record: ready.record, copied: ready.copied }),
+    match ask(&record, Request::Reset(to.map(str::to_owned)), tell)?.into_result()? {
+        Answer::Ready(ready) => Ok(Reset { record: ready.record, copied: ready.copied, took: started.elapsed() }),
         _ => Err(Error::SupervisorGone(name.into())),
     }
 }
 
-fn ask(record: &Record, request: Request, tell: &mut dyn FnMut(&Starting)) -> Result<Answer> {
+/// Keeps the present state of a server under a name, to which [`reset`] goes back. The server is stopped in order and started again:
+/// sessions are cut off, and what they had not committed is not in the mark.
+pub fn mark(home: &Home, server: &str, mark: &str) -> Result<Template> {
+    crate::registry::name::check(mark)?;
+    let record = registry::find(home, server)?;
+    match ask(&record, Request::Mark(mark.to_owned()), &mut |_| ())?.into_result()? {
+        Answer::Marked(template) => Ok(*template),
+        _ => Err(Error::SupervisorGone(server.into())),
+    }
+}
+
+/// Removes a mark.
+pub fn unmark(home: &Home, server: &str, mark: &str) -> Result<()> {
+    crate::registry::name::check(mark)?;
+    let record = registry::find(home, server)?;
+    ask(&record, Request::Unmark(mark.to_owned()), &mut |_| ())?.into_result().map(|_| ())
+}
+
+pub(crate) fn ask(record: &Record, request: Request, tell: &mut dyn FnMut(&Starting)) -> Result<Answer> {
     let gone = || Error::SupervisorGone(record.name.clone());
     let mut stream = UnixStream::connect(&record.control).map_err(|_| gone())?;
     send(&mut stream, &request).map_err(|_| gone())?;

@@ -12,6 +12,7 @@ use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::registry::Record;
+use crate::template::Template;
 
 /// The server that is wanted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,6 +49,10 @@ pub(crate) struct Spec {
     pub(crate) trace: bool,
     /// Whether this server program is known to tell when it is ready.
     pub(crate) notifies: bool,
+    /// The pool of its template, which need not exist.
+    pub(crate) pool: Option<PathBuf>,
+    /// Whether it is a standby: it waits for its user.
+    pub(crate) waits: bool,
 }
 
 impl Spec {
@@ -55,7 +60,7 @@ impl Spec {
     pub(crate) fn needed(&self) -> Vec<&Path> {
         let mut paths = vec![self.place.as_path(), &self.directory, &self.program];
         match &self.origin {
-            Origin::Init => {}
+            Origin::Init | Origin::Present => {}
             Origin::Template(path) | Origin::Directory(path) => paths.push(path),
         }
         paths
@@ -71,6 +76,8 @@ pub(crate) enum Origin {
     Template(PathBuf),
     /// Somebody's data directory.
     Directory(PathBuf),
+    /// It is there: that of a server which was stopped in order.
+    Present,
 }
 
 /// Whose end is the server's.
@@ -85,18 +92,35 @@ pub(crate) enum Owner {
 }
 
 /// What is asked of a supervisor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// End the server and remove its files.
     Stop,
-    /// Back to the template.
-    Reset,
+    /// Back to the mark of this name, or to the template.
+    Reset(Option<String>),
+    /// Keep the present state under this name.
+    Mark(String),
+    /// Forget that state.
+    Unmark(String),
+    /// End, if it still waits.
+    Dismiss,
+    /// Hand over a server that waits.
+    Claim(Claim),
     /// From now on nobody's.
     Keep,
     /// Stop the server in order, and leave its files.
     Finish,
     /// The starter runs this command, which must end with it. There is no answer.
     Command(u32),
+}
+
+/// What a standby becomes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Claim {
+    /// `None`: the name that it has.
+    pub(crate) name: Option<String>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) owner: Owner,
 }
 
 /// A data directory that a server is about to be started on: an overlay, whose files are copied as a whole.
@@ -128,6 +152,10 @@ pub(crate) enum Answer {
     Ready(Box<Ready>),
     /// It is done.
     Done,
+    /// The standby is somebody else's already.
+    Taken,
+    /// The state is kept.
+    Marked(Box<Template>),
     /// The server is gone; this is what its overlay had copied.
     Stopped { copied: Vec<Copied> },
     /// It failed.

@@ -3,18 +3,22 @@
 //! It has one thread of its own, so that the server, which the kernel ends with the thread that started it, ends with this
 //! process and not before.
 
+mod ahead;
+mod claim;
 mod control;
+mod mark;
 pub(crate) mod messages;
 mod port;
 mod requests;
 
-pub use control::{Reset, Stopped, reset, stop};
+pub(crate) use control::ask;
+pub use control::{Reset, Stopped, mark, reset, stop, unmark};
 pub use messages::Starting;
 
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_core::{Cancel, Wait};
@@ -39,6 +43,8 @@ use crate::template;
 
 /// How long a server may take to write everything and end.
 const ORDERLY_END: Duration = Duration::from_secs(600);
+/// How long a first connection to a standby may take; that it fails is no reason not to wait.
+const WARM_IN: Duration = Duration::from_secs(2);
 /// How often what has no descriptor is looked at.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -114,6 +120,17 @@ struct Supervisor<'a> {
     command: Option<ProcessHandle>,
     deadline: Option<Instant>,
     port: Option<Port>,
+    /// What the present data was cloned from.
+    origin: Origin,
+    /// Where it is, and the runtime directory of the server on it: the first ones, or those of a server that was prepared.
+    files: PathBuf,
+    directory: PathBuf,
+    prepared: ahead::Prepared,
+    standby: Option<claim::Standby>,
+    /// Its second name, which is a link: a standby keeps its place when it is handed over.
+    link: Option<PathBuf>,
+    /// Whoever claimed it just now.
+    claimant: Option<UnixStream>,
 }
 
 /// Why a supervisor stops to serve.
@@ -141,6 +158,10 @@ impl<'a> Supervisor<'a> {
         let tell = |starting| tell(talk, starting);
         let wanted = LaunchRequest {
             spec,
+            origin: &spec.origin,
+            files: &spec.place,
+            directory: &spec.directory,
+            is_ahead: spec.waits,
             engine,
             address: &address,
             isolated,
@@ -152,7 +173,12 @@ impl<'a> Supervisor<'a> {
         if !isolated {
             registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, None))?;
         }
+        let template_identity = template::identity_of(&spec.origin);
         let launched = launch(&wanted)?;
+        if spec.waits {
+            // Warm: a first connection reads the catalog.
+            engine.probe(&address, WARM_IN);
+        }
         let now = unix_now();
         let record = Record {
             name: spec.name.clone(),
@@ -174,6 +200,9 @@ impl<'a> Supervisor<'a> {
                 Owner::Process(pid) => Some(pid),
                 _ => None,
             },
+            standby: false,
+            waits: spec.waits,
+            template_identity,
             pid_started: None,
             supervisor: std::process::id(),
             supervisor_started: sys::start_time(std::process::id()),
@@ -198,6 +227,13 @@ impl<'a> Supervisor<'a> {
             command: None,
             deadline,
             port,
+            origin: spec.origin.clone(),
+            files: spec.place.clone(),
+            directory: spec.directory.clone(),
+            prepared: ahead::Prepared::default(),
+            standby: claim::Standby::of(spec),
+            link: None,
+            claimant: None,
         };
         supervisor.write_record()?;
         let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
@@ -217,6 +253,7 @@ impl<'a> Supervisor<'a> {
         self.record.clone_ms = milliseconds(launched.clone_took);
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;
+        self.record.data_directory = self.files.join("data");
         registry::write(&self.spec.place, &self.record)
     }
 
@@ -224,6 +261,12 @@ impl<'a> Supervisor<'a> {
     fn serve(&mut self, talk: &mut UnixStream, mut reader: BufReader<UnixStream>, cancel: &Cancel) -> End {
         let mut talks = true;
         loop {
+            if let Some(claimant) = self.claimant.take()
+                && let Ok(stream) = claimant.try_clone()
+            {
+                (reader, *talk, talks) = (BufReader::new(stream), claimant, true);
+            }
+            self.prepare_next(talk);
             if let Some(reason) = self.over(cancel) {
                 return End::Unasked(reason);
             }
@@ -256,7 +299,7 @@ impl<'a> Supervisor<'a> {
         if cancel.is_cancelled() {
             return Some(EndReason::SupervisorStopped);
         }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) || self.is_idle() {
             return Some(EndReason::TimeOver);
         }
         if self.watched.as_ref().is_some_and(|owner| !owner.lives()) {
@@ -287,6 +330,8 @@ impl<'a> Supervisor<'a> {
     fn handle(&mut self, request: Request, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
         let answer = match request {
             Request::Stop => return Some(End::Asked(from)),
+            Request::Dismiss if self.standby.is_some() => return Some(End::Asked(from)),
+            Request::Dismiss => Answer::Taken,
             // Only the starter has one.
             Request::Command(_) => return None,
             Request::Keep => {
@@ -299,27 +344,53 @@ impl<'a> Supervisor<'a> {
                     .map_or_else(|error| Answer::failed(with_log(error, &self.spec.place)), |()| Answer::Done);
                 return Some(End::Leave(answer));
             }
-            Request::Reset => match self.template() {
-                // Nothing of the server is given up for a template that it could not be started from.
-                Err(error) => Answer::failed(error),
-                Ok(_kept) => match self.reset(&from, talk, cancel) {
-                    Ok(copied) => {
-                        let record = self.record.clone();
-                        Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
-                    }
-                    Err(error) => {
-                        let _ = send(&mut from, &Answer::failed(with_log(error, &self.spec.place)));
-                        return Some(End::Unasked(EndReason::ResetFailed));
-                    }
-                },
+            Request::Claim(claim) => return self.claim(claim, from),
+            Request::Mark(name) => return self.mark(&name, from, talk, cancel),
+            Request::Unmark(name) => {
+                self.prepared.forget();
+                self.unmark(&name).map_or_else(Answer::failed, |()| Answer::Done)
+            }
+            Request::Reset(to) => {
+                let ended = self.put_back(to.as_deref(), from, talk, cancel);
+                let _ = trash::reap(&self.spec.place);
+                let _ = trash::reap(&self.spec.directory);
+                self.delete_old_templates();
+                return ended;
+            }
+        };
+        let _ = send(&mut from, &answer);
+        None
+    }
+
+    /// Back to a mark, or to the template.
+    fn put_back(&mut self, to: Option<&str>, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
+        let origin = self.origin_named(to);
+        if let Ok(origin) = &origin
+            && let Some(old) = self.swap(origin)
+        {
+            let ready = Ready { record: self.record.clone(), neutralised: Vec::new(), copied: Vec::new() };
+            let _ = send(&mut from, &Answer::Ready(Box::new(ready)));
+            drop(old);
+            self.prepared.want(origin.clone());
+            return None;
+        }
+        // Nothing of the server is given up for a template that it could not be started from.
+        let held = origin.and_then(|origin| self.hold(&origin).map(|held| (origin, held)));
+        let answer = match held {
+            Err(error) => Answer::failed(error),
+            Ok((origin, _held)) => match self.reset(&origin, &from, talk, cancel) {
+                Ok(copied) => {
+                    self.prepared.want(origin);
+                    let record = self.record.clone();
+                    Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
+                }
+                Err(error) => {
+                    let _ = send(&mut from, &Answer::failed(with_log(error, &self.spec.place)));
+                    return Some(End::Unasked(EndReason::ResetFailed));
+                }
             },
         };
         let _ = send(&mut from, &answer);
-        if request == Request::Reset {
-            let _ = trash::reap(&self.spec.place);
-            let _ = trash::reap(&self.spec.directory);
-            self.delete_old_templates();
-        }
         None
     }
 
@@ -351,31 +422,55 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Returns the lock of its template, if that exists, is undamaged and is of the server's version.
-    fn template(&self) -> Result<std::fs::File> {
-        match &self.spec.origin {
+    /// Returns the lock of a template or mark, if that exists, is undamaged and is of the server's version.
+    fn hold(&self, origin: &Origin) -> Result<std::fs::File> {
+        match origin {
             Origin::Template(template) => template::hold(template, self.engine, &self.spec.version),
             _ => Err(Error::NothingToResetTo),
         }
     }
 
-    /// Deletes templates that were removed or made again while this server used them.
+    /// Deletes templates and marks that were removed or made again while this server used them.
     fn delete_old_templates(&self) {
-        if let Origin::Template(template) = &self.spec.origin
-            && let Some(templates) = template.parent()
-        {
-            sweep::delete_old_templates(templates);
+        for origin in [&self.spec.origin, &self.origin] {
+            if let Origin::Template(template) = origin
+                && let Some(templates) = template.parent()
+            {
+                sweep::delete_old_templates(templates);
+            }
         }
     }
 
     /// What the overlay had copied until then.
-    fn reset(&mut self, asked: &UnixStream, talk: &UnixStream, cancel: &Cancel) -> Result<Vec<Copied>> {
+    fn reset(
+        &mut self,
+        origin: &Origin,
+        asked: &UnixStream,
+        talk: &UnixStream,
+        cancel: &Cancel,
+    ) -> Result<Vec<Copied>> {
+        self.prepared.forget();
         self.kill();
         let copied = self.copied();
         self.take_files_away()?;
+        self.move_back()?;
+        self.record.template_identity = template::identity_of(origin);
+        self.launched = self.launch(origin, asked, talk, cancel)?;
+        self.origin = origin.clone();
+        self.record.standby = false;
+        self.write_record()?;
+        Ok(copied)
+    }
+
+    /// Starts a server in the first directories.
+    fn launch(&self, origin: &Origin, asked: &UnixStream, talk: &UnixStream, cancel: &Cancel) -> Result<RunningServer> {
         let tell = |starting| tell(asked, starting);
-        let wanted = LaunchRequest {
+        launch(&LaunchRequest {
             spec: self.spec,
+            origin,
+            files: &self.files,
+            directory: &self.spec.directory,
+            is_ahead: false,
             engine: self.engine,
             address: &self.address,
             isolated: self.isolated,
@@ -386,10 +481,7 @@ impl<'a> Supervisor<'a> {
             ),
             cancel,
             tell: &tell,
-        };
-        self.launched = launch(&wanted)?;
-        self.write_record()?;
-        Ok(copied)
+        })
     }
 
     /// Ends the server and all its children.
@@ -401,7 +493,7 @@ impl<'a> Supervisor<'a> {
 
     fn end_children(&self) {
         let server = Some(self.launched.server.pid());
-        sweep::end_children(self.engine, &self.spec.place, server, self.isolated);
+        sweep::end_children(self.engine, &self.files, server, self.isolated);
     }
 
     fn take_files_away(&mut self) -> Result<()> {
@@ -409,7 +501,7 @@ impl<'a> Supervisor<'a> {
         if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
             return Ok(overlay.unmount()?);
         }
-        calve_core::remove_tree(&self.spec.place.join("data"), &Default::default())?;
+        calve_core::remove_tree(&self.files.join("data"), &Default::default())?;
         Ok(())
     }
 
@@ -417,7 +509,7 @@ impl<'a> Supervisor<'a> {
     fn copied(&mut self) -> Vec<Copied> {
         let seen = self.launched.watch.take().map(copy_up::Watch::end).unwrap_or_default();
         let upper = self.launched.placed.as_ref().and_then(|placed| placed.overlay.as_ref()?.upper());
-        match (upper, &self.spec.origin) {
+        match (upper, &self.origin) {
             (Some(upper), Origin::Template(template)) => {
                 copy_up::copied(&template.join("data"), &upper, self.launched.since, seen)
             }
@@ -426,6 +518,10 @@ impl<'a> Supervisor<'a> {
     }
 
     fn end(&mut self, end: End, talk: &mut UnixStream) {
+        self.prepared.forget();
+        if let Some(link) = self.link.take() {
+            let _ = fs_err::remove_file(link);
+        }
         match end {
             End::Leave(answer) => {
                 self.end_children();
@@ -446,8 +542,8 @@ impl<'a> Supervisor<'a> {
                 self.launched.template = None;
                 self.port = None;
                 runtime::remove(&self.spec.directory, Wait::Yes);
-                if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some()) {
-                    Ending::of(&self.spec.place, &self.spec.name, *reason, copied.clone()).keep(&self.spec.logs);
+                if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some() && !self.record.waits) {
+                    Ending::of(&self.spec.place, &self.record.name, *reason, copied.clone()).keep(&self.spec.logs);
                 }
                 let _ = trash::remove(&self.spec.place, Wait::No);
                 match end {

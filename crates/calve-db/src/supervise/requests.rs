@@ -11,7 +11,7 @@ use crate::supervise::messages::Request;
 use crate::sys;
 
 /// More than any request has.
-const LONGEST: usize = 256;
+const LONGEST: usize = 512;
 /// Of those who have said nothing yet.
 const MOST_CALLERS: usize = 64;
 
@@ -106,8 +106,10 @@ mod tests {
 
     #[test]
     fn fuzz_requests() {
-        let seeds: Vec<Vec<u8>> =
-            [Request::Stop, Request::Reset].iter().map(|request| serde_json::to_vec(request).unwrap()).collect();
+        let seeds: Vec<Vec<u8>> = [Request::Stop, Request::Reset(None), Request::Reset(Some("m".into()))]
+            .iter()
+            .map(|request| serde_json::to_vec(request).unwrap())
+            .collect();
         let seeds: Vec<Vec<u8>> = seeds.into_iter().map(|seed| [seed, b"\n".to_vec()].concat()).collect();
         let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
         calve_testkit::fuzz(&seeds, |input| {

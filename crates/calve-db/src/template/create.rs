@@ -15,6 +15,7 @@ use crate::engine::{self, Engine, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::private;
+use crate::mark;
 use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
@@ -37,6 +38,8 @@ pub struct CreateOptions {
     pub from: Option<PathBuf>,
     /// A template to go on from.
     pub base: Option<String>,
+    /// A server and one of its marks to go on from.
+    pub mark: Option<(String, String)>,
     /// Files that the command reads, as patterns.
     pub inputs: Vec<String>,
     /// Make it also when nothing has changed.
@@ -110,6 +113,7 @@ pub fn create(
         }
     }
     let template = build(home, options, &plan, supervisor, caller)?;
+    crate::standby::empty(home, &template.name, Some(&template))?;
     Ok(BuiltTemplate { template, reused: false })
 }
 
@@ -124,7 +128,11 @@ struct Plan {
 
 impl Plan {
     fn of(home: &Home, options: &CreateOptions) -> Result<Self> {
-        let base = options.base.as_deref().map(|base| load(home, base)).transpose()?;
+        let base = match (&options.base, &options.mark) {
+            (Some(base), _) => Some(load(home, base)?),
+            (None, Some((server, mark))) => Some(mark::find(home, server, mark)?),
+            (None, None) => None,
+        };
         let engine = match (&options.engine, &base) {
             (Some(name), Some(base)) if *name != base.engine => {
                 return Err(Error::BaseOfOtherEngine { base: base.name.clone(), engine: base.engine.clone() });
@@ -228,11 +236,12 @@ fn build(
             program: plan.program.path.clone(),
             version: plan.program.version.text.clone(),
             key: plan.key.clone(),
-            base: options.base.clone(),
+            base: plan.base.as_ref().and_then(|base| options.base.clone().or(base.base.clone())),
             files: 0,
             bytes: 0,
             made_unix_s: registry::unix_now(),
             neutralised,
+            id: name::random(12)?,
             account,
             notifies,
             place: path.clone(),

@@ -19,12 +19,13 @@ use crate::files::private;
 use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
+use crate::supervise::messages::Origin;
 
 pub use create::{BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, create};
 
 const DOCUMENT: &str = "template.json";
 /// Templates that were replaced or removed, until no server needs them.
-const OLD: &str = ".old-";
+pub(crate) const OLD: &str = ".old-";
 
 /// A template that is complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub struct Template {
     pub made_unix_s: u64,
     /// What was taken out of a data directory that was taken over.
     pub neutralised: Vec<String>,
+    /// Tells it from others of its name.
+    #[serde(default)]
+    pub(crate) id: String,
     pub(crate) account: Account,
     pub(crate) notifies: bool,
     /// Where it is.
@@ -57,6 +61,11 @@ pub struct Template {
 }
 
 impl Template {
+    /// Tells it from what has had its name, and will have it.
+    pub(crate) fn identity(&self) -> String {
+        format!("{} {} {}", self.key, self.made_unix_s, self.id)
+    }
+
     /// Its data directory.
     pub fn data_directory(&self) -> PathBuf {
         self.place.join("data")
@@ -75,6 +84,12 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<Template> {
         None if is_locked(&building_lock(home, name)) => Err(Error::TemplateBeingBuilt(name.into())),
         None => Err(Error::UnknownTemplate(name.into())),
     }
+}
+
+/// The identity of the template that data comes from; empty if there is none.
+pub(crate) fn identity_of(origin: &Origin) -> String {
+    let Origin::Template(place) = origin else { return String::new() };
+    read(place).map(|template| template.identity()).unwrap_or_default()
 }
 
 /// Checks that a server can be reset to the template in `place`: that it exists, is undamaged, and is of the server's engine and version.
@@ -99,7 +114,7 @@ pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<F
     }
 }
 
-fn read(place: &Path) -> Option<Template> {
+pub(crate) fn read(place: &Path) -> Option<Template> {
     let template: Template = serde_json::from_slice(&fs::read(place.join(DOCUMENT)).ok()?).ok()?;
     Some(Template { place: place.to_path_buf(), ..template })
 }
@@ -110,7 +125,7 @@ pub fn list(home: &Home) -> Result<Vec<Template>> {
     Ok(directories(&home.templates())?.iter().filter(is_named).filter_map(|place| read(place)).collect())
 }
 
-fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
     let listed = match fs::read_dir(directory) {
         Ok(listed) => listed,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -128,7 +143,8 @@ pub fn remove(home: &Home, name: &str) -> Result<()> {
     if !place.is_dir() {
         return Err(Error::UnknownTemplate(name.into()));
     }
-    put_aside(home, &place, name)
+    put_aside(home, &place, name)?;
+    crate::standby::remove(home, name)
 }
 
 /// A new name for one that is no more. It is removed when nobody holds its lock.
@@ -158,6 +174,6 @@ fn is_locked(path: &Path) -> bool {
 }
 
 /// Marks a template as complete.
-fn write(template: &Template, place: &Path) -> Result<()> {
+pub(crate) fn write(template: &Template, place: &Path) -> Result<()> {
     private::write_json(&place.join(DOCUMENT), template)
 }

@@ -16,8 +16,12 @@ pub(crate) enum DbCommand {
         #[command(subcommand)]
         command: TemplateCommand,
     },
+    Pool(PoolArguments),
     Start(StartArguments),
     Run(RunArguments),
+    Mark(MarkArguments),
+    Marks(MarksArguments),
+    Unmark(UnmarkArguments),
     Reset(ResetArguments),
     Stop(StopArguments),
     List(ListArguments),
@@ -63,6 +67,9 @@ pub(crate) struct TemplateCreateArguments {
     /// Start from this template
     #[arg(long, value_name = "TEMPLATE")]
     pub(crate) base: Option<String>,
+    /// Start from this mark of a server
+    #[arg(long, value_name = "SERVER:MARK", value_parser = mark, conflicts_with_all = ["from", "base"])]
+    pub(crate) from_mark: Option<(String, String)>,
     /// Files that COMMAND reads: when they change, the template is made again (may be given several times)
     #[arg(long, value_name = "GLOB")]
     pub(crate) input: Vec<String>,
@@ -156,18 +163,98 @@ pub(crate) struct RunArguments {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Put servers back to their template
+/// Put servers back to their template, or to a mark
 ///
 /// Names and URLs stay the same; open sessions are disconnected. A server stays as it is, and the command fails, if its template is gone,
-/// damaged, or now of another version.
+/// damaged, or now of another version. If the template has a pool, Calve prepares the server for the next reset ahead of time.
 #[derive(Debug, Args)]
 pub(crate) struct ResetArguments {
     /// Which
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
+    /// Go back to this mark
+    #[arg(long, value_name = "MARK")]
+    pub(crate) to: Option<String>,
     /// Print the servers as JSON on stdout (schema calve.db.servers/1)
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Keep servers waiting, so that `calve db start` and `calve db run` take one at once
+///
+/// Starts servers of TEMPLATE that wait, and returns when they do. Whenever one is taken, a process in the background starts the next.
+/// Without --size, lists the pools. A pool takes as many servers as the memory and the disk permit. Its servers end when nobody takes one
+/// for a while (--idle), when the template changes, and with the session in which the pool was made (see setsid(2)), such as that of a
+/// terminal or a CI job. `--tcp`, `--strategy` and `--trace` always start a new server.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve db pool shop --size 4
+  calve db pool shop --size 0    (no pool any more)")]
+pub(crate) struct PoolArguments {
+    /// The template
+    #[arg(value_name = "TEMPLATE", requires = "size")]
+    pub(crate) template: Option<String>,
+    /// How many servers wait; 0 ends the pool
+    #[arg(long, value_name = "N", requires = "template")]
+    pub(crate) size: Option<usize>,
+    /// How long they wait when nobody takes one: 90s, 30m, 12h, 7d, or none
+    #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "10m")]
+    pub(crate) idle: Ttl,
+    /// Keep the pool when the session ends
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Print the pools as JSON on stdout (schema calve.db.pools/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Keep the present state of a server, to go back to it
+///
+/// `calve db reset SERVER --to NAME` goes back. Calve stops the server in order, clones its data directory, and starts it again: sessions are
+/// disconnected, and what they had not committed is not in the mark. The URL stays the same. Marks go with their server.
+#[derive(Debug, Args)]
+pub(crate) struct MarkArguments {
+    /// The server
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// The name of the mark
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Print the mark as JSON on stdout (schema calve.db.mark/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// List the marks of a server, the oldest first
+#[derive(Debug, Args)]
+pub(crate) struct MarksArguments {
+    /// The server
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// Print the marks as JSON on stdout (schema calve.db.marks/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Remove marks of a server
+#[derive(Debug, Args)]
+pub(crate) struct UnmarkArguments {
+    /// The server
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// Which
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -273,6 +360,13 @@ fn ttl(text: &str) -> Result<Ttl, String> {
     match number.checked_mul(unit) {
         Some(seconds) if (1..=3650 * 24 * 60 * 60).contains(&seconds) => Ok(Ttl(Some(Duration::from_secs(seconds)))),
         _ => Err("a server may stay for 1 second to 10 years".into()),
+    }
+}
+
+fn mark(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((server, mark)) if !server.is_empty() && !mark.is_empty() => Ok((server.to_owned(), mark.to_owned())),
+        _ => Err("a mark is named with its server, as in web:seeded".into()),
     }
 }
 

@@ -31,6 +31,10 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::ListServers => "see `calve db list`".into(),
         Remedy::StopServer(name) => format!("choose another name, or stop it: calve db stop {name}"),
+        Remedy::ListMarks(server) => format!("see `calve db marks {server}`"),
+        Remedy::RemoveMark { server, mark } => {
+            format!("choose another name, or remove it: calve db unmark {server} {mark}")
+        }
         Remedy::ReadLog(name) => format!("read the last lines of its log: calve db logs {name}"),
         Remedy::StartNewServer => "start a new server from a template, and stop this one".into(),
         Remedy::InstallServer => "install the server, or name its directory with --server-bin".into(),

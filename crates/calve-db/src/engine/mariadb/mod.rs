@@ -183,6 +183,11 @@ impl Engine for Mariadb {
         examine::scrub(data)
     }
 
+    fn memory_bytes(&self) -> u64 {
+        // The buffer pool, and what it takes without.
+        192 << 20
+    }
+
     fn memory_keys(&self, _: u64) -> Vec<i32> {
         Vec::new()
     }

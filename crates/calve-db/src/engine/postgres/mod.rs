@@ -197,6 +197,11 @@ impl Engine for Postgres {
         examine::scrub(data)
     }
 
+    fn memory_bytes(&self) -> u64 {
+        // `shared_buffers`, and ten processes.
+        96 << 20
+    }
+
     fn memory_keys(&self, inode: u64) -> Vec<i32> {
         // It is made with the first key that is free from the directory's inode number on (sysv_shmem.c, PGSharedMemoryCreate).
         let first = (inode & u64::from(u32::MAX)) as u32;

@@ -4,6 +4,8 @@ mod copies;
 mod gc;
 mod list;
 mod logs;
+mod mark;
+pub(crate) mod pool;
 mod reset;
 mod run;
 mod start;
@@ -30,6 +32,10 @@ pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
         DbCommand::Template { command: TemplateCommand::Create(arguments) } => template::create(arguments, cancel),
         DbCommand::Template { command: TemplateCommand::List(arguments) } => template::list(arguments),
         DbCommand::Template { command: TemplateCommand::Remove(arguments) } => template::remove(arguments),
+        DbCommand::Pool(arguments) => pool::run(arguments, cancel),
+        DbCommand::Mark(arguments) => mark::add(arguments),
+        DbCommand::Marks(arguments) => mark::list(arguments),
+        DbCommand::Unmark(arguments) => mark::remove(arguments),
         DbCommand::Start(arguments) => start::run(arguments, cancel),
         DbCommand::Run(arguments) => run::run(arguments, cancel),
         DbCommand::Reset(arguments) => reset::run(arguments),

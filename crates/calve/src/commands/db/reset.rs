@@ -19,11 +19,11 @@ pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
                 copies::announce(starting);
             }
         };
-        let reset = calve_db::reset(&home, name, &mut announce)?;
+        let reset = calve_db::reset(&home, name, arguments.to.as_deref(), &mut announce)?;
         let record = reset.record;
         if !arguments.quiet {
-            let took = duration(std::time::Duration::from_secs_f64(record.ready_ms / 1000.0));
-            output::say(&format!("reset `{name}` by {} in {took}", record.strategy));
+            let how = if record.standby { "a standby" } else { record.strategy.as_str() };
+            output::say(&format!("reset `{name}` by {how} in {}", duration(reset.took)));
             copies::tell(&reset.copied);
         }
         servers.push(db_receipt::server(&record));

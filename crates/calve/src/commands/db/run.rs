@@ -4,7 +4,7 @@ use calve_core::Cancel;
 use calve_db::{Error, Ownership};
 
 use super::copies::{self, Following};
-use super::{command_for, start};
+use super::{command_for, home, pool, start};
 use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{output, sys};
@@ -15,7 +15,9 @@ const NOT_FOUND: u8 = 127;
 pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = start::options(&arguments.server, cancel);
     options.owner = Ownership::Caller;
-    let (owned, following) = start::started(&arguments.template, &arguments.server, &options)?;
+    let home = home()?;
+    let (owned, following) = start::started(&home, &arguments.template, &arguments.server, &options)?;
+    pool::refill(&home, &arguments.template);
     let address = &owned.record.address;
     let Some(mut command) = command_for(address, &arguments.command)? else {
         return Err(Failure::stated(FAILED, "no command is named", "name it after `--`"));

@@ -1,10 +1,10 @@
 //! `calve db start`.
 
 use calve_core::Cancel;
-use calve_db::{OwnedServer, Ownership, StartOptions};
+use calve_db::{Home, OwnedServer, Ownership, StartOptions};
 
 use super::copies::{self, Following};
-use super::{home, supervisor};
+use super::{home, pool, supervisor};
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
 use crate::{db_receipt, output};
@@ -14,16 +14,20 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Fai
     let mut options = options(&arguments.server, cancel);
     options.name.clone_from(&arguments.name);
     options.owner = arguments.owner_pid.map_or(Ownership::Nobody, Ownership::Process);
-    let (owned, following) = started(&arguments.template, &arguments.server, &options)?;
+    let home = home()?;
+    let (owned, following) = started(&home, &arguments.template, &arguments.server, &options)?;
     if let Some(following) = following {
         following.end();
         output::say(&format!("trace: what comes later is shown by `calve db trace {}`", owned.record.name));
     }
     if arguments.json {
-        output::json(&DbServerReceipt { server: db_receipt::server(&owned.record) })
+        output::json(&DbServerReceipt { server: db_receipt::server(&owned.record) })?;
     } else {
-        output::result(&format!("{}\n", owned.record.address.url))
+        output::result(&format!("{}\n", owned.record.address.url))?;
     }
+    // Once whoever asked has the answer.
+    pool::refill(&home, &arguments.template);
+    Ok(())
 }
 
 pub(super) fn options(server: &ServerOptions, cancel: &Cancel) -> StartOptions {
@@ -38,12 +42,13 @@ pub(super) fn options(server: &ServerOptions, cancel: &Cancel) -> StartOptions {
 
 /// Starts it, and says meanwhile what an overlay will copy, and with `--trace` what it has.
 pub(super) fn started(
+    home: &Home,
     template: &str,
     server: &ServerOptions,
     options: &StartOptions,
 ) -> Result<(OwnedServer, Option<Following>), Failure> {
     let mut following = None;
-    let owned = calve_db::start(&home()?, template, options, &supervisor()?, &mut |starting| {
+    let owned = calve_db::start(home, template, options, &supervisor()?, &mut |starting| {
         if !server.quiet {
             copies::announce(starting);
         }

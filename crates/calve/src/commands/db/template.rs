@@ -20,6 +20,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     options.engine.clone_from(&arguments.engine);
     options.from.clone_from(&arguments.from);
     options.base.clone_from(&arguments.base);
+    options.mark.clone_from(&arguments.from_mark);
     options.inputs.clone_from(&arguments.input);
     options.rebuild = arguments.rebuild;
     options.command.clone_from(&arguments.command);
@@ -41,6 +42,9 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     let built = calve_db::create_template(&home, &options, &supervisor()?, &mut caller)?;
     // What it replaces.
     reap_trash(&home)?;
+    if !built.reused {
+        super::pool::refill(&home, &arguments.name);
+    }
     let template = &built.template;
     if !arguments.quiet {
         let what = if built.reused { "is there, made of the same" } else { "is made" };

@@ -1,0 +1,30 @@
+//! Marks: kept states of one server, to go back to. Its supervisor makes and removes them.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::registry::{self, Home, name};
+use crate::template::{self, Template};
+
+/// Where the marks of a server are: closed to its account.
+pub(crate) fn directory(place: &Path) -> PathBuf {
+    place.join("marks")
+}
+
+/// Returns the marks of a server that runs, the oldest first.
+pub fn marks(home: &Home, server: &str) -> Result<Vec<Template>> {
+    let record = registry::find(home, server)?;
+    let places = template::directories(&directory(&registry::place_of(home, &record.name)))?;
+    let is_named = |path: &&PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
+    let mut marks: Vec<Template> = places.iter().filter(is_named).filter_map(|place| template::read(place)).collect();
+    marks.sort_by_key(|mark| mark.made_unix_s);
+    Ok(marks)
+}
+
+/// Returns the mark of that name.
+pub(crate) fn find(home: &Home, server: &str, mark: &str) -> Result<Template> {
+    let record = registry::find(home, server)?;
+    name::check(mark)?;
+    let place = directory(&registry::place_of(home, &record.name)).join(mark);
+    template::read(&place).ok_or_else(|| Error::UnknownMark { server: server.to_owned(), mark: mark.to_owned() })
+}

@@ -1,0 +1,59 @@
+//! Taking a server that waits.
+
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
+
+use super::{end, path, waiting};
+use crate::error::Result;
+use crate::registry::{self, Home, Record};
+use crate::server::OwnedServer;
+use crate::supervise::messages::{Answer, Claim, Ready, Request, answer, send};
+use crate::template::Template;
+
+/// Takes a standby of the template as it is now. `None` if none waits.
+pub(crate) fn claim(home: &Home, template: &Template, claim: &Claim) -> Result<Option<OwnedServer>> {
+    let pool = path(home, &template.name);
+    if !pool.exists() {
+        return Ok(None);
+    }
+    // It is used, also if nothing waits at this moment.
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let _ = rustix::fs::utimensat(
+        CWD,
+        &pool,
+        &Timestamps { last_access: now, last_modification: now },
+        AtFlags::SYMLINK_NOFOLLOW,
+    );
+    for record in waiting(home, &template.name)? {
+        if record.template_identity != template.identity() {
+            end(&record);
+            continue;
+        }
+        if let Some(name) = &claim.name {
+            registry::forget_ending(home, name);
+        }
+        if let Some(owned) = take(&record, claim)? {
+            return Ok(Some(owned));
+        }
+    }
+    Ok(None)
+}
+
+/// `None` if it has ended, or somebody else was first.
+fn take(record: &Record, claim: &Claim) -> Result<Option<OwnedServer>> {
+    let Ok(mut stream) = UnixStream::connect(&record.control) else { return Ok(None) };
+    if send(&mut stream, &Request::Claim(claim.clone())).is_err() {
+        return Ok(None);
+    }
+    let mut talk = BufReader::new(stream);
+    let Some(answer) = answer(&mut talk, &mut |_| ()).ok().flatten() else { return Ok(None) };
+    match answer.into_result()? {
+        Answer::Ready(ready) => {
+            let Ready { record, neutralised, .. } = *ready;
+            Ok(Some(OwnedServer { record, neutralised, talk, supervisor: None }))
+        }
+        _ => Ok(None),
+    }
+}

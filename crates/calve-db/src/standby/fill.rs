@@ -1,0 +1,94 @@
+//! Starting the servers that wait.
+
+use std::path::PathBuf;
+
+use calve_core::Cancel;
+
+use super::room::has_room;
+use super::{
+    MOST, Pool, PoolLifetime, PoolLimit, PoolOptions, Settings, empty, end, lock, path, remove, settings, state,
+    waiting,
+};
+use crate::engine;
+use crate::error::{Error, Result};
+use crate::files::private;
+use crate::registry::Home;
+use crate::server::{OwnedServer, Starter, start_waiting};
+use crate::sys;
+use crate::template;
+
+/// Makes a pool for a template, or changes it, and fills it: on return its servers wait. `None` after a size of zero, which ends it.
+pub fn set_pool(
+    home: &Home,
+    template: &str,
+    options: &PoolOptions,
+    supervisor: &[PathBuf],
+    cancel: &Cancel,
+) -> Result<Option<Pool>> {
+    if options.size > MOST {
+        return Err(Error::PoolSize { size: options.size, most: MOST });
+    }
+    crate::registry::name::check(template)?;
+    home.prepare()?;
+    if options.size == 0 {
+        remove(home, template)?;
+        return Ok(None);
+    }
+    template::load(home, template)?;
+    let session = match options.lifetime {
+        PoolLifetime::Session => sys::session(),
+        PoolLifetime::Kept => None,
+    };
+    let pool = Settings { size: options.size, idle: options.idle, session, boot: sys::boot(), limit: None };
+    private::write_json(&path(home, template), &pool)?;
+    fill_pool(home, template, supervisor, cancel)
+}
+
+/// Starts servers until as many wait as should, and ends those that are too many or of an older template. `None` if there is no pool.
+pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &Cancel) -> Result<Option<Pool>> {
+    crate::registry::name::check(template)?;
+    let file = path(home, template);
+    if settings(&file).is_none() {
+        // Of a session that has ended.
+        remove(home, template)?;
+        return Ok(None);
+    }
+    let filling = lock(home, template)?;
+    let mut limit = None;
+    while let Some(pool) = settings(&file)
+        && !cancel.is_cancelled()
+    {
+        let now = match template::load(home, template) {
+            Err(Error::UnknownTemplate(_)) => {
+                drop(filling);
+                remove(home, template)?;
+                return Ok(None);
+            }
+            other => other?,
+        };
+        empty(home, template, Some(&now))?;
+        let found = waiting(home, template)?;
+        found.iter().skip(pool.size).for_each(end);
+        if found.len() >= pool.size {
+            break;
+        }
+        limit = (!has_room(engine::named(&now.engine)?)).then_some(PoolLimit::Memory);
+        if limit.is_some() {
+            break;
+        }
+        let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
+        match start_waiting(home, now, &mut starter) {
+            // The server waits on, without whoever started it.
+            Ok(owned) => drop::<OwnedServer>(owned),
+            Err(error) if error.is_of_a_full_disk() => {
+                limit = Some(PoolLimit::Disk);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if let Some(pool) = settings(&file).filter(|pool| pool.limit != limit) {
+        private::write_json(&file, &Settings { limit, ..pool })?;
+    }
+    state(home, template)
+}

@@ -1,0 +1,225 @@
+//! Standbys: servers of a template that were started ahead of time and wait to be handed over; and their pool.
+//!
+//! A pool is a file that says how many should wait. Each standby is a server with a supervisor of its own, which looks at that file: it ends
+//! when the pool is gone, was not used for long, or is of a session that has ended. So a pool needs no process of its own.
+
+mod claim;
+mod fill;
+mod room;
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::claim::claim;
+pub use self::fill::{fill_pool, set_pool};
+pub(crate) use self::room::has_room;
+use crate::error::{Error, Result};
+use crate::files::private;
+use crate::registry::{self, Home, Record, name, unix_now};
+use crate::supervise::ask;
+use crate::supervise::messages::Request;
+use crate::sys::{self, ProcessHandle};
+use crate::template::Template;
+
+const SUFFIX: &str = ".json";
+/// The greatest size of a pool.
+const MOST: usize = 64;
+
+/// How a pool is to be.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct PoolOptions {
+    /// How many servers wait; none for no pool.
+    pub size: usize,
+    /// How long they wait when nobody takes one.
+    /// `None`: for as long as they can.
+    pub idle: Option<Duration>,
+    /// Whether the pool stays when the session ends.
+    pub lifetime: PoolLifetime,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self { size: 0, idle: Some(Duration::from_secs(600)), lifetime: PoolLifetime::Session }
+    }
+}
+
+/// What ends a pool, besides not being used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PoolLifetime {
+    /// The end of the process that began the session (setsid(2)) of the caller, such as a login shell.
+    #[default]
+    Session,
+    /// Nothing.
+    Kept,
+}
+
+/// A pool as it is.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Pool {
+    /// The template.
+    pub template: String,
+    /// How many servers should wait.
+    pub size: usize,
+    /// How many do.
+    pub waiting: usize,
+    /// How long they wait when nobody takes one.
+    pub idle: Option<Duration>,
+    /// The process with which the pool ends.
+    pub session_pid: Option<u32>,
+    /// Why fewer wait than should.
+    pub limit: Option<PoolLimit>,
+}
+
+/// Why a pool is not full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum PoolLimit {
+    /// There is no memory for another one.
+    #[error("there is no memory for more")]
+    Memory,
+    /// There is no room on the disk for another one.
+    #[error("there is no room on the disk for more")]
+    Disk,
+}
+
+impl PoolLimit {
+    /// Returns the stable name, for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+/// What is written down of a pool. The time of its last use is that of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    pub(crate) size: usize,
+    pub(crate) idle: Option<Duration>,
+    /// The process with which it ends, and when that started.
+    session: Option<(u32, u64)>,
+    boot: String,
+    limit: Option<PoolLimit>,
+}
+
+impl Settings {
+    fn has_ended(&self) -> bool {
+        let is_over = |(pid, started)| ProcessHandle::open(pid, Some(started)).is_none();
+        self.boot != sys::boot() || self.session.is_some_and(is_over)
+    }
+}
+
+fn path(home: &Home, template: &str) -> PathBuf {
+    home.pools().join(format!("{template}{SUFFIX}"))
+}
+
+/// The file of a template's pool, whether there is a pool or not.
+pub(crate) fn file(home: &Home, template: &str) -> PathBuf {
+    path(home, template)
+}
+
+/// Returns whether somebody wants a pool for a template.
+pub fn has_pool(home: &Home, template: &str) -> bool {
+    path(home, template).exists()
+}
+
+/// Returns how a pool is to be. `None` if there is none, or it has ended.
+pub(crate) fn settings(pool: &Path) -> Option<Settings> {
+    let settings: Settings = serde_json::from_slice(&fs::read(pool).ok()?).ok()?;
+    (!settings.has_ended()).then_some(settings)
+}
+
+/// Whether the pool is no more, or nobody has used it for long.
+pub(crate) fn is_idle(pool: &Path) -> bool {
+    let used = fs::metadata(pool).map_or(0, |found| found.mtime().cast_unsigned());
+    let is_over = |idle: Duration| unix_now().saturating_sub(used) > idle.as_secs();
+    settings(pool).is_none_or(|settings| settings.idle.is_some_and(is_over))
+}
+
+/// Returns the pools that there are.
+pub fn pools(home: &Home) -> Result<Vec<Pool>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(home.pools()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(template) = name.strip_suffix(SUFFIX).filter(|name| name::check(name).is_ok())
+            && let Some(pool) = state(home, template)?
+        {
+            found.push(pool);
+        }
+    }
+    found.sort_by(|a, b| a.template.cmp(&b.template));
+    Ok(found)
+}
+
+fn state(home: &Home, template: &str) -> Result<Option<Pool>> {
+    let Some(settings) = settings(&path(home, template)) else { return Ok(None) };
+    Ok(Some(Pool {
+        template: template.to_owned(),
+        size: settings.size,
+        waiting: waiting(home, template)?.len(),
+        idle: settings.idle,
+        session_pid: settings.session.map(|(pid, _)| pid),
+        limit: settings.limit,
+    }))
+}
+
+/// The standbys of a template that wait, whatever the template was when they were started.
+fn waiting(home: &Home, template: &str) -> Result<Vec<Record>> {
+    let places = registry::places(home)?;
+    // Their names begin like this, so that not every server's record is read.
+    let start = server_name(template, "");
+    let named =
+        places.iter().filter(|place| place.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start)));
+    let records = named.filter_map(|place| registry::read(place).filter(|_| registry::is_held(place)));
+    Ok(records.filter(|record| record.waits && record.template.as_deref() == Some(template)).collect())
+}
+
+/// The name of a server that is given none.
+pub(crate) fn server_name(template: &str, letters: &str) -> String {
+    format!("{}-{letters}", template.chars().take(40).collect::<String>())
+}
+
+/// Ends standbys of a template: those that are of what it was, or all if it is no more.
+pub(crate) fn empty(home: &Home, template: &str, is_now: Option<&Template>) -> Result<()> {
+    for record in waiting(home, template)? {
+        if is_now.is_none_or(|template| template.identity() != record.template_identity) {
+            end(&record);
+        }
+    }
+    Ok(())
+}
+
+/// It may have ended, or be handed over, in this moment: then there is nothing to end.
+fn end(record: &Record) {
+    let _ = ask(record, Request::Dismiss, &mut |_| ());
+}
+
+/// Forgets a pool and ends its standbys, also the one that is only just being started.
+pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
+    let path = path(home, template);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io("remove", &path, error)),
+        Ok(()) => {
+            let _filling = lock(home, template)?;
+            empty(home, template, None)
+        }
+    }
+}
+
+/// Held by whoever starts the servers of a pool: one process, which counts what the one before has started.
+fn lock(home: &Home, template: &str) -> Result<File> {
+    let path = home.pools().join(format!(".lock-{template}"));
+    let lock = private::open(&path)?;
+    registry::wait_for(&lock, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &path, errno))?;
+    Ok(lock)
+}

@@ -1,0 +1,64 @@
+//! Whether there is memory for another server that waits.
+
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::engine::Engine;
+
+/// What must stay free: a part of all memory.
+const FREE_PART: u64 = 10;
+
+/// Whether another server fits, with all that it may need once it is used, and a tenth of the memory stays free. Where the system does not
+/// tell, it fits.
+pub(crate) fn has_room(engine: &dyn Engine) -> bool {
+    let limits = [machine(), group(), group_of_version_1()];
+    limits.into_iter().flatten().all(|Memory { total, free }| free >= engine.memory_bytes() + total / FREE_PART)
+}
+
+/// In bytes.
+struct Memory {
+    total: u64,
+    free: u64,
+}
+
+/// Of the machine (proc_meminfo(5)).
+fn machine() -> Option<Memory> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    };
+    Some(Memory { total: field("MemTotal:")?, free: field("MemAvailable:")? })
+}
+
+/// Of this process's control group, as in a container (cgroups(7)).
+fn group() -> Option<Memory> {
+    let own = own_group("")?;
+    let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    mounts.iter().find_map(|mount| limit(&Path::new(mount).join(&own), "memory.max", "memory.current", "file "))
+}
+
+fn group_of_version_1() -> Option<Memory> {
+    let directory = Path::new("/sys/fs/cgroup/memory").join(own_group("memory")?);
+    limit(&directory, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache ")
+}
+
+/// A limit, less what is used, but for the cache of files.
+fn limit(directory: &Path, limit: &str, used: &str, cache: &str) -> Option<Memory> {
+    let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
+    let total = number(limit)?;
+    let statistics = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
+    let cache = statistics.lines().find_map(|line| line.strip_prefix(cache)?.parse::<u64>().ok()).unwrap_or_default();
+    Some(Memory { total, free: total.saturating_sub(number(used)?.saturating_sub(cache)) })
+}
+
+/// The group of this process for a controller, below where groups are mounted.
+fn own_group(controller: &str) -> Option<String> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    text.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        controllers.split(',').any(|name| name == controller).then(|| path.trim_start_matches('/').to_owned())
+    })
+}

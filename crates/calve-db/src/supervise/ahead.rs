@@ -1,0 +1,198 @@
+//! The server that the next reset takes: started ahead of time, on another clone, beside the one that runs.
+//!
+//! Its files and its runtime directory are directories of their own in those of the first server. A reset exchanges the two directories of
+//! sockets, so that the path which clients know leads to the prepared server, and ends the old one.
+
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use calve_core::{Cancel, Strategy, Wait};
+use rustix::process::Signal;
+
+use super::{Supervisor, WARM_IN};
+use crate::error::{Error, Result};
+use crate::files::directory::Directory;
+use crate::files::private::{self, CLOSED};
+use crate::files::trash;
+use crate::server::launch::{LaunchRequest, RunningServer, launch};
+use crate::server::runtime;
+use crate::standby;
+use crate::supervise::messages::{Origin, Owner};
+use crate::sys::ProcessHandle;
+use crate::template;
+
+/// What is prepared, and what is to be.
+#[derive(Default)]
+pub(super) struct Prepared {
+    wanted: Option<Origin>,
+    next: Option<Next>,
+    /// How many there were: part of their directories' names.
+    count: u32,
+}
+
+struct Next {
+    server: PreparedServer,
+    origin: Origin,
+    /// What that was when it was cloned.
+    identity: String,
+    since: Instant,
+}
+
+/// A server with its directories, which go with it.
+pub(super) struct PreparedServer {
+    /// `None` once another one has its place.
+    launched: Option<RunningServer>,
+    files: PathBuf,
+    directory: PathBuf,
+    /// Whether the directories are those of the first server, which hold all others.
+    is_first: bool,
+}
+
+impl Drop for PreparedServer {
+    fn drop(&mut self) {
+        let Some(mut launched) = self.launched.take() else { return };
+        launched.server.signal(Signal::KILL);
+        let _ = launched.server.wait();
+        launched.seen.hide();
+        if let Some(overlay) = launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
+            let _ = overlay.unmount();
+        }
+        drop(launched);
+        let gone = match self.is_first {
+            true => [self.files.join("data"), self.files.join("tmp")],
+            false => [self.files.clone(), self.directory.clone()],
+        };
+        for path in gone {
+            let _ = trash::remove(&path, Wait::No);
+        }
+    }
+}
+
+impl Prepared {
+    /// From now on the next reset is expected to go there.
+    pub(super) fn want(&mut self, origin: Origin) {
+        self.wanted = Some(origin);
+    }
+
+    /// Ends what is prepared.
+    pub(super) fn forget(&mut self) {
+        (self.wanted, self.next) = (None, None);
+    }
+}
+
+impl Supervisor<'_> {
+    /// Prepares the server for the next reset where there is a pool, and its clone takes up no room. Ends it when it was not used for long.
+    pub(super) fn prepare_next(&mut self, talk: &UnixStream) {
+        let Some(pool) = self.spec.pool.as_deref().and_then(standby::settings) else { return self.prepared.forget() };
+        match (&self.prepared.next, &self.prepared.wanted) {
+            (Some(next), _) if pool.idle.is_some_and(|idle| next.since.elapsed() > idle) => self.prepared.forget(),
+            (None, Some(origin)) => {
+                let origin = origin.clone();
+                let is_possible = self.isolated
+                    && self.port.is_none()
+                    && !self.spec.trace
+                    && self.launched.watch.is_none()
+                    && self.launched.strategy != Strategy::Copy.to_string()
+                    && standby::has_room(self.engine);
+                self.prepared.wanted = None;
+                if is_possible {
+                    // Should it fail, the next reset does without.
+                    self.prepared.next = self.prepare(origin, talk).ok();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn prepare(&mut self, origin: Origin, talk: &UnixStream) -> Result<Next> {
+        self.prepared.count += 1;
+        let name = self.prepared.count.to_string();
+        let (files, directory) = (self.spec.place.join(&name), self.spec.directory.join(&name));
+        private::make_in(&Directory::open(&self.spec.place)?, &name, CLOSED)?;
+        let made = runtime::make(&directory, self.spec.account).and_then(|()| {
+            let identity = template::identity_of(&origin);
+            let address = self.engine.address(&directory, None, None);
+            let launched = launch(&LaunchRequest {
+                spec: self.spec,
+                origin: &origin,
+                files: &files,
+                directory: &directory,
+                is_ahead: true,
+                engine: self.engine,
+                address: &address,
+                isolated: true,
+                starter: None,
+                owners: (
+                    (self.owner == Owner::Starter).then(|| talk.as_fd()),
+                    self.watched.as_ref().and_then(ProcessHandle::end),
+                ),
+                // Of its own: that the owner has gone is no failure of this.
+                cancel: &Cancel::default(),
+                tell: &|_| (),
+            })?;
+            self.engine.probe(&address, WARM_IN);
+            Ok((identity, launched))
+        });
+        match made {
+            Ok((identity, launched)) => {
+                let server = PreparedServer { launched: Some(launched), files, directory, is_first: false };
+                Ok(Next { server, origin, identity, since: Instant::now() })
+            }
+            Err(error) => {
+                for path in [&files, &directory] {
+                    let _ = trash::remove(path, Wait::No);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts the prepared server in the place of the one that runs, which is returned and ends. `None` if none is prepared from `origin` as
+    /// it is now.
+    pub(super) fn swap(&mut self, origin: &Origin) -> Option<PreparedServer> {
+        let mut next = self.prepared.next.take_if(|next| next.origin == *origin)?;
+        let mut launched = next.server.launched.take()?;
+        let is_current = !next.identity.is_empty() && next.identity == template::identity_of(origin);
+        if !is_current
+            || launched.server.ended().is_some()
+            || exchange(&self.spec.directory, &next.server.directory).is_err()
+        {
+            next.server.launched = Some(launched);
+            return None;
+        }
+        std::mem::swap(&mut self.launched, &mut launched);
+        launched.server.signal(Signal::KILL);
+        let mut old = next.server;
+        std::mem::swap(&mut self.files, &mut old.files);
+        std::mem::swap(&mut self.directory, &mut old.directory);
+        old.launched = Some(launched);
+        old.is_first = old.files == self.spec.place;
+        // The old server's, since the exchange.
+        let _ = trash::remove(&runtime::sockets(&self.directory), Wait::No);
+        self.origin = next.origin;
+        self.record.template_identity = next.identity;
+        self.record.standby = true;
+        // What it says is for others; the server is what it should be in any case.
+        let _ = self.write_record();
+        Some(old)
+    }
+
+    /// Goes back to the first directories, which a server prepared ahead had left.
+    pub(super) fn move_back(&mut self) -> Result<()> {
+        if self.directory != self.spec.directory {
+            trash::remove(&self.directory, Wait::No)?;
+            trash::remove(&self.files, Wait::No)?;
+            self.directory.clone_from(&self.spec.directory);
+            self.files.clone_from(&self.spec.place);
+        }
+        Ok(())
+    }
+}
+
+/// Exchanges the directories of sockets of two runtime directories.
+fn exchange(directory: &Path, other: &Path) -> Result<()> {
+    let (ours, theirs) = (runtime::sockets(directory), runtime::sockets(other));
+    crate::sys::exchange(&ours, &theirs).map_err(|errno| Error::io("rename", &theirs, errno))
+}

@@ -1,0 +1,101 @@
+//! A standby: how long it waits, and its handing over.
+
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::{End, Supervisor};
+use crate::error::{Error, Result};
+use crate::registry::{EndReason, unix_now};
+use crate::standby;
+use crate::supervise::messages::{Answer, Claim, Owner, Ready, Spec, send};
+use crate::sys::ProcessHandle;
+
+/// How often a standby looks whether its pool is still used.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What a standby waits for.
+pub(super) struct Standby {
+    pool: PathBuf,
+    looked: Instant,
+}
+
+impl Standby {
+    pub(super) fn of(spec: &Spec) -> Option<Self> {
+        let pool = spec.pool.clone().filter(|_| spec.waits)?;
+        Some(Self { pool, looked: Instant::now() })
+    }
+}
+
+impl Supervisor<'_> {
+    /// Whether it waits in a pool that is no more, or of which nobody took a server for long.
+    pub(super) fn is_idle(&mut self) -> bool {
+        let Some(standby) = &mut self.standby else { return false };
+        if standby.looked.elapsed() < LOOK_EVERY {
+            return false;
+        }
+        standby.looked = Instant::now();
+        standby::is_idle(&standby.pool)
+    }
+
+    /// Hands it over. Whoever comes second is told that it is taken; if the first one has gone meanwhile, it ends.
+    pub(super) fn claim(&mut self, claim: Claim, mut from: UnixStream) -> Option<End> {
+        let answer = match self.standby.is_some() {
+            false => Answer::Taken,
+            true => match self.hand_over(&claim) {
+                Ok(()) => {
+                    let record = self.record.clone();
+                    Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied: Vec::new() }))
+                }
+                Err(error) => Answer::failed(error),
+            },
+        };
+        let is_handed_over = matches!(answer, Answer::Ready(_));
+        match send(&mut from, &answer) {
+            Err(_) if is_handed_over => return Some(End::Unasked(EndReason::OwnerEnded)),
+            Ok(()) if is_handed_over => self.claimant = Some(from),
+            _ => {}
+        }
+        None
+    }
+
+    /// When this fails, it waits on.
+    fn hand_over(&mut self, claim: &Claim) -> Result<()> {
+        let watched = match claim.owner {
+            Owner::Process(pid) => Some(ProcessHandle::open(pid, None).ok_or(Error::NoOwner(pid))?),
+            _ => None,
+        };
+        let mut record = self.record.clone();
+        let now = unix_now();
+        record.started_unix_s = now;
+        record.expires_unix_s = claim.ttl.map(|ttl| now + ttl.as_secs());
+        record.owner_pid = match claim.owner {
+            Owner::Process(pid) => Some(pid),
+            _ => None,
+        };
+        (record.waits, record.standby) = (false, true);
+        let mut link = None;
+        if let Some(name) = claim.name.as_ref().filter(|name| **name != self.spec.name) {
+            let at = self.spec.place.with_file_name(name);
+            symlink(&self.spec.name, &at).map_err(|error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => Error::ServerExists(name.clone()),
+                _ => Error::io("link", &at, error),
+            })?;
+            record.name.clone_from(name);
+            link = Some(at);
+        }
+        let before = std::mem::replace(&mut self.record, record);
+        if let Err(error) = self.write_record() {
+            self.record = before;
+            let _ = link.map(fs_err::remove_file);
+            return Err(error);
+        }
+        self.standby = None;
+        self.link = link;
+        self.owner = claim.owner;
+        self.watched = watched;
+        self.deadline = claim.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! Marks: states of a server to go back to. Each is a template of its own, in the server's place, and goes with the server.
+//!
+//! The server is stopped in order, its data directory cloned, and a server started on it again. So a mark is what the engine itself calls
+//! complete, and a server on it starts without a recovery. Sessions are cut off, as by a reset, and what they had not committed is not in it.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use calve_core::{Cancel, Wait};
+
+use super::{End, Supervisor, with_log};
+use crate::engine::Version;
+use crate::error::{Error, Result};
+use crate::files::directory::Directory;
+use crate::files::private::{self, CLOSED};
+use crate::files::trash;
+use crate::mark;
+use crate::registry::name;
+use crate::registry::sweep;
+use crate::registry::{EndReason, unix_now};
+use crate::server::data::clone_data;
+use crate::supervise::messages::{Answer, Origin, send};
+use crate::template::{self, Template, manifest};
+
+impl Supervisor<'_> {
+    /// Where a reset goes to.
+    pub(super) fn origin_named(&self, mark: Option<&str>) -> Result<Origin> {
+        let Some(name) = mark else { return Ok(self.spec.origin.clone()) };
+        let place = self.mark_named(name)?;
+        match template::read(&place) {
+            Some(_) => Ok(Origin::Template(place)),
+            None => Err(Error::UnknownMark { server: self.record.name.clone(), mark: name.to_owned() }),
+        }
+    }
+
+    fn mark_named(&self, name: &str) -> Result<PathBuf> {
+        name::check(name)?;
+        Ok(mark::directory(&self.spec.place).join(name))
+    }
+
+    /// Keeps the present state. The server goes on; it ends only if it cannot be started again.
+    pub(super) fn mark(&mut self, name: &str, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
+        let marked = match self.mark_named(name) {
+            Ok(at) if at.exists() => Err(Error::MarkExists { server: self.record.name.clone(), mark: name.to_owned() }),
+            Ok(at) => Ok(at),
+            Err(error) => Err(error),
+        };
+        let at = match marked {
+            Ok(at) => at,
+            Err(error) => {
+                let _ = send(&mut from, &Answer::failed(error));
+                return None;
+            }
+        };
+        self.prepared.forget();
+        let kept = self.finish().and_then(|()| self.keep(name, &at, cancel));
+        // Said before a server writes to the log again.
+        let kept = kept.map_err(|error| with_log(error, &self.spec.place));
+        if let Err(error) = self.resume(&from, talk, cancel) {
+            let error = kept.err().unwrap_or_else(|| with_log(error, &self.spec.place));
+            let _ = send(&mut from, &Answer::failed(error));
+            return Some(End::Unasked(EndReason::MarkFailed));
+        }
+        let answer = match kept {
+            Ok(mark) => {
+                self.prepared.want(Origin::Template(at));
+                Answer::Marked(Box::new(mark))
+            }
+            Err(error) => Answer::failed(error),
+        };
+        let _ = send(&mut from, &answer);
+        None
+    }
+
+    /// Clones the data directory of the server, which has ended.
+    fn keep(&self, name: &str, at: &Path, cancel: &Cancel) -> Result<Template> {
+        let marks = mark::directory(&self.spec.place);
+        private::make_directory(&marks, CLOSED)?;
+        let staged = marks.join(format!(".new-{}", name::random(6)?));
+        let made = self.keep_in(name, &staged, cancel).and_then(|mark| {
+            fs_err::rename(&staged, at).map_err(|error| Error::io("rename", &staged, error))?;
+            Ok(mark)
+        });
+        if made.is_err() {
+            let _ = trash::remove(&staged, Wait::Yes);
+        }
+        made
+    }
+
+    fn keep_in(&self, name: &str, staged: &Path, cancel: &Cancel) -> Result<Template> {
+        private::make_directory(staged, CLOSED)?;
+        // The template's lock: held by the servers on an overlay of it.
+        crate::registry::open_lock(staged)?;
+        let data = staged.join("data");
+        clone_data(&self.files.join("data"), &data, None, false, cancel)?;
+        self.engine.scrub(&data)?;
+        self.engine.examine(&data, &self.version()?)?;
+        let size = manifest::write(staged)?;
+        let id = name::random(12)?;
+        let mark = Template {
+            name: name.to_owned(),
+            engine: self.spec.engine.clone(),
+            program: self.spec.program.clone(),
+            version: self.spec.version.clone(),
+            key: format!("mark {id}"),
+            base: self.spec.template.clone(),
+            files: size.files,
+            bytes: size.bytes,
+            made_unix_s: unix_now(),
+            neutralised: Vec::new(),
+            id,
+            account: self.spec.account,
+            notifies: self.record.notifies,
+            place: staged.to_path_buf(),
+        };
+        template::write(&mark, staged)?;
+        Ok(mark)
+    }
+
+    fn version(&self) -> Result<Version> {
+        let unknown = || Error::ServerFailed { how: "is of an unknown version".into(), log: String::new() };
+        self.engine.version(&self.spec.version).ok_or_else(unknown)
+    }
+
+    /// Starts a server again on the data that is there.
+    fn resume(&mut self, asked: &UnixStream, talk: &UnixStream, cancel: &Cancel) -> Result<()> {
+        self.end_children();
+        self.launched.seen.hide();
+        let renewed = self.launch(&Origin::Present, asked, talk, cancel)?;
+        self.launched.server = renewed.server;
+        self.launched.seen = renewed.seen;
+        if self.directory != self.spec.directory {
+            trash::remove(&self.directory, Wait::No)?;
+            self.directory.clone_from(&self.spec.directory);
+        }
+        self.write_record()
+    }
+
+    /// Forgets a mark. Its files stay as long as the server needs them.
+    pub(super) fn unmark(&mut self, name: &str) -> Result<()> {
+        let at = self.mark_named(name)?;
+        let marks = mark::directory(&self.spec.place);
+        match Directory::open(&at) {
+            Ok(_) => {}
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::UnknownMark { server: self.record.name.clone(), mark: name.to_owned() });
+            }
+            Err(error) => return Err(error),
+        }
+        let aside = marks.join(format!("{}{name}-{}", template::OLD, name::random(6)?));
+        fs_err::rename(&at, &aside).map_err(|error| Error::io("rename", &at, error))?;
+        sweep::delete_old_templates(&marks);
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! `calve db pool`, and the hidden command that starts what a pool lacks.
+
+use std::process::{Command, Stdio};
+
+use calve_core::Cancel;
+use calve_db::{Home, Pool, PoolLifetime, PoolOptions};
+
+use super::{home, supervisor, unswept_home};
+use crate::cli::db::PoolArguments;
+use crate::failure::Failure;
+use crate::{db_receipt, output, sys};
+use calve_receipt::DbPoolsReceipt;
+use calve_receipt::human::duration;
+
+pub(crate) fn run(arguments: &PoolArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let home = home()?;
+    let pools = match (&arguments.template, arguments.size) {
+        (Some(template), Some(size)) => {
+            let mut options = PoolOptions::default();
+            options.size = size;
+            options.idle = arguments.idle.0;
+            options.lifetime = if arguments.keep { PoolLifetime::Kept } else { PoolLifetime::Session };
+            let pool = calve_db::set_pool(&home, template, &options, &supervisor()?, cancel)?;
+            if cancel.is_cancelled() {
+                return Err(calve_db::Error::Interrupted.into());
+            }
+            if !arguments.quiet {
+                let text = pool.as_ref().map_or_else(|| format!("the template `{template}` has no pool"), told);
+                output::say(&text);
+            }
+            pool.into_iter().collect()
+        }
+        _ => {
+            let pools = calve_db::pools(&home)?;
+            if !arguments.json {
+                return output::result(&pools.iter().map(|pool| format!("{}\n", told(pool))).collect::<String>());
+            }
+            pools
+        }
+    };
+    if !arguments.json {
+        return Ok(());
+    }
+    output::json(&DbPoolsReceipt { pools: pools.into_iter().map(db_receipt::pool).collect() })
+}
+
+fn told(pool: &Pool) -> String {
+    let Pool { template, size, waiting, .. } = pool;
+    let limit = pool.limit.map_or_else(String::new, |limit| format!(": {limit}"));
+    let idle = pool.idle.map_or_else(String::new, |idle| format!("; they end when unused for {}", duration(idle)));
+    format!("{waiting} of {size} standbys of `{template}` wait{limit}{idle}")
+}
+
+/// Starts a process that starts what the pool of a template lacks, if there is a pool. Should it not start, the next one tries again.
+pub(super) fn refill(home: &Home, template: &str) {
+    if !calve_db::has_pool(home, template) {
+        return;
+    }
+    let Ok(program) = std::env::current_exe() else { return };
+    let null = Stdio::null;
+    let _ = Command::new(program)
+        .args(["__fill", template])
+        .stdin(null())
+        .stdout(null())
+        .stderr(null())
+        .current_dir("/")
+        .spawn();
+}
+
+/// The process in the background.
+pub(crate) fn fill(template: &str, cancel: &Cancel) -> Result<(), Failure> {
+    sys::leave_terminal();
+    calve_db::fill_pool(&unswept_home()?, template, &supervisor()?, cancel)?;
+    Ok(())
+}
