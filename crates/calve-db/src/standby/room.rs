@@ -36,20 +36,23 @@ fn machine() -> Option<Memory> {
 fn group() -> Option<Memory> {
     let own = own_group("")?;
     let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-    mounts.iter().find_map(|mount| limit(&Path::new(mount).join(&own), "memory.max", "memory.current", "file "))
+    mounts.iter().find_map(|mount| limit(Path::new(mount), &own, "memory.max", "memory.current", ""))
 }
 
 fn group_of_version_1() -> Option<Memory> {
-    let directory = Path::new("/sys/fs/cgroup/memory").join(own_group("memory")?);
-    limit(&directory, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache ")
+    let (mount, own) = (Path::new("/sys/fs/cgroup/memory"), own_group("memory")?);
+    limit(mount, &own, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
 }
 
-/// A limit, less what is used, but for the cache of files.
-fn limit(directory: &Path, limit: &str, used: &str, cache: &str) -> Option<Memory> {
+/// A limit, less what is used, but for the cache of files, which is not the servers' shared memory. In a container its own group may be all that is mounted.
+fn limit(mount: &Path, own: &str, limit: &str, used: &str, prefix: &str) -> Option<Memory> {
+    let directory = Some(mount.join(own)).filter(|directory| directory.is_dir()).unwrap_or_else(|| mount.to_path_buf());
     let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
     let total = number(limit)?;
     let statistics = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
-    let cache = statistics.lines().find_map(|line| line.strip_prefix(cache)?.parse::<u64>().ok()).unwrap_or_default();
+    let lists = statistics.lines().filter_map(|line| line.strip_prefix(prefix)?.split_once("active_file "));
+    let cache: u64 =
+        lists.filter(|(rest, _)| ["", "in"].contains(rest)).filter_map(|(_, bytes)| bytes.parse::<u64>().ok()).sum();
     Some(Memory { total, free: total.saturating_sub(number(used)?.saturating_sub(cache)) })
 }
 

@@ -2,46 +2,24 @@
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::{End, Supervisor};
 use crate::error::{Error, Result};
 use crate::registry::{EndReason, unix_now};
 use crate::standby;
-use crate::supervise::messages::{Answer, Claim, Owner, Ready, Spec, send};
+use crate::supervise::messages::{Answer, Claim, Owner, Ready, send};
 use crate::sys::ProcessHandle;
-
-/// How often a standby looks whether its pool is still used.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// What a standby waits for.
-pub(super) struct Standby {
-    pool: PathBuf,
-    looked: Instant,
-}
-
-impl Standby {
-    pub(super) fn of(spec: &Spec) -> Option<Self> {
-        let pool = spec.pool.clone().filter(|_| spec.waits)?;
-        Some(Self { pool, looked: Instant::now() })
-    }
-}
 
 impl Supervisor<'_> {
     /// Whether it waits in a pool that is no more, or of which nobody took a server for long.
-    pub(super) fn is_idle(&mut self) -> bool {
-        let Some(standby) = &mut self.standby else { return false };
-        if standby.looked.elapsed() < LOOK_EVERY {
-            return false;
-        }
-        standby.looked = Instant::now();
-        standby::is_idle(&standby.pool)
+    pub(super) fn is_idle(&self) -> bool {
+        self.record.waits && self.spec.pool.as_deref().is_none_or(standby::is_idle)
     }
 
     /// Hands it over. Whoever comes second is told that it is taken; if the first one has gone meanwhile, it ends.
     pub(super) fn claim(&mut self, claim: Claim, mut from: UnixStream) -> Option<End> {
-        let answer = match self.standby.is_some() {
+        let answer = match self.record.waits {
             false => Answer::Taken,
             true => match self.hand_over(&claim) {
                 Ok(()) => {
@@ -91,7 +69,6 @@ impl Supervisor<'_> {
             let _ = link.map(fs_err::remove_file);
             return Err(error);
         }
-        self.standby = None;
         self.link = link;
         self.owner = claim.owner;
         self.watched = watched;

@@ -126,7 +126,6 @@ struct Supervisor<'a> {
     files: PathBuf,
     directory: PathBuf,
     prepared: ahead::Prepared,
-    standby: Option<claim::Standby>,
     /// Its second name, which is a link: a standby keeps its place when it is handed over.
     link: Option<PathBuf>,
     /// Whoever claimed it just now.
@@ -231,7 +230,6 @@ impl<'a> Supervisor<'a> {
             files: spec.place.clone(),
             directory: spec.directory.clone(),
             prepared: ahead::Prepared::default(),
-            standby: claim::Standby::of(spec),
             link: None,
             claimant: None,
         };
@@ -330,7 +328,7 @@ impl<'a> Supervisor<'a> {
     fn handle(&mut self, request: Request, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
         let answer = match request {
             Request::Stop => return Some(End::Asked(from)),
-            Request::Dismiss if self.standby.is_some() => return Some(End::Asked(from)),
+            Request::Dismiss if self.record.waits => return Some(End::Asked(from)),
             Request::Dismiss => Answer::Taken,
             // Only the starter has one.
             Request::Command(_) => return None,

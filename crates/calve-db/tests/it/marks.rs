@@ -1,0 +1,255 @@
+//! States of a server to go back to.
+
+use calve_testkit::FileSystem;
+use fs_err as fs;
+use serde_json::Value;
+
+use crate::world::{Engine, Mariadb, Postgres, User, World, eventually, names, users};
+
+/// All that a table holds, in one word.
+fn checksum(engine: Engine) -> &'static str {
+    match engine {
+        Postgres => "SELECT md5(string_agg(a::text, ',' ORDER BY a)) FROM t",
+        Mariadb => "SELECT MD5(GROUP_CONCAT(a ORDER BY a)) FROM t",
+    }
+}
+
+fn mark(world: &World, name: &str) -> Value {
+    world.db(["mark", "a", name, "--json"]).succeeds().json()
+}
+
+fn reset(world: &World, to: Option<&str>) -> Value {
+    let to = to.map(|to| ["--to", to]).into_iter().flatten();
+    world.db(["reset", "a", "--json"]).args(to).succeeds().json()["servers"][0].clone()
+}
+
+fn story(world: &World, engine: Engine) {
+    world.template(engine);
+    let server = world.start("a");
+    let ask = |sql: &str| world.query(engine, &server, sql);
+    ask("DELETE FROM t WHERE a > 10");
+    let made = mark(world, "ten");
+    assert_eq!((&made["name"], &made["server"], &made["method"]), (&"ten".into(), &"a".into(), &"stopped".into()));
+    let ten = ask(checksum(engine));
+    // Tables are part of it, and rows that came last.
+    ask("CREATE TABLE u (b int)");
+    ask("INSERT INTO t VALUES (5000)");
+    mark(world, "eleven");
+    let eleven = ask(checksum(engine));
+    assert_ne!(ten, eleven);
+
+    for (to, sum, tables) in
+        [("ten", &ten, "0"), ("eleven", &eleven, "1"), ("eleven", &eleven, "1"), ("ten", &ten, "0")]
+    {
+        ask("INSERT INTO t VALUES (-1)");
+        let back = reset(world, Some(to));
+        assert_eq!((&back["url"], &back["name"]), (&server["url"], &server["name"]));
+        assert_eq!(&ask(checksum(engine)), sum);
+        assert_eq!(ask("SELECT count(*) FROM information_schema.tables WHERE table_name = 'u'"), tables);
+    }
+    // The template is still where a reset goes.
+    reset(world, None);
+    assert_eq!(world.rows(engine, &server), "1000");
+
+    let list = world.db(["marks", "a", "--json"]).succeeds().json();
+    let marks: Vec<&Value> = list["marks"].as_array().unwrap().iter().map(|mark| &mark["name"]).collect();
+    assert_eq!(marks, ["ten", "eleven"]);
+    world.db(["template", "create", "n", "-q", "--from-mark", "a:eleven"]).succeeds();
+    let new = world.db(["start", "n", "--json"]).succeeds().json();
+    assert_eq!(world.query(engine, &new, checksum(engine)), eleven);
+    world.db(["unmark", "a", "ten", "-q"]).succeeds();
+    world.db(["reset", "a", "--to", "ten"]).fails(1, &["no mark `ten`"]);
+    assert_eq!(world.rows(engine, &server), "1000");
+    world.db(["stop", "--all", "-q"]).succeeds();
+    world.nothing_left();
+}
+
+#[test]
+fn a_reset_goes_back_to_a_mark() {
+    for (user, engine) in users().into_iter().flat_map(|user| Engine::ALL.map(|engine| (user, engine))) {
+        let Some(world) = World::of(user, None) else { return };
+        story(&world, engine);
+    }
+}
+
+fn on(file_system: FileSystem) {
+    for (user, engine) in
+        [User::This, User::Unprivileged].into_iter().flat_map(|user| Engine::ALL.map(|engine| (user, engine)))
+    {
+        let Some(world) = World::on(file_system, user) else { return };
+        story(&world, engine);
+        // With a pool, the server for the next reset is there already.
+        world.db(["pool", "t", "--size", "1", "-q"]).succeeds();
+        let server = world.start("a");
+        world.query(engine, &server, "DELETE FROM t WHERE a > 10");
+        mark(&world, "ten");
+        let ten = world.query(engine, &server, checksum(engine));
+        let mut taken = 0;
+        for _ in 0..6 {
+            world.query(engine, &server, "INSERT INTO t VALUES (-1)");
+            let session = sleeping(&world, engine, &server);
+            let back = reset(&world, Some("ten"));
+            assert_eq!((&back["url"], &back["name"]), (&server["url"], &server["name"]));
+            assert!(!session.wait_with_output().unwrap().status.success());
+            assert_eq!(world.query(engine, &server, checksum(engine)), ten);
+            taken += u32::from(back["standby"] == true);
+        }
+        assert!(taken > 0, "no reset took a standby");
+        // It is of the mark, and not of the template.
+        reset(&world, None);
+        assert_eq!(world.rows(engine, &server), "1000");
+        assert_eq!(world.db(["logs", "a"]).succeeds().stderr(), "");
+        world.db(["pool", "t", "--size", "0", "-q"]).succeeds();
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+/// A session that is in the middle of a statement.
+fn sleeping(world: &World, engine: Engine, server: &Value) -> std::process::Child {
+    let (sleep, running) = match engine {
+        Postgres => ("SELECT pg_sleep(1000)", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sl%'"),
+        Mariadb => {
+            ("SELECT SLEEP(1000)", "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SL%'")
+        }
+    };
+    let mut client = world.client(engine, server, sleep);
+    let child = client.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    eventually(|| match world.query(engine, server, running).as_str() {
+        "1" => Ok(()),
+        found => Err(format!("{found} sleep")),
+    });
+    child
+}
+
+#[test]
+fn on_btrfs_with_a_standby() {
+    on(FileSystem::Btrfs);
+}
+
+#[test]
+fn on_xfs_with_a_standby() {
+    on(FileSystem::Xfs);
+}
+
+#[test]
+fn what_was_not_committed_is_in_no_mark() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.start("a");
+        let sleep = if engine == Postgres { "pg_sleep(1000)" } else { "SLEEP(1000)" };
+        let sql = format!("BEGIN; INSERT INTO t VALUES (-1); DELETE FROM t WHERE a > 500; SELECT {sleep}");
+        let mut client = world.client(engine, &server, &sql);
+        let session = client.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let running = match engine {
+            Postgres => {
+                "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'BEGIN; INS%' AND wait_event = 'PgSleep'"
+            }
+            Mariadb => "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SL%'",
+        };
+        eventually(|| match world.query(engine, &server, running).as_str() {
+            "1" => Ok(()),
+            found => Err(format!("{found} sleep")),
+        });
+        mark(&world, "m");
+        // The session is told so at once.
+        assert!(!session.wait_with_output().unwrap().status.success());
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.query(engine, &server, "DELETE FROM t");
+        reset(&world, Some("m"));
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn tables_without_a_log_are_in_a_mark() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    world.query(Postgres, &server, "CREATE UNLOGGED TABLE u AS SELECT a FROM t");
+    mark(&world, "m");
+    world.query(Postgres, &server, "DROP TABLE u");
+    reset(&world, Some("m"));
+    assert_eq!(world.query(Postgres, &server, "SELECT count(*) FROM u"), "1000");
+    world.stop("a");
+    world.nothing_left();
+}
+
+#[test]
+fn marks_that_make_no_sense() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        world.db(["mark", "a", "m"]).fails(1, &["no server `a`"]);
+        world.db(["marks", "a"]).fails(1, &["no server `a`"]);
+        let server = world.start("a");
+        mark(&world, "m");
+        world.query(engine, &server, "DELETE FROM t");
+        world.db(["mark", "a", "m"]).fails(1, &["a mark `m` already", "calve db unmark a m"]);
+        for bad in ["../m", ".m", "m/n", ""] {
+            world.db(["mark", "a", bad]).fails(2, &["is not a name"]);
+            world.db(["reset", "a", "--to", bad]).ends().code(2);
+        }
+        world.db(["reset", "a", "--to", "n"]).fails(1, &["no mark `n`", "calve db marks a"]);
+        world.db(["unmark", "a", "n"]).fails(1, &["no mark `n`"]);
+        world.db(["template", "create", "n", "--from-mark", "a"]).ends().code(2);
+        world.db(["template", "create", "n", "--from-mark", "a:n"]).fails(1, &["no mark `n`"]);
+        // None of that did anything to it.
+        assert_eq!(world.rows(engine, &server), "0");
+        reset(&world, Some("m"));
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_mark_on_a_full_disk() {
+    for engine in Engine::ALL {
+        // Here a mark is a copy.
+        let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
+        world.template(engine);
+        let server = world.start("a");
+        world.query(engine, &server, "DELETE FROM t WHERE a > 10");
+        let filler = fs::File::create(world.path().join("filler")).unwrap();
+        let room = rustix::fs::statvfs(world.path()).unwrap();
+        let leave = (16 << 20) / room.f_frsize;
+        let bytes = (room.f_bavail - leave) * room.f_frsize;
+        rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+        world.db(["mark", "a", "m"]).fails(1, &["free some space"]);
+        // It goes on, with what it had.
+        assert_eq!(world.rows(engine, &server), "10");
+        let marks = world.db(["marks", "a", "--json"]).succeeds().json();
+        assert_eq!(marks["marks"], serde_json::json!([]));
+        filler.set_len(0).unwrap();
+        mark(&world, "m");
+        reset(&world, Some("m"));
+        assert_eq!(world.rows(engine, &server), "10");
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn what_a_killed_supervisor_leaves_of_marks_is_swept() {
+    for user in [User::This, User::Unprivileged] {
+        let Some(world) = World::on(FileSystem::Btrfs, user) else { return };
+        world.template(Postgres);
+        world.db(["pool", "t", "--size", "1", "-q"]).succeeds();
+        world.start("a");
+        mark(&world, "m");
+        reset(&world, Some("m"));
+        world.db(["pool", "t", "--size", "0", "-q"]).succeeds();
+        for supervisor in world.supervisors() {
+            let process = rustix::process::Pid::from_raw(i32::try_from(supervisor).unwrap()).unwrap();
+            let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+        }
+        world.nothing_runs();
+        world.db(["gc", "-q"]).succeeds();
+        assert_eq!(names(&world.home().join("db/servers")), [".lock"]);
+        world.nothing_left();
+    }
+}

@@ -1,0 +1,300 @@
+//! Servers that wait to be handed over.
+
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use calve_testkit::{FileSystem, is_root, skip};
+use fs_err as fs;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::world::{Engine, Postgres, User, World, eventually, names, until, users};
+
+fn pool(world: &World, size: usize) -> Value {
+    world.db(["pool", "t", "--json", "--size", &size.to_string()]).succeeds().json()["pools"][0].clone()
+}
+
+fn waiting(world: &World) -> u64 {
+    world.db(["pool", "--json"]).succeeds().json()["pools"][0]["waiting"].as_u64().unwrap_or_default()
+}
+
+#[track_caller]
+fn eventually_wait(world: &World, wanted: u64) {
+    eventually(|| match waiting(world) {
+        found if found == wanted => Ok(()),
+        found => Err(format!("{found} wait")),
+    });
+}
+
+/// What is written down of the servers that wait.
+fn records(world: &World) -> Vec<Value> {
+    let servers = world.home().join("db/servers");
+    let places = names(&servers).into_iter().map(|name| servers.join(name).join("server.json"));
+    let records = places.filter_map(|path| serde_json::from_slice::<Value>(&fs::read(path).ok()?).ok());
+    records.filter(|record| record["waits"] == true).collect()
+}
+
+fn kill(process: &Value) {
+    let process = Pid::from_raw(i32::try_from(process.as_u64().unwrap()).unwrap()).unwrap();
+    kill_process(process, Signal::KILL).unwrap();
+}
+
+#[track_caller]
+fn end(world: &World) {
+    pool(world, 0);
+    world.db(["stop", "--all", "-q"]).succeeds();
+    world.nothing_left();
+    assert_eq!(names(&world.home().join("db/pools")), [".lock-t"]);
+}
+
+#[test]
+fn a_standby_is_handed_over() {
+    for (user, engine) in users().into_iter().flat_map(|user| Engine::ALL.map(|engine| (user, engine))) {
+        let Some(world) = World::of(user, None) else { return };
+        world.template(engine);
+        let set = pool(&world, 2);
+        assert_eq!((&set["size"], &set["waiting"], &set["limit"]), (&2.into(), &2.into(), &Value::Null));
+        // They are nobody's servers yet.
+        assert_eq!(world.sockets(), Vec::<std::path::PathBuf>::new());
+        let [first, second] = &records(&world)[..] else { panic!("two wait") };
+        world.db(["url", first["name"].as_str().unwrap()]).fails(1, &["no server"]);
+
+        let named = world.start("a");
+        assert_eq!((&named["standby"], &named["name"]), (&true.into(), &"a".into()));
+        assert!([first, second].iter().any(|record| record["pid"] == named["pid"]), "{named}");
+        assert_eq!(world.rows(engine, &named), "1000");
+        world.query(engine, &named, "DELETE FROM t WHERE a > 10");
+        world.db(["start", "t", "--name", "a"]).fails(1, &["there is a server `a` already"]);
+        eventually_wait(&world, 2);
+
+        let unnamed = world.db(["start", "t", "--json", "--ttl", "1h"]).succeeds().json();
+        assert_eq!(unnamed["standby"], true);
+        let lives = unnamed["expires_unix_s"].as_u64().unwrap() - unnamed["started_unix_s"].as_u64().unwrap();
+        assert_eq!(lives, 3600);
+        assert_eq!((world.rows(engine, &unnamed).as_str(), world.rows(engine, &named).as_str()), ("1000", "10"));
+        eventually_wait(&world, 2);
+
+        let ran = world.db(["run", "t", "--"]).args(engine.client("SELECT count(*) FROM t")).succeeds();
+        assert_eq!(ran.stdout().trim(), "1000");
+        // What a standby cannot be.
+        let port = world.db(["start", "t", "--json", "--tcp"]).succeeds().json();
+        assert_eq!(port["standby"], false);
+
+        world.db(["logs", "a"]).succeeds();
+        world.db(["reset", "a", "-q"]).succeeds();
+        assert_eq!(world.rows(engine, &named), "1000");
+        world.stop("a");
+        assert_eq!(world.start("a")["name"], "a");
+        end(&world);
+    }
+}
+
+#[test]
+fn everybody_gets_another_one() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    pool(&world, 3);
+    let starts: Vec<_> =
+        (0..8).map(|number| world.db(["start", "t", "--json", "--name", &format!("s{number}")]).spawn()).collect();
+    let servers: Vec<Value> = starts
+        .into_iter()
+        .map(|start| serde_json::from_slice(&start.wait_with_output().unwrap().stdout).unwrap())
+        .collect();
+    let mut processes: Vec<u64> = servers.iter().map(|server| server["pid"].as_u64().unwrap()).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    assert_eq!(processes.len(), 8);
+    assert!(servers.iter().filter(|server| server["standby"] == true).count() >= 3);
+    for (number, server) in servers.iter().enumerate() {
+        assert_eq!((&server["name"], world.rows(Postgres, server)), (&format!("s{number}").into(), "1000".into()));
+    }
+    eventually_wait(&world, 3);
+    end(&world);
+}
+
+#[test]
+fn a_standby_ends_with_its_new_owner() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        pool(&world, 1);
+        let mut owner = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let words = ["start", "t", "--json", "--name", "a", "--owner-pid", &owner.id().to_string()];
+        let server = world.db(words).succeeds().json();
+        assert_eq!((&server["standby"], &server["owner_pid"]), (&true.into(), &owner.id().into()));
+        // An owner who is not there takes none.
+        eventually_wait(&world, 1);
+        pool(&world, 0);
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        world.nothing_runs();
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_claim_that_dies_half_way_leaves_nothing() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    pool(&world, 1);
+    let control = records(&world)[0]["control"].as_str().unwrap().to_owned();
+    let mut claim = UnixStream::connect(&control).unwrap();
+    claim.write_all(b"{\"Claim\":{\"name\":\"a\",\"ttl\":null,\"owner\":\"Nobody\"}}").unwrap();
+    // Nobody hears the answer to the rest.
+    claim.shutdown(std::net::Shutdown::Read).unwrap();
+    claim.write_all(b"\n").unwrap();
+    drop(claim);
+    world.nothing_runs();
+    assert_eq!(world.start("a")["standby"], false);
+    end(&world);
+}
+
+#[test]
+fn a_standby_that_died_is_skipped() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        pool(&world, 2);
+        let records = records(&world);
+        // One lost its server, and one whoever looks after it.
+        kill(&records[0]["pid"]);
+        kill(&records[1]["supervisor"]);
+        let server = world.start("a");
+        assert_eq!((&server["standby"], world.rows(engine, &server)), (&false.into(), "1000".into()));
+        eventually_wait(&world, 2);
+        // Nobody wonders how servers ended that he never had.
+        assert_eq!(world.db(["list", "--json"]).succeeds().json()["ended"], serde_json::json!([]));
+        end(&world);
+    }
+}
+
+#[test]
+fn a_template_that_is_rebuilt_gets_new_standbys() {
+    for engine in Engine::ALL {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        pool(&world, 2);
+        let fill = engine.fill().replace("1000", "5");
+        let client: Vec<String> =
+            engine.client(&fill).iter().map(|word| format!("'{}'", word.to_string_lossy())).collect();
+        let script = format!("touch began; {}; {}", until("go"), client.join(" "));
+        let words = ["template", "create", "t", "--rebuild", "-q", "--engine", engine.name(), "--", "sh", "-ec"];
+        let build = world.db(words).arg(&script).spawn();
+        eventually(|| world.path().join("began").exists().then_some(()).ok_or_else(|| "not begun".into()));
+        // As long as it is built, there is the old one.
+        let old = world.start("old");
+        assert_eq!((&old["standby"], world.rows(engine, &old)), (&true.into(), "1000".into()));
+        fs::write(world.path().join("go"), "").unwrap();
+        let output = build.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let new = world.start("new");
+        assert_eq!(world.rows(engine, &new), "5");
+        eventually_wait(&world, 2);
+        let again = world.start("again");
+        assert_eq!((&again["standby"], world.rows(engine, &again)), (&true.into(), "5".into()));
+        // A template that is gone has no pool.
+        world.db(["template", "remove", "t", "-q"]).succeeds();
+        assert_eq!(waiting(&world), 0);
+        world.db(["stop", "--all", "-q"]).succeeds();
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_pool_ends_with_its_session() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let script = format!("\"$@\"; touch made; {}", until("go"));
+    let words = ["pool", "t", "--json", "--size", "1", "--idle", "none"];
+    let session = world.db_by(&["setsid", "--wait", "sh", "-c", &script, "sh"], words).spawn();
+    eventually(|| world.path().join("made").exists().then_some(()).ok_or_else(|| "not made".into()));
+    assert_eq!(waiting(&world), 1);
+    fs::write(world.path().join("go"), "").unwrap();
+    let made: Value = serde_json::from_slice(&session.wait_with_output().unwrap().stdout).unwrap();
+    assert!(made["pools"][0]["session_pid"].is_u64(), "{made}");
+    world.nothing_runs();
+    world.nothing_left();
+    // Nor does one come back.
+    let server = world.start("a");
+    assert_eq!(server["standby"], false);
+    eventually(|| match names(&world.home().join("db/pools")) {
+        found if found == [".lock-t"] => Ok(()),
+        found => Err(format!("{found:?}")),
+    });
+    world.stop("a");
+    world.nothing_left();
+}
+
+#[test]
+fn a_pool_that_nobody_uses_is_emptied_until_somebody_does() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    world.db(["pool", "t", "--size", "2", "--idle", "1s", "-q"]).succeeds();
+    eventually(|| if world.processes().is_empty() { Ok(()) } else { Err("they wait".into()) });
+    world.db(["pool", "t", "--size", "2", "--idle", "1h", "-q"]).succeeds();
+    eventually_wait(&world, 2);
+    // Fewer are wanted.
+    assert_eq!(pool(&world, 1)["waiting"], 1);
+    end(&world);
+}
+
+#[test]
+fn a_pool_takes_as_much_memory_as_there_is() {
+    let group = Path::new("/sys/fs/cgroup/memory").join(format!("calve-test-{}", std::process::id()));
+    if !is_root() || fs::create_dir(&group).is_err() {
+        return skip("needs root, and control groups of version 1 for memory");
+    }
+    struct Group<'a>(&'a Path);
+    impl Drop for Group<'_> {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir(self.0);
+        }
+    }
+    let _group = Group(&group);
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    fs::write(group.join("memory.limit_in_bytes"), "160M").unwrap();
+    let enter = format!("echo $$ > {}/tasks; exec \"$@\"", group.display());
+    let words = ["pool", "t", "--json", "--size", "8"];
+    let pool = world.db_by(&["sh", "-c", &enter, "sh"], words).succeeds().json()["pools"][0].clone();
+    assert_eq!(pool["limit"], "memory", "{pool}");
+    assert!((1..8).contains(&pool["waiting"].as_u64().unwrap()), "{pool}");
+    // Those that there are can be had.
+    assert_eq!(world.start("a")["standby"], true);
+    end(&world);
+}
+
+#[test]
+fn pools_that_make_no_sense() {
+    let Some(world) = World::new() else { return };
+    world.db(["pool", "t", "--size", "1"]).fails(1, &["no template `t`"]);
+    world.db(["pool", "../t", "--size", "1"]).fails(2, &["is not a name"]);
+    world.db(["pool", "t"]).ends().code(2);
+    world.db(["pool", "--size", "1"]).ends().code(2);
+    world.template(Postgres);
+    world.db(["pool", "t", "--size", "65"]).fails(2, &["at most 64"]);
+    world.db(["pool", "t", "--size", "0"]).succeeds();
+    assert_eq!(world.db(["pool"]).succeeds().stdout(), "");
+    // A name that is a server's cannot be a standby's, and an owner must be there.
+    pool(&world, 1);
+    world.db(["start", "t", "--owner-pid", "4194304"]).fails(1, &["no process"]);
+    assert_eq!(waiting(&world), 1);
+    end(&world);
+}
+
+#[test]
+fn a_command_that_is_killed_takes_its_standby_along() {
+    for user in [User::This, User::Unprivileged] {
+        let Some(world) = World::on(FileSystem::Xfs, user) else { return };
+        world.template(Postgres);
+        pool(&world, 1);
+        let mut run = world.db(["run", "t", "--", "sleep", "1000"]).spawn();
+        eventually(|| if world.sockets().len() == 1 { Ok(()) } else { Err("no server".into()) });
+        pool(&world, 0);
+        run.kill().unwrap();
+        run.wait().unwrap();
+        world.nothing_runs();
+        world.nothing_left();
+    }
+}
