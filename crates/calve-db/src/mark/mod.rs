@@ -17,7 +17,8 @@ pub fn marks(home: &Home, server: &str) -> Result<Vec<Template>> {
     let places = template::directories(&directory(&registry::place_of(home, &record.name)))?;
     let is_named = |path: &&PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
     let mut marks: Vec<Template> = places.iter().filter(is_named).filter_map(|place| template::read(place)).collect();
-    marks.sort_by_key(|mark| mark.made_unix_s);
+    // Several may have been made in a second.
+    marks.sort_by_cached_key(template::made);
     Ok(marks)
 }
 

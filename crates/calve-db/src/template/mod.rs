@@ -7,6 +7,7 @@ mod publish;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use fs_err as fs;
 use rustix::fs::FlockOperation;
@@ -117,6 +118,11 @@ pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<F
 pub(crate) fn read(place: &Path) -> Option<Template> {
     let template: Template = serde_json::from_slice(&fs::read(place.join(DOCUMENT)).ok()?).ok()?;
     Some(Template { place: place.to_path_buf(), ..template })
+}
+
+/// When a template was made, as its file system tells.
+pub(crate) fn made(template: &Template) -> Option<SystemTime> {
+    fs::metadata(template.place.join(DOCUMENT)).ok()?.modified().ok()
 }
 
 /// All templates, by name.
