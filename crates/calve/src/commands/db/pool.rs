@@ -10,7 +10,6 @@ use crate::cli::db::PoolArguments;
 use crate::failure::Failure;
 use crate::{db_receipt, output, sys};
 use calve_receipt::DbPoolsReceipt;
-use calve_receipt::human::duration;
 
 pub(crate) fn run(arguments: &PoolArguments, cancel: &Cancel) -> Result<(), Failure> {
     let home = home()?;
@@ -47,8 +46,7 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &Cancel) -> Result<(), Fail
 fn told(pool: &Pool) -> String {
     let Pool { template, size, waiting, .. } = pool;
     let limit = pool.limit.map_or_else(String::new, |limit| format!(": {limit}"));
-    let idle = pool.idle.map_or_else(String::new, |idle| format!("; they end when unused for {}", duration(idle)));
-    format!("{waiting} of {size} standbys of `{template}` wait{limit}{idle}")
+    format!("{waiting} of {size} standbys of `{template}` wait{limit}")
 }
 
 /// Starts a process that starts what the pool of a template lacks, if there is a pool. Should it not start, the next one tries again.
