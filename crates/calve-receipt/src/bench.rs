@@ -183,6 +183,8 @@ pub struct Times {
 pub enum ResultDetails {
     Command(CommandResult),
     Database(DatabaseResult),
+    DatabaseStep(DatabaseStepResult),
+    DatabaseSuite(DatabaseSuiteResult),
     Git(GitResult),
     Write(WriteResult),
 }
@@ -245,6 +247,31 @@ pub struct DatabaseResult {
     /// Of each run and second: transactions, and the worst latency in milliseconds.
     pub timelines: Vec<Vec<(f64, f64)>>,
     pub writes_ms: Vec<Vec<f64>>,
+}
+
+/// What is timed as a whole command, from its start until a query is answered.
+#[derive(Debug, Clone, Serialize)]
+pub struct DatabaseStepResult {
+    pub step: &'static str,
+    pub ms: Option<Spread>,
+}
+
+/// A suite of tests, each from the same state.
+#[derive(Debug, Clone, Serialize)]
+pub struct DatabaseSuiteResult {
+    pub side: Side,
+    /// How a test gets its state.
+    pub way: &'static str,
+    pub workers: u32,
+    /// Of each worker.
+    pub tests: u32,
+    /// Of all workers: fewer where the time was over.
+    pub tests_run: u64,
+    pub seconds: f64,
+    /// What all tests would take at that pace.
+    pub suite_seconds: f64,
+    /// Until a test can begin.
+    pub fresh_ms: Option<Spread>,
 }
 
 /// Several values of one kind.

@@ -5,6 +5,10 @@ mod load;
 mod memory;
 mod report;
 mod sample;
+mod steps;
+mod suite;
+
+pub use suite::SuiteSize;
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -43,6 +47,8 @@ pub struct DatabaseBench<'a> {
     pub clients: u32,
     /// No write load when it is zero.
     pub duration: Duration,
+    /// A suite of tests, if one is wanted.
+    pub suite: Option<SuiteSize>,
 }
 
 /// In the order of the report.
@@ -72,6 +78,10 @@ impl DatabaseBench<'_> {
     }
 
     fn measure(&self, began: SystemTime, scratch: &Scratch<'_>) -> Result<Report, BenchError> {
+        if calve_db::has_pool(self.home, self.template) {
+            let text = format!("the template `{}` has a pool, whose standbys would be measured", self.template);
+            return Err(BenchError::stated(FailureKind::Usage, text, "end it first: calve db pool TEMPLATE --size 0"));
+        }
         let machine = machine::here();
         let scout = self.start(None)?;
         let found = calve_db::list_templates(self.home)?.into_iter().find(|template| template.name == self.template);
@@ -95,9 +105,13 @@ impl DatabaseBench<'_> {
                 runner.run(run, &mut rows[index])?;
             }
         }
+        let steps = self.steps()?;
+        let suite = self.suite.map_or(Ok(Vec::new()), |size| self.suite(size, &load.write, scratch))?;
         let mut report = Report::new("db", began, machine);
         scratch.add_to(&mut report, "Servers in")?;
         report::complete(&mut report, self, &template, &load, &rows);
+        report::add_steps(&mut report, &steps);
+        report::add_suite(&mut report, self.suite, &suite);
         Ok(report)
     }
 
@@ -146,4 +160,16 @@ impl DatabaseBench<'_> {
         options.cancel = self.setup.cancel.clone();
         calve_db::start(self.home, self.template, &options, self.supervisor, &mut |_| ())
     }
+}
+
+/// Runs `calve db WORDS` as a program of its own, as users do. `supervisor`: the program comes first.
+fn program(supervisor: &[PathBuf], words: &[&str]) -> Result<(), BenchError> {
+    let calve = supervisor.first().map(PathBuf::as_path).unwrap_or_else(|| std::path::Path::new("calve"));
+    let mut command = std::process::Command::new(calve);
+    let output = command.arg("db").args(words).stdin(std::process::Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(std::io::Error::other(format!("`calve db {}` failed: {said}", words.join(" "))).into())
 }

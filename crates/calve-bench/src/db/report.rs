@@ -3,13 +3,16 @@
 use calve_core::Strategy;
 use calve_db::Template;
 use calve_receipt::bench::{
-    BenchFailure, BenchResult, DatabaseResult, NotRun, NotRunReason, ResultDetails, Side, Spread,
+    BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, DatabaseSuiteResult, NotRun, NotRunReason,
+    ResultDetails, Side, Spread,
 };
 use calve_receipt::human::{count, size};
 use serde::Serialize;
 
 use super::load::{LoadProgram, LoadResult};
 use super::sample::Sample;
+use super::steps::Step;
+use super::suite::{SuiteRow, SuiteSize};
 use super::{DatabaseBench, Load};
 use crate::report::{Bar, Chart, Report, Section, Table, or_dash, shown_bytes, shown_ms};
 use crate::stats::{Summary, median};
@@ -126,6 +129,72 @@ fn medians(rows: &[&Row]) -> Section {
     }
 }
 
+/// Adds the commands that are timed as a whole.
+pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
+    let line = |step: &Step| {
+        let summary = Summary::of(&step.ms);
+        let shown = |value: fn(&Summary) -> f64| or_dash(summary.as_ref().map(value), shown_ms);
+        let times = [shown(|summary| summary.median), shown(|summary| summary.min), shown(|summary| summary.max)];
+        (Side::Calve, std::iter::once(format!("`{}`", step.name)).chain(times).collect())
+    };
+    report.sections.push(Section {
+        title: "Commands as a whole, until a query is answered".into(),
+        tables: vec![Table {
+            head: ["command", "median", "shortest", "longest"].map(str::to_owned).to_vec(),
+            text_columns: 1,
+            lines: steps.iter().map(line).collect(),
+            ..Table::default()
+        }],
+        ..Section::default()
+    });
+    report.document.results.extend(steps.iter().map(|step| BenchResult {
+        times: None,
+        details: ResultDetails::DatabaseStep(DatabaseStepResult { step: step.name, ms: spread(step.ms.clone()) }),
+    }));
+}
+
+/// Adds the ways to run a suite.
+pub(super) fn add_suite(report: &mut Report, size: Option<SuiteSize>, rows: &[SuiteRow]) {
+    let Some(SuiteSize { workers, tests }) = size else { return };
+    let all = f64::from(workers) * f64::from(tests);
+    let whole = |row: &SuiteRow| row.seconds * all / row.fresh_ms.len().max(1) as f64;
+    let line = |row: &SuiteRow| {
+        let fresh = or_dash(median(&row.fresh_ms), shown_ms);
+        let cells = [count(row.fresh_ms.len() as u64), crate::report::shown(whole(row)), fresh];
+        (row.side, std::iter::once(row.way.to_owned()).chain(cells).collect())
+    };
+    report.sections.push(Section {
+        title: format!("A suite: {workers} workers with {tests} tests each, every test from the same state"),
+        tables: vec![Table {
+            head: ["way", "tests run", "whole suite", "until a test can begin"].map(str::to_owned).to_vec(),
+            text_columns: 1,
+            lines: rows.iter().map(line).collect(),
+            ..Table::default()
+        }],
+        note: "A way that had not run all tests after two minutes was stopped; the time of the whole suite is then what the rest would take \
+               at that pace. What is done once, before the first test, is not in it.",
+        ..Section::default()
+    });
+    report.document.results.extend(rows.iter().map(|row| BenchResult {
+        times: None,
+        details: ResultDetails::DatabaseSuite(DatabaseSuiteResult {
+            side: row.side,
+            way: row.way,
+            workers,
+            tests,
+            tests_run: row.fresh_ms.len() as u64,
+            seconds: row.seconds,
+            suite_seconds: whole(row),
+            fresh_ms: spread(row.fresh_ms.clone()),
+        }),
+    }));
+}
+
+fn spread(values: Vec<f64>) -> Option<Spread> {
+    let Summary { median, min, max, .. } = Summary::of(&values)?;
+    Some(Spread { median, min, max, values })
+}
+
 /// By second and strategy, the worst latency of all runs.
 fn timeline(rows: &[&Row]) -> Option<Section> {
     fn loads(row: &Row) -> impl Iterator<Item = &LoadResult> {
@@ -163,9 +232,7 @@ impl Row {
     }
 
     fn spread(&self, value: Value) -> Option<Spread> {
-        let values = self.values(value);
-        let Summary { median, min, max, .. } = Summary::of(&values)?;
-        Some(Spread { median, min, max, values })
+        spread(self.values(value))
     }
 
     fn result(&self) -> BenchResult {

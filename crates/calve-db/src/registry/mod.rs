@@ -82,6 +82,9 @@ pub struct Record {
     /// Whether it was started ahead of time, and only handed over when somebody wanted it.
     #[serde(default)]
     pub standby: bool,
+    /// Whether the server for its next reset waits.
+    #[serde(default)]
+    pub prepared: bool,
     /// Nobody has it yet.
     #[serde(default)]
     pub(crate) waits: bool,

@@ -76,6 +76,10 @@ impl Prepared {
         self.wanted = Some(origin);
     }
 
+    pub(super) fn is_ready(&self) -> bool {
+        self.next.is_some()
+    }
+
     /// Ends what is prepared.
     pub(super) fn forget(&mut self) {
         (self.wanted, self.next) = (None, None);
@@ -100,6 +104,7 @@ impl Supervisor<'_> {
                 if is_possible {
                     // Should it fail, the next reset does without.
                     self.prepared.next = self.prepare(origin, talk).ok();
+                    let _ = self.write_record();
                 }
             }
             _ => {}

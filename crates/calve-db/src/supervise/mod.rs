@@ -200,6 +200,7 @@ impl<'a> Supervisor<'a> {
                 _ => None,
             },
             standby: false,
+            prepared: false,
             waits: spec.waits,
             template_identity,
             pid_started: None,
@@ -252,6 +253,7 @@ impl<'a> Supervisor<'a> {
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;
         self.record.data_directory = self.files.join("data");
+        self.record.prepared = self.prepared.is_ready();
         registry::write(&self.spec.place, &self.record)
     }
 

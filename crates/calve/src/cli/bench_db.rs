@@ -1,5 +1,6 @@
 //! `calve bench db`: its options.
 
+use calve_bench::db::SuiteSize;
 use clap::Args;
 
 use super::report::ReportArguments;
@@ -8,7 +9,8 @@ use super::report::ReportArguments;
 ///
 /// Copy, overlay, reflink and snapshot take turns. Each run clones the template, starts a server, asks one query, writes ten
 /// times, writes for some seconds by pgbench or `sysbench oltp_write_only` where that is installed, and stops the server. Tells the
-/// times, the transactions per second with the worst latency of each second, and the disk space and memory of a server.
+/// times, the transactions per second with the worst latency of each second, and the disk space and memory of a server. Then it times
+/// commands as a whole: a start that finds a standby, and resets to the template and to a mark.
 ///
 /// The template is only read. The servers are in CALVE_HOME; they end with the bench, however it ends.
 #[derive(Debug, Args)]
@@ -16,6 +18,7 @@ use super::report::ReportArguments;
 Examples:
   calve bench db --template shop
   calve bench db --template shop --duration 0 --runs 20     without a write load
+  calve bench db --template shop --suite 8x200              beside CREATE DATABASE, or a dump restored
   calve bench db --template shop --write 'UPDATE carts SET items = items + 1 WHERE id = 7'
 
 Exit codes: 0 measured, 1 failed, or a strategy that works there did, 2 usage, 130 interrupted.")]
@@ -38,6 +41,17 @@ pub(crate) struct BenchDbArguments {
     /// How often each strategy is run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
+    /// Also time a suite: so many workers, with so many tests each, by several ways to give each test its state
+    #[arg(long, value_name = "WORKERSxTESTS", value_parser = suite)]
+    pub(crate) suite: Option<SuiteSize>,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
+}
+
+fn suite(text: &str) -> Result<SuiteSize, String> {
+    let numbers = text.split_once('x').and_then(|(workers, tests)| Some((workers.parse().ok()?, tests.parse().ok()?)));
+    match numbers {
+        Some((workers @ 1..=64, tests @ 1..=100_000)) => Ok(SuiteSize { workers, tests }),
+        _ => Err("a suite is 1 to 64 workers and their tests, as in 8x200".into()),
+    }
 }

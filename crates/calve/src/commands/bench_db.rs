@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &BenchDbArguments, cancel: &Cancel) -> Result<(), F
             runs: arguments.runs,
             clients: arguments.clients,
             duration: Duration::from_secs(arguments.duration),
+            suite: arguments.suite,
         };
         bench.run()
     })

@@ -22,13 +22,18 @@ const PATIENCE: Duration = Duration::from_secs(120);
 impl Session {
     /// Of the superuser, by the private socket.
     pub(super) fn open(server: &Record) -> io::Result<Self> {
+        Self::open_database(server, &server.address.database)
+    }
+
+    /// The same, with another database.
+    pub(super) fn open_database(server: &Record, database: &str) -> io::Result<Self> {
         let address = &server.address;
         let stream = UnixStream::connect(&address.socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         match server.engine.as_str() {
-            "postgres" => PostgresSession::connect(stream, &address.user, &address.database).map(Self::Postgres),
-            "mariadb" => mariadb::Session::open(stream, &address.user, &address.database).map(Self::Mariadb),
+            "postgres" => PostgresSession::connect(stream, &address.user, database).map(Self::Postgres),
+            "mariadb" => mariadb::Session::open(stream, &address.user, database).map(Self::Mariadb),
             other => Err(io::Error::other(format!("the bench does not know the engine `{other}`"))),
         }
     }

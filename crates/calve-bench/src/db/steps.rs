@@ -1,0 +1,118 @@
+//! Commands as a whole, until a query is answered: a start that finds a standby, and the resets.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use calve_db::{PoolOptions, Record};
+
+use super::client::Session;
+use super::{DatabaseBench, program};
+use crate::error::BenchError;
+use crate::report::shown_ms;
+use crate::setup::check_cancelled;
+
+/// A command and its times in milliseconds.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) ms: Vec<f64>,
+}
+
+pub(super) const STANDBY: &str = "calve db start, with a standby";
+const RESET: &str = "calve db reset";
+const RESET_TO_MARK: &str = "calve db reset --to MARK";
+const RESET_PREPARED: &str = "calve db reset --to MARK, with a standby";
+
+/// How long it takes at most until the next standby waits.
+const PATIENCE: Duration = Duration::from_secs(60);
+const MARK: &str = "bench";
+
+impl DatabaseBench<'_> {
+    /// Each command is run as often as each strategy. The template has no pool, and has none afterwards.
+    pub(super) fn steps(&self) -> Result<Vec<Step>, BenchError> {
+        let mut steps = [STANDBY, RESET, RESET_TO_MARK, RESET_PREPARED].map(|name| Step { name, ms: Vec::new() });
+        let [standby, reset, to_mark, prepared] = &mut steps;
+        let server = self.start(None)?;
+        let name = server.record.name.clone();
+        for _ in 0..self.runs {
+            reset.ms.push(self.timed(RESET, &["reset", &name, "-q"], &server.record)?);
+        }
+        calve_db::mark(self.home, &name, MARK)?;
+        for _ in 0..self.runs {
+            to_mark.ms.push(self.timed(RESET_TO_MARK, &["reset", &name, "--to", MARK, "-q"], &server.record)?);
+        }
+        self.with_pool(1, || {
+            // The first one has the next one prepared.
+            calve_db::reset(self.home, &name, Some(MARK), &mut |_| ())?;
+            for _ in 0..self.runs {
+                self.until(|| Ok(calve_db::find(self.home, &name)?.prepared))?;
+                let words = ["reset", &name, "--to", MARK, "-q"];
+                prepared.ms.push(self.timed(RESET_PREPARED, &words, &server.record)?);
+            }
+            for _ in 0..self.runs {
+                self.until(|| {
+                    Ok(calve_db::pools(self.home)?
+                        .iter()
+                        .any(|pool| pool.template == self.template && pool.waiting > 0))
+                })?;
+                standby.ms.push(self.start_with_standby()?);
+            }
+            Ok(())
+        })?;
+        server.stop()?;
+        Ok(steps.into())
+    }
+
+    /// With a pool of that size while something is done.
+    pub(super) fn with_pool<T>(
+        &self,
+        size: usize,
+        work: impl FnOnce() -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
+        let mut options = PoolOptions::default();
+        options.size = size;
+        calve_db::set_pool(self.home, self.template, &options, self.supervisor, self.setup.cancel)?;
+        let done = work();
+        options.size = 0;
+        calve_db::set_pool(self.home, self.template, &options, self.supervisor, self.setup.cancel)?;
+        done
+    }
+
+    fn until(&self, mut holds: impl FnMut() -> Result<bool, BenchError>) -> Result<(), BenchError> {
+        let began = Instant::now();
+        while !holds()? {
+            check_cancelled(self.setup.cancel)?;
+            if began.elapsed() > PATIENCE {
+                return Err(io::Error::other("no standby was ready after a minute").into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    fn timed(&self, step: &str, words: &[&str], server: &Record) -> Result<f64, BenchError> {
+        check_cancelled(self.setup.cancel)?;
+        let began = Instant::now();
+        program(self.supervisor, words)?;
+        Session::open(server)?.run(self.query)?;
+        let ms = began.elapsed().as_secs_f64() * 1000.0;
+        (self.setup.say)(&format!("{:>9}  {step}", shown_ms(ms)));
+        Ok(ms)
+    }
+
+    fn start_with_standby(&self) -> Result<f64, BenchError> {
+        let name = format!("bench-{}", std::process::id());
+        let owner = std::process::id().to_string();
+        let began = Instant::now();
+        program(self.supervisor, &["start", self.template, "--name", &name, "--owner-pid", &owner, "-q"])?;
+        // Its directory of sockets is what the command prints, and in its record.
+        let record = calve_db::find(self.home, &name)?;
+        Session::open(&record)?.run(self.query)?;
+        let ms = began.elapsed().as_secs_f64() * 1000.0;
+        calve_db::stop(self.home, &name)?;
+        if !record.standby {
+            return Err(io::Error::other("a server was started although one waited").into());
+        }
+        (self.setup.say)(&format!("{:>9}  {STANDBY}", shown_ms(ms)));
+        Ok(ms)
+    }
+}
