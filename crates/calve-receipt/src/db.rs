@@ -1,5 +1,7 @@
 //! `calve db`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::values::ReceiptPath;
@@ -72,6 +74,8 @@ pub struct DbServer {
     pub database: String,
     /// The port on 127.0.0.1. Null without TCP.
     pub tcp_port: Option<u16>,
+    /// The environment variables by which programs find this server and no other. Null: the variable must not be set.
+    pub environment: BTreeMap<String, Option<String>>,
     /// The data directory.
     pub data_directory: ReceiptPath,
     /// The id of the server's first process.

@@ -7,6 +7,8 @@ use calve_receipt::{
 
 pub(crate) fn server(record: &Record) -> DbServer {
     let Record { address, copy_up, .. } = record.clone();
+    let unset = address.foreign_variables().iter().map(|name| ((*name).to_owned(), None));
+    let environment = unset.chain(address.environment().into_iter().map(|(name, value)| (name, Some(value)))).collect();
     DbServer {
         name: record.name.clone(),
         engine: record.engine.clone(),
@@ -21,6 +23,7 @@ pub(crate) fn server(record: &Record) -> DbServer {
         password: address.password,
         database: address.database,
         tcp_port: address.tcp_port,
+        environment,
         data_directory: path(&record.data_directory),
         pid: record.pid,
         strategy: record.strategy.clone(),
