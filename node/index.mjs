@@ -1,6 +1,7 @@
 import calve from './lib/index.js';
 
 export const {
-  CalveError, cloneFile, cloneFileSync, cloneTree, cloneTreeSync, probe, readFiles, removeTree, removeTreeSync, writeFiles, writeFilesSync,
+  CalveError, Database, cloneFile, cloneFileSync, cloneTree, cloneTreeSync, probe, readFiles, removeTree, removeTreeSync, startDatabase,
+  writeFiles, writeFilesSync,
 } = calve;
 export default calve;

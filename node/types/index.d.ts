@@ -6,6 +6,8 @@ export { CalveError } from './errors.js';
 export type { Code } from './errors.js';
 export { cloneFile, cloneFileSync, cloneTree, cloneTreeSync, probe } from './clone.js';
 export type { CloneOptions, CloneOptionsSync, Requirement, Strategy } from './clone.js';
+export { Database, startDatabase } from './database.js';
+export type { StartOptions } from './database.js';
 export { removeTree, removeTreeSync } from './remove.js';
 export type { RemoveOptions, RemoveOptionsSync } from './remove.js';
 export type { Progress } from './watch.js';

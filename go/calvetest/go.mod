@@ -1,0 +1,3 @@
+module repository.invalid/calve/go/calvetest
+
+go 1.19

@@ -1,0 +1,64 @@
+import { join } from 'node:path';
+import { Database, printed, startDatabase, type ServerDocument } from './database.js';
+import { lead, withHint } from './worker.js';
+
+export { database } from './worker.js';
+
+/** What a plugin for Vite is, as far as this is one. */
+export interface CalvePlugin {
+  name: string;
+  config(): { test: { globalSetup: string[]; setupFiles: string[]; provide: Record<string, unknown> } };
+}
+
+/** The plugin for Vitest: each worker has a database server on a clone of `template`, put back before each file of tests. */
+export function calve(template: string): CalvePlugin {
+  const file = (name: string) => join(__dirname, '..', 'vitest', name);
+  return {
+    name: 'calve',
+    config: () => ({ test: { globalSetup: [file('global.mjs')], setupFiles: [file('setup.mjs')], provide: { calveTemplate: template } } }),
+  };
+}
+
+/** @internal What workers are told. */
+export interface Provided {
+  template: string;
+  /** What the names of the servers begin with. */
+  prefix: string;
+  ownerPid: number;
+}
+
+let projects = 0;
+
+/** @internal In the process that starts the workers. A template that is not there is one error, and not one of each file. */
+export async function prepared(template: string): Promise<Provided> {
+  const { templates } = await withHint(printed(['template', 'list', '--json'])) as { templates: { name: string }[] };
+  if (!templates.some(({ name }) => name === template)) {
+    throw new Error(`there is no template \`${template}\`\nhint: see \`calve db template list\`, or create it: calve db template create ${template} --engine …`);
+  }
+  projects += 1;
+  return { template, prefix: `vitest-${process.pid}-${projects}-`, ownerPid: process.pid };
+}
+
+/** @internal At the end. Where this is not reached, the servers end with their owner. */
+export async function end({ prefix }: Provided): Promise<void> {
+  const { servers } = await printed(['list', '--json']) as { servers: ServerDocument[] };
+  const own = servers.filter(({ name }) => name.startsWith(prefix));
+  await Promise.all(own.map((document) => new Database(document).stop()));
+}
+
+/** @internal In a worker, before each file. A worker is often a new process, with the number of an earlier one. */
+export async function enter({ template, prefix, ownerPid }: Provided): Promise<void> {
+  const name = `${prefix}${process.env['VITEST_POOL_ID']}`;
+  lead(globalThis, process.env, await putBack(name) ?? await withHint(startDatabase(template, { name, ownerPid })));
+}
+
+/** The server of that name, as its template is; nothing if there is none that can be. */
+async function putBack(name: string): Promise<Database | undefined> {
+  try {
+    const { servers } = await printed(['reset', '--quiet', '--json', '--', name]) as { servers: [ServerDocument] };
+    return new Database(servers[0]);
+  } catch {
+    await printed(['stop', '--quiet', '--', name]).catch(() => undefined);
+    return undefined;
+  }
+}

@@ -1,0 +1,53 @@
+"""Fixtures for pytest: ``calve_server`` and ``calve_db``. Nothing of Calve is imported until one of them is used."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Iterator
+
+import pytest
+
+if TYPE_CHECKING:
+    from calve.db import Server
+
+NAMED_BY = "name one by `calve_template = NAME` in pytest's configuration, or by --calve-template NAME"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    about = "the template of the database servers (see `calve db template list`)"
+    parser.getgroup("calve").addoption("--calve-template", metavar="NAME", help=about)
+    parser.addini("calve_template", about)
+
+
+@pytest.fixture(scope="session")
+def calve_server(pytestconfig: pytest.Config) -> Iterator[Server]:
+    """A database server for this worker. ``DATABASE_URL``, ``PGHOST`` and the like lead to it. Nothing puts it back between tests."""
+    from calve import CalveError, db
+
+    template: str = pytestconfig.getoption("calve_template") or pytestconfig.getini("calve_template")
+    if not template:
+        pytest.fail(f"no template is named for the database server\nhint: {NAMED_BY}", pytrace=False)
+    try:
+        server = db.start(template, owner_pid=_runner(pytestconfig))
+    except CalveError as error:
+        pytest.fail(str(error), pytrace=False)
+    with server, pytest.MonkeyPatch.context() as environment:
+        for name, value in server.environment.items():
+            if value is None:
+                environment.delenv(name, raising=False)
+            else:
+                environment.setenv(name, value)
+        yield server
+
+
+@pytest.fixture
+def calve_db(calve_server: Server) -> Iterator[Server]:
+    """The database server of this worker, which is put back after the test."""
+    yield calve_server
+    calve_server.reset()
+
+
+def _runner(config: pytest.Config) -> int:
+    """The process whose end ends the run. A worker of pytest-xdist may stay for a while when that is killed."""
+    parent = os.getppid()
+    return parent if hasattr(config, "workerinput") and parent > 1 else os.getpid()
