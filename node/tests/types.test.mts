@@ -37,3 +37,17 @@ writeFilesSync('root', { a: 1 });
 removeTreeSync('a', { forced: true });
 // @ts-expect-error a promise has no entries
 writeFilesSync('root', Promise.resolve({ a: 'x' }));
+
+// A database server, for its block or until it is stopped.
+import type { Database } from 'calve';
+import { calve as forVitest, database } from 'calve/vitest';
+import Environment, { database as ofJest } from 'calve/jest';
+{
+  await using server: Database = await calve.startDatabase('shop', { tcp: true, name: undefined });
+  await server.mark('filled');
+  await server.reset({ to: 'filled' });
+  const url: string | null = server.tcpUrl;
+  void [url, server.environment['PGHOST'], database().url, ofJest().reset(), forVitest('shop').config().test.setupFiles, Environment];
+}
+// @ts-expect-error a template has a name
+await calve.startDatabase();

@@ -6,6 +6,7 @@ from typing import Any, AsyncIterator, Iterator, Union
 
 import calve
 import calve.aio
+import calve.db
 
 names: dict[str, str] = {"a": "x"}
 paths: dict[Path, bytes] = {Path("a"): b"x"}
@@ -42,3 +43,15 @@ async def awaits(entries: AsyncIterator[tuple[str, str]]) -> list[bytes]:
     receipt: calve.ProbeReceipt = await calve.aio.probe("a")
     assert receipt["chosen"]
     return [contents async for _, contents in calve.aio.read_files([Path("a")])]
+
+
+def servers() -> tuple[str, int, Union[str, None]]:
+    with calve.db.start("shop", tcp=5432) as server:
+        server.mark("filled")
+        server.reset()
+        server.reset(to="filled")
+        return server.url, server.port, server.environment["PGHOST"]
+
+
+def with_fixtures(calve_db: calve.db.Server) -> str:
+    return calve_db.dsn
