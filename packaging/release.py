@@ -20,7 +20,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     directory = Path(sys.argv[1])
-    sums = {archive.name: sha256(archive) for archive in sorted(directory.glob("calve[-_]*"))}
+    sums = {archive.name: sha256(archive) for pattern in ("calve[-_]*", "Test-Calve-*") for archive in sorted(directory.glob(pattern))}
     if not sums:
         sys.exit(f"release: no archive in `{directory}`; run scripts/dist")
     if contents.repository().endswith(".invalid/calve"):

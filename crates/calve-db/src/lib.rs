@@ -1,6 +1,25 @@
 //! Ready, isolated, writable database servers from prepared data directories.
 //!
 //! The library never prints, and never reads the environment or configuration of its own accord. It is for Unix.
+//!
+//! A server for a test, which ends when it is dropped and with the process. `calve` is the program, in `PATH`; the template is one that
+//! `calve db template create shop` has made.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use calve_db::{Home, Ownership, StartOptions};
+//!
+//! # fn main() -> calve_db::Result<()> {
+//! let home = Home::new(Path::new("/home/me/.local/share/calve"), Some(Path::new("/run/user/1000")));
+//! let mut options = StartOptions::default();
+//! options.owner = Ownership::Caller;
+//! let supervisor = ["calve".into(), "__supervise".into()];
+//! let server = calve_db::start(&home, "shop", &options, &supervisor, &mut |_| ())?;
+//! println!("{}", server.record.address.url);
+//! # Ok(())
+//! # }
+//! ```
 #![cfg(unix)]
 
 mod copy_up;

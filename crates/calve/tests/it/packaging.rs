@@ -203,6 +203,7 @@ fn the_scripts_are_sound() {
         "scripts/use-packages",
         "scripts/install-deps",
         "scripts/demo",
+        "scripts/perl-distribution",
     ] {
         succeeds(Command::new("shellcheck").args(["-x", script]).current_dir(repository()));
     }
@@ -217,6 +218,10 @@ fn the_packages_have_the_program_s_version() {
         ("node/native/Cargo.toml", format!("version = \"{version}\"")),
         ("python/Cargo.toml", format!("version = \"{version}\"")),
         ("python/pyproject.toml", format!("version = \"{version}\"")),
+        ("perl/lib/Test/Calve.pm", format!("our $VERSION = '{version}';")),
+        ("perl/lib/App/Prove/Plugin/Calve.pm", format!("our $VERSION = '{version}';")),
+        ("perl/lib/App/Prove/Plugin/Calve/Harness.pm", format!("our $VERSION = '{version}';")),
+        ("go/calvetest/calvetest.go", format!("const Version = \"{version}\"")),
     ] {
         let text = fs_err::read_to_string(repository().join(file)).unwrap();
         assert!(text.lines().any(|one| one.trim().trim_end_matches(',') == line), "{file} lacks {line}");
