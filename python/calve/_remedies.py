@@ -27,6 +27,7 @@ REMEDIES = {
     "retry_without_cleaner": "try again, and keep other programs from cleaning the destination's parent directory",
     "allow_deleting": "you need write permission on the directory that it is in: fix its mode, or run as its owner",
     "run_as_owner_or_clear_immutable": "run as its owner; if you are, it may be marked as immutable",
+    "delete_as_root": "another user owns it: delete it as that user, or as root",
     "allow_reading": "make it readable, and what is above it searchable, or run as its owner",
     "check_permissions": "check the permissions of the directory that it is in, or run as its owner",
     "check_disk_after_clone": "the clone is in place and complete, but may not survive a power failure: check the disk",

@@ -196,6 +196,7 @@ impl Error {
     /// Returns what the user can do next. Only an interruption needs nothing.
     pub fn remedy(&self) -> Option<Remedy> {
         Some(match self {
+            Self::Io { operation: Operation::DeleteContents, path, .. } => Remedy::DeleteAsRoot(path.clone()),
             Self::Io { source, operation, .. } => sys::remedy(source, *operation),
             Self::DestinationExists(path) if ends_in_no_name(path) => Remedy::NameDirectoryFromOutside,
             Self::DestinationExists(_) => Remedy::ChooseAnotherDestinationOrReplace,

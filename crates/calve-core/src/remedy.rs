@@ -90,6 +90,8 @@ remedies! {
     AllowDeleting = "allow_deleting",
     /// Run as the owner, or clear the immutable attribute.
     RunAsOwnerOrClearImmutable = "run_as_owner_or_clear_immutable",
+    /// Have the owner of this, or root, delete it.
+    DeleteAsRoot(PathBuf) = "delete_as_root",
     /// Make it readable.
     AllowReading = "allow_reading",
     /// Check the owner and mode of the parent directory.

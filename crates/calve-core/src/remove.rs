@@ -1,6 +1,7 @@
 //! Removing: out of sight at once, deleted later.
 
 pub(crate) mod delete;
+mod foreign;
 pub(crate) mod guard;
 pub(crate) mod sweep;
 pub(crate) mod trash;
@@ -11,7 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::{Error, Protection};
@@ -21,6 +22,7 @@ use crate::reason::WarningCode;
 use crate::options::{Background, RemoveOptions, Wait};
 use crate::reap::reap_all;
 use crate::remove::delete::{Deletion, delete, delete_directory};
+use crate::remove::foreign::refuse_what_cannot_be_deleted;
 use crate::remove::sweep::delete_protected;
 use crate::remove::trash::GITIGNORE;
 use crate::report::{ReapReport, RemoveReport, Warning};
@@ -36,7 +38,8 @@ use crate::{Cancel, Progress};
 ///
 /// # Errors
 /// [`Error::Protected`] for the root, a mount point, a tree with mounts below, an ancestor of the current directory and whatever
-/// [`RemoveOptions::protect`] names.
+/// [`RemoveOptions::protect`] names. [`Error::Io`] with [`Operation::DeleteContents`] for a tree in which another user owns what
+/// this one cannot delete, if that is near the root; what is further down stays in the trash.
 pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport, Error> {
     remove(path, None, options)
 }
@@ -94,7 +97,9 @@ pub fn delete_in_place(path: &Path, options: &RemoveOptions) -> Result<(), Error
 
 /// Returns whether [`remove_tree`] would refuse: the same checks, and nothing else.
 pub fn check_removable(path: &Path, options: &RemoveOptions) -> Result<(), Error> {
-    guard::check(&open(path)?, &options.protect)
+    let location = open(path)?;
+    guard::check(&location, &options.protect)?;
+    refuse_what_cannot_be_deleted(&location)
 }
 
 fn open(path: &Path) -> Result<Location, Error> {
@@ -159,21 +164,6 @@ fn remove_directory(
         Err(error) => return Err(error),
     }
     Ok(())
-}
-
-/// A rename needs no permission on the directory itself, but deleting what is in it does: somebody else's directory would only be
-/// hidden, for good.
-fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), Error> {
-    let user = rustix::process::geteuid();
-    let foreign = |stat: rustix::fs::Stat| stat.st_uid != user.as_raw();
-    if user.is_root() || !location.stat()?.is_some_and(foreign) {
-        return Ok(());
-    }
-    let wanted = Access::WRITE_OK | Access::EXEC_OK;
-    match rustix::fs::accessat(location.parent(), location.name(), wanted, AtFlags::EACCESS) {
-        Err(errno @ Errno::ACCESS) => Err(Error::io(Operation::DeleteContents, location.path(), errno)),
-        _ => Ok(()),
-    }
 }
 
 /// The errors of a rename that deleting in place may do without.

@@ -28,7 +28,7 @@ pub use crate::db::*;
 pub use crate::error::{ErrorReceipt, code, errno};
 pub use crate::git::*;
 pub use crate::probe::ProbeReceipt;
-pub use crate::remove::{RemoveReceipt, RemoveReceipts};
+pub use crate::remove::{PendingReceipt, PendingReceipts, PendingState, RemoveReceipt, RemoveReceipts};
 pub use crate::space::{DedupeReceipt, DiskUsageReceipt, ReshareReceipt};
 #[cfg(unix)]
 pub use crate::spares::{SpareSetReceipt, SparesReceipt};

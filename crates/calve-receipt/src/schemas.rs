@@ -44,8 +44,8 @@ macro_rules! documents {
 fn generated() -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let documents = documents! {
-        CloneReceipt CloneReceipts PlanReceipt PlanReceipts RemoveReceipts ProbeReceipt WriteReceipt
-        DiskUsageReceipt DedupeReceipt ReshareReceipt SparesReceipt
+        CloneReceipt CloneReceipts PlanReceipt PlanReceipts RemoveReceipts ProbeReceipt WriteReceipt DiskUsageReceipt
+        DedupeReceipt ReshareReceipt SparesReceipt PendingReceipts
         WorktreeAddReceipt WorktreePlanReceipt WorktreeCheckReceipt WorktreeConvertReceipt WorktreesReceipt
         WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt

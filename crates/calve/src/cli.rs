@@ -217,7 +217,7 @@ pub(crate) struct CpArguments {
 ///
 /// A directory is renamed to a hidden sibling, whatever its size, and deleted by a background process of low priority.
 /// Symlinks are removed, not followed. The root, mount points, trees with mounts below, your home directory and ancestors
-/// of the current directory are refused.
+/// of the current directory are refused, and so are trees in which another user owns what you cannot delete.
 #[derive(Debug, Args)]
 pub(crate) struct RmArguments {
     /// What to remove
@@ -228,7 +228,7 @@ pub(crate) struct RmArguments {
     ///
     /// Looks in each PATH and beside it, or in the current directory. With -n only lists it.
     #[cfg(unix)]
-    #[arg(long, conflicts_with_all = ["json", "wait", "force"])]
+    #[arg(long, conflicts_with_all = ["wait", "force"])]
     pub(crate) pending: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
@@ -236,7 +236,7 @@ pub(crate) struct RmArguments {
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print what was done as JSON on stdout (schema calve.remove/1)
+    /// Print what was done as JSON on stdout (schema calve.remove/1; with --pending, calve.pending/1)
     #[arg(long)]
     pub(crate) json: bool,
     /// Delete in the foreground, and return when everything is gone

@@ -3,38 +3,58 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Background, Cancel, Error, PendingTrash, RemoveReport, Shown, pending_trash};
+use calve_core::{Background, Cancel, Error, RemoveReport, Shown, pending_trash};
+use calve_receipt::{PendingReceipt, PendingReceipts, PendingState};
 
 use crate::cli::RmArguments;
 use crate::failure::{FAILED, Failure};
 use crate::output;
 
 pub(super) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let mut left = false;
+    let mut receipts = PendingReceipts { pending: Vec::new() };
+    let mut failed = false;
     for directory in directories(&arguments.paths) {
         let before = pending_trash(&directory)?;
-        let failure = match arguments.dry_run || before.is_empty() {
-            true => None,
-            false => {
-                calve_core::reap(fs_err::File::open(&directory)?.into(), &directory, Background::No, cancel)?.failure
-            }
-        };
-        let after = if arguments.dry_run { Vec::new() } else { pending_trash(&directory)? };
-        if !arguments.quiet {
-            for trash in &before {
-                say(trash, &after, arguments.dry_run);
-            }
-            if before.is_empty() {
-                output::say(&format!("nothing waits to be deleted in `{}`", Shown(&directory)));
+        let may_try = !arguments.dry_run && !before.is_empty();
+        let failure = may_try.then(|| try_again(&directory, cancel)).transpose()?.flatten();
+        let after = if arguments.dry_run { before.clone() } else { pending_trash(&directory)? };
+        if before.is_empty() && !arguments.quiet {
+            output::say(&format!("nothing waits to be deleted in `{}`", Shown(&directory)));
+        }
+        for trash in &before {
+            let left = after.iter().find(|left| left.path == trash.path);
+            let state = match left {
+                None => PendingState::Deleted,
+                Some(left) if left.is_stuck => PendingState::Stuck,
+                Some(_) => PendingState::Waiting,
+            };
+            let mut receipt = PendingReceipt::new(trash, state);
+            receipt.reason = failure.as_ref().filter(|error| is_about(error, &trash.path)).map(Error::to_string);
+            receipts.pending.push(receipt);
+            if !arguments.quiet {
+                output::say(&sentence(&trash.path, state, arguments.dry_run));
             }
         }
         if let Some(error) = failure {
-            left = true;
+            failed = true;
             let trash = after.iter().find(|trash| trash.is_stuck).map(|trash| hint(&trash.path, None));
             output::error(&error.to_string(), trash.as_deref());
         }
     }
-    if left { Err(Failure::Reported(FAILED)) } else { Ok(()) }
+    if arguments.json {
+        output::json(&receipts)?;
+    }
+    if failed { Err(Failure::Reported(FAILED)) } else { Ok(()) }
+}
+
+/// Deletes what can be deleted, and returns the first reason why not everything could.
+fn try_again(directory: &Path, cancel: &Cancel) -> Result<Option<Error>, Failure> {
+    let opened = fs_err::File::open(directory)?.into();
+    Ok(calve_core::reap(opened, directory, Background::No, cancel)?.failure)
+}
+
+fn is_about(error: &Error, trash: &Path) -> bool {
+    matches!(error, Error::Io { path, .. } if path.starts_with(trash))
 }
 
 /// Returns the directories that trash of these paths would be in: beside them, and in them.
@@ -51,15 +71,15 @@ fn directories(paths: &[PathBuf]) -> BTreeSet<PathBuf> {
     directories
 }
 
-fn say(trash: &PendingTrash, after: &[PendingTrash], dry_run: bool) {
-    let path = Shown(&trash.path);
-    output::say(&match after.iter().find(|left| left.path == trash.path) {
-        _ if dry_run && trash.is_stuck => format!("`{path}` could not be deleted"),
-        _ if dry_run => format!("`{path}` waits to be deleted"),
-        None => format!("deleted `{path}`"),
-        Some(left) if left.is_stuck => format!("`{path}` is still there"),
-        Some(_) => format!("`{path}` is being deleted by another process"),
-    });
+fn sentence(path: &Path, state: PendingState, dry_run: bool) -> String {
+    let path = Shown(path);
+    match state {
+        PendingState::Stuck if dry_run => format!("`{path}` could not be deleted"),
+        PendingState::Stuck => format!("`{path}` is still there"),
+        PendingState::Waiting if dry_run => format!("`{path}` waits to be deleted"),
+        PendingState::Waiting => format!("`{path}` is being deleted by another process"),
+        PendingState::Deleted => format!("deleted `{path}`"),
+    }
 }
 
 fn hint(trash: &Path, directory: Option<&Path>) -> String {

@@ -13,6 +13,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::Unmount(path) => format!("unmount it first: {} {}", UNMOUNT, word(path)),
         Remedy::RemoveOldTree(path) => format!("remove the old one first: calve rm {}", word(path)),
         Remedy::DropSlash(link) => format!("leave the slash out to remove the symlink itself: calve rm {}", word(link)),
+        Remedy::DeleteAsRoot(path) => format!("another user owns it; root may delete it: sudo calve rm {}", word(path)),
         other => fixed(other).into(),
     }
 }

@@ -1,0 +1,121 @@
+//! What another user owns inside a tree, and this one cannot delete: looked for before the tree is moved out of sight.
+
+use std::collections::VecDeque;
+use std::ffi::CStr;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{Access, AtFlags, FileType, OFlags};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::location::Location;
+use crate::tree::node::Node;
+
+/// How much is looked at, level by level from the root: a removal must not take longer because the tree is large. A tree beyond that
+/// is found out by whoever deletes it.
+const DIRECTORIES: usize = 256;
+const ENTRIES: usize = 8192;
+
+/// Refuses a tree with a directory that another user owns and this one cannot empty. A rename needs no permission on what is in the
+/// tree, but deleting it does: it would only be hidden, for good. Root deletes everything.
+pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), Error> {
+    let is_directory = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    if rustix::process::geteuid().is_root() || !location.stat()?.is_some_and(is_directory) {
+        return Ok(());
+    }
+    let refuse = |below: Option<&Node>| {
+        let path = below.map_or_else(|| location.path().into(), |node| location.path().join(node.path()));
+        Err(Error::io(Operation::DeleteContents, path, Errno::ACCESS))
+    };
+    let root = match open(location.parent(), location.name()) {
+        Found::Directory(root) => root,
+        Found::Undeletable => return refuse(None),
+        Found::Nothing => return Ok(()),
+    };
+    let mut search = Search { waiting: VecDeque::from([Node::root()]), entries: 0, listing: ListingBuffer::new() };
+    for _ in 0..DIRECTORIES {
+        let Some(node) = search.waiting.pop_front() else { break };
+        match search.visit(root.as_fd(), &node) {
+            Verdict::Undeletable if node.parent().is_none() => return refuse(None),
+            Verdict::Undeletable => return refuse(Some(&node)),
+            Verdict::Enough => break,
+            Verdict::GoOn => {}
+        }
+    }
+    Ok(())
+}
+
+enum Found {
+    Directory(OwnedFd),
+    /// Somebody else's that this user may not even list.
+    Undeletable,
+    /// Not a directory, gone, or one of this user's that he will have to open up first.
+    Nothing,
+}
+
+enum Verdict {
+    GoOn,
+    Undeletable,
+    Enough,
+}
+
+struct Search {
+    waiting: VecDeque<Arc<Node>>,
+    entries: usize,
+    listing: ListingBuffer,
+}
+
+impl Search {
+    fn visit(&mut self, root: BorrowedFd<'_>, node: &Arc<Node>) -> Verdict {
+        let found = match node.parent() {
+            None => open(root, c"."),
+            Some((above, name)) => match above.open(root, OFlags::RDONLY) {
+                Ok(above) => open(above.as_fd(), name),
+                Err(_) => Found::Nothing,
+            },
+        };
+        let directory = match found {
+            Found::Directory(directory) => directory,
+            Found::Undeletable => return Verdict::Undeletable,
+            Found::Nothing => return Verdict::GoOn,
+        };
+        let can_be_emptied = may_empty(directory.as_fd());
+        let Ok(mut listing) = Listing::new(directory.as_fd(), &mut self.listing) else { return Verdict::GoOn };
+        while let Some(Ok(entry)) = listing.next() {
+            // An empty directory goes with the one that it is in.
+            if !can_be_emptied {
+                return Verdict::Undeletable;
+            }
+            if matches!(entry.kind, FileType::Directory | FileType::Unknown) {
+                self.waiting.push_back(Node::child(node, entry.name));
+            }
+            self.entries += 1;
+            if self.entries > ENTRIES {
+                return Verdict::Enough;
+            }
+        }
+        Verdict::GoOn
+    }
+}
+
+fn open(parent: BorrowedFd<'_>, name: &CStr) -> Found {
+    match sys::open_at(parent, name, crate::tree::location::DIRECTORY, rustix::fs::Mode::empty()) {
+        Ok(directory) => Found::Directory(directory),
+        Err(Errno::ACCESS) => match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => Found::Undeletable,
+            _ => Found::Nothing,
+        },
+        Err(_) => Found::Nothing,
+    }
+}
+
+/// Returns whether this user may delete what is in a directory. The owner gives himself the permission where he lacks it.
+fn may_empty(directory: BorrowedFd<'_>) -> bool {
+    let is_own = |stat: rustix::fs::Stat| stat.st_uid == rustix::process::geteuid().as_raw();
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    rustix::fs::fstat(directory).is_ok_and(is_own)
+        || !matches!(rustix::fs::accessat(directory, c".", wanted, AtFlags::EACCESS), Err(Errno::ACCESS))
+}
