@@ -33,6 +33,7 @@ REMEDIES = {
     "check_disk_after_clone": "the clone is in place and complete, but may not survive a power failure: check the disk",
     "free_space": "free space or inodes there; what was staged has been removed",
     "free_space_for_rest": "free space or inodes there; files that were complete stay",
+    "free_space_to_delete": "deleting needs a little space too: empty a large file there, then try again",
     "free_quota": "your disk quota is used up: delete files of yours; what was staged has been removed",
     "free_quota_for_rest": "your disk quota is used up: delete files of yours; files that were complete stay",
     "overwrite_or_choose_another_path": "it exists already: leave out the flag `wx` to overwrite it, or give another path",

@@ -102,6 +102,8 @@ remedies! {
     FreeSpace = "free_space",
     /// Free space or inodes. Files that were complete stay.
     FreeSpaceForRest = "free_space_for_rest",
+    /// Empty a large file: deleting needs a little space too.
+    FreeSpaceToDelete = "free_space_to_delete",
     /// Free quota. What was staged has been removed.
     FreeQuota = "free_quota",
     /// Free quota. Files that were complete stay.

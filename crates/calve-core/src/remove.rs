@@ -148,11 +148,13 @@ fn remove_directory(
             }
             lock.remove(location.parent());
         }
-        Err(error) if refused_rename(&error) => {
+        Err(Error::Io { source, .. }) if refused_rename(&source) => {
             report.warnings.push(Warning {
                 code: WarningCode::DeletedInPlace,
                 path: Some(location.path().to_path_buf()),
-                message: format!("it was deleted in the foreground, since it could not be moved to the trash: {error}"),
+                message: format!(
+                    "it was deleted in the foreground, since it could not be moved to the trash: {source}"
+                ),
             });
             report.deleted = match expected {
                 Some(expected) => {
@@ -167,8 +169,9 @@ fn remove_directory(
 }
 
 /// The errors of a rename that deleting in place may do without.
-fn refused_rename(error: &Error) -> bool {
-    [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOSPC, Errno::DQUOT].iter().any(|errno| error.is_errno(*errno))
+fn refused_rename(error: &std::io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOSPC | Errno::DQUOT))
 }
 
 /// Deletes what killed clones of this user have left in the directory `parent`, and says what that was. Trash stays, for [`reap`].

@@ -87,6 +87,9 @@ fn fixed(remedy: &Remedy) -> &'static str {
         }
         Remedy::FreeSpace => "free space or inodes there (df, df -i); what was staged has been removed",
         Remedy::FreeSpaceForRest => "free space or inodes there (df, df -i); files that were complete stay",
+        Remedy::FreeSpaceToDelete => {
+            "deleting needs a little space too: empty a large file there (truncate -s 0 FILE), then try again"
+        }
         Remedy::FreeQuota => {
             "your disk quota is used up (quota): delete files of yours; what was staged has been removed"
         }

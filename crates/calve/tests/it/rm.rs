@@ -270,6 +270,65 @@ fn a_parent_that_cannot_be_written_to_stops_nothing_it_need_not() {
 }
 
 #[test]
+fn on_a_full_disk_a_tree_is_deleted_where_it_is() {
+    for file_system in [FileSystem::Ext4, FileSystem::Tmpfs] {
+        let Some(volume) = Volume::with_size(file_system, 16 << 20) else { return };
+        let spot = Spot::at(volume);
+        node_modules_like(spot.join("tree"), 200);
+        fill_up(&spot);
+        let ran = rm().args(["--json", "tree"]).within(&spot).succeeds();
+        let removed = &ran.json()["removed"][0];
+        assert!(removed["trash"].is_null() && removed["deleted_entries"].as_u64() > Some(10), "{removed}");
+        assert_eq!(removed["warnings"][0]["code"], "deleted_in_place");
+        let reason =
+            "it was deleted in the foreground, since it could not be moved to the trash: No space left on device";
+        assert!(removed["warnings"][0]["message"].as_str().unwrap().starts_with(reason), "{removed}");
+        ran.says(&["removed `tree`: ", &format!("warning: {reason}")]);
+        assert!(!spot.join("tree").exists());
+        nothing_left(&spot);
+    }
+}
+
+#[test]
+fn what_a_full_btrfs_cannot_even_delete_goes_when_a_file_was_emptied() {
+    let Some(volume) = Volume::with_size(FileSystem::Btrfs, 16 << 20) else { return };
+    let spot = Spot::at(volume);
+    node_modules_like(spot.join("tree"), 200);
+    fill_up(&spot);
+    let ran = rm().args(["--wait", "tree"]).within(&spot).run();
+    if ran.status.code() == Some(1) {
+        ran.says(&[
+            "No space left on device",
+            "hint: deleting needs a little space too: empty a large file there (truncate -s 0 FILE), then try again",
+        ]);
+        let status = Command::new("truncate").args(["-s", "0", "filler-1048576-0"]).current_dir(&*spot).status();
+        assert!(status.unwrap().success());
+        rm().args(["--wait", "tree"]).within(&spot).succeeds();
+    }
+    assert!(!spot.join("tree").exists());
+    nothing_left(&spot);
+}
+
+/// Leaves no room for as much as an empty directory.
+fn fill_up(spot: &Spot) {
+    let full = |error: &std::io::Error| error.kind() == std::io::ErrorKind::StorageFull;
+    for size in [1 << 20, 4096, 1] {
+        for number in 0_u32.. {
+            if let Err(error) = fs_err::write(spot.join(format!("filler-{size}-{number}")), vec![b'x'; size]) {
+                assert!(full(&error), "{error}");
+                break;
+            }
+        }
+    }
+    for number in 0_u32.. {
+        if let Err(error) = fs_err::create_dir(spot.join(format!("filler-{number}"))) {
+            assert!(full(&error), "{error}");
+            return;
+        }
+    }
+}
+
+#[test]
 fn a_sticky_directory_protects_what_is_not_ones_own() {
     if !require_root("another user") {
         return;

@@ -24,6 +24,7 @@ pub(crate) fn remedy(source: &io::Error, operation: Operation) -> Remedy {
         Errno::ACCESS | Errno::PERM if reading => Remedy::AllowReading,
         Errno::ACCESS | Errno::PERM => Remedy::CheckPermissions,
         _ if kind == Kind::SyncName => Remedy::CheckDiskAfterClone,
+        Errno::NOSPC if deleting => Remedy::FreeSpaceToDelete,
         Errno::NOSPC if writing => Remedy::FreeSpaceForRest,
         Errno::DQUOT if writing => Remedy::FreeQuotaForRest,
         Errno::EXIST if writing => Remedy::OverwriteOrChooseAnotherPath,
