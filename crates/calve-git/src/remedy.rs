@@ -70,7 +70,6 @@ pub enum Remedy {
     CommitOrLeaveChanges,
     ChooseAnotherPath,
     GiveNewPath,
-    CorrectPattern,
     /// Find out what changed the worktree meanwhile.
     CheckWorktree,
 
@@ -105,6 +104,8 @@ pub enum Remedy {
     /// Install a newer git, or do without.
     UpdateGitOrDoWithout,
     AllowFiltersOrDropRequirement,
+    ChooseTransportOrDropRequirement,
+    ChoosePurposeOrDropRequirement,
     DropDepthOrForce,
     /// Depends on why git failed.
     Transfer(TransferFailure),

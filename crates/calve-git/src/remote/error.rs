@@ -8,6 +8,7 @@ use calve_core::Shown;
 use crate::error::Error;
 use crate::redact::{self, Url};
 use crate::remedy::Remedy;
+use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::Property;
 
 /// Why a clone or a fetch failed. No message holds credentials.
@@ -31,6 +32,9 @@ pub enum RemoteError {
         /// What, and why not.
         why: String,
     },
+    /// There is nothing to fetch from.
+    #[error("this repository has no remote `origin` to fetch from")]
+    NoRemote,
     /// The destination is there, and is not an empty directory.
     #[error("`{}` exists and is not an empty directory", Shown(.0))]
     NotEmpty(PathBuf),
@@ -57,6 +61,14 @@ pub enum RemoteError {
         property: Property,
         /// What was found.
         why: String,
+    },
+    /// A property was required that this purpose does not ask the server for.
+    #[error("the required {property} is not possible: the purpose `{purpose}` asks the server for none here")]
+    NotAsked {
+        /// Which.
+        property: Property,
+        /// The purpose of the clone.
+        purpose: Purpose,
     },
     /// A fetch that would cost much more than it saves.
     #[error("{why}")]
@@ -118,9 +130,12 @@ impl RemoteError {
             Self::Url { .. } => Remedy::GiveUrl,
             Self::NoName(_) => Remedy::NameDirectory,
             Self::Senseless { .. } => Remedy::ReadHelp,
+            Self::NoRemote => Remedy::AddRemote,
             Self::NotEmpty(_) => Remedy::ChooseAnotherDirectory,
             Self::OldGit { .. } | Self::Missing { .. } => Remedy::UpdateGitOrDoWithout,
-            Self::Refused { .. } => Remedy::AllowFiltersOrDropRequirement,
+            Self::Refused { property: Property::Filter, .. } => Remedy::AllowFiltersOrDropRequirement,
+            Self::Refused { property: Property::Depth, .. } => Remedy::ChooseTransportOrDropRequirement,
+            Self::NotAsked { .. } => Remedy::ChoosePurposeOrDropRequirement,
             Self::Costly { .. } => Remedy::DropDepthOrForce,
             Self::Git { trouble, .. } => Remedy::Transfer(*trouble),
             Self::Interrupted => Remedy::RunAgainUnchanged,

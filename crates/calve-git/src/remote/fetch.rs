@@ -137,7 +137,7 @@ fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     let git_directory = crate::worktree::asked(directory, &["rev-parse", "--absolute-git-dir"])?;
     let value = |key: &str| git.answer(&["config", "--get", key]);
     let Some(url) = value("remote.origin.url")? else {
-        return Err(RemoteError::Senseless { why: "this repository has no remote `origin` to fetch from".into() });
+        return Err(RemoteError::NoRemote);
     };
     let promisor = value("remote.origin.promisor")?.is_some_and(|value| value == "true");
     let filter = value("remote.origin.partialclonefilter")?.filter(|_| promisor);

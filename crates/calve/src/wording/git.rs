@@ -57,7 +57,7 @@ fn repository(remedy: &Remedy) -> Option<&'static str> {
         Remedy::CheckPath => "check that the path exists, has room and may be written to, then try again",
         Remedy::RunAgain => "run it again",
         Remedy::EnterRepository => "run it inside a git repository that has a commit, or make one with `git init`",
-        Remedy::EnterWorktree => "run it inside the worktree, or name its path",
+        Remedy::EnterWorktree => "name the path of a worktree; `calve worktree list` shows them",
         Remedy::NameListedWorktree => "name one of those that `calve worktree list` shows",
         Remedy::NameLinkedWorktree => "name a linked worktree; `calve worktree list` shows them",
         Remedy::RepairOrAdd => {
@@ -66,7 +66,8 @@ fn repository(remedy: &Remedy) -> Option<&'static str> {
         Remedy::RepairWorktree => "run `git worktree repair` in it",
         Remedy::RepairFromMain => "`git worktree repair` in the main worktree makes them name each other again",
         Remedy::RepairMovedMain => {
-            "if the main worktree was moved, run `git worktree repair` in it; if it was deleted, only this worktree's files are left"
+            "if the main worktree was moved, run `git worktree repair` in it; if it was deleted, or has forgotten this worktree, only the files \
+             here are left"
         }
         Remedy::RepairLinkedPath => "`git worktree repair` in it, or with that path, makes git list it where it is",
         Remedy::Prune => "`calve worktree prune` makes git forget it",
@@ -103,14 +104,13 @@ fn add(remedy: &Remedy) -> Option<&'static str> {
             "work there, or name another branch; `--detach` checks out the commit without the branch"
         }
         Remedy::CorrectBranchName => {
-            "`git help check-ref-format` has the rules: no spaces, no `..`, no `-` at the beginning"
+            "choose a name without spaces, without `..`, and without `-` at the beginning; git-check-ref-format(1) has all rules"
         }
         Remedy::WaitOrChooseAnotherBranch => "wait for it, or name another branch",
         Remedy::FinishMergeOrLeaveChanges => "finish it or `git merge --abort`, or leave `--dirty` out",
         Remedy::CommitOrLeaveChanges => "commit or stash the change, or leave `--dirty` out",
         Remedy::ChooseAnotherPath => "name another place with `--path`, or remove what is there",
         Remedy::GiveNewPath => "give the path of a directory that does not exist yet",
-        Remedy::CorrectPattern => "patterns are written as in .gitignore",
         Remedy::CheckWorktree => "check what is there now: something has changed it meanwhile",
         Remedy::AddWithoutConversion => "`calve worktree add` clones it file by file, which needs no conversion",
         Remedy::StopWriters => {
@@ -149,14 +149,20 @@ fn remote(remedy: &Remedy) -> Option<&'static str> {
             "give `https://HOST/PATH`, `ssh://USER@HOST/PATH`, `USER@HOST:PATH`, `git://HOST/PATH`, `file:///PATH` or a directory \
              (`./PATH` when it begins with a dash)"
         }
-        Remedy::NameDirectory => "name the directory after the URL",
+        Remedy::NameDirectory => "give the name of the directory after the URL",
         Remedy::ReadHelp => "see `calve git --help`",
         Remedy::ChooseAnotherDirectory => {
             "name another directory, or remove that one first (`calve rm`); `.` is always taken to be in use"
         }
         Remedy::UpdateGitOrDoWithout => "install a newer git, or do without",
         Remedy::AllowFiltersOrDropRequirement => {
-            "the server would have sent everything; have it support filters (`uploadpack.allowFilter`), or drop the requirement"
+            "the server would have sent everything; have it support filters (`uploadpack.allowFilter`), or leave out the requirement"
+        }
+        Remedy::ChooseTransportOrDropRequirement => {
+            "the server would have sent everything; clone by ssh, or leave out `--require depth`"
+        }
+        Remedy::ChoosePurposeOrDropRequirement => {
+            "`--for ci` asks for a depth, `--for history` and `--for blobs` for a filter; or leave out the requirement"
         }
         Remedy::DropDepthOrForce => "fetch without `--depth`; `--force` does it all the same",
         Remedy::RunAgainUnchanged => "nothing was left behind; run it again",

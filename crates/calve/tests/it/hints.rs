@@ -1,5 +1,8 @@
 //! Every hint that a user sees, with the situation that shows it; a command that a hint names, run as it stands, helps.
 
+mod git;
+mod list;
+
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;

@@ -297,8 +297,7 @@ fn judge(
     }
     let present = |wanted: &Property| verdicts.iter().any(|(property, _)| property == wanted);
     if let Some(property) = request.require.iter().find(|property| !present(property)) {
-        let why = format!("the purpose `{}` asks the server for none here", request.purpose);
-        return Err(RemoteError::Refused { property: *property, why });
+        return Err(RemoteError::NotAsked { property: *property, purpose: request.purpose });
     }
     Ok(())
 }

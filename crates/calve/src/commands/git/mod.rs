@@ -24,7 +24,10 @@ pub(crate) fn run(command: &GitCommand, cancel: &Cancel) -> Result<(), Failure> 
 fn failure(error: RemoteError) -> Failure {
     let code = match &error {
         RemoteError::Url { .. } | RemoteError::Senseless { .. } | RemoteError::NoName(_) => USAGE,
-        RemoteError::Refused { .. } | RemoteError::Missing { .. } | RemoteError::Costly { .. } => REFUSED,
+        RemoteError::Refused { .. }
+        | RemoteError::NotAsked { .. }
+        | RemoteError::Missing { .. }
+        | RemoteError::Costly { .. } => REFUSED,
         RemoteError::Interrupted => INTERRUPTED,
         _ => FAILED,
     };
