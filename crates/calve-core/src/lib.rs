@@ -24,6 +24,7 @@
 mod clone;
 mod error;
 mod hidden;
+mod home;
 mod operation;
 mod options;
 mod patterns;
@@ -70,6 +71,7 @@ use windows as engine;
 
 pub use clone::{clone_tree, plan};
 pub use error::{Error, Protection, Required, Shown};
+pub use home::{home_directory, with_source};
 pub use operation::Operation;
 pub use options::{
     Background, Choice, CloneOptions, Decision, Durability, Existing, InlinedBytes, Keep, KeptLinks, KeptTimes,

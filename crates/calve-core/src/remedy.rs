@@ -73,6 +73,8 @@ remedies! {
     RetryWithoutCleaner = "retry_without_cleaner",
     /// Choose a name of letters, digits, `-`, `_` and `.`.
     ChooseTemplateName = "choose_template_name",
+    /// Set CALVE_HOME to an absolute path.
+    SetHome = "set_home",
     /// See which templates there are.
     ListTemplates = "list_templates",
     /// Refresh the template of this name, or remove it first.

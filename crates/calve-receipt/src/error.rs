@@ -107,6 +107,8 @@ pub fn code(error: &Error) -> &'static str {
         Error::OutsideRoot { .. } => "ERR_CALVE_OUTSIDE_ROOT",
         Error::NotAFile { .. } => "ERR_CALVE_NOT_A_FILE",
         Error::StagingLost(_) => "ERR_CALVE_STAGING_LOST",
+        #[cfg(unix)]
+        Error::Template(_) => "ERR_CALVE_TEMPLATE",
         Error::Interrupted => "ERR_CALVE_ABORTED",
         _ => "ERR_CALVE_OTHER",
     }
@@ -142,6 +144,8 @@ fn error_path(error: &Error) -> Option<&std::path::Path> {
         | Error::LinkWithSlash(path)
         | Error::ReplaceUnsupported(path)
         | Error::StagingLost(path) => Some(path),
+        #[cfg(unix)]
+        Error::Template(error) => error.path(),
         Error::Same { dst, .. }
         | Error::DestinationInsideSource { dst, .. }
         | Error::SourceInsideDestination { dst, .. } => Some(dst),

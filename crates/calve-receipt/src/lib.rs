@@ -19,6 +19,8 @@ mod space;
 #[cfg(unix)]
 mod spares;
 mod sys;
+#[cfg_attr(not(unix), allow(dead_code, reason = "these commands are not on Windows"))]
+mod template;
 mod values;
 mod worktree;
 mod write;
@@ -32,6 +34,7 @@ pub use crate::remove::{PendingReceipt, PendingReceipts, PendingState, RemoveRec
 pub use crate::space::{DedupeReceipt, DiskUsageReceipt, ReshareReceipt};
 #[cfg(unix)]
 pub use crate::spares::{SpareSetReceipt, SparesReceipt};
+pub use crate::template::*;
 pub use crate::values::*;
 pub use crate::worktree::*;
 pub use crate::write::WriteReceipt;

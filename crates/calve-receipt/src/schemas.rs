@@ -46,6 +46,7 @@ fn generated() -> Value {
     let documents = documents! {
         CloneReceipt CloneReceipts PlanReceipt PlanReceipts RemoveReceipts ProbeReceipt WriteReceipt DiskUsageReceipt
         DedupeReceipt ReshareReceipt SparesReceipt PendingReceipts
+        TemplateCreateReceipt TemplateReceipt TemplatesReceipt TemplateVerifyReceipt TemplateRemoveReceipt
         WorktreeAddReceipt WorktreePlanReceipt WorktreeCheckReceipt WorktreeConvertReceipt WorktreesReceipt
         WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt

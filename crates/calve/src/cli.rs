@@ -17,6 +17,8 @@ pub(crate) mod shell_init;
 #[cfg(unix)]
 pub(crate) mod spares;
 #[cfg(unix)]
+pub(crate) mod template;
+#[cfg(unix)]
 pub(crate) mod worktree;
 
 use std::num::NonZeroUsize;
@@ -66,6 +68,12 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(name = "__refill", hide = true)]
     Refill,
+    /// Directories kept unmodified under a name, to clone with `calve cp @NAME DST`
+    #[cfg(unix)]
+    Template {
+        #[command(subcommand)]
+        command: template::TemplateCommand,
+    },
     /// Git worktrees that are complete: with node_modules, .venv, target and whatever else git ignores
     #[cfg(unix)]
     #[command(visible_alias = "wt")]
@@ -140,6 +148,9 @@ pub(crate) struct ReapArguments {
 /// DST is treated as cp treats it: an existing directory is copied into, unless -T is given. Unlike with cp, an existing
 /// target is an error (see --replace), nothing is merged, and a directory DST with SRC's own name and without a slash at
 /// its end is the target itself, so that running a command twice does not nest `node_modules/node_modules`.
+///
+/// @NAME as SRC is the template of that name (`calve template`); DST is then the target itself, as with -T. A file or
+/// directory whose name begins with @ is named with its directory: ./@NAME.
 #[derive(Debug, Args)]
 #[command(override_usage = "calve cp [OPTIONS] <SRC>... <DST>\n       calve cp [OPTIONS] -t <DIR> <SRC>...")]
 #[command(after_help = "\
@@ -147,6 +158,7 @@ Examples:
   calve cp node_modules ../feature/node_modules
   calve cp --require cow data /mnt/scratch/data    fail rather than copy bytes
   calve cp -n big copy                             say what would be done
+  calve cp @shop node_modules                      clone the template `shop`
 
 Strategies, the fastest first:
   spare      a clone made ahead of time, if there is one that can be brought up to date (calve spares add SRC)
@@ -556,7 +568,7 @@ fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "a size is a number of bytes, or one with K, M or G".into())
 }
 
-fn threads(number: &str) -> Result<NonZeroUsize, String> {
+pub(crate) fn threads(number: &str) -> Result<NonZeroUsize, String> {
     let number = number.parse().ok().filter(|threads: &NonZeroUsize| threads.get() <= MOST_THREADS);
     number.ok_or_else(|| format!("the number of threads is 1 to {MOST_THREADS}"))
 }

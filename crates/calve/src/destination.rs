@@ -26,6 +26,8 @@ pub(crate) fn targets(
         return usage("-T takes one source and one destination");
     }
     if let [src] = sources {
+        // A template has no name of its own in the file system.
+        let exactly = exactly || is_template(src);
         return Ok(vec![(src.clone(), target(src, dst, exactly)?)]);
     }
     several(sources, dst)
@@ -40,6 +42,9 @@ fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, F
     let mut taken = HashMap::new();
     let mut targets = Vec::new();
     for src in sources {
+        if is_template(src) {
+            return usage(format!("`{}` is a template: name the target of each with a command of its own", Shown(src)));
+        }
         let Some(name) = last(src) else {
             return usage(format!("`{}` has no name to give to its clone in `{}`", Shown(src), Shown(dst)));
         };
@@ -56,7 +61,7 @@ fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, F
 fn target(src: &Path, dst: &Path, exactly: bool) -> Result<PathBuf, Failure> {
     if exactly || !is_directory(dst) {
         // A slash after a name that is not there says that it is to be a directory; only a directory can become one.
-        if ends_with_slash(dst) && !is_directory(dst) && !is_directory(src) {
+        if ends_with_slash(dst) && !is_directory(dst) && !is_directory(src) && !is_template(src) {
             return usage(format!("`{}` is not a directory", Shown(dst)));
         }
         return Ok(without_slashes(dst));
@@ -69,6 +74,15 @@ fn target(src: &Path, dst: &Path, exactly: bool) -> Result<PathBuf, Failure> {
 
 fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::Usage(text.into()))
+}
+
+/// `@NAME`; there are no templates on Windows.
+fn is_template(src: &Path) -> bool {
+    #[cfg(unix)]
+    let is_template = calve_core::template_name(src).is_some();
+    #[cfg(windows)]
+    let is_template = false;
+    is_template
 }
 
 fn is_directory(path: &Path) -> bool {

@@ -107,6 +107,8 @@ impl Failure {
                 Error::Interrupted => INTERRUPTED,
                 Error::RequirementRefused { .. } => REFUSED,
                 Error::Pattern { .. } => USAGE,
+                #[cfg(unix)]
+                Error::Template(calve_core::TemplateError::BadName { .. }) => USAGE,
                 _ => FAILED,
             },
             #[cfg(unix)]

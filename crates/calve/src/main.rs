@@ -12,7 +12,7 @@ mod destination;
 mod failure;
 #[cfg(unix)]
 mod git_receipt;
-#[cfg(unix)]
+#[cfg_attr(windows, allow(dead_code, reason = "nothing is kept there yet"))]
 mod home;
 mod interrupt;
 mod linked;
@@ -62,6 +62,8 @@ fn main() -> ExitCode {
         Command::Spares { command } => commands::spares::run(&command, &cancel),
         #[cfg(unix)]
         Command::Refill => commands::spares::refill_in_background(&cancel),
+        #[cfg(unix)]
+        Command::Template { command } => commands::template::run(&command, &cancel),
         #[cfg(unix)]
         Command::Worktree { command } => commands::worktree::run(&command, &cancel),
         #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! What can be wrong with a template.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::Shown;
 use crate::remedy::Remedy;
@@ -17,6 +17,9 @@ pub enum TemplateError {
         /// The most characters.
         longest: usize,
     },
+    /// There is no directory to keep templates in, for this reason.
+    #[error("templates have no place: {0}")]
+    NoHome(&'static str),
     /// There is no template of that name.
     #[error("there is no template `{0}`")]
     Unknown(String),
@@ -69,10 +72,24 @@ pub enum TemplateError {
 }
 
 impl TemplateError {
+    /// Returns the path that it is about, if it is about one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::NotADirectory(path)
+            | Self::NotOwn(path)
+            | Self::PlaceInsideSource { place: path, .. }
+            | Self::Gone { path, .. }
+            | Self::Changed { path, .. }
+            | Self::Damaged { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// Returns what the user can do next.
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
             Self::BadName { .. } => Remedy::ChooseTemplateName,
+            Self::NoHome(_) => Remedy::SetHome,
             Self::Unknown(_) => Remedy::ListTemplates,
             Self::Exists(name) => Remedy::RefreshOrRemoveTemplate(name.clone()),
             Self::NotADirectory(_) => Remedy::NameDirectory,

@@ -109,6 +109,14 @@ impl Templates {
         }
     }
 
+    /// Finds at little cost whether a template can be cloned: its files are there, its root and its manifest are as they were.
+    ///
+    /// # Errors
+    /// Fails with [`TemplateError::Gone`], [`TemplateError::Changed`] or [`TemplateError::NotOwn`].
+    pub fn check(&self, template: &Template) -> Result<(), Error> {
+        look(template)
+    }
+
     /// Returns every template with its name, sorted. One whose record cannot be read is an error.
     pub fn list(&self) -> Result<Vec<(String, Result<Template, Error>)>, Error> {
         if !self.store.exists()? {

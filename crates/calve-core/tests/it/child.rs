@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calve_testkit::{Volume, copy_program};
@@ -13,6 +13,11 @@ const PLACE: &str = "CALVE_TEST_CHILD_PLACE";
 /// The place that the parent has prepared, in the child; `None` in the parent.
 pub fn place() -> Option<PathBuf> {
     env::var_os(PLACE).map(PathBuf::from)
+}
+
+/// Makes `place` the place of a child that the caller runs.
+pub fn in_place(command: &mut Command, place: &Path) {
+    command.env(PLACE, place);
 }
 
 /// Runs the test `name` (its module path below the crate) again in a process of its own, in which [`place`] is `place`.

@@ -23,4 +23,5 @@ mod space;
 mod spare;
 mod staging;
 mod sweep;
+mod template;
 mod tidy;

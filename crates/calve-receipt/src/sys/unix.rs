@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use calve_core::Error;
+use calve_core::{Error, TemplateError};
 use rustix::io::Errno;
 
 /// "EXDEV". Of two names for one number, the one that the kernel's manual pages prefer.
@@ -65,6 +65,15 @@ pub(crate) fn closest(error: &Error) -> Option<i32> {
         Error::RequirementRefused { .. } | Error::ReplaceUnsupported(_) => Errno::OPNOTSUPP,
         Error::VerifyFailed { .. } => Errno::IO,
         Error::StagingLost(_) => Errno::STALE,
+        Error::Template(error) => match error {
+            TemplateError::Unknown(_) | TemplateError::Gone { .. } => Errno::NOENT,
+            TemplateError::Exists(_) => Errno::EXIST,
+            TemplateError::NotADirectory(_) => Errno::NOTDIR,
+            TemplateError::NotOwn(_) => Errno::PERM,
+            TemplateError::Changed { .. } | TemplateError::Damaged { .. } => Errno::IO,
+            TemplateError::Superseded(_) => Errno::STALE,
+            _ => Errno::INVAL,
+        },
         Error::Interrupted => Errno::CANCELED,
         Error::Io { source, .. } if source.kind() == ErrorKind::IsADirectory => Errno::ISDIR,
         Error::Io { .. } => return None,

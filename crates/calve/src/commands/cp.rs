@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use calve_core::{
     Cancel, Choice, CloneOptions, CloneReport, Durability, Existing, InlinedBytes, Mounts, Progress, Verify,
-    clone_tree, plan,
+    clone_tree, plan, with_source,
 };
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
 
@@ -13,7 +13,7 @@ use super::{protected, reap};
 use crate::cli::CpArguments;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress_bar::Watch;
-use crate::{destination, linked, output, receipt, sys};
+use crate::{destination, home, linked, output, receipt, sys};
 
 pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failure> {
     let into = arguments.target_directory.as_deref();
@@ -50,7 +50,8 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failur
 }
 
 fn plan_one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) -> Result<PlanReceipt, Failure> {
-    let plan = plan(src, dst, options).map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    let plan = with_source(src, options, home::directory, |src, options| plan(src, dst, options));
+    let plan = plan.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
     if !arguments.quiet {
         output::say(&receipt::plan_sentence(src, dst, &plan));
         warn_of_shared_index(src);
@@ -60,9 +61,11 @@ fn plan_one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOpti
 
 fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) -> Result<CloneReceipt, Failure> {
     let watch = Watch::start("cloned", &options.progress, arguments.quiet);
-    let report = clone_tree(src, dst, options);
+    let report = with_source(src, options, home::directory, |src, options| clone_tree(src, dst, options));
     drop(watch);
-    let report = report.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    let mut report = report.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
+    // As it was given: `@NAME` for a template.
+    report.src = src.to_path_buf();
     delete_trash(&report);
     if report.spares_wanted {
         sys::start_refill();

@@ -33,6 +33,8 @@ pub(crate) mod shell_init;
 #[cfg(unix)]
 pub(crate) mod spares;
 #[cfg(unix)]
+pub(crate) mod template;
+#[cfg(unix)]
 pub(crate) mod worktree;
 #[cfg(unix)]
 pub(crate) mod write;

@@ -14,6 +14,15 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::RemoveOldTree(path) => format!("remove the old one first: calve rm {}", word(path)),
         Remedy::DropSlash(link) => format!("leave the slash out to remove the symlink itself: calve rm {}", word(link)),
         Remedy::DeleteAsRoot(path) => format!("another user owns it; root may delete it: sudo calve rm {}", word(path)),
+        Remedy::RefreshOrRemoveTemplate(name) => {
+            format!(
+                "make it anew with `calve template refresh {name}`, or remove it with `calve template remove {name}`"
+            )
+        }
+        Remedy::RefreshTemplate(name) => format!("make it anew: calve template refresh {name}"),
+        Remedy::VerifyTemplate(name) => {
+            format!("`calve template verify {name}` tells what differs, `calve template refresh {name}` makes it anew")
+        }
         other => fixed(other).into(),
     }
 }
@@ -70,6 +79,16 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::RetryWithoutCleaner => {
             "run it again, and keep other programs from cleaning the destination's parent directory"
         }
+
+        Remedy::ChooseTemplateName => {
+            "choose a name such as `shop` or `node-22`; a path that begins with @ is written ./@NAME"
+        }
+        Remedy::SetHome => "set CALVE_HOME to an absolute path",
+        Remedy::ListTemplates => {
+            "`calve template list` tells which there are; a path that begins with @ is written ./@NAME"
+        }
+        Remedy::KeepTemplateElsewhere => "name a directory outside of it with `--at`, or another source",
+        Remedy::NameDirectory => "name a directory",
 
         Remedy::AllowDeleting => {
             "you need write permission on the directory that it is in: fix its mode (chmod u+w), or run as its owner"

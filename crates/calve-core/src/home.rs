@@ -1,0 +1,73 @@
+//! The directory for state that outlives a command, and sources that are kept there.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::options::CloneOptions;
+
+/// Returns CALVE_HOME, by default a directory in the user's data directory (XDG Base Directory Specification), which need not exist; or
+/// why there is none. `variable` looks up an environment variable; `user` is the user's home directory.
+pub fn home_directory(
+    variable: impl Fn(&str) -> Option<OsString>,
+    user: Option<PathBuf>,
+) -> Result<PathBuf, &'static str> {
+    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(home) = set("CALVE_HOME") {
+        return if home.is_absolute() { Ok(home) } else { Err("CALVE_HOME is not an absolute path") };
+    }
+    // The specification has relative paths ignored.
+    if let Some(data) = set("XDG_DATA_HOME").filter(|data| data.is_absolute()) {
+        return Ok(data.join("calve"));
+    }
+    let user = user.filter(|user| user.is_absolute());
+    user.map(|user| user.join(".local/share/calve")).ok_or("HOME is not set")
+}
+
+/// Calls `clone` with the directory that `src` stands for, and with options that fit it: the tree of a template if `src` is `@NAME`, which
+/// is kept as it is until `clone` returns; else `src` itself. On Windows there are no templates.
+///
+/// # Errors
+/// Fails as `clone` does, and if there is no such template, or if it was changed.
+pub fn with_source<T>(
+    src: &Path,
+    options: &CloneOptions,
+    home: impl FnOnce() -> Result<PathBuf, &'static str>,
+    clone: impl FnOnce(&Path, &CloneOptions) -> Result<T, Error>,
+) -> Result<T, Error> {
+    #[cfg(unix)]
+    if let Some(name) = crate::template_name(src) {
+        let home = home().map_err(crate::TemplateError::NoHome)?;
+        let held = crate::Templates::open(&home).hold(&name)?;
+        let mut options = options.clone();
+        held.restrict(&mut options);
+        return clone(&held.tree, &options);
+    }
+    let _ = home;
+    clone(src, options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_that_is_set_counts() {
+        let of = |set: &[(&str, &str)], user: Option<&str>| {
+            let find = |name: &str| set.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into());
+            home_directory(find, user.map(PathBuf::from))
+        };
+        let root = if cfg!(windows) { "C:\\" } else { "/" };
+        let at = |path: &str| format!("{root}{path}");
+        let (home, data, user) = (at("c"), at("d"), at("u"));
+        let both = [("CALVE_HOME", home.as_str()), ("XDG_DATA_HOME", data.as_str())];
+        assert_eq!(of(&both, Some(&user)), Ok(PathBuf::from(&home)));
+        assert_eq!(of(&both[1..], Some(&user)), Ok(Path::new(&data).join("calve")));
+        assert_eq!(
+            of(&[("CALVE_HOME", ""), ("XDG_DATA_HOME", "x")], Some(&user)),
+            Ok(Path::new(&user).join(".local/share/calve"))
+        );
+        assert!(of(&[("CALVE_HOME", "x")], Some(&user)).is_err());
+        assert!(of(&[], None).is_err());
+    }
+}

@@ -1,0 +1,218 @@
+//! What a template promises when nothing goes wrong, on each file system.
+
+use calve_core::{CloneOptions, Differing, Strategy, TemplateError, TemplateOptions, Wait};
+use calve_testkit::{FileSystem, Tree, assert_same, everything, fingerprint, is_root};
+use fs_err as fs;
+
+use super::{Place, clone_template, delete_trash, template_error};
+use crate::cloning::{is_subvolume, only, options};
+
+/// The verification finds nothing to complain about.
+#[track_caller]
+fn assert_sound(place: &Place, name: &str) {
+    let verification = place.templates().verify(name, None, &calve_core::Cancel::default()).unwrap();
+    assert_eq!(verification.differences, []);
+}
+
+fn story(file_system: FileSystem) {
+    let Some(place) = Place::new(file_system) else { return };
+    let source = place.path("source");
+    everything(&source);
+    let before = fingerprint(&source);
+    let made = place.create("shop", "source");
+    before.assert_unchanged(&source);
+    assert_same(&source, &made.template.tree);
+    assert_eq!(made.template.source, source);
+    if is_root() {
+        // What the clone has too is what `everything` needs privileges for.
+        assert!(made.clone.skipped.iter().all(|skipped| skipped.reason.contains("socket")), "{:?}", made.clone.skipped);
+    }
+    assert_sound(&place, "shop");
+
+    let report = place.clone("shop", "dst").unwrap();
+    assert_same(&source, place.path("dst"));
+    let expected = match file_system {
+        FileSystem::Btrfs => Strategy::Snapshot,
+        FileSystem::Xfs => Strategy::Reflink,
+        _ => Strategy::Copy,
+    };
+    assert_eq!(report.strategy, expected);
+    Tree::new(place.path("dst")).file("new", "1");
+    // A clone of each kind leaves the template as it was.
+    for (index, strategy) in [Strategy::Reflink, Strategy::Copy].into_iter().enumerate() {
+        let dst = place.path(&format!("dst{index}"));
+        let _ = clone_template(&place.templates(), "shop", &dst, only(strategy));
+    }
+    let refused = clone_template(&place.templates(), "shop", &place.path("linked"), only(Strategy::Hardlink));
+    assert!(refused.unwrap_err().to_string().contains("would change the template"));
+    assert_sound(&place, "shop");
+    assert_eq!(place.templates().find("shop").unwrap().key, made.template.key);
+    place.clone("shop", "again").unwrap();
+}
+
+#[test]
+fn a_template_is_a_frozen_clone_on_ext4() {
+    story(FileSystem::Ext4);
+}
+
+#[test]
+fn a_template_is_a_frozen_clone_on_xfs() {
+    story(FileSystem::Xfs);
+}
+
+#[test]
+fn a_template_is_a_frozen_clone_on_btrfs() {
+    story(FileSystem::Btrfs);
+}
+
+#[test]
+fn on_btrfs_the_tree_is_a_subvolume_whatever_it_was_made_of() {
+    let Some(place) = Place::new(FileSystem::Btrfs) else { return };
+    Tree::new(place.path("source")).file("a", "1");
+    let made = place.create("shop", "source");
+    assert!(is_subvolume(&made.template.tree));
+    delete_trash(&place.templates().remove("shop").unwrap());
+    assert!(!made.template.tree.exists());
+}
+
+#[test]
+fn equal_trees_have_one_key_and_others_another() {
+    let (Some(ext4), Some(xfs)) = (Place::new(FileSystem::Ext4), Place::new(FileSystem::Xfs)) else { return };
+    for place in [&ext4, &xfs] {
+        Tree::new(place.path("source"))
+            .file("a", "1")
+            .file("d/b", "2")
+            .hard_link("link", "d/b")
+            .symlink("s", "d/b")
+            .mtime("s", 8, 1)
+            .mtime("a", 5, 1)
+            .mtime("d/b", 6, 2)
+            .mtime("d", 7, 3)
+            .mtime("", 9, 4);
+    }
+    let key = ext4.create("shop", "source").template.key;
+    assert_eq!(ext4.create("other", "source").template.key, key);
+    // What is measured at another place, by another strategy.
+    assert_eq!(xfs.create("shop", "source").template.key, key);
+    Tree::new(ext4.path("source")).mode("a", 0o600);
+    assert_ne!(ext4.create("third", "source").template.key, key);
+}
+
+#[test]
+fn the_manifest_names_everything_and_nothing_of_this_machine() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    Tree::new(place.path("source"))
+        .file("a b", "hello")
+        .mode("a b", 0o640)
+        .mtime("a b", 1_000_000_000, 7)
+        .symlink("s", "a b")
+        .mtime("s", 8, 0)
+        .mode("", 0o755)
+        .mtime("", 9, 0);
+    let made = place.create("shop", "source");
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let hash = blake3::hash(b"hello").to_hex();
+    let expected = format!(
+        "#mtree\n# calve template manifest 1\n\
+         . type=dir mode=0755 uid={uid} gid={gid} time=9.000000000\n\
+         ./a\\040b type=file mode=0640 uid={uid} gid={gid} time=1000000000.000000007 size=5 blake3digest={hash}\n\
+         ./s type=link uid={uid} gid={gid} time=8.000000000 link=a\\040b\n"
+    );
+    let manifest = fs::read_to_string(made.template.manifest()).unwrap();
+    assert_eq!(manifest, expected);
+    assert_eq!(made.template.key, blake3::hash(manifest.as_bytes()).to_hex().to_string());
+    assert_eq!((made.template.entries, made.template.bytes), (3, 5));
+}
+
+#[test]
+fn a_refresh_swaps_the_template_and_keeps_its_patterns() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    Tree::new(place.path("source")).file("a", "1").file("b.log", "x");
+    let mut create = TemplateOptions::default();
+    create.exclude = vec!["*.log".into()];
+    let templates = place.templates();
+    let old = templates.create("shop", &place.path("source"), &create).unwrap();
+    Tree::new(place.path("source")).file("a", "2");
+    let held = templates.hold("shop").unwrap();
+    let new = templates.refresh("shop", None, &TemplateOptions::default()).unwrap();
+    assert_ne!(old.template.key, new.template.key);
+    assert_eq!(fs::read_to_string(new.template.tree.join("a")).unwrap(), "2");
+    assert!(!new.template.tree.join("b.log").exists());
+    // Whoever holds the old one keeps it.
+    assert_eq!(fs::read_to_string(held.tree.join("a")).unwrap(), "1");
+    drop(held);
+    let trash = templates.sweep().unwrap();
+    assert_eq!(trash.len(), 1);
+    assert!(!old.template.tree.exists());
+
+    Tree::new(place.path("other")).file("c", "3");
+    let other = templates.refresh("shop", Some(&place.path("other")), &TemplateOptions::default()).unwrap();
+    assert_eq!(other.template.source, place.path("other"));
+    place.clone("shop", "dst").unwrap();
+    assert_same(place.path("other"), place.path("dst"));
+}
+
+#[test]
+fn a_removed_template_is_gone_and_its_name_free() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    Tree::new(place.path("source")).file("a", "1");
+    let templates = place.templates();
+    assert_eq!(template_error(templates.find("shop")), TemplateError::Unknown("shop".into()));
+    assert!(!place.home().exists(), "looking makes nothing");
+    place.create("shop", "source");
+    assert_eq!(
+        template_error(templates.create("shop", &place.path("source"), &TemplateOptions::default())),
+        TemplateError::Exists("shop".into())
+    );
+    templates.remove("shop").unwrap();
+    assert_eq!(template_error(templates.remove("shop")), TemplateError::Unknown("shop".into()));
+    assert_eq!(templates.list().unwrap().len(), 0);
+    place.create("shop", "source");
+    let listed = templates.list().unwrap();
+    assert_eq!(listed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["shop"]);
+    let report = calve_core::remove_tree(&place.home(), &{
+        let mut options = calve_core::RemoveOptions::default();
+        options.wait = Wait::Yes;
+        options
+    });
+    report.unwrap();
+}
+
+#[test]
+fn a_clone_of_a_template_takes_the_options_of_any_clone() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    Tree::new(place.path("source")).file("a", "1").file("b.log", "x");
+    place.create("shop", "source");
+    let leave_out: CloneOptions = options(|options| options.exclude = vec!["*.log".into()]);
+    clone_template(&place.templates(), "shop", &place.path("dst"), leave_out).unwrap();
+    assert!(place.path("dst/a").exists() && !place.path("dst/b.log").exists());
+}
+
+#[test]
+fn differences_are_named_by_path_and_kind() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    Tree::new(place.path("source")).file("a", "1").file("b", "2").file("d/c", "3").file("same", "4");
+    let tree = place.create("shop", "source").template.tree;
+    let mtime = fs::metadata(tree.join("a")).unwrap().modified().unwrap();
+    fs::write(tree.join("a"), "x").unwrap();
+    std::fs::File::options().write(true).open(tree.join("a")).unwrap().set_modified(mtime).unwrap();
+    let found = |tree: &std::path::Path| fs::metadata(tree).unwrap().modified().unwrap();
+    let root = found(&tree);
+    fs::remove_file(tree.join("b")).unwrap();
+    fs::write(tree.join("d/new"), "1").unwrap();
+    std::fs::File::open(&tree).unwrap().set_modified(root).unwrap();
+    let verification = place.templates().verify("shop", None, &calve_core::Cancel::default()).unwrap();
+    let told: Vec<_> = verification
+        .differences
+        .iter()
+        .map(|difference| (difference.path.to_str().unwrap(), difference.what.code(), difference.what.clone()))
+        .collect();
+    let changed = |keywords: &[&str]| Differing::Changed(keywords.iter().map(|keyword| (*keyword).into()).collect());
+    let expected = [
+        ("a", "changed", changed(&["blake3digest"])),
+        ("b", "missing", Differing::Missing),
+        ("d", "changed", changed(&["time"])),
+        ("d/new", "added", Differing::Added),
+    ];
+    assert_eq!(told, expected);
+}

@@ -1,0 +1,131 @@
+//! The command line of `calve template`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::threads;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TemplateCommand {
+    Create(CreateArguments),
+    List(ListArguments),
+    Show(ShowArguments),
+    Verify(VerifyArguments),
+    Refresh(RefreshArguments),
+    Remove(RemoveArguments),
+}
+
+/// Make a template of a directory
+///
+/// Clones DIR and keeps the clone under NAME, with a manifest of everything in it: type, mode, owner, time, extended attributes, size and
+/// BLAKE3 hash. The hash of the manifest is the template's key: templates of equal trees have the same. It appears under its name only
+/// when it is complete and on the disk.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve template create deps node_modules
+  calve cp @deps ../feature/node_modules")]
+pub(crate) struct CreateArguments {
+    /// Its name: letters, digits, -, _ and ., 48 at most
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The directory. It is only read
+    #[arg(value_name = "DIR")]
+    pub(crate) source: PathBuf,
+    #[command(flatten)]
+    pub(crate) options: MakeOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MakeOptions {
+    /// Leave out entries that match, as in .gitignore; `!GLOB` takes back (may be given several times)
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
+    /// Keep it in a hidden directory in DIRECTORY [default: $CALVE_HOME if that is on DIR's file system, else beside DIR]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) at: Option<PathBuf>,
+    /// Number of worker threads, 1 to 64 [default: one for each processor, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the report as JSON on stdout (schema calve.template.create/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show which templates there are
+///
+/// A template is ready, gone (its files are not there), changed (its root or its manifest was), or damaged (its record cannot be read).
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Print the list as JSON on stdout (schema calve.templates/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show one template: its key, its source, and where its files and its manifest are
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// Which
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Print it as JSON on stdout (schema calve.template/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Read everything in a template again, and list what differs from the manifest
+///
+/// Exit code 1 if anything differs. If nothing does, clones of a template that only looks changed (it was restored from a backup) work
+/// again.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    /// Which
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Number of worker threads, 1 to 64 [default: one for each processor, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the result as JSON on stdout (schema calve.template.verify/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Make a template anew, and swap it in one step
+///
+/// From the directory that it was made of, with the same patterns, or from DIR. A clone that is being made meanwhile has the old template as a
+/// whole, or the new one.
+#[derive(Debug, Args)]
+pub(crate) struct RefreshArguments {
+    /// Which
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Another directory, which from then on is its source
+    #[arg(value_name = "DIR")]
+    pub(crate) source: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) options: MakeOptions,
+}
+
+/// Remove templates
+///
+/// Clones of them stay as they are.
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArguments {
+    /// Which
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print what was removed as JSON on stdout (schema calve.template.remove/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}

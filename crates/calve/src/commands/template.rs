@@ -1,0 +1,173 @@
+//! `calve template`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use calve_core::{
+    Cancel, CreatedTemplate, Difference, Differing, Error, Progress, Shown, Template, TemplateError, TemplateOptions,
+    Templates,
+};
+use calve_receipt::human::{count, duration, entries, size};
+use calve_receipt::{
+    TemplateCreateReceipt, TemplateReceipt, TemplateRemoveReceipt, TemplateState, TemplateVerifyReceipt,
+    TemplatesReceipt,
+};
+
+use super::reap;
+use crate::cli::template::{
+    CreateArguments, ListArguments, MakeOptions, RefreshArguments, RemoveArguments, ShowArguments, TemplateCommand,
+    VerifyArguments,
+};
+use crate::failure::{FAILED, Failure};
+use crate::progress_bar::Watch;
+use crate::{home, output, receipt};
+
+pub(crate) fn run(command: &TemplateCommand, cancel: &Cancel) -> Result<(), Failure> {
+    let home = home::directory().map_err(|why| Error::from(TemplateError::NoHome(why)))?;
+    let templates = Templates::open(&home);
+    delete_trash(&templates.sweep()?);
+    match command {
+        TemplateCommand::Create(arguments) => create(&templates, arguments, cancel),
+        TemplateCommand::List(arguments) => list(&templates, arguments),
+        TemplateCommand::Show(arguments) => show(&templates, arguments),
+        TemplateCommand::Verify(arguments) => verify(&templates, arguments, cancel),
+        TemplateCommand::Refresh(arguments) => refresh(&templates, arguments, cancel),
+        TemplateCommand::Remove(arguments) => remove(&templates, arguments),
+    }
+}
+
+fn create(templates: &Templates, arguments: &CreateArguments, cancel: &Cancel) -> Result<(), Failure> {
+    make(&arguments.options, cancel, |options| templates.create(&arguments.name, &arguments.source, options))
+}
+
+fn refresh(templates: &Templates, arguments: &RefreshArguments, cancel: &Cancel) -> Result<(), Failure> {
+    make(&arguments.options, cancel, |options| templates.refresh(&arguments.name, arguments.source.as_deref(), options))
+}
+
+fn make(
+    given: &MakeOptions,
+    cancel: &Cancel,
+    make: impl FnOnce(&TemplateOptions) -> Result<CreatedTemplate, Error>,
+) -> Result<(), Failure> {
+    let mut options = TemplateOptions::default();
+    options.exclude.clone_from(&given.exclude);
+    options.at.clone_from(&given.at);
+    options.threads = given.threads;
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    let started = Instant::now();
+    let watch = Watch::start("cloned", &options.progress, given.quiet);
+    let created = make(&options);
+    drop(watch);
+    let created = created?;
+    delete_trash(&created.trash);
+    if !given.quiet {
+        let Template { name, strategy, bytes, .. } = &created.template;
+        let (number, bytes) = (entries(created.template.entries), size(*bytes));
+        let elapsed = duration(started.elapsed());
+        output::say(&format!("the template `{name}` is made by {strategy}: {number}, {bytes}, in {elapsed}"));
+        receipt::attention(&created.clone).iter().for_each(|line| output::say(line));
+    }
+    if given.json { output::json(&TemplateCreateReceipt::new(&created, started.elapsed())) } else { Ok(()) }
+}
+
+fn list(templates: &Templates, arguments: &ListArguments) -> Result<(), Failure> {
+    let mut listed = Vec::new();
+    for (name, found) in templates.list()? {
+        let template = match found {
+            Ok(template) => Some(template),
+            // Removed meanwhile.
+            Err(Error::Template(TemplateError::Unknown(_))) => continue,
+            Err(_) => None,
+        };
+        let state = template.as_ref().map_or(TemplateState::Damaged, |template| state(templates, template));
+        listed.push((name, state, template));
+    }
+    if arguments.json {
+        let listed = listed.iter().map(|(name, state, template)| (name.as_str(), *state, template.as_ref()));
+        return output::json(&listed.collect::<TemplatesReceipt>());
+    }
+    let widest = listed.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    let line = |(name, state, template): &(String, TemplateState, Option<Template>)| {
+        let what = template.as_ref().map_or_else(String::new, |template| {
+            let (entries, bytes) = (count(template.entries), size(template.bytes));
+            format!("{entries} entries, {bytes}, of {}", Shown(&template.source))
+        });
+        format!("{}\n", format!("{name:widest$}  {:<7}  {what}", state.name()).trim_end())
+    };
+    output::result(&listed.iter().map(line).collect::<String>())
+}
+
+fn state(templates: &Templates, template: &Template) -> TemplateState {
+    TemplateState::of(&templates.check(template))
+}
+
+fn show(templates: &Templates, arguments: &ShowArguments) -> Result<(), Failure> {
+    let template = templates.find(&arguments.name)?;
+    let state = state(templates, &template);
+    if arguments.json {
+        return output::json(&TemplateReceipt::new(&template, state));
+    }
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| text.push_str(&format!("{what:<9} {value}\n"));
+    line("name", template.name.clone());
+    line("state", state.name().into());
+    line("key", template.key.clone());
+    line("source", Shown(&template.source).to_string());
+    for pattern in &template.exclude {
+        line("exclude", Shown(pattern).to_string());
+    }
+    line("entries", count(template.entries));
+    line("bytes", size(template.bytes));
+    line("strategy", template.strategy.to_string());
+    line("tree", Shown(&template.tree).to_string());
+    line("manifest", Shown(template.manifest()).to_string());
+    output::result(&text)
+}
+
+fn verify(templates: &Templates, arguments: &VerifyArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let started = Instant::now();
+    let verification = templates.verify(&arguments.name, arguments.threads, cancel)?;
+    let elapsed = started.elapsed();
+    if arguments.json {
+        output::json(&TemplateVerifyReceipt::new(&verification, elapsed))?;
+    } else {
+        output::result(&verification.differences.iter().map(difference_line).collect::<String>())?;
+    }
+    let (name, number) = (&arguments.name, entries(verification.entries));
+    if verification.differences.is_empty() {
+        if !arguments.quiet {
+            output::say(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
+        }
+        return Ok(());
+    }
+    let different = verification.differences.len() as u64;
+    let text = format!("the template `{name}` was changed after it was made: {} of {number}", count(different));
+    Err(Failure::stated(FAILED, text, format!("make it anew: calve template refresh {name}")))
+}
+
+fn difference_line(difference: &Difference) -> String {
+    let detail = match &difference.what {
+        Differing::Changed(keywords) => format!(" ({})", keywords.join(", ")),
+        Differing::Unreadable(reason) => format!(" ({reason})"),
+        _ => String::new(),
+    };
+    format!("{:<10} {}{detail}\n", difference.what.code(), Shown(&difference.path))
+}
+
+fn remove(templates: &Templates, arguments: &RemoveArguments) -> Result<(), Failure> {
+    let mut removed = TemplateRemoveReceipt { names: Vec::new() };
+    for name in &arguments.names {
+        delete_trash(&templates.remove(name)?);
+        if !arguments.quiet {
+            output::say(&format!("removed the template `{name}`"));
+        }
+        removed.names.push(name.clone());
+    }
+    if arguments.json { output::json(&removed) } else { Ok(()) }
+}
+
+fn delete_trash(parents: &[PathBuf]) {
+    parents.iter().for_each(|parent| reap::start(parent));
+}
