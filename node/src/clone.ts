@@ -50,6 +50,8 @@ const NAMES = [...NAMES_SYNC, ...NAMES_ASYNC];
 /**
  * Makes `dst` an independent, writable copy of `src`, which may be a directory, a file, a symlink or a FIFO. `dst` is exactly what
  * will be there; its parent must exist. It is absent or complete at any time.
+ *
+ * `src` may be `@NAME`, a template that `calve template create` has made; a path that begins with @ is written `./@NAME`.
  */
 export async function cloneTree(src: PathLike, dst: PathLike, options?: CloneOptions): Promise<CloneReceipt> {
   return clone(src, dst, false, options);

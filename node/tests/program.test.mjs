@@ -8,6 +8,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { hasProgram, skipped } from './machine.mjs';
 import { inTime } from './moment.mjs';
+import { cloneFile, cloneTree, cloneTreeSync } from 'calve';
 
 let folder;
 let environment;
@@ -164,4 +165,30 @@ test('without the package of the platform a short message says what is missing',
   assert.match(run.stderr, /^calve: the package `calve-[a-z0-9-]+` with the binaries for this platform is not installed\nhint: [^\n]*optional[^\n]*\n$/);
   const code = `require('calve').cloneTree('a', 'b').catch((error) => console.log(error.code, error instanceof require('calve').CalveError));`;
   assert.equal(succeeds(spawnSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' })), 'ERR_CALVE_NO_PACKAGE true\n');
+});
+
+test('a template that the program has made is cloned by its name', async () => {
+  const before = process.env.CALVE_HOME;
+  process.env.CALVE_HOME = environment.CALVE_HOME;
+  try {
+    fs.mkdirSync(at('src', '@d'), { recursive: true });
+    fs.writeFileSync(at('src', '@d', 'f'), 'x');
+    succeeds(calve(folder, 'template', 'create', 'shop', 'src'));
+    fs.rmSync(at('src', '@d', 'f'));
+    assert.equal((await cloneTree('@shop', at('dst'))).src, '@shop');
+    assert.equal(fs.readFileSync(at('dst', '@d', 'f'), 'utf8'), 'x');
+    assert.equal(cloneTreeSync('@shop', at('dst2'), { exclude: 'f' }).src, '@shop');
+    assert.deepEqual(fs.readdirSync(at('dst2', '@d')), []);
+    await assert.rejects(cloneTree('@none', at('dst3')), { code: 'ERR_CALVE_TEMPLATE', errnoName: 'ENOENT' });
+    await assert.rejects(cloneFile('@shop', at('dst3')), { code: 'ERR_CALVE_IS_A_DIRECTORY' });
+    // With a slash it is a path.
+    await assert.rejects(cloneTree('@d/f', at('dst3')), { code: 'ERR_CALVE_MISSING' });
+    fs.writeFileSync(path.join(JSON.parse(succeeds(calve(folder, 'template', 'show', '--json', 'shop'))).tree, '@d', 'f'), 'y');
+    const changed = await cloneTree('@shop', at('dst3'), { strategy: 'copy' }).catch((error) => error);
+    assert.equal(changed.code, 'ERR_CALVE_TEMPLATE');
+    assert.match(changed.hint, /calve template verify/);
+  } finally {
+    if (before === undefined) delete process.env.CALVE_HOME;
+    else process.env.CALVE_HOME = before;
+  }
 });

@@ -268,6 +268,7 @@ def clone_tree(
     """Make ``dst`` an independent, writable copy of ``src``, and return the receipt.
 
     ``dst`` is exactly what will be there; its parent must exist. It is absent or complete at any time.
+    ``src`` may be ``@NAME``, a template that ``calve template create`` has made; a path that begins with @ is written ``./@NAME``.
     ``exclude`` has patterns as the lines of a .gitignore: the last that matches decides, and ``!keep`` takes back.
     ``on_progress(entries, bytes)`` is called before anything is made, and about twenty times a second until ``dst`` is there.
     """

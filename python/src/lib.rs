@@ -190,12 +190,26 @@ fn clone_tree(
     options.protect = vec![path(home)];
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.cancel.clone();
+    // Asked for on the thread that calls: another one may not read the environment while Python changes it.
+    let kept = calve_core::home_directory(|name| std::env::var_os(name), std::env::home_dir());
     Work::start(handle, move || {
-        if only_file && src.symlink_metadata().is_ok_and(|data| data.is_dir()) {
-            let source = std::io::ErrorKind::IsADirectory.into();
-            return Err(Error::Io { operation: calve_core::Operation::CloneFile, path: src.clone(), source });
-        }
-        let report = calve_core::clone_tree(&src, &dst, &options)?;
+        let mut report = calve_core::with_source(
+            &src,
+            &options,
+            || kept,
+            |src, options| {
+                if only_file && src.symlink_metadata().is_ok_and(|data| data.is_dir()) {
+                    let source = std::io::ErrorKind::IsADirectory.into();
+                    return Err(Error::Io {
+                        operation: calve_core::Operation::CloneFile,
+                        path: src.to_path_buf(),
+                        source,
+                    });
+                }
+                calve_core::clone_tree(src, &dst, options)
+            },
+        )?;
+        report.src.clone_from(&src);
         Ok(format!("[{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits))
     })
 }

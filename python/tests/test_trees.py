@@ -1,6 +1,7 @@
 """Against the installed wheel: trees."""
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import calve
-from calve import _native
+from calve import _native, _program
 from calve._remedies import REMEDIES
 
 SLOW = dict(strategy="copy", verify=True, threads=1)
@@ -507,3 +508,33 @@ def test_lone_surrogates_and_undecodable_names(tmp_path):
     with pytest.raises(ValueError):
         calve.clone_tree("a\ud800", tmp_path / "c")
     assert names(tmp_path) == sorted([name, "b"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no templates on Windows")
+def test_a_template_that_the_program_has_made_is_cloned_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALVE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    tree(tmp_path / "src")
+
+    def program(*given):
+        command = [_program.program(), "template", *given]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    program("create", "shop", "src")
+    shutil.rmtree("src")
+    assert calve.clone_tree("@shop", "dst")["src"] == "@shop"
+    assert names(tmp_path / "dst") == ["d0", "d1", "d2"]
+    with pytest.raises(FileNotFoundError) as missing:
+        calve.clone_tree("@none", "dst2")
+    assert missing.value.code == "ERR_CALVE_TEMPLATE"
+    with pytest.raises(IsADirectoryError):
+        calve.clone_file("@shop", "dst2")
+    # With a slash it is a path.
+    with pytest.raises(FileNotFoundError):
+        calve.clone_tree("./@shop", "dst2")
+    changed = json.loads(program("show", "--json", "shop"))["tree"]
+    (Path(changed) / "d1" / "f2").write_text("y")
+    with pytest.raises(calve.CalveError) as found:
+        calve.clone_tree("@shop", "dst2", strategy="copy")
+    assert "calve template verify" in found.value.hint
+    assert names(tmp_path) == ["dst", "home"]

@@ -110,8 +110,8 @@ pub use {
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
-        CreatedTemplate, Difference, Differing, FrozenSince, HeldTemplate, Template, TemplateError, TemplateOptions,
-        Templates, Verification, template_name,
+        CreatedTemplate, Difference, Differing, FrozenSince, HeldTemplate, SweptTemplates, Template, TemplateError,
+        TemplateOptions, Templates, Verification, template_name,
     },
     tree::walk::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree},
 };

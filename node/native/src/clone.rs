@@ -1,12 +1,13 @@
 //! Trees: clone, remove, probe.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, LastLook, Latency, Mounts, Operation,
-    ReapReport, Remedy, RemoveOptions, Verify, Wait, clone_tree, probe, reap, remove_tree,
+    Background, Cancel, Choice, CloneOptions, CloneReport, Durability, Error, Existing, LastLook, Latency, Mounts,
+    Operation, ReapReport, Remedy, RemoveOptions, Verify, Wait, clone_tree, home_directory, probe, reap, remove_tree,
+    with_source,
 };
 use calve_receipt::{CloneReceipt, ProbeReceipt, RemoveReceipt, json};
 use napi::Status;
@@ -67,14 +68,26 @@ pub(crate) fn threads(wanted: Option<u32>) -> Option<NonZeroUsize> {
     wanted.and_then(|threads| NonZeroUsize::new(threads as usize))
 }
 
-/// `[receipt, whether there is trash to delete beside the destination]`, as JSON.
-fn clone(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Result<String, Error> {
+/// CALVE_HOME, or why there is none. Asked for on the thread that calls: another one may not read the environment while Node changes it.
+type Home = Result<PathBuf, &'static str>;
+
+fn home() -> Home {
+    home_directory(|name| std::env::var_os(name), std::env::home_dir())
+}
+
+/// `[receipt, whether there is trash to delete beside the destination]`, as JSON. The source may be `@NAME`.
+fn clone(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions, home: Home) -> Result<String, Error> {
+    let mut report = with_source(src, options, || home, |tree, options| one(tree, dst, only_file, options))?;
+    report.src = src.to_path_buf();
+    Ok(format!("[{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits))
+}
+
+fn one(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Result<CloneReport, Error> {
     if only_file && src.symlink_metadata().is_ok_and(|data| data.is_dir()) {
         let source = std::io::ErrorKind::IsADirectory.into();
         return Err(Error::Io { operation: Operation::CloneFile, path: src.to_path_buf(), source });
     }
-    let report = clone_tree(src, dst, options)?;
-    Ok(format!("[{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits))
+    clone_tree(src, dst, options)
 }
 
 /// Calls `ask` on the event loop, and waits until the handle is told to go on or to cancel.
@@ -100,7 +113,8 @@ pub fn start_clone<'env>(
     let (src, dst, only_file) = (path(&src), path(&dst), wish.only_file);
     let mut options = options(wish, handle)?;
     options.last_look = ask.map(|ask| last_look(&ask, handle.stop.clone())).transpose()?;
-    start(env, handle.stop.clone(), move || clone(&src, &dst, only_file, &options))
+    let home = home();
+    start(env, handle.stop.clone(), move || clone(&src, &dst, only_file, &options, home))
 }
 
 /// The same, and waits for it.
@@ -108,7 +122,7 @@ pub fn start_clone<'env>(
 pub fn clone_sync(src: BufferSlice, dst: BufferSlice, wish: CloneWish) -> napi::Result<Outcome<String>> {
     let (src, dst, only_file) = (path(&src), path(&dst), wish.only_file);
     let options = options(wish, &Handle::default())?;
-    Ok(outcome(clone(&src, &dst, only_file, &options)))
+    Ok(outcome(clone(&src, &dst, only_file, &options, home())))
 }
 
 /// `[receipt, whether there is trash to delete beside it]`, as JSON.

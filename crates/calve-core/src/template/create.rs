@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode};
 use super::manifest::Manifest;
 use super::record::Template;
 use super::store::{self, MANIFEST, Reserved, TREE};
-use super::{TemplateError, Templates, name, read};
+use super::{SweptTemplates, TemplateError, Templates, name, read};
 use crate::clone::stage::stage;
 use crate::error::Error;
 use crate::operation::Operation;
@@ -47,8 +47,8 @@ pub struct CreatedTemplate {
     pub template: Template,
     /// How the frozen clone was made.
     pub clone: CloneReport,
-    /// Directories in which there is trash for [`crate::reap`].
-    pub trash: Vec<PathBuf>,
+    /// What became of the version that it replaced.
+    pub swept: SweptTemplates,
 }
 
 impl Templates {
@@ -93,7 +93,8 @@ impl Templates {
     ) -> Result<CreatedTemplate, Error> {
         let source = source(directory)?;
         self.store.prepare()?;
-        self.store.sweep()?;
+        // What killed processes left may hold the space that is needed now.
+        let mut swept = self.store.sweep()?;
         let place = self.place(&source, options)?;
         let reserved = self.store.reserve(name, &place)?;
         let built = fill(&reserved, name, &source, options).and_then(|(template, clone)| {
@@ -103,7 +104,9 @@ impl Templates {
         match built {
             Ok((template, clone)) => {
                 reserved.keep();
-                Ok(CreatedTemplate { template, clone, trash: self.store.sweep()? })
+                let replaced = self.store.sweep()?;
+                swept.trash.extend(replaced.trash);
+                Ok(CreatedTemplate { template, clone, swept: SweptTemplates { failure: replaced.failure, ..swept } })
             }
             Err(error) => {
                 reserved.discard();

@@ -1,4 +1,4 @@
-//! The manifest: one line for each entry, in the format of mtree(5), sorted. docs/reference/template-manifest.md describes it.
+//! The manifest: one line for each entry, in the format of mtree(5), sorted. docs/templates.md describes it.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Templates: directories kept unmodified, to clone from. `store` says where they are, docs/reference/template-manifest.md what a manifest is.
+//! Templates: directories kept unmodified, to clone from. `store` says where they are, docs/templates.md what a manifest is.
 
 mod create;
 mod error;
@@ -42,6 +42,16 @@ impl FrozenSince {
         }
         Err(TemplateError::Changed { name: self.name.clone(), path: path() }.into())
     }
+}
+
+/// The result of a sweep.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct SweptTemplates {
+    /// Directories in which there is trash for [`crate::reap`].
+    pub trash: Vec<PathBuf>,
+    /// Why something that nobody uses any more could not be removed.
+    pub failure: Option<Error>,
 }
 
 /// The templates of one user.
@@ -126,11 +136,11 @@ impl Templates {
         Ok(names.into_iter().map(|name| (name.clone(), self.find(&name))).collect())
     }
 
-    /// Removes a template. Its name is free on return. Returns the directories in which there is trash for [`crate::reap`].
+    /// Removes a template. Its name is free on return.
     ///
     /// # Errors
     /// Fails with [`TemplateError::Unknown`] if there is none.
-    pub fn remove(&self, name: &str) -> Result<Vec<PathBuf>, Error> {
+    pub fn remove(&self, name: &str) -> Result<SweptTemplates, Error> {
         name::check(name)?;
         if !self.store.exists()? {
             return Err(TemplateError::Unknown(name.into()).into());
@@ -141,10 +151,9 @@ impl Templates {
         self.sweep()
     }
 
-    /// Removes what killed processes left, and versions that were replaced and that nobody uses any more. Returns the directories in which
-    /// there is trash for [`crate::reap`].
-    pub fn sweep(&self) -> Result<Vec<PathBuf>, Error> {
-        if self.store.exists()? { self.store.sweep() } else { Ok(Vec::new()) }
+    /// Removes what killed processes left, and versions that were replaced and that nobody uses any more.
+    pub fn sweep(&self) -> Result<SweptTemplates, Error> {
+        if self.store.exists()? { self.store.sweep() } else { Ok(SweptTemplates::default()) }
     }
 }
 

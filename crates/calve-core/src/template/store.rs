@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::TemplateError;
 use super::record::Template;
+use super::{SweptTemplates, TemplateError};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::RemoveOptions;
@@ -159,12 +159,12 @@ impl Store {
         Ok(is_at(&lock, &path).then_some(lock))
     }
 
-    /// Removes the versions that no record names and that nobody uses. Returns the directories in which there is trash now.
-    pub(super) fn sweep(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut trash = Vec::new();
+    /// Removes the versions that no record names and that nobody uses.
+    pub(super) fn sweep(&self) -> Result<SweptTemplates, Error> {
+        let mut swept = SweptTemplates::default();
         let versions = self.versions();
         if open_own(&versions)?.is_none() {
-            return Ok(trash);
+            return Ok(swept);
         }
         for name in listing(&versions)? {
             let path = versions.join(OsStr::from_bytes(name.to_bytes()));
@@ -180,13 +180,15 @@ impl Store {
             if self.read(template).map_or(true, is_named) {
                 continue;
             }
-            if let Some(place) = take_away(lock, &path, &name)? {
-                trash.push(place);
+            match take_away(lock, &path, &name) {
+                Ok(place) => swept.trash.extend(place),
+                // The next command tries again.
+                Err(error) => swept.failure = Some(error),
             }
         }
-        trash.sort();
-        trash.dedup();
-        Ok(trash)
+        swept.trash.sort();
+        swept.trash.dedup();
+        Ok(swept)
     }
 }
 

@@ -1,12 +1,11 @@
 //! `calve template`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use calve_core::{
-    Cancel, CreatedTemplate, Difference, Differing, Error, Progress, Shown, Template, TemplateError, TemplateOptions,
-    Templates,
+    Cancel, CreatedTemplate, Difference, Differing, Error, Progress, Shown, SweptTemplates, Template, TemplateError,
+    TemplateOptions, Templates,
 };
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
@@ -26,7 +25,7 @@ use crate::{home, output, receipt};
 pub(crate) fn run(command: &TemplateCommand, cancel: &Cancel) -> Result<(), Failure> {
     let home = home::directory().map_err(|why| Error::from(TemplateError::NoHome(why)))?;
     let templates = Templates::open(&home);
-    delete_trash(&templates.sweep()?);
+    clear_away(&templates.sweep()?);
     match command {
         TemplateCommand::Create(arguments) => create(&templates, arguments, cancel),
         TemplateCommand::List(arguments) => list(&templates, arguments),
@@ -61,7 +60,7 @@ fn make(
     let created = make(&options);
     drop(watch);
     let created = created?;
-    delete_trash(&created.trash);
+    clear_away(&created.swept);
     if !given.quiet {
         let Template { name, strategy, bytes, .. } = &created.template;
         let (number, bytes) = (entries(created.template.entries), size(*bytes));
@@ -159,7 +158,7 @@ fn difference_line(difference: &Difference) -> String {
 fn remove(templates: &Templates, arguments: &RemoveArguments) -> Result<(), Failure> {
     let mut removed = TemplateRemoveReceipt { names: Vec::new() };
     for name in &arguments.names {
-        delete_trash(&templates.remove(name)?);
+        clear_away(&templates.remove(name)?);
         if !arguments.quiet {
             output::say(&format!("removed the template `{name}`"));
         }
@@ -168,6 +167,10 @@ fn remove(templates: &Templates, arguments: &RemoveArguments) -> Result<(), Fail
     if arguments.json { output::json(&removed) } else { Ok(()) }
 }
 
-fn delete_trash(parents: &[PathBuf]) {
-    parents.iter().for_each(|parent| reap::start(parent));
+/// Starts to delete what nobody uses any more.
+fn clear_away(swept: &SweptTemplates) {
+    swept.trash.iter().for_each(|parent| reap::start(parent));
+    if let Some(error) = &swept.failure {
+        output::say(&format!("warning: files of a template that is no more could not be removed: {error}"));
+    }
 }

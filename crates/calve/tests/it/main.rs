@@ -28,6 +28,7 @@ mod rm;
 mod shell_init;
 mod space;
 mod spot;
+mod template;
 mod unprivileged;
 mod worktree;
 mod worktree_projects;

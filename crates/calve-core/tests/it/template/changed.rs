@@ -103,8 +103,8 @@ fn a_damaged_manifest_or_record_is_told_and_refreshing_repairs_a_manifest() {
     assert!(matches!(template_error(place.templates().find("shop")), TemplateError::Damaged { .. }));
     assert!(place.templates().list().unwrap()[0].1.is_err());
     // Nothing that the record may name is swept; removed, it is.
-    assert_eq!(place.templates().sweep().unwrap().len(), 0);
-    assert_eq!(place.templates().remove("shop").unwrap().len(), 1);
+    assert_eq!(place.templates().sweep().unwrap().trash.len(), 0);
+    assert_eq!(place.templates().remove("shop").unwrap().trash.len(), 1);
 }
 
 #[test]

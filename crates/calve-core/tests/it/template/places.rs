@@ -27,9 +27,9 @@ fn a_template_of_another_file_system_is_kept_beside_its_source() {
     let clone = calve_core::clone_tree(&place.path("project"), &place.path("clone"), &Default::default());
     clone.unwrap();
     assert_eq!(names_in(place.path("clone")), ["node_modules"]);
-    let trash = templates.remove("shop").unwrap();
-    assert_eq!(trash, [beside.clone()]);
-    delete_trash(&trash);
+    let removed = templates.remove("shop").unwrap();
+    assert_eq!(removed.trash, [beside.clone()]);
+    delete_trash(&removed.trash);
     assert_eq!(names_in(&beside), [".gitignore"]);
 }
 

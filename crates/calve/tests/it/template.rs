@@ -1,0 +1,105 @@
+//! `calve template`, and `@NAME` as the source of `calve cp`.
+
+use calve_testkit::{FileSystem, Tree, assert_same};
+use serde_json::{Value, json};
+
+use crate::program::{Calve, calve};
+use crate::spot::{Spot, eventually};
+
+/// A command whose CALVE_HOME is below the spot.
+fn kept<'a>(spot: &Spot, args: impl IntoIterator<Item = &'a str>) -> Calve {
+    calve(args).within(spot).env("CALVE_HOME", spot.join("home"))
+}
+
+#[test]
+fn the_documents_of_each_command_are_as_the_schema_says() {
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    spot.tree("src").file("a", b"1").file("b.log", b"2");
+    let made = kept(&spot, ["template", "create", "--json", "--exclude", "*.log", "shop", "src"]).succeeds();
+    let made = made.says(&["the template `shop` is made by copy: 2 entries, 1 B, in "]).json();
+    assert_eq!(made["schema"], "calve.template.create/1");
+    assert_eq!((&made["name"], &made["entries"], &made["exclude"]), (&json!("shop"), &json!(2), &json!(["*.log"])));
+    let key = &made["key"];
+    let listed = kept(&spot, ["template", "list", "--json"]).succeeds().json();
+    assert_eq!((&listed["templates"][0]["state"], &listed["templates"][0]["template"]["key"]), (&json!("ready"), key));
+    let shown = kept(&spot, ["template", "show", "--json", "shop"]).succeeds().json();
+    assert_eq!((&shown["schema"], &shown["key"]), (&json!("calve.template/1"), key));
+    assert_eq!(shown["source"], Value::from(spot.join("src").to_str().unwrap()));
+    let verified = kept(&spot, ["template", "verify", "--json", "shop"]).succeeds().json();
+    assert_eq!(verified["differences"], json!([]));
+    let refreshed = kept(&spot, ["template", "refresh", "--json", "shop"]).succeeds().json();
+    assert_eq!((&refreshed["key"], &refreshed["exclude"]), (key, &json!(["*.log"])));
+    let removed = kept(&spot, ["template", "remove", "--json", "shop"]).succeeds().json();
+    assert_eq!(removed, json!({ "schema": "calve.template.remove/1", "names": ["shop"] }));
+    let listed = kept(&spot, ["template", "list", "--json"]).succeeds().json();
+    assert_eq!(listed["templates"], json!([]));
+    let trees = spot.join("home/templates/trees");
+    eventually("the files are deleted", || fs_err::read_dir(&trees).unwrap().next().is_none());
+}
+
+#[test]
+fn a_template_is_cloned_to_exactly_its_target() {
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    spot.tree("src").file("a", b"1");
+    spot.tree("there").file("b", b"1");
+    kept(&spot, ["template", "create", "-q", "shop", "src"]).succeeds();
+    let ran = kept(&spot, ["cp", "--json", "@shop", "dst"]).succeeds();
+    assert_eq!(ran.json()["src"], "@shop");
+    assert_same(spot.join("src"), spot.join("dst"));
+    kept(&spot, ["cp", "-n", "@shop", "other/"]).succeeds().says(&["would clone `@shop` to "]);
+    // Never into a directory that is there.
+    kept(&spot, ["cp", "@shop", "there"]).fails(1).says(&["`there` already exists"]);
+    kept(&spot, ["cp", "--replace", "@shop", "there"]).succeeds();
+    assert_same(spot.join("src"), spot.join("there"));
+    kept(&spot, ["cp", "-t", "there", "@shop"]).fails(2).says(&["`@shop` is a template"]);
+    kept(&spot, ["cp", "@shop", "src", "there"]).fails(2).says(&["`@shop` is a template"]);
+    kept(&spot, ["cp", "--strategy", "hardlink", "@shop", "linked"]).fails(3).says(&["would change the template"]);
+    kept(&spot, ["cp", "@nope", "dst2"]).fails(1).says(&[
+        "there is no template `nope`",
+        "calve template list",
+        "./@NAME",
+    ]);
+    kept(&spot, ["cp", "@", "dst2"]).fails(2).says(&["cannot be the name of a template"]);
+}
+
+#[test]
+fn a_path_that_begins_with_an_at_sign_is_reached_by_its_directory() {
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    spot.tree("@types/node").file("index.d.ts", b"1");
+    kept(&spot, ["cp", "./@types", "dst"]).succeeds();
+    kept(&spot, ["cp", "@types/node", "node"]).succeeds();
+    kept(&spot, ["cp", "@types", "dst2"]).fails(1).says(&["there is no template `types`"]);
+    assert_same(spot.join("@types"), spot.join("dst"));
+    // Nothing is made to look for a template.
+    assert!(!spot.join("home").exists());
+}
+
+#[test]
+fn a_template_that_was_changed_is_told_with_what_to_do() {
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    spot.tree("src").file("d/a", b"1");
+    let made = kept(&spot, ["template", "create", "--json", "shop", "src"]).succeeds().json();
+    let tree = made["tree"].as_str().unwrap();
+    Tree::new(tree).file("d/a", "x");
+    let ran = kept(&spot, ["cp", "--json", "@shop", "dst"]).fails(1);
+    let ran = ran.says(&["the template `shop` was changed after it was made", "calve template verify shop"]);
+    assert_eq!(ran.json()["code"], "ERR_CALVE_TEMPLATE");
+    assert!(!spot.join("dst").exists());
+    let ran = kept(&spot, ["template", "verify", "shop"]).fails(1);
+    assert!(ran.stdout.starts_with("changed    d/a ("), "{}", ran.stdout);
+    ran.says(&["1 of 3 entries", "calve template refresh shop"]);
+    kept(&spot, ["template", "create", "shop", "src"])
+        .fails(1)
+        .says(&["already exists", "calve template refresh shop"]);
+    kept(&spot, ["template", "refresh", "shop"]).succeeds();
+    kept(&spot, ["cp", "@shop", "dst"]).succeeds();
+    assert_same(spot.join("src"), spot.join("dst"));
+}
+
+#[test]
+fn without_a_home_there_are_no_templates() {
+    let spot = Spot::anywhere();
+    let ran = kept(&spot, ["template", "list"]).env("CALVE_HOME", "relative").fails(1);
+    ran.says(&["CALVE_HOME is not an absolute path", "set CALVE_HOME to an absolute path"]);
+    kept(&spot, ["cp", "@shop", "dst"]).env("CALVE_HOME", "relative").fails(1).says(&["CALVE_HOME"]);
+}
