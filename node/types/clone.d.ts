@@ -38,6 +38,8 @@ export interface CloneOptions extends CloneOptionsSync {
 /**
  * Makes `dst` an independent, writable copy of `src`, which may be a directory, a file, a symlink or a FIFO. `dst` is exactly what
  * will be there; its parent must exist. It is absent or complete at any time.
+ *
+ * `src` may be `@NAME`, a template that `calve template create` has made; a path that begins with @ is written `./@NAME`.
  */
 export declare function cloneTree(src: PathLike, dst: PathLike, options?: CloneOptions): Promise<CloneReceipt>;
 /** The same for one file: a directory is refused. */

@@ -94,9 +94,7 @@ impl TemplateCreateReceipt {
 }
 
 /// Whether a template can be cloned, found at little cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TemplateState {
     /// It can be cloned.
     Ready,
@@ -109,6 +107,9 @@ pub enum TemplateState {
 }
 
 impl TemplateState {
+    #[cfg(test)]
+    const NAMES: [&'static str; 4] = ["ready", "gone", "changed", "damaged"];
+
     /// Returns the state that the result of the cheap check stands for.
     #[cfg(unix)]
     pub fn of(checked: &Result<(), Error>) -> Self {
@@ -140,14 +141,15 @@ pub struct TemplateReceipt {
     #[serde(flatten)]
     template: TemplateFields,
     /// Whether it can be cloned.
-    state: TemplateState,
+    #[cfg_attr(test, schemars(extend("enum" = TemplateState::NAMES)))]
+    state: &'static str,
 }
 
 #[cfg(unix)]
 impl TemplateReceipt {
     /// Converts a template and the result of the cheap check.
     pub fn new(template: &Template, state: TemplateState) -> Self {
-        Self { template: template.into(), state }
+        Self { template: template.into(), state: state.name() }
     }
 }
 
@@ -167,7 +169,8 @@ struct ListedTemplate {
     /// The name.
     name: String,
     /// Whether it can be cloned.
-    state: TemplateState,
+    #[cfg_attr(test, schemars(extend("enum" = TemplateState::NAMES)))]
+    state: &'static str,
     /// What is known about it. Null if its record cannot be read.
     template: Option<TemplateFields>,
 }
@@ -177,7 +180,7 @@ impl<'t> FromIterator<(&'t str, TemplateState, Option<&'t Template>)> for Templa
     fn from_iter<I: IntoIterator<Item = (&'t str, TemplateState, Option<&'t Template>)>>(listed: I) -> Self {
         let one = |(name, state, template): (&str, TemplateState, Option<&Template>)| ListedTemplate {
             name: name.into(),
-            state,
+            state: state.name(),
             template: template.map(Into::into),
         };
         Self { templates: listed.into_iter().map(one).collect() }
