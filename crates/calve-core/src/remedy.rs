@@ -67,6 +67,8 @@ remedies! {
     GiveRelativePaths = "give_relative_paths",
     /// Name a regular file.
     NameRegularFile = "name_regular_file",
+    /// Keep spares of this directory ready.
+    KeepSpares(PathBuf) = "keep_spares",
     /// Clone it without a spare.
     CloneWithoutSpare = "clone_without_spare",
     /// Try again, and keep other programs from cleaning the destination's parent directory.

@@ -28,6 +28,7 @@ use crate::remove::delete::{Deletion, delete};
 use crate::remove::guard;
 use crate::report::{CloneReport, Plan, Refusal, Trashed, Warning};
 use crate::source::Source;
+use crate::spare::claim::available;
 use crate::strategy::{self, Failure, Job, Method, Outcome};
 use crate::sys;
 use crate::tree::exclude::Exclude;
@@ -270,7 +271,15 @@ impl<'p> StagedTree<'p> {
         let mut facts = Facts::from_places(source, self.destination.parent());
         self.make_root()?;
         facts.try_in(source, &self.staging)?;
-        let (method, refused) = strategy::choose(&facts, &Criteria::of(self.options), &[])?;
+        let without_spare = match available(source, self.destination.parent(), self.options) {
+            Ok(()) if !self.options.requires(Requirement::Instant) => {
+                return Ok(Plan { strategy: Strategy::Spare, refused: Vec::new() });
+            }
+            Ok(()) => None,
+            Err(reason) => reason.map(|reason| reason.by(Strategy::Spare)),
+        };
+        let (method, mut refused) = strategy::choose(&facts, &Criteria::of(self.options), &[])?;
+        refused.splice(0..0, without_spare);
         if self.options.requires(Requirement::Stable) && method.strategy() != Strategy::Snapshot {
             watchable(source, self.options.mounts)?;
         }

@@ -88,14 +88,21 @@ fn is_cow(run: &StrategyRun, told: &NoteSummary) -> bool {
     matches!(run.strategy, Strategy::Reflink | Strategy::Clonefile) && told.fell_back.is_empty()
 }
 
-/// Refuses sources of which a spare would be no use, or could not be checked.
+/// Refuses sources of which no spare can be kept there.
 pub(super) fn refuse(source: &Source, destination: &Location) -> Result<(), Error> {
+    unfit(source)?;
+    if source.contains(destination)? {
+        let reason = "the spare would be inside it";
+        return Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
+    }
+    Ok(())
+}
+
+/// Refuses sources of which a spare would be no use, or could not be checked, wherever it is.
+pub(super) fn unfit(source: &Source) -> Result<(), Error> {
     let no = |reason| Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
     if source.single().is_some() {
         return no("it is not a directory");
-    }
-    if source.contains(destination)? {
-        return no("the spare would be inside it");
     }
     let shows = sys::shows_stores(source.directory());
     if !shows.map_err(|errno| Error::io(Operation::Open, source.path(), errno))? {

@@ -4,7 +4,7 @@
 //! published complete, or swept.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -97,6 +97,51 @@ pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<Claimed, Error> {
     Ok(claimed)
 }
 
+/// Returns whether a spare of the source would be used at a destination in `parent`, as far as that shows without a check of its entries.
+/// Fails with the reason; `None` where the user has not asked for spares.
+pub(crate) fn available(source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<(), Option<Reason>> {
+    let using = options.spares.as_ref().ok_or(None)?;
+    if source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
+        return Err(None);
+    }
+    let unreachable = |error: Error| Some(Reason::new(format!("the spares cannot be reached: {error}")));
+    let home = Home::open(&using.home).map_err(unreachable)?.ok_or(None)?;
+    let mut last = None;
+    for set in home.sets(Some(&source_of(source, using))).map_err(unreachable)? {
+        match in_set(&set, source, parent, options) {
+            Ok(true) => return Ok(()),
+            Ok(false) => last = Some(Reason::new("no spare is ready")),
+            Err(refused) => last = Some(refused.why.map_err(unreachable)?),
+        }
+    }
+    Err(last)
+}
+
+/// Returns whether a set has a spare that may be fit.
+fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<bool, Refused> {
+    let place = place_for(set, parent, options)?;
+    for found in spares(place.as_fd(), &set.place_path())? {
+        if found.head()?.is_some_and(|head| fitness(&head, source).is_ok()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Opens the place of a set, if its spares are of use for a clone with these options in `parent`.
+fn place_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<OwnedFd, Refused> {
+    if Shape::of(options).as_ref() != Some(&set.definition.shape) {
+        return Err(Refused::because("its spares are made with other options"));
+    }
+    let path = set.place_path();
+    let Some(place) = set.place()? else { return Err(Refused::but_wanted("no spare is ready")) };
+    let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map_err(|errno| Error::io(Operation::Stat, &path, errno));
+    if stat(place.as_fd())?.st_dev != stat(parent)?.st_dev {
+        return Err(Refused::because("its spares are on another file system than the destination"));
+    }
+    Ok(place)
+}
+
 fn source_of(source: &Source, using: &SpareUse) -> SpareSource {
     match &using.template {
         Some(name) => SpareSource::Template(name.clone()),
@@ -132,15 +177,8 @@ impl From<Error> for Refused {
 }
 
 fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, Refused> {
-    if Shape::of(claim.options).as_ref() != Some(&set.definition.shape) {
-        return Err(Refused::because("its spares are made with other options"));
-    }
+    let place = place_for(set, claim.staging.parent(), claim.options)?;
     let path = set.place_path();
-    let Some(place) = set.place()? else { return Err(Refused::but_wanted("no spare is ready")) };
-    let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map_err(|errno| Error::io(Operation::Stat, &path, errno));
-    if stat(place.as_fd())?.st_dev != stat(claim.staging.parent())?.st_dev {
-        return Err(Refused::because("its spares are on another file system than the destination"));
-    }
     let mut last = Refused::but_wanted("no spare is ready");
     for found in spares(place.as_fd(), &path)? {
         match one(claim, home, set, place.as_fd(), &found) {

@@ -8,7 +8,7 @@
 //! | `claim`, `update` | handing one over, and bringing it up to date |
 //! | `refill` | when the next one is built |
 //!
-//! docs/concepts/spares.md says why a spare that is handed over equals its source.
+//! docs/spares-exact.md says why a spare that is handed over equals its source.
 
 pub(crate) mod ask;
 mod build;
@@ -28,11 +28,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use self::store::SpareSource;
 use self::store::{Definition, Home, Set, Shape, spares};
 pub use self::watch::{Untracked, WatchNote, WatchOptions, Watching};
+use crate::clone::choose::Reason;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::{Background, CloneOptions};
+use crate::options::{Background, CloneOptions, SpareUse, Strategy};
 use crate::progress::{Cancel, Progress};
+use crate::remedy::Remedy;
 use crate::remove::delete::Deletion;
+use crate::report::Offer;
 use crate::source::Source;
 use crate::tree::location::Location;
 
@@ -177,6 +180,24 @@ impl Spares {
         set.pause(false)?;
         set.make_place()?;
         self.describe(&set, Some(&source))
+    }
+
+    /// Returns whether [`crate::clone_tree`] would use a spare of `src` for a destination in the directory `place`, as far as that shows
+    /// without a check of its entries, and what would make it possible.
+    pub fn offer(&self, src: &Path, place: &Path) -> Result<Offer, Error> {
+        let source = Source::open(src)?;
+        let inside = Location::of_destination(&place.join("spare"))?;
+        let options = CloneOptions { spares: Some(SpareUse::of(&self.home)), ..CloneOptions::default() };
+        let refused = match claim::available(&source, inside.parent(), &options) {
+            Ok(()) => None,
+            Err(Some(reason)) => Some(reason),
+            Err(None) => Some(match build::unfit(&source) {
+                Err(Error::NoSpare { reason, .. }) => Reason::new(reason),
+                _ => Reason::new("there is none of this source").with_remedy(Remedy::KeepSpares(src.to_path_buf())),
+            }),
+        };
+        let refused = refused.map(|reason| reason.by(Strategy::Spare));
+        Ok(Offer { strategy: Strategy::Spare, refused })
     }
 
     /// Returns all sets. `resolve` finds the directory of a source.

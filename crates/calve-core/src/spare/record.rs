@@ -4,7 +4,7 @@
 //! `length, path, times are recent, identity`, then for each entry `kind, name` and, unless it is a directory, its identity.
 //! A directory's identity is in its own block. Both parts have a BLAKE3 hash.
 //!
-//! docs/concepts/spares.md says why this is enough.
+//! docs/spares-exact.md says why this is enough.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};

@@ -4,12 +4,18 @@ use calve_core::{PlaceReport, ProbeReport, Shown, probe};
 
 use crate::cli::ProbeArguments;
 use crate::failure::Failure;
-use crate::{output, wording};
+use crate::{output, sys, wording};
 use calve_receipt::ProbeReceipt;
 
 pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
     let dst = arguments.dst.as_ref().unwrap_or(&arguments.src);
-    let report = probe(&arguments.src, dst)?;
+    let mut report = probe(&arguments.src, dst)?;
+    if let Some(offer) = sys::spare_offer(&arguments.src, dst) {
+        if offer.refused.is_none() {
+            report.chosen = report.chosen.map(|_| offer.strategy);
+        }
+        report.offers.insert(0, offer);
+    }
     // The answer is the result of this command, so it goes to stdout.
     match arguments.json {
         true => output::json(&ProbeReceipt::new(&report, wording::core::hint)),

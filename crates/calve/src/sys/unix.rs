@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_core::{Background, Cancel, Error, ReapReport, SpareUse};
+use calve_core::{Background, Cancel, Error, Offer, ReapReport, SpareUse, Spares};
 use rustix::fs::{CWD, Mode, OFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -40,6 +40,13 @@ pub(crate) fn leave_terminal() {
 /// The spares that a clone may use, if there is a place for them.
 pub(crate) fn spares() -> Option<SpareUse> {
     crate::commands::spares::to_use()
+}
+
+/// Whether a spare of `src` would be used at `dst`, which is a directory to clone into, or is to be made in one.
+pub(crate) fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
+    let beside = || dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = if dst.is_dir() { dst } else { beside() };
+    Spares::at(spares()?.home).offer(src, place).ok()
 }
 
 /// Starts a process that builds the spares that are missing.

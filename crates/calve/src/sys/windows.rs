@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::path::Path;
 
-use calve_core::{Background, Cancel, Error, ReapReport, SpareUse, Strategy};
+use calve_core::{Background, Cancel, Error, Offer, ReapReport, SpareUse, Strategy};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// The signals that ask to stop: Ctrl-C, and what the C library calls termination.
@@ -19,6 +19,11 @@ pub(crate) fn start_reaper(program: &Path, parent: &Path) {
 
 /// There are no spares.
 pub(crate) fn spares() -> Option<SpareUse> {
+    None
+}
+
+/// There are no spares.
+pub(crate) fn spare_offer(_src: &Path, _dst: &Path) -> Option<Offer> {
     None
 }
 

@@ -23,6 +23,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::VerifyTemplate(name) => {
             format!("`calve template verify {name}` tells what differs, `calve template refresh {name}` makes it anew")
         }
+        Remedy::KeepSpares(source) => {
+            format!("keep clones of it ready, which are handed over in milliseconds: calve spares add {}", word(source))
+        }
         other => fixed(other).into(),
     }
 }

@@ -13,18 +13,22 @@ use crate::spot::{Spot, eventually_nothing_left, leftovers, names, nothing_left}
 
 /// Kills runs at random moments. Where these lie follows from how earlier runs ended, so that on a machine of any speed
 /// about every second run is killed before it is done.
-struct Killer {
+pub(crate) struct Killer {
     random: SplitMix64,
     span: Duration,
     killed: usize,
 }
 
 impl Killer {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { random: SplitMix64::new(seed), span: Duration::from_millis(100), killed: 0 }
     }
 
-    fn let_run(&mut self, command: Calve) -> Ran {
+    pub(crate) fn killed(&self) -> usize {
+        self.killed
+    }
+
+    pub(crate) fn let_run(&mut self, command: Calve) -> Ran {
         let running = command.start();
         sleep(Duration::from_nanos(self.random.below(self.span.as_nanos() as u64)));
         send(running.id(), Signal::KILL);

@@ -27,6 +27,7 @@ mod program;
 mod rm;
 mod shell_init;
 mod space;
+mod spares;
 mod spot;
 mod template;
 mod unprivileged;

@@ -32,7 +32,7 @@ fn the_document_has_exactly_the_keys_of_its_schema() {
         assert_eq!(offer(&report, "copy")["available"], true);
         let names: Vec<_> =
             report["strategies"].as_array().unwrap().iter().map(|one| one["strategy"].clone()).collect();
-        assert_eq!(names, ["snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay"]);
+        assert_eq!(names, ["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay"]);
         for offer in report["strategies"].as_array().unwrap() {
             assert_eq!(keys(offer), ["available", "reason", "remedy", "strategy"]);
             assert_eq!(offer["reason"].is_null(), offer["available"] == true, "{offer}");

@@ -1,0 +1,238 @@
+//! `calve spares`, and what `calve cp` makes of them.
+
+use std::path::{Path, PathBuf};
+
+use calve_testkit::{FileSystem, SplitMix64, Tree, assert_same, fingerprint, node_modules_like, require_root};
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+
+use crate::kill::Killer;
+use crate::program::{Calve, Ran, Reachable, calve, cp};
+use crate::spot::{Spot, eventually, leftovers, names, nothing_left};
+
+/// A place with a store of its own.
+struct Place {
+    spot: Spot,
+}
+
+impl Place {
+    fn on(file_system: FileSystem) -> Option<Self> {
+        let place = Self { spot: Spot::on(file_system)? };
+        node_modules_like(place.spot.join("src"), 300);
+        Some(place)
+    }
+
+    fn home(&self) -> PathBuf {
+        self.spot.join("home")
+    }
+
+    fn with_home(&self, command: Calve) -> Calve {
+        command.env("CALVE_HOME", self.home()).within(&self.spot)
+    }
+
+    fn spares(&self, words: &[&str]) -> Calve {
+        self.with_home(calve(["spares"]).args(words))
+    }
+
+    fn cp(&self, words: &[&str]) -> Calve {
+        self.with_home(cp().args(words))
+    }
+
+    fn list(&self) -> Value {
+        self.spares(&["list", "--json"]).succeeds().json()
+    }
+
+    /// The states of the spares of the only source.
+    fn states(&self) -> Vec<String> {
+        let list = self.list();
+        let spares = list["sources"][0]["spares"].as_array().unwrap();
+        spares.iter().map(|spare| spare["state"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Waits until no process works on the spares, which would keep the file system mounted.
+    fn settle(&self) {
+        for source in self.list()["sources"].as_array().unwrap() {
+            self.spares(&["pause", "-q", source["source"].as_str().unwrap()]).succeeds();
+        }
+        eventually("the refill is over", || self.is_free("") && self.is_free("waiting"));
+    }
+
+    /// Whether nobody holds the lock of a directory of the store.
+    fn is_free(&self, name: &str) -> bool {
+        let Ok(directory) = fs_err::File::open(self.home().join("spares").join(name)) else { return true };
+        flock(directory.file(), FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+}
+
+fn strategy(ran: &Ran) -> String {
+    ran.json()["strategy"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_spare_is_asked_for_handed_over_and_built_again() {
+    for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
+        let Some(place) = Place::on(file_system) else { return };
+        let added = place.spares(&["add", "--json", "--count", "2", "src"]).succeeds();
+        assert!(added.stderr.contains("2 of 2 spares ready"), "{}", added.stderr);
+        assert_eq!((added.json()["built"].as_u64(), place.states().len()), (Some(2), 2));
+        let ran = place.cp(&["--json", "src", "dst"]).succeeds();
+        let receipt = ran.json();
+        assert_eq!(receipt["strategy"], "spare");
+        assert_eq!((&receipt["spare"]["checked"], &receipt["spare"]["entries_updated"]), (&"walked".into(), &0.into()));
+        assert!(ran.stderr.contains(" by spare: "), "{}", ran.stderr);
+        assert_same(place.spot.join("src"), place.spot.join("dst"));
+        // Somebody sets about building the next one, or has built it.
+        eventually("another spare is being built", || place.states().len() == 2 || !place.is_free("waiting"));
+        place.spot.tree("src").file("package-000/changed", b"1");
+        let ran = place.cp(&["--json", "src", "dst-2"]).succeeds();
+        assert_eq!(strategy(&ran), "spare");
+        assert!(ran.json()["spare"]["entries_updated"].as_u64().unwrap() > 0);
+        assert_same(place.spot.join("src"), place.spot.join("dst-2"));
+        place.settle();
+        place.spares(&["remove", "src"]).succeeds();
+        assert_eq!(place.list()["sources"], Value::Array(Vec::new()));
+        assert_eq!(names(place.home().join("spares")), ["waiting"]);
+        place.spares(&["remove", "src"]).fails(1);
+        place.spot.holds(&["dst", "dst-2", "home", "src"]);
+    }
+}
+
+#[test]
+fn a_source_on_another_file_system_than_the_home_has_its_spares_beside_it() {
+    let (Some(place), Some(other)) = (Place::on(FileSystem::Ext4), Spot::on(FileSystem::Ext4)) else { return };
+    calve_testkit::git(&*other, ["init", "-q", "."]);
+    other.tree("src").file("a", b"1");
+    fs_err::write(other.join(".gitignore"), "/src/\n/dst/\n/.gitignore\n").unwrap();
+    let src = other.join("src");
+    let src = src.to_str().unwrap();
+    place.spares(&["add", "-q", src]).succeeds();
+    place.spares(&["pause", "-q", src]).succeeds();
+    assert_eq!(leftovers(&other).len(), 1);
+    let status = calve_testkit::git(&*other, ["status", "--porcelain"]);
+    assert_eq!(status, "", "the spares show in git");
+    let dst = other.join("dst");
+    assert_eq!(strategy(&place.cp(&["-q", "--json", src, dst.to_str().unwrap()]).succeeds()), "spare");
+    place.spares(&["remove", "-q", src]).succeeds();
+    nothing_left(&other);
+}
+
+#[test]
+fn a_spare_that_is_paused_is_handed_over_and_not_built_again() {
+    let Some(place) = Place::on(FileSystem::Xfs) else { return };
+    place.spares(&["add", "-q", "src"]).succeeds();
+    let paused = place.spares(&["pause", "src"]).succeeds();
+    assert!(paused.stderr.contains("1 of 1 spare ready, paused"), "{}", paused.stderr);
+    assert_eq!(strategy(&place.cp(&["-q", "--json", "src", "dst"]).succeeds()), "spare");
+    let ran = place.cp(&["--json", "src", "dst-2"]).succeeds();
+    assert_eq!(strategy(&ran), "reflink");
+    assert!(ran.stderr.contains("no spare: no spare is ready"), "{}", ran.stderr);
+    assert!(place.states().is_empty() && place.is_free("waiting"));
+    let refilled = place.spares(&["refill", "--json", "src"]).succeeds().json();
+    assert_eq!((&refilled["built"], &refilled["sources"][0]["paused"]), (&1.into(), &false.into()));
+    let listed = place.spares(&["list"]).succeeds().stdout;
+    assert!(listed.contains("1 of 1 spare ready") && listed.contains("  ready, "), "{listed}");
+    place.settle();
+}
+
+#[test]
+fn probe_and_dry_runs_tell_of_spares() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    let probe = |place: &Place| place.with_home(calve(["probe", "src"])).succeeds().stdout;
+    let told = probe(&place);
+    assert!(
+        told.contains("refused: there is none of this source") && told.contains(": calve spares add src\n"),
+        "{told}"
+    );
+    place.spares(&["add", "-q", "src"]).succeeds();
+    place.spares(&["pause", "-q", "src"]).succeeds();
+    // Clones of it into itself are no use of a spare; beside it they are.
+    let told = place.with_home(calve(["probe", "src", "."])).succeeds().stdout;
+    assert!(told.contains("spare      available; would be used"), "{told}");
+    assert_eq!(strategy(&place.cp(&["-n", "-q", "--json", "src", "dst"]).succeeds()), "spare");
+    place.cp(&["-q", "src", "dst"]).succeeds();
+    let planned = place.cp(&["-n", "--json", "src", "dst-2"]).succeeds();
+    assert_eq!(strategy(&planned), "copy");
+    assert!(planned.stderr.contains("no spare: no spare is ready"), "{}", planned.stderr);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    let refused = place.spares(&["add", "missing"]).fails(1);
+    assert!(refused.stderr.contains("hint: "), "{}", refused.stderr);
+    place.spot.tree("").file("file", b"1");
+    let refused = place.spares(&["add", "file"]).fails(1);
+    assert!(refused.stderr.contains("no spare can be made of `file`: it is not a directory"), "{}", refused.stderr);
+    for command in ["pause", "refill", "remove"] {
+        let refused = place.spares(&[command, "src"]).fails(1);
+        assert!(refused.stderr.contains("there are no spares of `"), "{}", refused.stderr);
+    }
+    // A store inside the source would be in every clone.
+    let inside = calve(["spares", "add", "src"]).env("CALVE_HOME", place.spot.join("src/home")).within(&place.spot);
+    assert!(inside.fails(1).stderr.contains("the spare would be inside it"));
+    place.cp(&["--strategy", "spare", "src", "dst"]).fails(3);
+    place.spares(&["add", "--count", "0", "src"]).run().ended(2);
+}
+
+#[test]
+fn two_users_have_stores_of_their_own() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spares(&["add", "-q", "src"]).succeeds();
+    place.spares(&["pause", "-q", "src"]).succeeds();
+    let reachable = Reachable::new();
+    // The other one may not even look at it, and clones as ever.
+    let ran = place.cp(&["--json", "-T", "src", "theirs"]).by_somebody_else(&reachable).run();
+    ran.ended(0);
+    assert_eq!(strategy(&ran), "copy");
+    assert!(ran.stderr.contains("no spare: the spares cannot be reached"), "{}", ran.stderr);
+    assert_eq!(place.states(), ["ready"]);
+}
+
+/// How many times something is killed: all that are promised take a while.
+fn rounds() -> usize {
+    std::env::var("CALVE_SPARE_KILLS").map_or(40, |wanted| wanted.parse().unwrap())
+}
+
+#[test]
+fn a_process_that_is_killed_at_any_moment_harms_neither_source_nor_clones() {
+    for (seed, file_system) in [(1, FileSystem::Ext4), (2, FileSystem::Xfs)] {
+        let Some(place) = Place::on(file_system) else { return };
+        let (mut building, mut handing_over) = (Killer::new(seed), Killer::new(seed + 10));
+        let mut random = SplitMix64::new(seed);
+        place.spares(&["add", "-q", "src"]).succeeds();
+        let mut handed_over = 0;
+        for round in 0..rounds() {
+            let before = fingerprint(place.spot.join("src"));
+            building.let_run(place.spares(&["refill", "-q", "src"]));
+            place.spares(&["pause", "-q", "src"]).succeeds();
+            before.assert_unchanged(place.spot.join("src"));
+            edit(&place.spot.join("src"), &mut random);
+            let before = fingerprint(place.spot.join("src"));
+            let ran = handing_over.let_run(place.cp(&["-q", "--json", "src", "dst"]));
+            before.assert_unchanged(place.spot.join("src"));
+            let dst = place.spot.join("dst");
+            if dst.exists() {
+                assert_same(place.spot.join("src"), &dst);
+                fs_err::remove_dir_all(&dst).unwrap();
+            }
+            handed_over += usize::from(!ran.was_killed() && strategy(&ran) == "spare");
+            let left = leftovers(&place.spot);
+            assert!(left.len() <= 4, "seed {seed}, round {round}: {left:?}");
+        }
+        place.spares(&["refill", "-q", "src"]).succeeds();
+        assert_eq!(place.states(), ["ready"], "something is left, or nothing was built");
+        place.settle();
+        assert_eq!(strategy(&place.cp(&["-q", "--json", "src", "dst"]).succeeds()), "spare");
+        assert_same(place.spot.join("src"), place.spot.join("dst"));
+        nothing_left(&place.spot);
+        assert!(building.killed() > 0 && handing_over.killed() > 0 && handed_over > 0, "{handed_over} handed over");
+    }
+}
+
+fn edit(src: &Path, random: &mut SplitMix64) {
+    let number = random.below(20);
+    Tree::new(src).file(format!("new-{number}"), random.bytes(100)).file(format!("d-{number}/new"), b"1");
+}
