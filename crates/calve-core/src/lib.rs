@@ -105,8 +105,8 @@ pub use {
         dedupe, disk_usage, reshare,
     },
     spare::{
-        RefillOptions, RefillReport, SpareOptions, SpareSet, SpareSource, SpareState, Spares, Standing, Untracked,
-        WatchNote, WatchOptions, Watching,
+        RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, Spares, Standing,
+        Untracked, WatchNote, WatchOptions, Watching,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{

@@ -246,20 +246,12 @@ impl fmt::Debug for LastLook {
 pub struct SpareUse {
     /// Where they are kept.
     pub home: PathBuf,
-    /// The template that the source is the tree of, if it is one. Nothing in it changes.
-    pub template: Option<String>,
 }
 
 impl SpareUse {
     /// Permits using the spares kept in `home`.
     pub fn of(home: impl Into<PathBuf>) -> Self {
-        Self { home: home.into(), template: None }
-    }
-
-    /// The source is the tree of this template.
-    #[must_use]
-    pub fn of_template(self, name: impl Into<String>) -> Self {
-        Self { template: Some(name.into()), ..self }
+        Self { home: home.into() }
     }
 }
 

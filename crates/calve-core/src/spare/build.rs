@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
+use super::SpareOrigin;
 use super::record;
 use super::store::{Found, Set, new_spare_name, spares};
 use crate::Cancel;
@@ -32,9 +33,19 @@ use crate::tree::location::Location;
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::stable;
 
-/// Builds one more spare of `src` for the set. The caller holds the store's lock.
-pub(super) fn build(set: &Set, src: &Path, cancel: &Cancel, progress: &std::sync::Arc<Progress>) -> Result<(), Error> {
-    let options = CloneOptions { cancel: cancel.clone(), progress: progress.clone(), ..set.definition.shape.options() };
+/// Builds one more spare for the set. The caller holds the store's lock.
+pub(super) fn build(
+    set: &Set,
+    origin: &SpareOrigin,
+    cancel: &Cancel,
+    progress: &std::sync::Arc<Progress>,
+) -> Result<(), Error> {
+    let src = origin.path();
+    let mut options =
+        CloneOptions { cancel: cancel.clone(), progress: progress.clone(), ..set.definition.shape.options() };
+    if let SpareOrigin::Template(template) = origin {
+        template.restrict(&mut options);
+    }
     let place = set.make_place()?;
     let built_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = new_spare_name(u64::try_from(built_ns).unwrap_or(u64::MAX));

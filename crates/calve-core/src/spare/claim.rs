@@ -19,7 +19,7 @@ use crate::clone::choose::Reason;
 use crate::clone::staging::Staging;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::{Choice, Requirement, SpareUse, Strategy};
+use crate::options::{Choice, Requirement, Strategy};
 use crate::report::{SpareCheck, SpareReport};
 use crate::source::Source;
 use crate::strategy::close_to_others;
@@ -66,7 +66,7 @@ pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<Claimed, Error> {
     // A store that cannot be used is no reason not to clone.
     let found = Home::open(&using.home).and_then(|home| match home {
         Some(home) => Ok(home
-            .sets(Some(&source_of(claim.source, using)))?
+            .sets(Some(&source_of(claim.source, options)))?
             .into_iter()
             .map(|set| (home.path().to_path_buf(), set))
             .collect()),
@@ -107,7 +107,7 @@ pub(crate) fn available(source: &Source, parent: BorrowedFd<'_>, options: &Clone
     let unreachable = |error: Error| Some(Reason::new(format!("the spares cannot be reached: {error}")));
     let home = Home::open(&using.home).map_err(unreachable)?.ok_or(None)?;
     let mut last = None;
-    for set in home.sets(Some(&source_of(source, using))).map_err(unreachable)? {
+    for set in home.sets(Some(&source_of(source, options))).map_err(unreachable)? {
         match in_set(&set, source, parent, options) {
             Ok(true) => return Ok(()),
             Ok(false) => last = Some(Reason::new("no spare is ready")),
@@ -142,9 +142,9 @@ fn place_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Resul
     Ok(place)
 }
 
-fn source_of(source: &Source, using: &SpareUse) -> SpareSource {
-    match &using.template {
-        Some(name) => SpareSource::Template(name.clone()),
+fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
+    match &options.frozen {
+        Some(template) => SpareSource::Template(template.name().to_owned()),
         None => SpareSource::Directory(source.path().canonicalize().unwrap_or_else(|_| source.path().to_path_buf())),
     }
 }

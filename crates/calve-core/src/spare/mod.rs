@@ -37,6 +37,7 @@ use crate::remedy::Remedy;
 use crate::remove::delete::Deletion;
 use crate::report::Offer;
 use crate::source::Source;
+use crate::template::HeldTemplate;
 use crate::tree::location::Location;
 
 /// The spares of one user.
@@ -54,8 +55,6 @@ pub struct SpareOptions {
     /// The directory in which they are to be kept, in a hidden one. By default the store itself, where it is on the source's file system,
     /// and else the source's parent. They serve destinations on the same file system.
     pub at: Option<PathBuf>,
-    /// The template of which the source is the tree.
-    pub template: Option<String>,
     /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
     pub like: CloneOptions,
 }
@@ -107,10 +106,28 @@ pub enum Standing {
     Stale(&'static str),
 }
 
+/// The directory of a source.
+#[derive(Debug)]
+pub enum SpareOrigin {
+    /// A directory that may change.
+    Directory(PathBuf),
+    /// The tree of a template.
+    Template(Box<HeldTemplate>),
+}
+
+impl SpareOrigin {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Directory(path) => path,
+            Self::Template(template) => &template.tree,
+        }
+    }
+}
+
 /// How [`Spares::refill`] works.
 pub struct RefillOptions {
     /// Finds the directory of a source. `None` if there is none any more.
-    pub resolve: fn(&SpareSource) -> Option<PathBuf>,
+    pub resolve: fn(&SpareSource) -> Option<SpareOrigin>,
     /// Only this source.
     pub only: Option<SpareSource>,
     /// Whether to give this process the lowest priority, and to wait while the machine is busy. Only for a process that does nothing else.
@@ -139,11 +156,12 @@ impl Spares {
         Self { home: home.into() }
     }
 
-    /// Asks for spares of the directory `src`. Builds none: see [`Self::refill`].
+    /// Asks for spares of a directory or template. Builds none: see [`Self::refill`].
     ///
     /// # Errors
     /// Fails with [`Error::NoSpare`] where a spare would be of no use.
-    pub fn add(&self, src: &Path, options: &SpareOptions) -> Result<SpareSet, Error> {
+    pub fn add(&self, origin: &SpareOrigin, options: &SpareOptions) -> Result<SpareSet, Error> {
+        let src = origin.path();
         let no = |reason| Error::NoSpare { path: src.to_path_buf(), reason };
         let source = Source::open(src)?;
         let shape = Shape::of(&options.like).ok_or_else(|| no("what it leaves out is decided by a function"))?;
@@ -166,9 +184,9 @@ impl Spares {
                 (record::device(&stat) != source.identity().0).then(|| beside.to_path_buf())
             }
         };
-        let of = match &options.template {
-            Some(name) => SpareSource::Template(name.clone()),
-            None => SpareSource::Directory(real),
+        let of = match origin {
+            SpareOrigin::Template(template) => SpareSource::Template(template.name.clone()),
+            SpareOrigin::Directory(_) => SpareSource::Directory(real),
         };
         let definition = Definition { source: of, place, count: options.count.unwrap_or(1).max(1), shape };
         let inside = match &definition.place {
@@ -201,11 +219,11 @@ impl Spares {
     }
 
     /// Returns all sets. `resolve` finds the directory of a source.
-    pub fn list(&self, resolve: impl Fn(&SpareSource) -> Option<PathBuf>) -> Result<Vec<SpareSet>, Error> {
+    pub fn list(&self, resolve: impl Fn(&SpareSource) -> Option<SpareOrigin>) -> Result<Vec<SpareSet>, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(Vec::new()) };
         let mut sets = Vec::new();
         for set in home.sets(None)? {
-            let source = resolve(&set.definition.source).and_then(|path| Source::open(&path).ok());
+            let source = resolve(&set.definition.source).and_then(|origin| Source::open(origin.path()).ok());
             sets.push(self.describe(&set, source.as_ref())?);
         }
         sets.sort_by(|a, b| (&a.place, &a.exclude).cmp(&(&b.place, &b.exclude)));

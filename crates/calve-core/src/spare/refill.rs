@@ -67,13 +67,13 @@ fn one(set: &Set, options: &RefillOptions, report: &mut RefillReport) -> Result<
     if options.only.as_ref().is_some_and(|only| *only != set.definition.source) {
         return Ok(());
     }
-    let path = (options.resolve)(&set.definition.source);
-    let source = path.as_deref().and_then(|path| Source::open(path).ok());
+    let origin = (options.resolve)(&set.definition.source);
+    let source = origin.as_ref().and_then(|origin| Source::open(origin.path()).ok());
     let deletion = Deletion::new(None, &options.progress, &options.cancel);
     report.removed += sweep(set, source.as_ref(), &deletion)?;
-    let path = path.ok_or_else(|| Error::Missing(named(&set.definition.source)))?;
+    let origin = origin.ok_or_else(|| Error::Missing(named(&set.definition.source)))?;
     while !set.paused && ready(set)? < set.definition.count {
-        build(set, &path, &options.cancel, &options.progress)?;
+        build(set, &origin, &options.cancel, &options.progress)?;
         report.built += 1;
         if options.background == Background::Yes {
             break;

@@ -35,6 +35,11 @@ pub struct FrozenSince {
 }
 
 impl FrozenSince {
+    /// The template's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Fails if an entry of the template was changed since.
     pub(crate) fn check(&self, stat: &Stat, path: impl Fn() -> PathBuf) -> Result<(), Error> {
         if Moment::of(stat) <= self.moment {

@@ -2,12 +2,13 @@
 
 mod bad_input;
 mod edits;
+mod templates;
 
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    Background, Cancel, CloneOptions, CloneReport, RefillOptions, SpareCheck, SpareOptions, SpareSource, SpareUse,
-    Spares, Standing, Strategy, clone_tree,
+    Background, Cancel, CloneOptions, CloneReport, RefillOptions, SpareCheck, SpareOptions, SpareOrigin, SpareSource,
+    SpareUse, Spares, Standing, Strategy, clone_tree,
 };
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, fingerprint};
 use fs_err as fs;
@@ -44,7 +45,7 @@ impl Place {
     fn add(&self, count: usize) {
         let mut wish = SpareOptions::default();
         wish.count = Some(count);
-        self.spares.add(&self.src(), &wish).unwrap();
+        self.spares.add(&SpareOrigin::Directory(self.src()), &wish).unwrap();
         assert_eq!(self.refill(), (count as u64, 0));
     }
 
@@ -91,9 +92,9 @@ impl Place {
     }
 }
 
-fn directory(source: &SpareSource) -> Option<PathBuf> {
+fn directory(source: &SpareSource) -> Option<SpareOrigin> {
     match source {
-        SpareSource::Directory(path) => Some(path.clone()),
+        SpareSource::Directory(path) => Some(SpareOrigin::Directory(path.clone())),
         SpareSource::Template(_) => None,
     }
 }

@@ -28,7 +28,7 @@ Examples:
   calve spares add --count 4 node_modules
   calve spares add --at /mnt/scratch node_modules    for clones to /mnt/scratch")]
 pub(crate) struct AddArguments {
-    /// The directory that will be cloned
+    /// The directory that will be cloned, or @NAME for a template
     #[arg(value_name = "SRC")]
     pub(crate) src: PathBuf,
     /// How many to keep ready
@@ -60,7 +60,7 @@ pub(crate) struct ListArguments {
 /// With SRC, only of that; building goes on if it was paused.
 #[derive(Debug, Args)]
 pub(crate) struct RefillArguments {
-    /// The directory that will be cloned
+    /// The directory that will be cloned, or @NAME for a template
     #[arg(value_name = "SRC")]
     pub(crate) src: Option<PathBuf>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub(crate) struct RefillArguments {
 /// Those that are ready are still handed over.
 #[derive(Debug, Args)]
 pub(crate) struct PauseArguments {
-    /// The directory that will be cloned
+    /// The directory that will be cloned, or @NAME for a template
     #[arg(value_name = "SRC")]
     pub(crate) src: PathBuf,
     #[command(flatten)]
@@ -82,7 +82,7 @@ pub(crate) struct PauseArguments {
 /// Delete the spares of a directory, and build no more
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArguments {
-    /// The directory that will be cloned
+    /// The directory that will be cloned, or @NAME for a template
     #[arg(value_name = "SRC")]
     pub(crate) src: PathBuf,
     #[command(flatten)]

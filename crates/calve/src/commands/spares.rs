@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use calve_core::{
-    Background, Cancel, Mounts, Progress, RefillOptions, RefillReport, Shown, SpareOptions, SpareSet, SpareSource,
-    SpareState, SpareUse, Spares, Standing,
+    Background, Cancel, Mounts, Progress, RefillOptions, RefillReport, Shown, SpareOptions, SpareOrigin, SpareSet,
+    SpareSource, SpareState, SpareUse, Spares, Standing, Templates, template_name,
 };
 use calve_receipt::human::{age, counted, entries, size};
 use calve_receipt::{SpareSetReceipt, SparesReceipt};
@@ -58,11 +58,16 @@ pub(crate) fn to_use() -> Option<SpareUse> {
 
 const DIRECTORY: &str = "spares";
 
-fn store() -> Result<Spares, Failure> {
-    let home = home::directory().map_err(|why| {
+/// Where state is kept.
+fn state() -> Result<PathBuf, Failure> {
+    home::directory().map_err(|why| {
         let hint = "set CALVE_HOME to the directory in which Calve may keep its state";
         Failure::stated(FAILED, format!("there is no place for spares: {why}"), hint)
-    })?;
+    })
+}
+
+fn store() -> Result<Spares, Failure> {
+    let home = state()?;
     fs_err::create_dir_all(&home)?;
     Ok(Spares::at(home.join(DIRECTORY)))
 }
@@ -73,7 +78,12 @@ fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     wish.at.clone_from(&arguments.at);
     wish.like.exclude.clone_from(&arguments.exclude);
     wish.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
-    let set = store()?.add(&arguments.src, &wish)?;
+    let store = store()?;
+    let origin = match template_name(&arguments.src) {
+        Some(name) => SpareOrigin::Template(Box::new(Templates::open(&state()?).hold(&name)?)),
+        None => SpareOrigin::Directory(arguments.src.clone()),
+    };
+    let set = store.add(&origin, &wish)?;
     refill(Some(set.source), &arguments.output, cancel)
 }
 
@@ -102,15 +112,21 @@ fn options(
 }
 
 /// The directory of a source. `None` if there is none any more.
-fn directory(source: &SpareSource) -> Option<PathBuf> {
+fn directory(source: &SpareSource) -> Option<SpareOrigin> {
     match source {
-        SpareSource::Directory(path) => Some(path.clone()),
-        SpareSource::Template(_) => None,
+        SpareSource::Directory(path) => Some(SpareOrigin::Directory(path.clone())),
+        SpareSource::Template(name) => {
+            let held = Templates::open(&home::directory().ok()?).hold(name);
+            held.ok().map(|held| SpareOrigin::Template(Box::new(held)))
+        }
     }
 }
 
 /// What the user means by a path. The directory need not be there any more.
 fn source(path: &Path) -> Result<SpareSource, Failure> {
+    if let Some(name) = template_name(path) {
+        return Ok(SpareSource::Template(name));
+    }
     let real = match fs_err::canonicalize(path) {
         Ok(real) => real,
         Err(_) => std::path::absolute(path)?,
@@ -141,7 +157,7 @@ fn list(as_json: bool) -> Result<(), Failure> {
     for set in &sets {
         output::result(&format!("{}\n", sentence(set)))?;
         for spare in &set.spares {
-            output::result(&format!("  {}\n", state(spare)))?;
+            output::result(&format!("  {}\n", sentence_of(spare)))?;
         }
     }
     Ok(())
@@ -171,7 +187,7 @@ fn sentence(set: &SpareSet) -> String {
     format!("`{source}`: {ready} of {} ready{paused}{left_out}, in `{place}`", counted(set.count as u64, "spare"))
 }
 
-fn state(spare: &SpareState) -> String {
+fn sentence_of(spare: &SpareState) -> String {
     let standing = match spare.standing {
         Standing::Building => "building".into(),
         Standing::Ready => "ready".into(),

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
 use calve_core::{
-    Choice, Error, Existing, Requirement, SpareOptions, SpareSource, SpareUse, Spares, Standing, Strategy, clone_tree,
+    Choice, Error, Existing, Requirement, SpareOptions, SpareOrigin, SpareSource, SpareUse, Spares, Standing, Strategy,
+    clone_tree,
 };
 use calve_testkit::{
     FileSystem, SplitMix64, Tree, Unprivileged, Volume, assert_same, fingerprint, node_modules_like, require_program,
@@ -132,7 +133,7 @@ fn a_file_system_that_was_mounted_again_gets_no_old_spare() {
         let through_mount = || {
             let _mount = calve_testkit::BindMount::new(inner.path(), outer.path("mount"));
             let wish = SpareOptions::default();
-            Spares::at(at_mount("spares")).add(&at_mount("src"), &wish).unwrap();
+            Spares::at(at_mount("spares")).add(&SpareOrigin::Directory(at_mount("src")), &wish).unwrap();
             Spares::at(at_mount("spares")).refill(&foreground()).unwrap();
         };
         through_mount();
@@ -302,7 +303,7 @@ fn what_is_left_out_is_left_out_of_the_spare_too() {
     Tree::new(place.src()).file("a", "1").file("b.log", "1").file("d/c.log", "1").file("d/e", "1").file("out/f", "1");
     let mut wish = SpareOptions::default();
     wish.like.exclude = vec!["*.log".into(), "/out/".into()];
-    place.spares.add(&place.src(), &wish).unwrap();
+    place.spares.add(&SpareOrigin::Directory(place.src()), &wish).unwrap();
     place.refill();
     // What is left out may change as it likes; what is new may be left out too.
     Tree::new(place.src()).file("b.log", "22").file("new.log", "1").file("out/g", "1").file("d/new", "1");
@@ -379,7 +380,7 @@ fn a_destination_on_another_file_system_gets_no_spare() {
     // Unless they are kept there.
     let mut wish = SpareOptions::default();
     wish.at = Some(other.path().to_path_buf());
-    place.spares.add(&place.src(), &wish).unwrap();
+    place.spares.add(&SpareOrigin::Directory(place.src()), &wish).unwrap();
     place.refill();
     let report = clone_tree(&place.src(), &other.path().join("dst-2"), &place.options()).unwrap();
     assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
@@ -392,7 +393,7 @@ fn a_destination_on_another_file_system_gets_no_spare() {
 #[test]
 fn what_cannot_be_checked_gets_no_spares() {
     let refusal = |place: &Place| {
-        let added = place.spares.add(&place.src(), &SpareOptions::default());
+        let added = place.spares.add(&SpareOrigin::Directory(place.src()), &SpareOptions::default());
         let failed = added.and_then(|_| Ok(place.spares.refill(&foreground())?.failures.remove(0).1));
         let error = failed.unwrap_or_else(|error| error);
         assert!(matches!(error, Error::NoSpare { .. }), "{error}");

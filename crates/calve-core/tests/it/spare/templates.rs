@@ -1,0 +1,60 @@
+//! Spares of templates: handed over without a look at their entries.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use calve_core::{
+    RefillOptions, Requirement, SpareCheck, SpareOptions, SpareOrigin, SpareSource, Spares, Strategy, TemplateOptions,
+    Templates, clone_tree,
+};
+use calve_testkit::{FileSystem, Tree, assert_same};
+use fs_err as fs;
+
+use super::Place;
+
+/// Builds the spares that are missing. The templates are beside the store.
+fn refill(place: &Place) -> u64 {
+    thread_local!(static HOME: RefCell<PathBuf> = const { RefCell::new(PathBuf::new()) });
+    fn resolve(source: &SpareSource) -> Option<SpareOrigin> {
+        let SpareSource::Template(name) = source else { return None };
+        let held = Templates::open(&HOME.with_borrow(Clone::clone)).hold(name).ok()?;
+        Some(SpareOrigin::Template(Box::new(held)))
+    }
+    HOME.set(place.path("home"));
+    let report = place.spares.refill(&RefillOptions { resolve, ..super::foreground() }).unwrap();
+    assert!(report.failures.is_empty(), "{:?}", report.failures);
+    report.built
+}
+
+#[test]
+fn a_spare_of_a_template_is_instant() {
+    for file_system in [FileSystem::Ext4, FileSystem::Xfs] {
+        let Some(place) = Place::new(file_system) else { return };
+        Tree::new(place.src()).file("a", "1").file("d/b", "2");
+        let templates = Templates::open(&place.path("home"));
+        templates.create("shop", &place.src(), &TemplateOptions::default()).unwrap();
+        let origin = SpareOrigin::Template(Box::new(templates.hold("shop").unwrap()));
+        Spares::at(place.home()).add(&origin, &SpareOptions::default()).unwrap();
+        assert_eq!(refill(&place), 1);
+        let clone = |name: &str, require: &[Requirement]| {
+            let held = templates.hold("shop").unwrap();
+            let mut options = place.options();
+            options.require = require.to_vec();
+            held.restrict(&mut options);
+            let report = clone_tree(&held.tree, &place.path("place").join(name), &options).unwrap();
+            assert_same(&held.tree, place.path("place").join(name));
+            report
+        };
+        let spare = clone("one", &[Requirement::Instant]).spare.unwrap();
+        assert_eq!((spare.checked, spare.entries_checked), (SpareCheck::Frozen, 0));
+        // A template that is made anew is another tree: no spare of the old one is handed over.
+        assert_eq!(refill(&place), 1);
+        fs::write(place.path("src/a"), "3").unwrap();
+        templates.refresh("shop", None, &TemplateOptions::default()).unwrap();
+        assert_ne!(clone("two", &[]).strategy, Strategy::Spare);
+        assert_eq!(fs::read_to_string(place.path("place/two/a")).unwrap(), "3");
+        assert_eq!(refill(&place), 1);
+        assert_eq!(clone("three", &[]).strategy, Strategy::Spare);
+        assert_eq!(fs::read_to_string(place.path("place/three/a")).unwrap(), "3");
+    }
+}
