@@ -30,6 +30,15 @@ export interface CloneWish {
   home: string;
 }
 
+/** @internal A recursive `fs.cp` without a filter. */
+export interface CopyWish {
+  verbatimSymlinks: boolean;
+  dereference: boolean;
+  preserveTimestamps: boolean;
+  force: boolean;
+  mustBeNew: boolean;
+}
+
 /** @internal */
 export interface WriteWish {
   concurrency?: number;
@@ -72,6 +81,14 @@ export interface Bulk {
   startRead(
     paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle,
   ): Promise<(Buffer | string)[] | Failure>;
+}
+
+/** @internal What stands in for functions of `fs`: not on Windows. A failure has changed nothing. */
+export interface StandIns {
+  startCopy(src: Buffer, dst: Buffer, base: Buffer, wish: CopyWish, handle: Handle): Promise<void | Failure>;
+  copySync(src: Buffer, dst: Buffer, base: Buffer, wish: CopyWish): void | null | Failure;
+  startDiscard(path: Buffer, home: string, handle: Handle): Promise<boolean | Failure>;
+  discardSync(path: Buffer, home: string): boolean | Failure;
 }
 
 /** @internal The value, unless it is a failure. */
@@ -117,6 +134,21 @@ export function native(): Native {
     loaded = found;
   }
   return loaded;
+}
+
+let isMissing = false;
+
+/** @internal `undefined` where there are none. Warns, once, where they cannot be loaded. */
+export function standIns(): (Native & StandIns) | undefined {
+  if (isMissing) return undefined;
+  try {
+    const found = native() as Native & Partial<StandIns>;
+    return found.startCopy === undefined ? undefined : (found as Native & StandIns);
+  } catch (error) {
+    isMissing = true;
+    process.emitWarning(`calve/fs is no faster than node:fs here: ${(error as Error).message}`, 'CalveWarning');
+    return undefined;
+  }
 }
 
 /** @internal */

@@ -2,6 +2,8 @@
 import fs from 'node:fs';
 import calve, { CalveError, cloneFileSync, cloneTree, cloneTreeSync, readFiles, removeTree, removeTreeSync, writeFiles, writeFilesSync } from 'calve';
 import type { CloneReceipt, Entry, WriteReceipt } from 'calve';
+import calveFs, { cp, readFileSync, type Stats } from 'calve/fs';
+import { cp as cpLater, readFile } from 'calve/fs/promises';
 
 const receipt: CloneReceipt = await cloneTree('a', new URL('file:///b'), {
   require: ['cow'], onProgress: ({ entries }) => void entries, signal: AbortSignal.timeout(1),
@@ -16,6 +18,14 @@ for await (const [, contents] of readFiles(['a'], { onError: 'collect' })) if (c
 void [shared, failure, await removeTree('a', { wait: true, force: true })];
 void [removeTreeSync('a', { force: true }), cloneFileSync('a', 'b', { verify: true }), calve.probe('a')];
 writeFilesSync('root', { a: new ArrayBuffer(1), b: new DataView(new ArrayBuffer(1)), c: new Float32Array(1) });
+
+// The same types as of `node:fs`.
+cp('a', new URL('file:///b'), { recursive: true, filter: async (from) => from !== 'a' }, (error) => void error?.code);
+const stats: Stats = calveFs.statSync('a');
+void [stats, readFileSync('a'), calveFs.cpSync('a', 'b', { verbatimSymlinks: true }), calveFs.promises.rm('a', { recursive: true })];
+void [await cpLater('a', 'b', { recursive: true }), await readFile('a'), calveFs.copyFileSync('a', Buffer.from('b'), calveFs.constants.COPYFILE_EXCL)];
+// @ts-expect-error options are an object
+calveFs.cpSync('a', 'b', 'recursive');
 
 // What may be undefined may be passed on, also where a property that is there must not be (exactOptionalPropertyTypes).
 const signal: AbortSignal | undefined = undefined;

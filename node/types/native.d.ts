@@ -22,6 +22,14 @@ export interface CloneWish {
     onlyFile: boolean;
     home: string;
 }
+/** @internal A recursive `fs.cp` without a filter. */
+export interface CopyWish {
+    verbatimSymlinks: boolean;
+    dereference: boolean;
+    preserveTimestamps: boolean;
+    force: boolean;
+    mustBeNew: boolean;
+}
 /** @internal */
 export interface WriteWish {
     concurrency?: number;
@@ -60,11 +68,20 @@ export interface Bulk {
     openSession(root: Buffer, wish: WriteWish, handle: Handle): WriteSession | Failure;
     startRead(paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle): Promise<(Buffer | string)[] | Failure>;
 }
+/** @internal What stands in for functions of `fs`: not on Windows. A failure has changed nothing. */
+export interface StandIns {
+    startCopy(src: Buffer, dst: Buffer, base: Buffer, wish: CopyWish, handle: Handle): Promise<void | Failure>;
+    copySync(src: Buffer, dst: Buffer, base: Buffer, wish: CopyWish): void | null | Failure;
+    startDiscard(path: Buffer, home: string, handle: Handle): Promise<boolean | Failure>;
+    discardSync(path: Buffer, home: string): boolean | Failure;
+}
 /** @internal The value, unless it is a failure. */
 export declare function done<T>(answer: T | Failure): T;
 /** @internal The path of the program `calve`. */
 export declare function program(): string;
 /** @internal Loaded when it is first needed. */
 export declare function native(): Native;
+/** @internal `undefined` where there are none. Warns, once, where they cannot be loaded. */
+export declare function standIns(): (Native & StandIns) | undefined;
 /** @internal */
 export declare function bulk(): Native & Bulk;

@@ -4,6 +4,9 @@
 //! files as buffers. Errors are returned, not thrown.
 
 mod clone;
+// The copies that Node makes are made so on Unix alone.
+#[cfg(unix)]
+mod copy;
 // Calve writes and reads many files at once on Unix alone.
 #[cfg(unix)]
 mod files;

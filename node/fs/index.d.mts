@@ -1,0 +1,4 @@
+import * as calve from '../types/fs.js';
+
+export * from '../types/fs.js';
+export default calve;

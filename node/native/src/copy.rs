@@ -1,0 +1,142 @@
+//! What stands in for functions of Node's own `fs`. Whatever is not done here, the package leaves to those.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use calve_core::{
+    CloneOptions, Decision, Error, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Overwrite, Plain, RemoveOptions,
+    Selection, clone_tree, merge_tree, remove_tree,
+};
+use napi::bindgen_prelude::{BufferSlice, Env, Object};
+use napi_derive::napi;
+
+use crate::running::start;
+use crate::{Failure, Handle, Outcome, outcome, path};
+
+/// A recursive `fs.cp` without a filter.
+#[napi(object)]
+pub struct CopyWish {
+    /// Links stay as they are.
+    pub verbatim_symlinks: bool,
+    /// A link is a reason to leave it to Node.
+    pub dereference: bool,
+    /// Files keep their times.
+    pub preserve_timestamps: bool,
+    /// Files that are there are replaced.
+    pub force: bool,
+    /// Nothing may be there.
+    pub must_be_new: bool,
+}
+
+/// `base`: the absolute path of `src`.
+fn options(base: PathBuf, wish: &CopyWish, handle: &Handle) -> CloneOptions {
+    let mut options = CloneOptions::default();
+    let links = match (wish.dereference, wish.verbatim_symlinks) {
+        (true, _) => KeptLinks::Refuse,
+        (_, true) => KeptLinks::Verbatim,
+        _ => KeptLinks::Absolute(base),
+    };
+    let times = if wish.preserve_timestamps { KeptTimes::OfFiles } else { KeptTimes::None };
+    options.keep = Keep::Plain(Plain { times, xattrs: KeptXattrs::No, links });
+    options.latency = Latency::Low;
+    options.progress = Arc::clone(&handle.progress);
+    options.cancel = handle.stop.switch();
+    // Node knows no other names.
+    let not_text = handle.stop.switch();
+    options.select = Some(Selection::new(move |path, _| {
+        if path.to_str().is_none() {
+            not_text.cancel();
+        }
+        Decision::Take
+    }));
+    options
+}
+
+fn copy(src: &Path, dst: &Path, wish: &CopyWish, options: &CloneOptions) -> Result<(), Error> {
+    // With a slash at the end it is what a link leads to.
+    let is_directory = src.symlink_metadata().is_ok_and(|data| data.is_dir());
+    if !is_directory {
+        return Err(Error::NotClonable { path: src.to_path_buf(), kind: "single file" });
+    }
+    if wish.must_be_new || dst.symlink_metadata().is_err() {
+        return clone_tree(src, dst, options).map(|_| ());
+    }
+    merge_tree(src, dst, options, if wish.force { Overwrite::Yes } else { Overwrite::No })
+}
+
+/// Copies a tree, or fails: then it is as if nothing had been done.
+#[napi(ts_return_type = "Promise<void | Failure>")]
+pub fn start_copy<'env>(
+    env: &'env Env,
+    src: BufferSlice,
+    dst: BufferSlice,
+    base: BufferSlice,
+    wish: CopyWish,
+    handle: &Handle,
+) -> napi::Result<Object<'env>> {
+    let (src, dst) = (path(&src), path(&dst));
+    let options = options(path(&base), &wish, handle);
+    start(env, handle.stop.clone(), move || copy(&src, &dst, &wish, &options))
+}
+
+/// The same, and waits for it.
+#[napi]
+pub fn copy_sync(src: BufferSlice, dst: BufferSlice, base: BufferSlice, wish: CopyWish) -> Option<Failure> {
+    let options = options(path(&base), &wish, &Handle::default());
+    copy(&path(&src), &path(&dst), &wish, &options).err().as_ref().map(Failure::from)
+}
+
+/// Below this Node deletes a tree sooner than a process is started that does it.
+const SMALL_ENTRIES: usize = 256;
+
+/// Whether a directory has so many entries that deleting them takes long.
+fn is_large(directory: &Path) -> bool {
+    let mut found = 0;
+    let mut unread = vec![directory.to_path_buf()];
+    while let Some(directory) = unread.pop() {
+        // What cannot be read is found out by whoever deletes it.
+        #[expect(clippy::disallowed_methods)]
+        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+        for entry in entries.flatten() {
+            found += 1;
+            if found >= SMALL_ENTRIES {
+                return true;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                unread.push(entry.path());
+            }
+        }
+    }
+    false
+}
+
+/// Moves a large directory to the trash. Says whether there is something to delete now.
+fn discard(what: &Path, home: String, handle: &Handle) -> impl FnOnce() -> Result<bool, Error> + use<> {
+    let what = what.to_path_buf();
+    let mut options = RemoveOptions::default();
+    options.protect = vec![home.into()];
+    options.cancel = handle.stop.switch();
+    move || {
+        if !what.symlink_metadata().is_ok_and(|data| data.is_dir()) || !is_large(&what) {
+            return Err(Error::NotClonable { path: what, kind: "small tree" });
+        }
+        Ok(remove_tree(&what, &options)?.trashed.is_some())
+    }
+}
+
+/// Moves a large directory out of sight, or fails, and has done nothing.
+#[napi(ts_return_type = "Promise<boolean | Failure>")]
+pub fn start_discard<'env>(
+    env: &'env Env,
+    what: BufferSlice,
+    home: String,
+    handle: &Handle,
+) -> napi::Result<Object<'env>> {
+    start(env, handle.stop.clone(), discard(&path(&what), home, handle))
+}
+
+/// The same, and waits for it.
+#[napi]
+pub fn discard_sync(what: BufferSlice, home: String) -> Outcome<bool> {
+    outcome(discard(&path(&what), home, &Handle::default())())
+}
