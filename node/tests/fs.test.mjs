@@ -340,17 +340,23 @@ test('difference: the target of a link keeps bytes that are not UTF-8; with name
 
 test('difference: `rm` takes a large tree away although what is in it cannot be deleted', { skip: process.getuid() !== 0 }, async () => {
   fs.chmodSync(folder, 0o777);
+  // It may be that somebody else cannot reach the directories above: everything is loaded before it is somebody else, and no path is absolute.
   const program = `
     const { mkdirSync, writeFileSync, chmodSync, existsSync } = require('node:fs');
-    const { rmSync } = require('calve/fs');
-    const [tree] = process.argv.slice(1);
-    mkdirSync(tree + '/locked/in', { recursive: true });
-    for (let n = 0; n < 300; n += 1) writeFileSync(tree + '/' + n, '');
-    chmodSync(tree + '/locked', 0o555);
-    rmSync(tree, { recursive: true });
-    if (existsSync(tree)) throw new Error('it is there');
-    require('node:fs').mkdirSync(tree);`;
-  const child = spawn(process.execPath, ['--eval', program, at('tree')], { stdio: 'inherit', uid: 65534, gid: 65534 });
+    const { cpSync, rmSync } = require('calve/fs');
+    const [folder] = process.argv.slice(1);
+    mkdirSync(folder + '/empty');
+    cpSync(folder + '/empty', folder + '/copy', { recursive: true });
+    process.chdir(folder);
+    process.setgroups([]);
+    process.setgid(65534);
+    process.setuid(65534);
+    mkdirSync('tree/locked/in', { recursive: true });
+    for (let n = 0; n < 300; n += 1) writeFileSync('tree/' + n, '');
+    chmodSync('tree/locked', 0o555);
+    rmSync('tree', { recursive: true });
+    if (existsSync('tree')) throw new Error('it is there');`;
+  const child = spawn(process.execPath, ['--eval', program, folder], { stdio: 'inherit' });
   assert.deepEqual(await once(child, 'exit'), [0, null]);
 });
 

@@ -38,7 +38,6 @@ fn options(base: PathBuf, wish: &CopyWish, handle: &Handle) -> CloneOptions {
     };
     let times = if wish.preserve_timestamps { KeptTimes::OfFiles } else { KeptTimes::None };
     options.keep = Keep::Plain(Plain { times, xattrs: KeptXattrs::No, links });
-    options.latency = Latency::Low;
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.stop.switch();
     // Node knows no other names.
@@ -75,7 +74,9 @@ pub fn start_copy<'env>(
     handle: &Handle,
 ) -> napi::Result<Object<'env>> {
     let (src, dst) = (path(&src), path(&dst));
-    let options = options(path(&base), &wish, handle);
+    let mut options = options(path(&base), &wish, handle);
+    // The event loop goes on meanwhile.
+    options.latency = Latency::Low;
     start(env, handle.stop.clone(), move || copy(&src, &dst, &wish, &options))
 }
 
