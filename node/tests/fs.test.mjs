@@ -173,13 +173,16 @@ test('arguments that Node refuses are refused by Node', async () => {
   }
 });
 
-test('a filter is called as Node calls it, and what it throws is thrown', async () => {
+test('a filter is called as Node calls it, and it may throw or reject', async () => {
   for (const throws of [false, true]) {
     for (const isAsync of [false, true]) {
       const runs = [];
       const options = { recursive: true, filter: (from, to) => {
         runs.at(-1).push([from, to]);
-        if (throws && from.endsWith('script')) throw new Error('no');
+        if (throws && from.endsWith('script')) {
+          if (isAsync) return Promise.reject(new Error('no'));
+          throw new Error('no');
+        }
         return isAsync ? Promise.resolve(!from.endsWith('/d/e')) : !from.endsWith('/d/e');
       } };
       await both(() => { odd(at('src')); runs.push([]); }, at('src'), at('dst'), options);
