@@ -17,10 +17,14 @@ export const original = {
   promises: { copyFile: fs.promises.copyFile, cp: fs.promises.cp, mkdir: fs.promises.mkdir, rm: fs.promises.rm },
 };
 
+/** Elsewhere a copy takes over other things: ACLs that are inherited, and on macOS all that `clonefile` keeps. */
+const copies = process.platform === 'linux';
+
 const { COPYFILE_EXCL, COPYFILE_FICLONE } = fs.constants;
 
 /** @internal The mode of a copy that shares what it can. What is no mode that Node knows is left as it is. */
 export function sharing(mode: unknown): unknown {
+  if (!copies) return mode;
   if (mode === undefined) return COPYFILE_FICLONE;
   return mode === 0 || mode === COPYFILE_EXCL ? mode | COPYFILE_FICLONE : mode;
 }
@@ -56,7 +60,7 @@ class Copying {
   /** `undefined` for what is left to Node. */
   static of(src: unknown, dst: unknown, given: Given): Copying | undefined {
     const known = CP_FLAGS.every((name) => typeof given[name] === 'boolean') && [0, 1, 2, 3, null, undefined].includes(given.mode as number);
-    if (!known || !given.recursive || given.filter !== undefined || (given.dereference && given.verbatimSymlinks)) return undefined;
+    if (!copies || !known || !given.recursive || given.filter !== undefined || (given.dereference && given.verbatimSymlinks)) return undefined;
     const [from, to] = [pathText(src), pathText(dst)];
     if (from === undefined || to === undefined) return undefined;
     const base = resolve(from);

@@ -7,13 +7,25 @@ export interface Undecodable {
 /** A path as text. A path that is not UTF-8 is given as its bytes. */
 export type ReceiptPath = string | Undecodable;
 /** The name of a strategy. */
-export type StrategyName = 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink' | 'overlay';
+export type StrategyName = 'spare' | 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink' | 'overlay';
 /** A strategy that was not used. */
 export interface Refusal {
     /** The strategy. */
     strategy: StrategyName;
     /** The reason in a few words. */
     reason: string;
+}
+/** A clone that was made ahead of time and handed over. */
+export interface Spare {
+    /** When it was built, in seconds since 1970. */
+    built_at: number;
+    /** How it was made sure that it equals the source: `frozen` (the source is a template), `watched` (a watcher knows what has changed),
+  `walked` (every entry was compared with what was recorded of it). */
+    checked: 'frozen' | 'watched' | 'walked';
+    /** The number of entries that were looked at for that. */
+    entries_checked: number;
+    /** The number of entries that differed and were cloned again. */
+    entries_updated: number;
 }
 /** The number of entries of each kind. */
 export interface Entries {
@@ -82,6 +94,8 @@ export interface CloneReceipt {
     strategy: StrategyName;
     /** The better strategies that were not used. */
     refused: Refusal[];
+    /** The spare that was handed over. Absent if the clone was made when it was asked for. */
+    spare?: Spare;
     /** The entries of the clone. Null if the strategy did not walk the tree. */
     entries: Entries | null;
     /** The contents of the regular files. Null if the strategy did not walk the tree. */
