@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-const [suite, patch, ...nodes] = process.argv.slice(2);
+const [suite, patch, ...nodes] = process.argv.slice(2).map((given) => path.resolve(given));
 const files = fs.readdirSync(path.join(suite, 'parallel')).filter((name) => /^test-fs-(cp|rm|copyfile)[^/]*\.m?js$/.test(name)).sort();
 if (!files.some((name) => name.startsWith('test-fs-cp')) || files.length < 4) throw new Error(`${suite} has no tests`);
 
@@ -19,6 +19,7 @@ function run(node, file, patches) {
 let [passed, failed, skipped] = [0, 0, 0];
 for (const node of nodes) {
   const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
+  const before = passed;
   for (const name of files) {
     const file = path.join(suite, 'parallel', name);
     const { status, stdout, stderr } = run(node, file, [patch]);
@@ -32,6 +33,7 @@ for (const node of nodes) {
       console.log(`${version} ${name}: FAILED\n${stdout}${stderr}`);
     }
   }
+  if (passed === before) throw new Error(`${version}: no test has passed`);
 }
 console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`);
 process.exit(failed === 0 ? 0 : 1);
