@@ -75,6 +75,7 @@ pub struct DbServer {
     /// The port on 127.0.0.1. Null without TCP.
     pub tcp_port: Option<u16>,
     /// The environment variables by which programs find this server and no other. Null: the variable must not be set.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Option<String>>,
     /// The data directory.
     pub data_directory: ReceiptPath,
