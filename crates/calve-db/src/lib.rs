@@ -10,8 +10,8 @@
 //!
 //! use calve_db::{Home, Ownership, StartOptions};
 //!
-//! # fn main() -> calve_db::Result<()> {
-//! let home = Home::new(Path::new("/home/me/.local/share/calve"), Some(Path::new("/run/user/1000")));
+//! # fn start(calve_home: &Path, xdg_runtime_dir: Option<&Path>) -> calve_db::Result<()> {
+//! let home = Home::new(calve_home, xdg_runtime_dir);
 //! let mut options = StartOptions::default();
 //! options.owner = Ownership::Caller;
 //! let supervisor = ["calve".into(), "__supervise".into()];
