@@ -73,6 +73,17 @@ func TestEachTestHasAServer(t *testing.T) {
 	}
 }
 
+func TestAServerGoesBackToAMark(t *testing.T) {
+	database := Start(t, "shop")
+	psql(t, database, "DELETE FROM customers WHERE id > 50")
+	database.Mark("half")
+	psql(t, database, "DROP TABLE customers")
+	database.ResetTo("half")
+	if got := psql(t, database, customers); got != "50" {
+		t.Fatal(got)
+	}
+}
+
 func TestItEndsWithItsTest(t *testing.T) {
 	var ended *Database
 	t.Run("of", func(t *testing.T) {

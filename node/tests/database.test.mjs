@@ -54,6 +54,17 @@ test('a server is reached, put back and ended', async (t) => {
   await database.stop();
 });
 
+test('a server goes back to a mark', async (t) => {
+  if (!hasProgram(t, 'psql')) return;
+  const database = await startDatabase('shop');
+  await psql(database, 'DELETE FROM customers WHERE id > 50');
+  await database.mark('half');
+  await psql(database, 'DROP TABLE customers');
+  await database.reset({ to: 'half' });
+  assert.equal(await psql(database, COUNT), '50');
+  await database.stop();
+});
+
 test('several at once, by TCP too, end with their blocks', async (t) => {
   if (!hasProgram(t, 'psql')) return;
   const all = await Promise.all([startDatabase('shop'), startDatabase('shop', { tcp: true })]);

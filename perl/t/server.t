@@ -19,6 +19,13 @@ is $server->url, $url, 'the address stays';
 isnt $server->pid, $pid, 'the process does not';
 is Shop::psql($server->url, $count), 100, 'it is back';
 
+Shop::psql($server->url, 'DELETE FROM customers WHERE id > 50');
+$server->mark('half');
+Shop::psql($server->url, 'DROP TABLE customers');
+$server->reset(to => 'half');
+is Shop::psql($server->url, $count), 50, 'it is back at its mark';
+$server->reset;
+
 my $other = Test::Calve->new({ template => 'shop' });
 Shop::psql($other->url, 'DROP TABLE customers');
 is Shop::psql($server->url, $count), 100, 'servers do not see one another';

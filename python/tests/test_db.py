@@ -70,6 +70,17 @@ def test_a_server_is_reached_put_back_and_ended(shop):
     server.stop()
 
 
+def test_a_server_goes_back_to_a_mark(shop):
+    with db.start(shop) as server:
+        psql(server, "DELETE FROM customers WHERE id > 50")
+        server.mark("half")
+        psql(server, "DROP TABLE customers")
+        server.reset(to="half")
+        assert psql(server, COUNT) == "50"
+        server.reset()
+        assert psql(server, COUNT) == "100"
+
+
 def test_tcp(shop):
     with db.start(shop, tcp=True) as server:
         assert server.password and str(server.tcp_port) in (server.tcp_url or "")
