@@ -3,8 +3,6 @@ import { join } from 'node:path';
 import { startDatabase, type Database } from './database.js';
 import { lead, withHint } from './worker.js';
 
-export { database } from './worker.js';
-
 /** What is used of Jest's configuration. */
 interface Config {
   projectConfig: { rootDir: string; testEnvironmentOptions: { template?: unknown; environment?: unknown } };
@@ -22,7 +20,7 @@ type EnvironmentClass = new (config: Config, context: unknown) => Environment;
  * Jest's environment with a database server for each file of tests, on a clone of `testEnvironmentOptions.template`.
  * `testEnvironmentOptions.environment` is the environment that it extends, by default `jest-environment-node`.
  */
-export default class CalveEnvironment {
+class CalveEnvironment {
   constructor(config: Config, context: unknown) {
     const { template, environment = 'jest-environment-node' } = config.projectConfig.testEnvironmentOptions;
     if (typeof template !== 'string' || typeof environment !== 'string') {
@@ -51,6 +49,8 @@ function withDatabase(template: string, Base: EnvironmentClass, config: Config, 
   }
   return new WithDatabase(config, context);
 }
+
+export = CalveEnvironment;
 
 /** What leads from a project to the environment that Jest brings along, where a project only finds what it depends on itself. */
 const WAYS = [[], ['jest', '@jest/core', 'jest-config']];

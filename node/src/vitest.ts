@@ -2,8 +2,6 @@ import { join } from 'node:path';
 import { Database, printed, startDatabase, type ServerDocument } from './database.js';
 import { lead, withHint } from './worker.js';
 
-export { database } from './worker.js';
-
 /** What a plugin for Vite is, as far as this is one. */
 export interface CalvePlugin {
   name: string;

@@ -50,14 +50,14 @@ writeFilesSync('root', Promise.resolve({ a: 'x' }));
 
 // A database server, for its block or until it is stopped.
 import type { Database } from 'calve';
-import { calve as forVitest, database } from 'calve/vitest';
-import Environment, { database as ofJest } from 'calve/jest';
+import { calve as forVitest } from 'calve/vitest';
+import Environment from 'calve/jest';
 {
   await using server: Database = await calve.startDatabase('shop', { tcp: true, name: undefined });
   await server.mark('filled');
   await server.reset({ to: 'filled' });
   const url: string | null = server.tcpUrl;
-  void [url, server.environment['PGHOST'], database().url, ofJest().reset(), forVitest('shop').config().test.setupFiles, Environment];
+  void [url, server.environment['PGHOST'], calve.database().url, forVitest('shop').config().test.setupFiles, Environment];
 }
 // @ts-expect-error a template has a name
 await calve.startDatabase();

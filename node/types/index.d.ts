@@ -8,6 +8,7 @@ export { cloneFile, cloneFileSync, cloneTree, cloneTreeSync, probe } from './clo
 export type { CloneOptions, CloneOptionsSync, Requirement, Strategy } from './clone.js';
 export { Database, startDatabase } from './database.js';
 export type { StartOptions } from './database.js';
+export { database } from './worker.js';
 export { removeTree, removeTreeSync } from './remove.js';
 export type { RemoveOptions, RemoveOptionsSync } from './remove.js';
 export type { Progress } from './watch.js';

@@ -1,4 +1,3 @@
-export { database } from './worker.js';
 /** What is used of Jest's configuration. */
 interface Config {
     projectConfig: {
@@ -13,6 +12,7 @@ interface Config {
  * Jest's environment with a database server for each file of tests, on a clone of `testEnvironmentOptions.template`.
  * `testEnvironmentOptions.environment` is the environment that it extends, by default `jest-environment-node`.
  */
-export default class CalveEnvironment {
+declare class CalveEnvironment {
     constructor(config: Config, context: unknown);
 }
+export = CalveEnvironment;

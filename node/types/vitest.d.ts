@@ -1,4 +1,3 @@
-export { database } from './worker.js';
 /** What a plugin for Vite is, as far as this is one. */
 export interface CalvePlugin {
     name: string;
