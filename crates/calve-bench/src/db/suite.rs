@@ -102,12 +102,12 @@ impl DatabaseBench<'_> {
         Ok(Box::new(Marked { owned, supervisor: self.supervisor }))
     }
 
-    fn way<'b>(
-        &'b self,
+    fn way<'w>(
+        &self,
         way: &'static str,
         size: SuiteSize,
         write: &str,
-        worker: &dyn Fn(u32) -> Result<Box<dyn Worker + 'b>, BenchError>,
+        worker: &dyn Fn(u32) -> Result<Box<dyn Worker + 'w>, BenchError>,
     ) -> Result<SuiteRow, BenchError> {
         check_cancelled(self.setup.cancel)?;
         let workers: Vec<_> = (0..size.workers).map(worker).collect::<Result<_, _>>()?;

@@ -16,6 +16,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use calve_core::Strategy;
 use fs_err as fs;
 use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
@@ -99,6 +100,13 @@ pub struct Record {
     pub(crate) control: PathBuf,
     pub(crate) notifies: bool,
     pub(crate) isolated: bool,
+}
+
+impl Record {
+    /// Returns whether a second server can be prepared for its next reset: one that costs no disk space, and needs no port.
+    pub fn can_prepare(&self) -> bool {
+        self.isolated && !self.watched && self.address.tcp_port.is_none() && self.strategy != Strategy::Copy.to_string()
+    }
 }
 
 /// A place in the registry, and the lock on it.

@@ -40,6 +40,8 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) files: &'a Path,
     /// The runtime directory.
     pub(crate) directory: &'a Path,
+    /// Whether it was found to be undamaged, and is held.
+    pub(crate) is_checked: bool,
     /// Whether the clone is made ahead of time, when nothing else is to be done.
     pub(crate) is_ahead: bool,
     pub(crate) engine: &'static dyn Engine,
@@ -246,7 +248,7 @@ fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) ->
             let lock = registry::open_lock(template)?;
             registry::wait_for(&lock, FlockOperation::LockShared)
                 .map_err(|errno| Error::io("lock", template, errno))?;
-            let damage = manifest::difference(template)?;
+            let damage = if wanted.is_checked { None } else { manifest::difference(template)? };
             if let Some(what) = damage {
                 let name = template.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 return Err(Error::TemplateDamaged { name, what });

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Cancel, Strategy, Wait};
+use calve_core::{Cancel, Wait};
 use rustix::process::Signal;
 
 use super::{Supervisor, WARM_IN};
@@ -94,12 +94,7 @@ impl Supervisor<'_> {
             (Some(next), _) if pool.idle.is_some_and(|idle| next.since.elapsed() > idle) => self.prepared.forget(),
             (None, Some(origin)) => {
                 let origin = origin.clone();
-                let is_possible = self.isolated
-                    && self.port.is_none()
-                    && !self.spec.trace
-                    && self.launched.watch.is_none()
-                    && self.launched.strategy != Strategy::Copy.to_string()
-                    && standby::has_room(self.engine);
+                let is_possible = self.record.can_prepare() && standby::has_room(self.engine);
                 self.prepared.wanted = None;
                 if is_possible {
                     // Should it fail, the next reset does without.
@@ -124,6 +119,7 @@ impl Supervisor<'_> {
                 origin: &origin,
                 files: &files,
                 directory: &directory,
+                is_checked: false,
                 is_ahead: true,
                 engine: self.engine,
                 address: &address,

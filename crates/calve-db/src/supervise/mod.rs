@@ -160,6 +160,7 @@ impl<'a> Supervisor<'a> {
             origin: &spec.origin,
             files: &spec.place,
             directory: &spec.directory,
+            is_checked: false,
             is_ahead: spec.waits,
             engine,
             address: &address,
@@ -470,6 +471,8 @@ impl<'a> Supervisor<'a> {
             origin,
             files: &self.files,
             directory: &self.spec.directory,
+            // A reset does so before it gives up anything.
+            is_checked: true,
             is_ahead: false,
             engine: self.engine,
             address: &self.address,

@@ -17,8 +17,9 @@ fn bench(world: &World) -> crate::world::Run {
 fn strategies(report: &Value, seconds: usize) -> Vec<String> {
     assert_eq!((&report["schema"], &report["bench"]), (&"calve.bench/1".into(), &"db".into()));
     assert_eq!(report["failed"], Value::Array(vec![]), "{report:#}");
-    let rows = report["results"].as_array().unwrap();
-    for row in rows {
+    let rows: Vec<&Value> =
+        report["results"].as_array().unwrap().iter().filter(|row| row["strategy"].is_string()).collect();
+    for row in &rows {
         let median = |key: &str| row[key]["median"].as_f64().unwrap_or_else(|| panic!("{key}: {row:#}"));
         assert!(median("clone_ms") > 0.0 && median("first_query_ms") > median("clone_ms"), "{row:#}");
         assert!(median("first_write_ms") > 0.0 && median("tenth_write_ms") > 0.0 && median("stop_ms") > 0.0, "{row:#}");
@@ -50,6 +51,10 @@ fn every_strategy_that_works_is_measured() {
         let ran = bench(&world).args(["--runs", "1", "--duration", "1", "--export-html"]).arg(&html).succeeds();
         let report = ran.json();
         assert_eq!(strategies(&report, 1), expected, "{report:#}");
+        let steps = report["results"].as_array().unwrap().iter().filter(|row| row["step"].is_string());
+        let timed = steps.filter(|row| row["ms"]["median"].as_f64().unwrap_or_default() > 0.0).count();
+        // On an overlay that copies, no reset is prepared.
+        assert_eq!(timed, if file_system == FileSystem::Ext4 { 3 } else { 4 }, "{report:#}");
         let not_run: Vec<&Value> = report["not_run"].as_array().unwrap().iter().map(|row| &row["why"]).collect();
         assert_eq!(not_run, vec!["refused"; 4 - expected.len()], "{report:#}");
         assert!(median(&report, "copy", "disk_bytes") > 2.0 * median(&report, "overlay", "disk_bytes"), "{report:#}");
@@ -112,4 +117,33 @@ fn load_of(world: &World) -> Vec<String> {
     let places = crate::world::names(&world.home()).into_iter().filter(|name| name.starts_with(".calve-bench-"));
     let loads = places.flat_map(|place| crate::world::names(&world.home().join(place)));
     loads.filter(|name| name.starts_with("pgbench_log")).collect()
+}
+
+#[test]
+fn a_suite_is_run_in_every_way() {
+    for (engine, ways) in [(Postgres, 5), (Mariadb, 3)] {
+        let Some(world) = World::on(FileSystem::Btrfs, User::This) else { return };
+        world.template(engine);
+        let report = bench(&world).args(["--runs", "1", "--duration", "0", "--suite", "2x3"]).succeeds().json();
+        let rows: Vec<&Value> =
+            report["results"].as_array().unwrap().iter().filter(|row| row["way"].is_string()).collect();
+        assert_eq!(rows.len(), ways, "{rows:#?}");
+        for row in rows {
+            assert_eq!(
+                (&row["workers"], &row["tests"], &row["tests_run"]),
+                (&2.into(), &3.into(), &6.into()),
+                "{row:#}"
+            );
+            assert_eq!(row["fresh_ms"]["values"].as_array().unwrap().len(), 6);
+        }
+        world.nothing_left();
+        // With a pool of its own, the figures would not mean what they say.
+        world.db(["pool", "t", "--size", "1", "-q"]).succeeds();
+        bench(&world).args(["--runs", "1"]).fails(2, &["has a pool"]);
+        world.db(["pool", "t", "--size", "0", "-q"]).succeeds();
+    }
+    let Some(world) = World::new() else { return };
+    for wrong in ["8", "0x1", "1x0", "axb"] {
+        bench(&world).args(["--suite", wrong]).ends().code(2);
+    }
 }
