@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::error::{BenchError, FailureKind};
+use crate::remedy::Remedy;
 use crate::space::Room;
 use calve_receipt::human::{count, size};
 
@@ -136,7 +137,7 @@ fn walk(
         if cancel.is_cancelled() {
             return Error::Interrupted.into();
         }
-        let hint = "the whole tree must be readable: fix the mode, or run as its owner";
+        let hint = Remedy::MakeTreeReadable;
         BenchError::stated(FailureKind::Failed, error.to_string(), hint)
     })
 }

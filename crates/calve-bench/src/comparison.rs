@@ -281,9 +281,13 @@ pub(crate) fn missing(command: impl Into<String>, program: &str, remedy: &str) -
     NotRun { command: command.into(), why: NotRunReason::Missing, reason, remedy: Some(remedy.into()) }
 }
 
-/// Makes the entry of a command that is not possible here.
-pub(crate) fn refused(command: impl Into<String>, refusal: &calve_core::Refusal) -> NotRun {
-    let remedy = refusal.remedy.as_ref().map(|remedy| remedy.name().replace('_', " "));
+/// Makes the entry of a command that is not possible here. `hint` words a remedy.
+pub(crate) fn refused(
+    command: impl Into<String>,
+    refusal: &calve_core::Refusal,
+    hint: fn(&calve_core::Remedy) -> String,
+) -> NotRun {
+    let remedy = refusal.remedy.as_ref().map(hint);
     NotRun { command: command.into(), why: NotRunReason::Refused, reason: refusal.reason.clone(), remedy }
 }
 

@@ -4,6 +4,8 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::remedy::Remedy;
+
 /// What kind of failure a [`BenchError::Stated`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
@@ -30,7 +32,7 @@ pub enum BenchError {
     /// An I/O error of the bench itself.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Any other error of the bench itself, with a hint.
+    /// Any other error of the bench itself.
     #[error("{text}")]
     Stated {
         /// What kind.
@@ -38,13 +40,13 @@ pub enum BenchError {
         /// What went wrong.
         text: String,
         /// What to do next.
-        hint: String,
+        remedy: Remedy,
     },
 }
 
 impl BenchError {
     /// Returns an error of the bench itself.
-    pub fn stated(kind: FailureKind, text: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Stated { kind, text: text.into(), hint: hint.into() }
+    pub fn stated(kind: FailureKind, text: impl Into<String>, remedy: Remedy) -> Self {
+        Self::Stated { kind, text: text.into(), remedy }
     }
 }

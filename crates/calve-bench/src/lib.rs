@@ -16,6 +16,7 @@ mod machine;
 mod process;
 mod programs;
 mod random;
+mod remedy;
 mod report;
 pub mod runs;
 mod scratch;
@@ -28,5 +29,6 @@ pub mod worktree;
 pub mod write;
 
 pub use crate::error::{BenchError, FailureKind};
+pub use crate::remedy::Remedy;
 pub use crate::report::Report;
 pub use crate::setup::{BenchSetup, Turns};

@@ -11,6 +11,7 @@ use crate::error::{BenchError, FailureKind};
 use crate::machine::Clocks;
 use crate::process::{self, ProcessResult};
 use crate::random::SplitMix64;
+use crate::remedy::Remedy;
 use crate::scratch::Scratch;
 use crate::setup::{BenchSetup, Turns, check_cancelled};
 use crate::space::{self, Cache, Room};
@@ -239,7 +240,7 @@ pub(crate) fn no_room(scratch: &Scratch<'_>, needs: Room) -> Result<BenchError, 
         (format!("{} inodes", needs.inodes), format!("{} inodes", free.inodes))
     };
     let text = format!("a run needs {needed} in `{}`, and only {available} are free", Shown(into));
-    Ok(BenchError::stated(FailureKind::Failed, text, "free some there, or name another place with `--into`"))
+    Ok(BenchError::stated(FailureKind::Failed, text, Remedy::FreeSpaceOrChooseAnotherPlace))
 }
 
 fn failure(ran: &std::io::Result<ProcessResult>, round: u32, dst: &Path, said: &str) -> Option<BenchFailure> {

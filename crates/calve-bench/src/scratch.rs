@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use crate::error::{BenchError, FailureKind};
 use crate::machine::mount_options;
+use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::space::{self, Room};
 
@@ -38,11 +39,7 @@ impl<'a> Scratch<'a> {
         let into = real_path(into)?;
         if !into.is_dir() {
             let text = format!("`{}` is not a directory", Shown(&into));
-            return Err(BenchError::stated(
-                FailureKind::Usage,
-                text,
-                "name a directory on the file system that is to be measured",
-            ));
+            return Err(BenchError::stated(FailureKind::Usage, text, Remedy::ChooseDirectory));
         }
         tell_of_earlier_ones(&into, say);
         let path = reserve(&into)?;
@@ -56,7 +53,7 @@ impl<'a> Scratch<'a> {
         let scratch = Self { path, directory, next: 0, runs: Vec::new(), removed: false, say };
         // It may be in a work tree of git.
         fs_err::write(scratch.path.join(".gitignore"), "*\n").map_err(|error| {
-            BenchError::stated(FailureKind::Failed, error.to_string(), "free some space there, or name another place")
+            BenchError::stated(FailureKind::Failed, error.to_string(), Remedy::FreeSpaceOrChooseAnotherPlace)
         })?;
         Ok(scratch)
     }
@@ -186,7 +183,7 @@ impl Drop for Scratch<'_> {
 pub(crate) fn real_path(path: &Path) -> Result<PathBuf, BenchError> {
     fs_err::canonicalize(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()).into(),
-        _ => BenchError::stated(FailureKind::Failed, error.to_string(), "name a directory that you can reach"),
+        _ => BenchError::stated(FailureKind::Failed, error.to_string(), Remedy::ChooseReachableDirectory),
     })
 }
 
@@ -204,9 +201,9 @@ fn reserve(into: &Path) -> Result<PathBuf, BenchError> {
 
 fn unusable(path: &Path, errno: Errno) -> BenchError {
     let hint = match errno {
-        Errno::ROFS => "that file system is mounted read-only: name a place with `--into` that can be written to",
-        Errno::NOSPC | Errno::DQUOT => "free some space there, or name another place with `--into`",
-        _ => "name a place with `--into` that you may write to",
+        Errno::ROFS => Remedy::LeaveReadOnlyPlace,
+        Errno::NOSPC | Errno::DQUOT => Remedy::FreeSpaceOrChooseAnotherPlace,
+        _ => Remedy::ChooseWritablePlace,
     };
     let text = format!("make a directory in `{}`: {}", Shown(path), std::io::Error::from(errno));
     BenchError::stated(FailureKind::Failed, text, hint)

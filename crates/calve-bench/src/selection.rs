@@ -1,6 +1,7 @@
 //! `--only`: some of the commands, by name.
 
 use crate::error::{BenchError, FailureKind};
+use crate::remedy::Remedy;
 use crate::report::Report;
 
 /// Which commands are wanted.
@@ -29,8 +30,8 @@ impl Selection {
                 None => of_program(),
             };
             if found.is_empty() {
-                let text = format!("`--only` names no command: `{}`", name.escape_debug());
-                return Err(BenchError::stated(FailureKind::Usage, text, format!("the names are {}", list(&known))));
+                let text = format!("`{}` names no command of this bench", name.escape_debug());
+                return Err(BenchError::stated(FailureKind::Usage, text, Remedy::NameCommand(list(&known))));
             }
             wanted.extend(found.into_iter().cloned());
         }
@@ -107,14 +108,14 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         for name in ["cq", "", "cp -x", "calve cp --strategy overlay"] {
-            let Err(BenchError::Stated { hint, kind, .. }) =
+            let Err(BenchError::Stated { remedy: Remedy::NameCommand(names), kind, .. }) =
                 Selection::of(&["cp".into(), name.into()], &known_commands())
             else {
                 panic!("{name}")
             };
             assert_eq!(kind, FailureKind::Usage);
             for known in ["`cp`", "`rsync -a`", "`calve cp --strategy hardlink`", "`cpz`"] {
-                assert!(hint.contains(known), "{hint}");
+                assert!(names.contains(known), "{names}");
             }
         }
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use calve_core::{Cancel, Error, Shown};
 
 use crate::error::{BenchError, FailureKind};
+use crate::remedy::Remedy;
 use crate::runs::Rounds;
 use crate::scratch::{Scratch, real_path};
 use crate::space::Cache;
@@ -17,6 +18,8 @@ pub struct BenchSetup<'a> {
     pub say: &'a dyn Fn(&str),
     /// Called with what should be known even by those who want no progress.
     pub warn: &'a dyn Fn(&str),
+    /// Words a remedy of the engine for the report.
+    pub hint: fn(&calve_core::Remedy) -> String,
     /// Ends the bench early.
     pub cancel: &'a Cancel,
 }
@@ -47,17 +50,16 @@ impl BenchSetup<'_> {
         measured
     }
 
-    /// Returns the tree to copy that `option` named, free of links.
-    pub(crate) fn tree(&self, given: &Path, option: &str) -> Result<std::path::PathBuf, BenchError> {
+    /// Returns the tree to copy, free of links. `remedy`: what helps when it is no directory.
+    pub(crate) fn tree(&self, given: &Path, remedy: Remedy) -> Result<std::path::PathBuf, BenchError> {
         let tree = real_path(given)?;
         if !tree.is_dir() {
             let text = format!("`{}` is not a directory", Shown(given));
-            let hint = format!("name the directory to copy with `{option}`");
-            return Err(BenchError::stated(FailureKind::Usage, text, hint));
+            return Err(BenchError::stated(FailureKind::Usage, text, remedy));
         }
         if fs_err::canonicalize(self.into).is_ok_and(|into| into.starts_with(&tree)) {
             let text = format!("`{}` is inside the tree `{}`", Shown(self.into), Shown(given));
-            let hint = "copies cannot be made inside of what is copied: name a place beside the tree with `--into`";
+            let hint = Remedy::ChoosePlaceOutsideTree;
             return Err(BenchError::stated(FailureKind::Usage, text, hint));
         }
         Ok(tree)

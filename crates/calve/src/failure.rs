@@ -77,13 +77,13 @@ impl From<calve_bench::BenchError> for Failure {
             BenchError::Git(error) => error.into(),
             BenchError::Db(error) => error.into(),
             BenchError::Io(error) => error.into(),
-            BenchError::Stated { kind, text, hint } => {
+            BenchError::Stated { kind, text, remedy } => {
                 let code = match kind {
                     FailureKind::Failed => FAILED,
                     FailureKind::Usage => USAGE,
                     FailureKind::Refused => REFUSED,
                 };
-                Self::stated(code, text, hint)
+                Self::stated(code, text, wording::bench::hint(&remedy))
             }
         }
     }

@@ -20,6 +20,7 @@ use crate::comparison::{self, Space};
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, mount_options};
 use crate::programs;
+use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs::{self, Schedule};
 use crate::scratch::Scratch;
@@ -65,7 +66,7 @@ struct PlacesFact {
 impl CopyBench<'_> {
     /// Measures, removes all that was made, and reports.
     pub fn run(&self) -> Result<Report, BenchError> {
-        let tree = self.setup.tree(self.tree, "--tree")?;
+        let tree = self.setup.tree(self.tree, Remedy::NameTree)?;
         let selection = Selection::of(self.only, &known_commands())?;
         let machine = machine::here();
         let began = SystemTime::now();
@@ -76,7 +77,8 @@ impl CopyBench<'_> {
             let prepared = PreparedTree::prepare(&self.setup, &tree, &before, &selection, scratch)?;
             let sources = &prepared.sources;
             let calve = std::env::current_exe()?;
-            let (mut workloads, mut not_run) = workloads::choose(sources, &prepared.probe, &calve, &programs::find);
+            let (mut workloads, mut not_run) =
+                workloads::choose(sources, &prepared.probe, &calve, &programs::find, self.setup.hint);
             workloads.retain(|workload| selection.takes(&workload.command));
             not_run.retain(|not_run| selection.takes(&not_run.command));
             if workloads.is_empty() {
@@ -224,8 +226,8 @@ fn nothing_to_run(not_run: &[NotRun]) -> BenchError {
     let reasons: Vec<String> = not_run.iter().map(|one| format!("`{}`: {}", one.command, one.reason)).collect();
     let reasons = if reasons.is_empty() { "Calve's own choice does the same".into() } else { reasons.join("; ") };
     let remedy = not_run.iter().find_map(|one| one.remedy.clone());
-    let hint = remedy.unwrap_or_else(|| "name other commands with `--only`, or another place with `--into`".into());
-    BenchError::stated(FailureKind::Failed, format!("nothing of what `--only` names can be run here: {reasons}"), hint)
+    let remedy = remedy.map_or(Remedy::ChooseOtherCommandsOrPlace, Remedy::AsReported);
+    BenchError::stated(FailureKind::Failed, format!("nothing of what was asked for can be run here: {reasons}"), remedy)
 }
 
 fn can(probe: &ProbeReport, strategy: Strategy) -> bool {

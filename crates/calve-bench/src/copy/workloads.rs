@@ -99,6 +99,7 @@ pub(crate) fn choose(
     probe: &ProbeReport,
     calve: &Path,
     find: &dyn Fn(&str) -> Option<PathBuf>,
+    hint: fn(&calve_core::Remedy) -> String,
 ) -> (Vec<Workload>, Vec<NotRun>) {
     let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
     for peer in PEERS {
@@ -106,7 +107,7 @@ pub(crate) fn choose(
         let obstacle = peer.needs.and_then(|strategy| refusal(probe, strategy));
         match (obstacle, find(program)) {
             (Some(refusal), _) => {
-                let mut entry = refused(peer.command, refusal);
+                let mut entry = refused(peer.command, refusal, hint);
                 if peer.command == CP_NEVER {
                     entry.reason = "nothing can be shared here, so that this is `cp -a`".into();
                     entry.remedy = None;
@@ -126,7 +127,7 @@ pub(crate) fn choose(
         // The hard links of others are compared with Calve's.
         let role = if links { Role::Reference } else { role };
         match strategy.and_then(|strategy| refusal(probe, strategy)) {
-            Some(refusal) => not_run.push(refused(command, refusal)),
+            Some(refusal) => not_run.push(refused(command, refusal, hint)),
             None => workloads.push(workload(command, role, links, calve.to_path_buf(), sources)),
         }
     }

@@ -22,6 +22,7 @@ use self::report::Row;
 use self::sample::Runner;
 use crate::error::{BenchError, FailureKind};
 use crate::machine;
+use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs::shuffled;
 use crate::scratch::Scratch;
@@ -80,7 +81,7 @@ impl DatabaseBench<'_> {
     fn measure(&self, began: SystemTime, scratch: &Scratch<'_>) -> Result<Report, BenchError> {
         if calve_db::has_pool(self.home, self.template) {
             let text = format!("the template `{}` has a pool, whose standbys would be measured", self.template);
-            return Err(BenchError::stated(FailureKind::Usage, text, "end it first: calve db pool TEMPLATE --size 0"));
+            return Err(BenchError::stated(FailureKind::Usage, text, Remedy::EndStandbys(self.template.to_owned())));
         }
         let machine = machine::here();
         let scout = self.start(None)?;
@@ -124,19 +125,15 @@ impl DatabaseBench<'_> {
                 let question = if scout.record.engine == "postgres" { POSTGRES_WRITE } else { MARIADB_WRITE };
                 let Some(sql) = session.run(question)? else {
                     let text = format!("template `{}` has no table with rows to write to", self.template);
-                    return Err(BenchError::stated(
-                        FailureKind::Usage,
-                        text,
-                        "give a statement that writes with `--write`",
-                    ));
+                    return Err(BenchError::stated(FailureKind::Usage, text, Remedy::ChangeWrite));
                 };
                 sql
             }
         };
-        for (option, sql) in [("--query", self.query), ("--write", &write)] {
+        for (remedy, sql) in [(Remedy::ChangeQuery, self.query), (Remedy::ChangeWrite, &write)] {
             session.run(sql).map_err(|error| {
                 let text = format!("`{sql}` failed: {error}");
-                BenchError::stated(FailureKind::Failed, text, format!("give another statement with `{option}`"))
+                BenchError::stated(FailureKind::Failed, text, remedy)
             })?;
         }
         if self.duration.is_zero() {

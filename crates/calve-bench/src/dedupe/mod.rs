@@ -18,6 +18,7 @@ use crate::copy::warn_of_size;
 use crate::error::{BenchError, FailureKind};
 use crate::machine;
 use crate::programs;
+use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs::{self, Schedule};
 use crate::scratch::Scratch;
@@ -59,13 +60,13 @@ impl DedupeBench<'_> {
     pub fn run(&self) -> Result<Report, BenchError> {
         for name in self.without {
             if !workloads::programs().contains(&name.as_str()) {
-                let text = format!("`--without {name}`: the bench runs no program of that name");
-                let hint = "it runs duperemove, fclones, jdupes and rmlint";
+                let text = format!("the bench runs no program `{name}`");
+                let hint = Remedy::NameProgram("duperemove, fclones, jdupes and rmlint".into());
                 return Err(BenchError::stated(FailureKind::Usage, text, hint));
             }
         }
-        let tree = self.setup.tree(self.tree, "--tree")?;
-        let other = self.other.map(|other| self.setup.tree(other, "--and")).transpose()?;
+        let tree = self.setup.tree(self.tree, Remedy::NameTree)?;
+        let other = self.other.map(|other| self.setup.tree(other, Remedy::NameOtherTree)).transpose()?;
         let trees = [tree.clone(), other.unwrap_or(tree)];
         let selection = Selection::of(self.only, &workloads::known_commands())?;
         let began = SystemTime::now();
@@ -95,7 +96,7 @@ impl DedupeBench<'_> {
         if workloads.is_empty() {
             let missing: Vec<String> = not_run.iter().map(|one| format!("`{}`: {}", one.command, one.reason)).collect();
             let text = format!("none of what was asked for can be run: {}", missing.join("; "));
-            let hint = "install a program that is named, or ask for another with `--only`";
+            let hint = Remedy::InstallProgramOrChooseAnother;
             return Err(BenchError::stated(FailureKind::Failed, text, hint));
         }
         let versions = programs::versions(&subjects.calve, workloads::programs(), cancel)?;

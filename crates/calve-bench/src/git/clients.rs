@@ -14,6 +14,7 @@ use super::host::OPERATION_HEADER;
 use super::host::ledger::Operation;
 use crate::error::{BenchError, FailureKind};
 use crate::process::{self, ProcessResult};
+use crate::remedy::Remedy;
 use crate::report::NO_SPACE;
 use crate::setup::check_cancelled;
 
@@ -149,11 +150,7 @@ impl<'a> Clients<'a> {
         if ran.is_success() {
             return Ok(ran.stdout);
         }
-        Err(BenchError::stated(
-            FailureKind::Failed,
-            format!("{what}: {}", self.reason(&ran)),
-            "what git says is the reason",
-        ))
+        Err(BenchError::stated(FailureKind::Failed, format!("{what}: {}", self.reason(&ran)), Remedy::ReadGitOutput))
     }
 
     /// Why it failed, on one line. That there was no space git does not always say.
@@ -178,9 +175,5 @@ impl<'a> Clients<'a> {
 }
 
 pub(super) fn not_started(error: &std::io::Error) -> BenchError {
-    BenchError::stated(
-        FailureKind::Failed,
-        format!("git cannot be started: {error}"),
-        "install git 2.30 or later, and have it on the PATH",
-    )
+    BenchError::stated(FailureKind::Failed, format!("git cannot be started: {error}"), Remedy::InstallGit)
 }

@@ -39,6 +39,7 @@ pub use self::synthetic::{SYNTHETIC_BRANCH, Synthetic, SyntheticShape};
 use self::testbed::{Testbed, TestbedOptions, furnish, home};
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, swapped_pages};
+use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs;
 use crate::scratch::Scratch;
@@ -205,7 +206,7 @@ fn git_version() -> Result<String, BenchError> {
     match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) if (major, minor) < OLDEST => {
             let text = format!("git {version} is too old: its clones lack what is to be measured");
-            Err(BenchError::stated(FailureKind::Failed, text, "install git 2.30 or later"))
+            Err(BenchError::stated(FailureKind::Failed, text, Remedy::InstallGit))
         }
         _ => Ok(version),
     }
@@ -215,7 +216,7 @@ fn git_version() -> Result<String, BenchError> {
 pub fn check_selection(cases: &[&'static Case], on_a_server: bool) -> Result<(), BenchError> {
     if on_a_server && cases.iter().all(|case| case.fetch.is_some()) {
         let text = "none of these tests can be run on a server of others: T5 to T10 push to it";
-        return Err(BenchError::stated(FailureKind::Usage, text, "choose from T1 to T4 with `--tests`"));
+        return Err(BenchError::stated(FailureKind::Usage, text, Remedy::ChooseServerTests));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::clients::Clients;
 use super::host::ledger::Operation;
 use crate::error::{BenchError, FailureKind};
 use crate::random::SplitMix64;
+use crate::remedy::Remedy;
 
 /// Commits of the pusher's follow each other by a second from here, so that they are the same in every run: 2030-01-01T00:00:00Z.
 const FIRST_COMMIT: u64 = 1_893_456_000;
@@ -162,11 +163,7 @@ impl<'a> Pusher<'a> {
             return Ok(());
         }
         let text = format!("a push to the bench's own host failed: {}", self.clients.reason(&ran));
-        Err(BenchError::stated(
-            FailureKind::Failed,
-            text,
-            "free some space, or name another place with `--into`; else report this",
-        ))
+        Err(BenchError::stated(FailureKind::Failed, text, Remedy::FreeSpaceOrReport))
     }
 
     /// What `git fast-import` reads: each of the files with a line more at its end.

@@ -9,6 +9,7 @@ use super::clients::{Clients, GitOutput};
 use super::shape::Shape;
 use super::source::Source;
 use crate::error::{BenchError, FailureKind};
+use crate::remedy::Remedy;
 
 /// A repository that is ready to be measured.
 pub(crate) struct Repository {
@@ -50,7 +51,7 @@ impl Repository {
         let git = |arguments: &[&str]| clients.run(clients.git(&template, None).args(arguments));
         if !has_commits(&git(&["for-each-ref", "--count=1"])?) {
             let text = format!("`{}` has no commits", Shown(Path::new(&source.shown())));
-            return Err(BenchError::stated(FailureKind::Failed, text, "name a repository with a history"));
+            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameRepositoryWithHistory));
         }
         let branch = branch(source, wanted.branch, &git)?;
         let work = |arguments: &[&str], what: &str| {
@@ -110,8 +111,8 @@ fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Ben
     let reason = users.reason(&ran);
     let text = format!("`{}` cannot be cloned: {reason}", Shown(Path::new(&source.shown())));
     let hint = match source {
-        Source::Url(_) => "try `git clone` with that URL yourself: the bench asks for no password",
-        _ => "try `git clone --bare --no-local` with it yourself",
+        Source::Url(_) => Remedy::TryCloningUrl,
+        _ => Remedy::TryCloningDirectory,
     };
     Err(BenchError::stated(FailureKind::Failed, text, hint))
 }
@@ -120,7 +121,7 @@ fn made_up(error: calve_git::Error) -> BenchError {
     BenchError::stated(
         FailureKind::Failed,
         format!("the repository cannot be made: {error}"),
-        "free some space, or name another place with `--into`",
+        Remedy::FreeSpaceOrChooseAnotherPlace,
     )
 }
 
@@ -143,7 +144,7 @@ fn branch(
             return Ok(name.to_owned());
         }
         let text = format!("`{}` has no branch `{}`", Shown(Path::new(&shown)), Shown(Path::new(name)));
-        return Err(BenchError::stated(FailureKind::Failed, text, "`git ls-remote --heads` lists its branches"));
+        return Err(BenchError::stated(FailureKind::Failed, text, Remedy::ListBranches));
     }
     let head = git(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
     let name = String::from_utf8_lossy(&head.stdout).trim().to_owned();
@@ -151,7 +152,7 @@ fn branch(
         return Ok(name);
     }
     let text = format!("`{}` has no branch checked out", Shown(Path::new(&shown)));
-    Err(BenchError::stated(FailureKind::Failed, text, "name one with `--branch`"))
+    Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameBranch))
 }
 
 /// One less than there are commits.

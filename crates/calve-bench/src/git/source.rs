@@ -10,6 +10,7 @@ use calve_git::remote::{RepositoryUrl, Transport};
 use super::synthetic::Synthetic;
 
 use crate::error::{BenchError, FailureKind};
+use crate::remedy::Remedy;
 
 /// A repository to measure, before it is copied.
 #[derive(Debug, Clone)]
@@ -60,7 +61,7 @@ impl Address {
         let url = parse(text)?;
         if url.kind() == Transport::Local {
             let text = format!("`{url}` is a path, and git takes no notice of `--filter` and `--depth` there");
-            let hint = "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`";
+            let hint = Remedy::NameUrlOrRepository;
             return Err(BenchError::stated(FailureKind::Usage, text, hint));
         }
         Ok(Self { given: text.to_owned(), url })
@@ -68,9 +69,8 @@ impl Address {
 }
 
 fn parse(text: &str) -> Result<RepositoryUrl, BenchError> {
-    RepositoryUrl::parse(OsStr::new(text)).map_err(|error| {
-        BenchError::stated(FailureKind::Usage, error.to_string(), "give a URL that git understands, or a directory")
-    })
+    RepositoryUrl::parse(OsStr::new(text))
+        .map_err(|error| BenchError::stated(FailureKind::Usage, error.to_string(), Remedy::CorrectUrl))
 }
 
 fn named(url: &RepositoryUrl) -> String {
@@ -121,28 +121,16 @@ impl Source {
         let git = Git::at(path);
         if !path.is_dir() || !git.output(&["rev-parse", "--git-dir"]).is_ok_and(|it| it.status.success()) {
             let text = format!("`{}` is not a git repository, or not one that you may read", Shown(path));
-            return Err(BenchError::stated(
-                FailureKind::Failed,
-                text,
-                "name the directory of a repository, or a URL, with `--repo`",
-            ));
+            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameRepository));
         }
         if is_partial(&git) {
             let text =
                 format!("`{}` is a partial clone: it lacks objects, which git would fetch one by one", Shown(path));
-            return Err(BenchError::stated(
-                FailureKind::Failed,
-                text,
-                "name the repository that it was cloned from, or a full clone",
-            ));
+            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameFullClone));
         }
         if git.line(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true") {
             let text = format!("`{}` is a shallow clone: its history is cut off", Shown(path));
-            return Err(BenchError::stated(
-                FailureKind::Failed,
-                text,
-                "run `git fetch --unshallow` in it, or name a full clone",
-            ));
+            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::Unshallow));
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use super::link::Link;
 use super::pack_objects;
 use crate::error::{BenchError, FailureKind};
 use crate::machine::children_seconds;
+use crate::remedy::Remedy;
 
 pub(super) struct Testbed<'a> {
     directory: PathBuf,
@@ -69,11 +70,7 @@ impl<'a> Testbed<'a> {
             }),
         });
         let no_port = |error| {
-            BenchError::stated(
-                FailureKind::Failed,
-                format!("no port on 127.0.0.1: {error}"),
-                "see `ip address` for the loopback",
-            )
+            BenchError::stated(FailureKind::Failed, format!("no port on 127.0.0.1: {error}"), Remedy::CheckLoopback)
         };
         let host = host.map_err(no_port)?;
         let daemon = options.with_daemon.then(|| Daemon::start(&root, environment, directory.join("reports/daemon")));
@@ -198,9 +195,5 @@ fn backend(clients: &Clients<'_>, directory: &Path) -> Result<PathBuf, BenchErro
         return Ok(program);
     }
     let text = format!("`{}` is missing", program.display());
-    Err(BenchError::stated(
-        FailureKind::Failed,
-        text,
-        "install the whole of git: the bench serves repositories with it",
-    ))
+    Err(BenchError::stated(FailureKind::Failed, text, Remedy::InstallAllOfGit))
 }

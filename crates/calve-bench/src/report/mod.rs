@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, utc};
+use crate::remedy::Remedy;
 use crate::stats::{Summary, outliers};
 
 /// The report of a bench.
@@ -206,9 +207,9 @@ impl Report {
         let test = failure.test.map_or_else(String::new, |test| format!("{test}: "));
         let text = format!("{test}`{}` failed: {}", failure.command, failure.reason);
         let hint = if failure.reason.starts_with(NO_SPACE) {
-            "free some there, or name another place with `--into`"
+            Remedy::FreeSpaceOrChooseAnotherPlace
         } else {
-            "the report has the other results; run the command by hand to see more"
+            Remedy::RunByHand
         };
         Err(BenchError::stated(FailureKind::Failed, text, hint))
     }

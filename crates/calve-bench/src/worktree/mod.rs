@@ -14,6 +14,7 @@ use crate::comparison::{self, Space};
 use crate::error::{BenchError, FailureKind};
 use crate::machine;
 use crate::programs;
+use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs::{self, Schedule};
 use crate::scratch::{Scratch, real_path};
@@ -43,7 +44,7 @@ impl WorktreeBench<'_> {
         let repository = real_path(self.repository)?;
         if !repository.join(".git").is_dir() {
             let text = format!("`{}` is not the main worktree of a git repository", Shown(self.repository));
-            let hint = "name the directory that has `.git` in it with `--repository`";
+            let hint = Remedy::NameMainWorktree;
             return Err(BenchError::stated(FailureKind::Usage, text, hint));
         }
         let began = SystemTime::now();

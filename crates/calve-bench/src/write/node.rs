@@ -8,6 +8,7 @@ use calve_core::Shown;
 use serde_json::Value;
 
 use crate::error::{BenchError, FailureKind};
+use crate::remedy::Remedy;
 
 /// A program that runs JavaScript.
 pub(super) struct Node {
@@ -42,8 +43,6 @@ for (const place of places) {
 const { node, bun } = process.versions;
 console.log(JSON.stringify({ node, bun, found }));";
 
-const INSTALL: &str = "install Node 18.17 or later, or name its program with `--node`";
-
 impl Node {
     /// Asks `program`, or the `node` of the PATH.
     pub(super) fn find(program: Option<&Path>) -> Result<Self, BenchError> {
@@ -55,9 +54,13 @@ impl Node {
             std::io::ErrorKind::NotFound if program.is_none() => BenchError::stated(
                 FailureKind::Failed,
                 "`node` is not installed, or not in a directory of the PATH",
-                INSTALL,
+                Remedy::InstallNode,
             ),
-            _ => BenchError::stated(FailureKind::Usage, format!("`{shown}` cannot be started: {error}"), INSTALL),
+            _ => BenchError::stated(
+                FailureKind::Usage,
+                format!("`{shown}` cannot be started: {error}"),
+                Remedy::InstallNode,
+            ),
         })?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let answer: Option<Value> = text.lines().last().and_then(|line| serde_json::from_str(line).ok());
@@ -65,7 +68,7 @@ impl Node {
             return Err(BenchError::stated(
                 FailureKind::Usage,
                 format!("`{shown}` is not Node: it does not run JavaScript"),
-                INSTALL,
+                Remedy::InstallNode,
             ));
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -77,7 +80,7 @@ impl Node {
             return Err(BenchError::stated(
                 FailureKind::Failed,
                 format!("`{shown}` is {version}, which is too old"),
-                INSTALL,
+                Remedy::InstallNode,
             ));
         }
         let found = &answer["found"];

@@ -56,7 +56,13 @@ pub(super) fn reported(
     measure: impl FnOnce(BenchSetup<'_>) -> Result<Report, BenchError>,
 ) -> Result<(), Failure> {
     let outlet = Outlet::of(arguments)?;
-    let report = measure(BenchSetup { into, say: &|line| outlet.say(line), warn: &output::say, cancel })?;
+    let report = measure(BenchSetup {
+        into,
+        say: &|line| outlet.say(line),
+        warn: &output::say,
+        hint: crate::wording::core::hint,
+        cancel,
+    })?;
     outlet.finish(&report)
 }
 

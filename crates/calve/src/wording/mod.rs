@@ -1,5 +1,7 @@
 //! What the user of the program can do next, in words: one file for each library, whose remedies are names.
 
+#[cfg(unix)]
+pub(crate) mod bench;
 pub(crate) mod core;
 #[cfg(unix)]
 pub(crate) mod db;

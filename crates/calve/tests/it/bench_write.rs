@@ -186,7 +186,7 @@ fn only_the_named_ways_are_run() {
     assert!(!report["warnings"].to_string().contains("no_room_for_many"), "{}", report["warnings"]);
     of("await,sync")
         .fails(2)
-        .says(&["names no command: `sync`", "`Promise.all`", "`worker threads with their start`"])
+        .says(&["`sync` names no command", "`Promise.all`", "`worker threads with their start`"])
         .hints();
     of("").fails(2).says(&["names no command"]).hints();
     let table = bench(&spot).args(["-q", "--only", "await", "--node"]).arg(&node).succeeds();

@@ -1,0 +1,54 @@
+//! What helps against an error of a bench: names, which the program puts into words.
+
+/// What the user can do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "most names say it all")]
+pub enum Remedy {
+    ChooseDirectory,
+    ChooseReachableDirectory,
+    ChooseWritablePlace,
+    /// The place is on a file system that is mounted read-only.
+    LeaveReadOnlyPlace,
+    FreeSpaceOrChooseAnotherPlace,
+    FreeSpaceOrReport,
+    /// Measure into a place that is not in the tree.
+    ChoosePlaceOutsideTree,
+    NameTree,
+    NameOtherTree,
+    MakeTreeReadable,
+    /// Name one of these commands.
+    NameCommand(String),
+    /// Choose among these programs.
+    NameProgram(String),
+    ChooseOtherCommandsOrPlace,
+    InstallProgramOrChooseAnother,
+    /// What makes a command possible, in the words of the report.
+    AsReported(String),
+    RunByHand,
+
+    InstallGit,
+    /// The programs that serve repositories are missing.
+    InstallAllOfGit,
+    ReadGitOutput,
+    CheckLoopback,
+    /// A path is no URL.
+    NameUrlOrRepository,
+    CorrectUrl,
+    NameRepository,
+    NameFullClone,
+    Unshallow,
+    NameRepositoryWithHistory,
+    TryCloningUrl,
+    TryCloningDirectory,
+    ListBranches,
+    NameBranch,
+    ChooseServerTests,
+    NameMainWorktree,
+
+    InstallNode,
+    /// End the servers of this template that wait.
+    EndStandbys(String),
+    ChangeQuery,
+    ChangeWrite,
+}
