@@ -1,15 +1,17 @@
 //! Every hint that a user sees, with the situation that shows it; a command that a hint names, run as it stands, helps.
 
+mod case;
+mod core;
+mod db;
 mod git;
 mod list;
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::Command;
 
 use calve_testkit::{FileSystem, Volume};
 
-use crate::program::{PROGRAM, calve};
+use crate::program::calve;
 use crate::spot::Spot;
 
 /// Runs a command line that fails with the remedy, and returns its hint.
@@ -20,17 +22,6 @@ fn hint(spot: &Path, line: &str, remedy: &str) -> String {
     let ran = calve(words).env("HOME", spot.join("home")).within(spot).run().hints();
     assert_eq!(ran.json()["remedy"], remedy, "{line}: {}", ran.stderr);
     ran.json()["hint"].as_str().unwrap().to_owned()
-}
-
-/// Runs the command that a hint ends with, or has in backticks, in a shell.
-#[track_caller]
-fn run(spot: &Path, hint: &str) {
-    let quoted = hint.split('`').nth(1).filter(|quoted| quoted.starts_with("calve "));
-    let command = quoted.or_else(|| hint.rsplit_once(": ").map(|(_, command)| command)).expect("a hint with a command");
-    let folder = Path::new(PROGRAM).parent().unwrap().display();
-    let line = format!("PATH={folder}:$PATH; {command}");
-    let status = Command::new("sh").args(["-c", &line]).current_dir(spot).status().unwrap();
-    assert!(status.success(), "{command}");
 }
 
 fn spot() -> Spot {
@@ -64,22 +55,18 @@ fn a_hint_stands_for_each_mistake_in_the_paths() {
 }
 
 #[test]
-fn the_command_that_a_hint_names_helps() {
-    let spot = spot();
-    let create = hint(&spot, "cp|a|no such/it's/new", "create_directory");
-    run(&spot, &create);
-    calve(["cp", "a", "no such/it's/new"]).within(&spot).succeeds();
+fn what_the_engine_advises_helps() {
+    core::CASES.iter().for_each(case::Case::check);
+}
 
-    let probe = hint(&spot, "cp|--strategy|snapshot|a|new", "probe_or_drop_requirement");
-    run(&spot, &probe.replace("SRC DST", "a new"));
+#[test]
+fn what_is_advised_about_git_helps() {
+    git::CASES.iter().for_each(case::Case::check);
+}
 
-    let leave = hint(&spot.join("tree/sub"), "rm|../sub", "leave_directory");
-    run(&spot.join("tree/sub"), &format!("{leave} && rm -r sub"));
-    spot.tree("tree").dir("sub");
-
-    calve(["cp", "-T", "--replace", "a", "b"]).within(&spot).succeeds();
-    run(&spot, &hint(&spot, "rm|link/", "drop_slash"));
-    assert!(!spot.join("link").is_symlink() && spot.join("tree").exists());
+#[test]
+fn what_is_advised_about_servers_helps() {
+    db::CASES.iter().for_each(case::Case::check);
 }
 
 #[test]

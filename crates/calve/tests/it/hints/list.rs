@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::git::CASES;
+use super::case::Case;
+use super::{core, db, git};
 
 /// Who makes the situation in which a remedy is shown.
 enum Shown {
@@ -43,6 +44,113 @@ const GIT: &[(&str, Shown)] = &[
     ("WaitOrChooseAnotherBranch", Nowhere(RACE)),
 ];
 
+const BAD_INPUT: &str = "calve/tests/it/bad_input.rs";
+const FULL: &str = "calve-core/tests/it/atomicity/full.rs";
+const BULK: &str = "calve-core/tests/it/bulk.rs";
+const RM: &str = "calve/tests/it/rm.rs";
+const WINDOWS: &str = "only Windows has it; calve-core/src/windows/tests.rs runs there";
+const PROBE: &str = "advice beside a refused strategy, which `calve probe` prints and no error does";
+const MACHINE: &str = "all of the machine would have to run out of it";
+const SYSTEM: &str = "no file system here fails in this way";
+
+const CORE: &[(&str, Shown)] = &[
+    ("AllowDeleting", By(RM, "a_parent_that_cannot_be_written_to_stops_nothing_it_need_not")),
+    ("AllowReading", By(BAD_INPUT, "a_file_that_must_not_be_read_is_named")),
+    ("CheckDevice", By(BAD_INPUT, "a_file_system_that_cannot_read_one_file")),
+    ("CheckDiskAfterClone", By("calve/tests/it/faults.rs", "syncing_and_verifying")),
+    ("CheckLog", Nowhere("it is for errors of the system that have no remedy of their own")),
+    ("CheckPathForDirectory", By(BULK, "two_threads_in_one_directory_go_on_or_stop_at_what_is_in_the_way")),
+    ("CheckPermissions", By(BAD_INPUT, "the_parent_of_the_destination_is_read_only")),
+    ("CheckVolume", Nowhere(WINDOWS)),
+    ("ChooseFileSystemForLargeFiles", Nowhere(SYSTEM)),
+    ("ChooseWritableFileSystem", By("calve-core/tests/it/atomicity/places.rs", "a_read_only_file_system_is_named")),
+    ("CloneAnotherKind", By("calve/tests/it/hints.rs", "a_hint_stands_for_each_mistake_in_the_paths")),
+    ("CloneIntoSubvolume", Nowhere(PROBE)),
+    ("CloseProgram", Nowhere(WINDOWS)),
+    ("CloseProgramOrCheckPermissions", Nowhere(WINDOWS)),
+    ("DecryptFile", Nowhere(WINDOWS)),
+    (
+        "DeleteAsRoot",
+        By("calve/tests/it/unprivileged.rs", "what_another_user_owns_in_a_tree_is_told_before_it_is_moved_away"),
+    ),
+    ("EnableDeveloperMode", Nowhere(WINDOWS)),
+    ("EndUse", Nowhere(RACE)),
+    ("FreeMemory", Nowhere(MACHINE)),
+    ("FreeQuota", By(FULL, "a_quota_is_named")),
+    ("FreeQuotaForRest", Nowhere("a batch of files of a user with a quota: as FreeSpaceForRest, with another number")),
+    ("FreeSpace", By(BAD_INPUT, "the_disk_is_full_in_the_middle")),
+    ("FreeSpaceForRest", By(BULK, "a_full_disk_leaves_no_half_file")),
+    ("FreeSpaceOrShare", By(BAD_INPUT, "the_disk_is_too_small_and_that_is_known_before")),
+    ("FreeSpaceToDelete", By(RM, "what_a_full_btrfs_cannot_even_delete_goes_when_a_file_was_emptied")),
+    ("GiveRelativePaths", By(BULK, "nothing_is_written_outside_of_the_root")),
+    ("KeepInSubvolume", Nowhere(PROBE)),
+    ("KeepSourceStill", By("calve-core/tests/it/changing.rs", "where_stores_leave_no_trace_nothing_is_stable")),
+    ("MakeAvailableOffline", Nowhere(WINDOWS)),
+    ("MakeMissingDirectory", By(BULK, "what_is_no_file_is_named")),
+    ("MountAgain", Nowhere(SYSTEM)),
+    ("MoveToSharingFileSystem", By("calve/tests/it/space.rs", "elsewhere_it_is_refused")),
+    ("NameEntriesOfRoot", Nowhere("no test names the root of the machine to a command that removes")),
+    ("NameRegularFile", By(BULK, "what_is_no_file_is_named")),
+    ("OverwriteOrChooseAnotherPath", By(BULK, "files_that_are_there_are_overwritten_or_refused")),
+    ("ProbeFileSystem", Nowhere(SYSTEM)),
+    ("RaiseProcesses", By("calve/tests/it/faults.rs", "a_thread_that_cannot_be_started_is_no_panic")),
+    ("RaiseSystemOpenFiles", Nowhere(MACHINE)),
+    ("RemoveOldTree", By(BAD_INPUT, "a_file_system_that_cannot_rename_without_replacing")),
+    ("RenameForFileSystem", Nowhere(SYSTEM)),
+    (
+        "RetryWhileIdle",
+        By("calve-core/tests/it/conformance/verify.rs", "a_difference_is_caught_and_nothing_is_published"),
+    ),
+    ("RetryWithoutCleaner", By(BAD_INPUT, "the_staged_tree_is_taken_away")),
+    ("RunAsOwner", Nowhere(PROBE)),
+    ("RunAsOwnerOrClearImmutable", By(RM, "a_sticky_directory_protects_what_is_not_ones_own")),
+    ("ShareOneFileSystem", Nowhere(PROBE)),
+    ("StayOnFileSystem", Nowhere(PROBE)),
+    ("StopRemovals", Nowhere(RACE)),
+    ("StopWrites", Nowhere(RACE)),
+    ("TryAgain", Nowhere("interrupted calls are repeated")),
+    ("Unmount", By("calve/tests/it/hints.rs", "a_mount_point_is_to_be_unmounted")),
+    ("UseDevDrive", Nowhere(WINDOWS)),
+    ("WaitForLease", Nowhere(RACE)),
+];
+
+const SERVERS: &str = "calve-db/tests/it/bad_input.rs";
+const TAKING_OVER: &str = "calve-db/tests/it/taking_over.rs";
+const ENDED: &str = "calve-db/tests/it/ended.rs";
+const TEMPLATES: &str = "calve-db/tests/it/templates.rs";
+
+const DB: &[(&str, Shown)] = &[
+    ("CheckOwner", Nowhere("a directory of root's below the user's own CALVE_HOME")),
+    ("CheckPath", Nowhere("each failure of the system that could be made has a remedy of its own")),
+    ("CheckServerProgram", By(SERVERS, "a_server_that_crashes_at_start")),
+    ("ChooseAnotherPort", By("calve-db/tests/it/sockets.rs", "a_port_that_is_taken")),
+    ("ChooseHome", Nowhere("a CALVE_HOME that cannot be made")),
+    ("ChooseMatchingVersion", By(ENDED, "hints_name_what_helps")),
+    ("ChooseRuntime", By(SERVERS, "a_place_for_sockets_that_cannot_be_had")),
+    ("ChooseSupportedVersion", By(SERVERS, "a_server_program_that_is_missing_or_unfit")),
+    ("ChooseUnprivilegedPort", By(ENDED, "hints_name_what_helps")),
+    ("ConnectToServer", By("calve-db/tests/it/elsewhere.rs", "a_command_that_was_never_there_makes_no_template")),
+    ("CopyToOnePlace", By(TAKING_OVER, "what_leads_out_is_refused_and_nothing_is_written")),
+    ("CorrectCommand", By(TEMPLATES, "a_command_that_fails")),
+    ("CreateAccount", Nowhere("a machine without an account that servers can use")),
+    ("DropStrategy", By(SERVERS, "strategies_that_are_not_there")),
+    ("FreeSpace", By(SERVERS, "a_disk_that_is_full_while_building")),
+    ("MakeRuntimeRoots", Nowhere("somebody else's directory in /run, which belongs to the machine")),
+    ("MoveOption", By("calve-db/tests/it/elsewhere.rs", "a_file_of_options_that_leads_elsewhere_is_refused")),
+    ("NameCompleteDirectory", By(TAKING_OVER, "what_is_no_data_directory_is_refused")),
+    ("NameOneSource", Nowhere("two options that exclude each other, where the second exists")),
+    ("ReadAsOwner", By(ENDED, "a_data_directory_that_cannot_be_read")),
+    ("ReadLog", By(ENDED, "a_server_that_ended_by_itself_leaves_its_reason_and_its_log")),
+    ("ReadOutput", By(SERVERS, "a_server_that_crashes_at_start")),
+    ("RebuildTemplate", By(SERVERS, "a_template_that_is_damaged")),
+    ("ReplaceTemplate", By(TEMPLATES, "a_template_is_replaced_by_another_engine_only_on_purpose")),
+    ("ShutDownSource", By(TAKING_OVER, "one_that_was_not_shut_down_is_refused")),
+    ("StartNewServer", By(TEMPLATES, "a_reset_looks_before_it_gives_anything_up")),
+    ("StopServer", By(SERVERS, "two_starts_with_one_name")),
+    ("Sweep", Nowhere(RACE)),
+    ("WaitForBuild", By(TEMPLATES, "a_template_that_is_being_built")),
+];
+
 /// Returns the variants of an enum in a file below `crates`, by its source.
 fn variants(file: &str, name: &str) -> BTreeSet<String> {
     let text = fs_err::read_to_string(crates().join(file)).unwrap();
@@ -75,10 +183,17 @@ fn assert_listed(all: &BTreeSet<String>, made_here: &BTreeSet<String>, elsewhere
     assert!(missing.is_empty(), "no test makes the situations of these remedies: {missing:?}");
 }
 
+fn remedies(cases: &[Case]) -> BTreeSet<String> {
+    cases.iter().map(|case| case.remedy.to_owned()).collect()
+}
+
 #[test]
-fn every_remedy_of_git_has_its_situation() {
-    let mut all = variants("calve-git/src/remedy.rs", "pub enum Remedy {");
-    all.extend(variants("calve-git/src/remote/error.rs", "pub enum TransferFailure {"));
-    let made_here = CASES.iter().map(|case| case.remedy.to_owned()).collect();
-    assert_listed(&all, &made_here, GIT);
+fn every_remedy_has_its_situation() {
+    let engine = variants("calve-core/src/remedy.rs", "remedies! {\n");
+    assert_eq!(engine.len(), calve_core::Remedy::NAMES.len());
+    assert_listed(&engine, &remedies(core::CASES), CORE);
+    let mut of_git = variants("calve-git/src/remedy.rs", "pub enum Remedy {");
+    of_git.extend(variants("calve-git/src/remote/error.rs", "pub enum TransferFailure {"));
+    assert_listed(&of_git, &remedies(git::CASES), GIT);
+    assert_listed(&variants("calve-db/src/remedy.rs", "pub enum Remedy {"), &remedies(db::CASES), DB);
 }

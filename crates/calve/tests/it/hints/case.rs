@@ -1,0 +1,72 @@
+//! Makes the situation of a hint, and does what the hint says.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::program::PROGRAM;
+use crate::spot::Spot;
+
+/// A hint, with a situation that shows it. All lines are the shell's, in a repository `r` of one commit.
+pub(super) struct Case {
+    pub(super) remedy: &'static str,
+    setup: &'static str,
+    /// What fails, with this hint.
+    command: &'static str,
+    /// The line, with `ID` for the first digits of a commit.
+    hint: &'static str,
+    /// What the hint says, which is in `HINT`. It succeeds.
+    helps: &'static str,
+}
+
+pub(super) const fn case(
+    remedy: &'static str,
+    setup: &'static str,
+    command: &'static str,
+    hint: &'static str,
+    helps: &'static str,
+) -> Case {
+    Case { remedy, setup, command, hint, helps }
+}
+
+const REPOSITORY: &str = "git init -q -b main r; cd r; echo one >file; git add file; git commit -qm first";
+
+impl Case {
+    pub(super) fn check(&self) {
+        let spot = Spot::anywhere();
+        let remedy = self.remedy;
+        let prepared = shell(&spot, &format!("set -e; {REPOSITORY}; {}", self.setup), &spot, "");
+        assert!(prepared.status.success(), "{remedy}: {prepared:?}");
+        let failed = shell(&repository(&spot), self.command, &spot, "");
+        let said = String::from_utf8(failed.stderr).unwrap();
+        let hint = said.lines().rev().find_map(|line| line.strip_prefix("hint: ")).unwrap_or_default();
+        assert!(!failed.status.success(), "{remedy}: `{}` succeeded", self.command);
+        assert_eq!(without_id(hint), self.hint, "{remedy}: {said}");
+        let helped = shell(&repository(&spot), &format!("set -e; {}", self.helps), &spot, hint);
+        assert!(helped.status.success(), "{remedy}: `{}` does not help: {helped:?}", self.helps);
+    }
+}
+
+/// The repository, unless the situation is that it was moved.
+fn repository(spot: &Spot) -> PathBuf {
+    Some(spot.join("r")).filter(|repository| repository.exists()).unwrap_or_else(|| spot.to_path_buf())
+}
+
+/// The hint with `ID` for the first digits of a commit.
+fn without_id(hint: &str) -> String {
+    let is_id = |word: &str| word.len() == 12 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let id = hint.split(|c: char| !c.is_alphanumeric()).find(|word| is_id(word));
+    id.map_or_else(|| hint.to_owned(), |id| hint.replace(id, "ID"))
+}
+
+fn shell(directory: &Path, line: &str, spot: &Spot, hint: &str) -> Output {
+    let folder = Path::new(PROGRAM).parent().unwrap().to_str().unwrap();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).current_dir(directory).env("PATH", path).env("HINT", hint);
+    command.env("CALVE_HOME", spot.join("home")).env("GIT_EDITOR", "true").env_remove("LD_LIBRARY_PATH");
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{who}_NAME"), "a").env(format!("GIT_{who}_EMAIL"), "a@b");
+    }
+    command.output().unwrap()
+}

@@ -1,0 +1,106 @@
+//! The hints of the engine: how each comes about, and that it helps.
+
+use super::case::{Case, case};
+
+pub(super) const CASES: &[Case] = &[
+    case(
+        "ChooseAnotherDestinationOrReplace",
+        "echo 2 >b",
+        "calve cp -T file b",
+        "name another destination; `--replace` swaps the clone in and deletes what is there now",
+        "calve cp -T file c; calve cp -T --replace file b; cmp file b",
+    ),
+    case(
+        "NameDirectoryFromOutside",
+        "",
+        "calve rm .",
+        "name the directory itself, from outside of it: `/`, `.` and `..` cannot be replaced or removed",
+        "cd ..; calve rm --wait r; git init -q r",
+    ),
+    case("CheckSpelling", "", "calve cp none new", "check the spelling of the path", "calve cp file new"),
+    case("ChooseAnotherDestination", "", "calve cp -T file file", "name another destination", "calve cp -T file new"),
+    case(
+        "CloneOutsideSource",
+        "mkdir tree",
+        "calve cp -T tree tree/inside",
+        "clone to a place outside the source, for example beside it",
+        "calve cp -T tree beside",
+    ),
+    case(
+        "MoveSourceOut",
+        "mkdir -p tree/sub",
+        "calve cp -T --replace tree/sub tree",
+        "move the source out of the destination first",
+        "mv tree/sub .; calve cp -T --replace sub tree",
+    ),
+    case(
+        "CorrectPattern",
+        "",
+        "calve cp --exclude '[' . ../new",
+        "write a glob such as `*.log`, `/build` or `**/cache/`",
+        "calve cp --exclude '*.log' --exclude /build --exclude '**/cache/' . ../new",
+    ),
+    case(
+        "NameUnprotected",
+        "mkdir -p home/x",
+        "HOME=$PWD/home calve rm home",
+        "name the directories in it that you want to remove, one by one",
+        "HOME=$PWD/home calve rm --wait home/x",
+    ),
+    case(
+        "DropSlash",
+        "mkdir d; ln -s d link",
+        "calve rm link/",
+        "leave the slash out to remove the symlink itself: calve rm link",
+        r#"eval "${HINT#*: }"; test -d d; ! test -h link"#,
+    ),
+    case(
+        "CheckPathForFile",
+        "",
+        "calve cp file/b new",
+        "a file, or a link to nothing, is where the path needs a directory; check the path",
+        "calve cp file new",
+    ),
+    case(
+        "CheckPathForSymlink",
+        "ln -s loop loop",
+        "calve cp loop/x new",
+        "a symlink is where the path needs something else, or links lead in a circle; check the path",
+        "calve cp loop new",
+    ),
+    case(
+        "CreateDirectory",
+        "",
+        r#"calve cp file "no such/it's/new""#,
+        r#"create it first: mkdir -p 'no such/it'\''s'"#,
+        r#"eval "${HINT#*: }"; calve cp file "no such/it's/new""#,
+    ),
+    case(
+        "ProbeOrDropRequirement",
+        "",
+        "calve cp --strategy snapshot file new",
+        "run `calve probe SRC DST` to see what would make it possible, or leave out the requirement",
+        "calve probe file new; calve cp file new",
+    ),
+    case(
+        "LeaveDirectory",
+        "mkdir d",
+        "cd d; calve rm ../d",
+        "change to another directory first: cd ..",
+        r#"cd d; eval "${HINT#*: }"; calve rm --wait d"#,
+    ),
+    case(
+        "RaiseOpenFiles",
+        "",
+        "ulimit -n 8; calve cp . ../new",
+        "raise the limit of open files (ulimit -n 4096), or lower `--threads`",
+        "calve cp . ../new",
+    ),
+    case(
+        "ShortenName",
+        "",
+        "calve cp file $(printf %0256d 0)",
+        "the destination's file system allows shorter names only: rename it",
+        "calve cp file $(printf %0255d 0)",
+    ),
+];

@@ -1,0 +1,29 @@
+//! The hints of `calve db` that need no server: how each comes about, and that it helps.
+
+use super::case::{Case, case};
+
+pub(super) const CASES: &[Case] = &[
+    case(
+        "NameEngine",
+        "",
+        "calve db template create p",
+        "name one with --engine: postgres or mariadb",
+        "calve db template create --help | grep -q postgres",
+    ),
+    case(
+        "CreateTemplate",
+        "",
+        "calve db start none",
+        "see `calve db template list`, or create it: calve db template create none --engine …",
+        "calve db template list",
+    ),
+    case("ListServers", "", "calve db stop none", "see `calve db list`", "calve db list"),
+    case(
+        "InstallServer",
+        "",
+        "calve db template create p --engine postgres --server-bin /nonexistent",
+        "install the server, or name its directory with --server-bin",
+        "true",
+    ),
+    case("ReadHelp", "", "calve db start ..", "see `calve db --help`", "calve db --help"),
+];
