@@ -114,7 +114,7 @@ pub enum Error {
         first: String,
     },
     /// The file system cannot let files share blocks after the fact.
-    #[error("files on `{}` ({file_system}) cannot be made to share what they hold", Shown(.path))]
+    #[error("files on `{}` ({file_system}) cannot share their contents", Shown(.path))]
     NoDedupe {
         /// As given.
         path: PathBuf,

@@ -53,7 +53,17 @@ const PROBE: &str = "advice beside a refused strategy, which `calve probe` print
 const MACHINE: &str = "all of the machine would have to run out of it";
 const SYSTEM: &str = "no file system here fails in this way";
 
+const TREES: &str = "of templates of trees, whose own tests make it";
+
 const CORE: &[(&str, Shown)] = &[
+    ("ChooseTemplateName", Nowhere(TREES)),
+    ("CloneWithoutSpare", Nowhere("of spares, whose own tests make it")),
+    ("KeepTemplateElsewhere", Nowhere(TREES)),
+    ("ListTemplates", Nowhere(TREES)),
+    ("NameDirectory", Nowhere(TREES)),
+    ("RefreshOrRemoveTemplate", Nowhere(TREES)),
+    ("RefreshTemplate", Nowhere(TREES)),
+    ("VerifyTemplate", Nowhere(TREES)),
     ("AllowDeleting", By(RM, "a_parent_that_cannot_be_written_to_stops_nothing_it_need_not")),
     ("AllowReading", By(BAD_INPUT, "a_file_that_must_not_be_read_is_named")),
     ("CheckDevice", By(BAD_INPUT, "a_file_system_that_cannot_read_one_file")),
@@ -120,6 +130,9 @@ const ENDED: &str = "calve-db/tests/it/ended.rs";
 const TEMPLATES: &str = "calve-db/tests/it/templates.rs";
 
 const DB: &[(&str, Shown)] = &[
+    ("Engine", Nowhere("it is one of the engine's, in the words for it")),
+    ("ListMarks", By("calve-db/tests/it/marks.rs", "marks_that_make_no_sense")),
+    ("RemoveMark", By("calve-db/tests/it/marks.rs", "marks_that_make_no_sense")),
     ("CheckOwner", Nowhere("a directory of root's below the user's own CALVE_HOME")),
     ("CheckPath", Nowhere("each failure of the system that could be made has a remedy of its own")),
     ("CheckServerProgram", By(SERVERS, "a_server_that_crashes_at_start")),
