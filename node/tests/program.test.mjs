@@ -186,7 +186,7 @@ test('a template that the program has made is cloned by its name', async () => {
     fs.writeFileSync(path.join(JSON.parse(succeeds(calve(folder, 'template', 'show', '--json', 'shop'))).tree, '@d', 'f'), 'y');
     const changed = await cloneTree('@shop', at('dst3'), { strategy: 'copy' }).catch((error) => error);
     assert.equal(changed.code, 'ERR_CALVE_TEMPLATE');
-    assert.match(changed.hint, /calve template verify/);
+    assert.match(changed.hint, /verify the template/);
   } finally {
     if (before === undefined) delete process.env.CALVE_HOME;
     else process.env.CALVE_HOME = before;

@@ -536,5 +536,5 @@ def test_a_template_that_the_program_has_made_is_cloned_by_its_name(tmp_path, mo
     (Path(changed) / "d1" / "f2").write_text("y")
     with pytest.raises(calve.CalveError) as found:
         calve.clone_tree("@shop", "dst2", strategy="copy")
-    assert "calve template verify" in found.value.hint
+    assert "verify the template" in found.value.hint
     assert names(tmp_path) == ["dst", "home"]
