@@ -1,5 +1,7 @@
 //! What can go wrong, with the path, the operation and what to do next.
 
+mod template;
+
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,8 @@ use crate::options::Requirement;
 use crate::remedy::Remedy;
 use crate::report::Refusal;
 use crate::sys;
+
+pub use template::TemplateError;
 
 /// Why an operation failed. The source was not written, and nothing was published: but for one case, a clone whose directory could
 /// not be synced ([`Operation::SyncName`]), which is in place and may not survive a power failure.
@@ -151,9 +155,8 @@ pub enum Error {
     #[error("`{}` was moved or replaced by another process while the clone was being made", Shown(.0))]
     StagingLost(PathBuf),
     /// A template cannot be made or used.
-    #[cfg(unix)]
     #[error(transparent)]
-    Template(#[from] crate::template::TemplateError),
+    Template(#[from] TemplateError),
     /// No spare can be made of a source.
     #[error("no spare can be made of `{}`: {reason}", Shown(.path))]
     NoSpare {
@@ -220,7 +223,6 @@ impl Error {
             Self::OutsideRoot { .. } => Remedy::GiveRelativePaths,
             Self::NotAFile { .. } => Remedy::NameRegularFile,
             Self::StagingLost(_) => Remedy::RetryWithoutCleaner,
-            #[cfg(unix)]
             Self::Template(error) => error.remedy(),
             Self::NoSpare { .. } => Remedy::CloneWithoutSpare,
             Self::Interrupted => return None,

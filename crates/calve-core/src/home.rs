@@ -41,7 +41,6 @@ pub fn with_source<T>(
         let held = crate::Templates::open(&home).hold(&name)?;
         let mut options = options.clone();
         held.restrict(&mut options);
-        options.spares = options.spares.map(|spares| spares.of_template(name));
         return clone(&held.tree, &options);
     }
     let _ = home;

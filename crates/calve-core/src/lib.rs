@@ -70,12 +70,12 @@ mod engine {
 use windows as engine;
 
 pub use clone::{clone_tree, plan};
-pub use error::{Error, Protection, Required, Shown};
+pub use error::{Error, Protection, Required, Shown, TemplateError};
 pub use home::{home_directory, with_source};
 pub use operation::Operation;
 pub use options::{
-    Background, Choice, CloneOptions, Decision, Durability, Existing, InlinedBytes, Keep, KeptLinks, KeptTimes,
-    KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Requirement, Selection, SpareUse, Strategy,
+    Background, Choice, CloneOptions, Decision, Durability, Existing, FrozenSince, InlinedBytes, Keep, KeptLinks,
+    KeptTimes, KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Requirement, Selection, SpareUse, Strategy,
     Unreadable, Verify, Wait,
 };
 pub use patterns::Patterns;
@@ -110,7 +110,7 @@ pub use {
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
-        CreatedTemplate, Difference, Differing, FrozenSince, HeldTemplate, SweptTemplates, Template, TemplateError,
+        CreatedTemplate, Difference, Differing, HeldTemplate, ListedTemplate, SweptTemplates, Template,
         TemplateOptions, Templates, Verification, template_name,
     },
     tree::walk::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree},

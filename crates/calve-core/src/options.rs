@@ -255,6 +255,15 @@ impl SpareUse {
     }
 }
 
+/// A template, and the moment after which nothing in it changed: see [`crate::HeldTemplate::restrict`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(dead_code, reason = "not every system has templates")]
+pub struct FrozenSince {
+    pub(crate) name: String,
+    /// Seconds since 1970, and the nanoseconds beyond them.
+    pub(crate) changed: (i64, i64),
+}
+
 /// The options of a clone. `CloneOptions::default()` suits most callers.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -292,8 +301,7 @@ pub struct CloneOptions {
     /// Ends the clone early; nothing is left behind.
     pub cancel: Cancel,
     /// The source is a template, in which nothing changed since: see [`crate::HeldTemplate::restrict`].
-    #[cfg(unix)]
-    pub frozen: Option<crate::FrozenSince>,
+    pub frozen: Option<FrozenSince>,
     /// Called right before the clone gets its name.
     pub last_look: Option<LastLook>,
     /// Spares that may be used. Only on Linux.

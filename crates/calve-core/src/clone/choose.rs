@@ -39,7 +39,7 @@ pub(crate) struct Criteria {
     /// What is in the source is not simply what will be in the clone.
     pub(crate) is_plain: bool,
     /// The source is a template, which a clone may not be able to write to.
-    #[cfg(unix)]
+    #[allow(dead_code, reason = "not every system has a strategy that asks")]
     pub(crate) is_frozen: bool,
 }
 
@@ -51,7 +51,6 @@ impl Criteria {
             excludes: !options.exclude.is_empty() || options.select.is_some(),
             mounts: options.mounts,
             is_plain: options.keep.plain().is_some(),
-            #[cfg(unix)]
             is_frozen: options.frozen.is_some(),
         }
     }

@@ -144,7 +144,7 @@ fn place_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Resul
 
 fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
     match &options.frozen {
-        Some(template) => SpareSource::Template(template.name().to_owned()),
+        Some(template) => SpareSource::Template(template.name.clone()),
         None => SpareSource::Directory(source.path().canonicalize().unwrap_or_else(|_| source.path().to_path_buf())),
     }
 }

@@ -1,7 +1,6 @@
 //! Templates: directories kept unmodified, to clone from. `store` says where they are, docs/templates.md what a manifest is.
 
 mod create;
-mod error;
 mod manifest;
 mod name;
 mod read;
@@ -13,41 +12,19 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Stat;
-
 use self::record::Stamp;
 use self::store::Store;
-use crate::error::Error;
-use crate::options::CloneOptions;
+use crate::error::{Error, TemplateError};
+use crate::options::{CloneOptions, FrozenSince};
 use crate::tree::stable::Moment;
 
 pub use create::{CreatedTemplate, TemplateOptions};
-pub use error::TemplateError;
 pub use name::template_name;
 pub use record::Template;
 pub use verify::{Difference, Differing, Verification};
 
-/// A template, and the moment after which nothing in it changed: see [`HeldTemplate::restrict`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FrozenSince {
-    name: String,
-    moment: Moment,
-}
-
-impl FrozenSince {
-    /// The template's name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Fails if an entry of the template was changed since.
-    pub(crate) fn check(&self, stat: &Stat, path: impl Fn() -> PathBuf) -> Result<(), Error> {
-        if Moment::of(stat) <= self.moment {
-            return Ok(());
-        }
-        Err(TemplateError::Changed { name: self.name.clone(), path: path() }.into())
-    }
-}
+/// A template's name, and what is known about it.
+pub type ListedTemplate = (String, Result<Template, Error>);
 
 /// The result of a sweep.
 #[derive(Debug, Default)]
@@ -84,7 +61,8 @@ impl HeldTemplate {
     /// Restricts clones of [`Template::tree`] to what a template permits: they fail if they come to an entry that was changed after the
     /// template was made, and `hardlink` is refused. What was changed is found by per-file strategies only; a snapshot looks at nothing.
     pub fn restrict(&self, options: &mut CloneOptions) {
-        options.frozen = Some(FrozenSince { name: self.name.clone(), moment: self.template.frozen.moment });
+        let changed = self.template.frozen.moment.parts();
+        options.frozen = Some(FrozenSince { name: self.name.clone(), changed });
     }
 }
 
@@ -133,7 +111,7 @@ impl Templates {
     }
 
     /// Returns every template with its name, sorted. One whose record cannot be read is an error.
-    pub fn list(&self) -> Result<Vec<(String, Result<Template, Error>)>, Error> {
+    pub fn list(&self) -> Result<Vec<ListedTemplate>, Error> {
         if !self.store.exists()? {
             return Ok(Vec::new());
         }

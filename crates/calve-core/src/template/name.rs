@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use super::TemplateError;
+use crate::error::TemplateError;
 
 const LONGEST: usize = 48;
 

@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::SweptTemplates;
 use super::record::Template;
-use super::{SweptTemplates, TemplateError};
-use crate::error::Error;
+use crate::error::{Error, TemplateError};
 use crate::operation::Operation;
 use crate::options::RemoveOptions;
 use crate::remove::remove_tree;

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use super::manifest::{self, Line, Manifest, lines, order};
 use super::record::Template;
-use super::{TemplateError, Templates, read, store};
-use crate::error::Error;
+use super::{Templates, read, store};
+use crate::error::{Error, TemplateError};
 use crate::progress::Cancel;
 use crate::tree::stable::Moment;
 use crate::tree::walk::reason;

@@ -36,10 +36,10 @@ use super::names::Names;
 use super::node::Node;
 use super::notes::Notes;
 use super::pool::{Pool, open_directories_per_worker};
-use crate::FrozenSince;
-use crate::error::Error;
+use super::stable::Moment;
+use crate::error::{Error, TemplateError};
 use crate::operation::Operation;
-use crate::options::{Decision, Keep, Latency, Mounts, Strategy, Unreadable};
+use crate::options::{Decision, FrozenSince, Keep, Latency, Mounts, Strategy, Unreadable};
 use crate::progress::{Cancel, Progress};
 use crate::reason::SkipReason;
 use crate::report::{Bytes, Entries};
@@ -412,8 +412,11 @@ impl<'f> Worker<'f> {
     /// Fails if the source is a template and this entry of it was changed.
     fn check_frozen(&self, stat: &Stat, path: impl Fn() -> PathBuf) -> Result<(), Error> {
         match self.fill.frozen {
-            Some(frozen) => frozen.check(stat, || self.fill.src_path.join(path())),
-            None => Ok(()),
+            Some(frozen) if Moment::of(stat).parts() > frozen.changed => {
+                let path = self.fill.src_path.join(path());
+                Err(TemplateError::Changed { name: frozen.name.clone(), path }.into())
+            }
+            _ => Ok(()),
         }
     }
 
