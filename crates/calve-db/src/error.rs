@@ -77,10 +77,10 @@ pub enum Error {
         known: Vec<String>,
     },
     /// A template without a base needs an engine.
-    #[error("no engine is named")]
+    #[error("no engine was named")]
     EngineNeeded,
     /// The base of a template is of another engine.
-    #[error("the template `{base}` is of the engine {engine}")]
+    #[error("the base template `{base}` is for {engine}")]
     BaseOfOtherEngine {
         /// The base.
         base: String,
@@ -88,7 +88,7 @@ pub enum Error {
         engine: String,
     },
     /// A template cannot be made from a data directory and a base.
-    #[error("a data directory and a base exclude each other")]
+    #[error("a template is made from a data directory or from a base template, not from both")]
     TwoSources,
     /// A pattern of input files matches nothing.
     #[error("no file matches `{}`", .0.escape_default())]
@@ -280,7 +280,7 @@ pub enum Error {
         source: io::Error,
     },
     /// No path for sockets is short enough.
-    #[error("the socket's path `{}` would have {bytes} bytes, and a system permits {most}", Shown(.path))]
+    #[error("the socket path `{}` is {bytes} bytes long; the system allows {most}", Shown(.path))]
     SocketPath {
         /// The path.
         path: PathBuf,

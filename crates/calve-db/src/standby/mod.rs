@@ -83,10 +83,10 @@ pub struct Pool {
 #[non_exhaustive]
 pub enum PoolLimit {
     /// There is no memory for another one.
-    #[error("there is no memory for more")]
+    #[error("not enough memory for more")]
     Memory,
     /// There is no room on the disk for another one.
-    #[error("there is no room on the disk for more")]
+    #[error("not enough disk space for more")]
     Disk,
 }
 
