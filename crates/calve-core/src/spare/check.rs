@@ -89,6 +89,11 @@ pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Diff
     let root = check.source.identity().0;
     let (next, differing) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let most = usize::try_from(most_differing(entries)).unwrap_or(usize::MAX);
+    let moved = moved(check, &blocks);
+    let wanted = |block: &Block<'_>| {
+        let is_moved = || moved.iter().any(|moved| block.path.starts_with(moved));
+        check.only.is_none_or(|only| only.contains(block.path) || is_moved())
+    };
     let pool: Pool<()> = Pool::new(check.threads, check.cancel.clone());
     let work = |pool: &Pool<()>| {
         let mut worker = Worker { check, device: root, found: Differences::default() };
@@ -100,7 +105,7 @@ pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Diff
             }
             let before = worker.found.count;
             for block in batch {
-                if check.only.is_some_and(|only| !only.contains(block.path)) {
+                if !wanted(block) {
                     continue;
                 }
                 if let Err(error) = worker.block(block) {
@@ -135,6 +140,17 @@ pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Diff
         }
     }
     Ok(all)
+}
+
+/// Returns those of the directories to check at which now another directory is: everything below them is to be checked as well.
+fn moved<'b>(check: &Check<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
+    let Some(only) = check.only else { return Vec::new() };
+    let is_other = |block: &&Block<'_>| {
+        let directory = open_directory(check.source.directory(), block.path);
+        let stat = directory.and_then(rustix::fs::fstat);
+        !stat.is_ok_and(|stat| Identity::of(&stat).inode() == block.identity.inode())
+    };
+    blocks.iter().filter(|block| only.contains(block.path)).filter(is_other).map(|block| block.path).collect()
 }
 
 /// How many entries may differ, so that bringing the spare up to date takes less than a new clone: a quarter. In a tiny tree, all of them.
@@ -175,7 +191,8 @@ impl Worker<'_> {
                 continue;
             };
             self.found.checked += 1;
-            self.entry(directory.as_fd(), entry.name, known, recent, &mut touched).map_err(failed)?;
+            let known = (!recent).then_some(known);
+            self.entry(block, directory.as_fd(), entry.name, known, &mut touched).map_err(failed)?;
         }
         if !same || !touched.made.is_empty() || !touched.gone.is_empty() {
             self.found.directories.insert(block.path.to_path_buf(), touched);
@@ -183,12 +200,13 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Compares an entry with what is known of it; `None` if that says nothing, because it was recorded too soon after a change.
     fn entry(
         &mut self,
+        block: &Block<'_>,
         directory: BorrowedFd<'_>,
         name: &CStr,
-        known: Identity,
-        recent: bool,
+        known: Option<Identity>,
         touched: &mut Touched,
     ) -> sys::Result<()> {
         let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -201,12 +219,14 @@ impl Worker<'_> {
             }
             Err(errno) => return Err(errno),
         };
-        if !recent && Identity::of(&stat) == known && device(&stat) == self.device {
+        if known == Some(Identity::of(&stat)) && device(&stat) == self.device {
             return Ok(());
         }
         self.found.count += 1;
-        if stat.st_nlink > 1 && FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            self.found.linked.extend([known.inode(), Identity::of(&stat).inode()]);
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            self.new_directory(node(&block.path.join(OsStr::from_bytes(name.to_bytes()))))?;
+        } else if stat.st_nlink > 1 {
+            self.found.linked.insert(Identity::of(&stat).inode());
         }
         touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
         Ok(())
@@ -217,6 +237,9 @@ impl Worker<'_> {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
             Ok(stat) => {
                 self.found.count += 1;
+                if stat.st_nlink > 1 {
+                    self.found.linked.insert(Identity::of(&stat).inode());
+                }
                 touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
             }
             Err(Errno::NOENT) => {
@@ -255,11 +278,44 @@ impl Worker<'_> {
             if !exclude.is_empty() && exclude.matches(&path(), kind == FileType::Directory) {
                 continue;
             }
-            if stat.st_nlink > 1 && kind != FileType::Directory {
+            self.found.count += 1;
+            if kind == FileType::Directory {
+                self.new_directory(node(&block.path.join(OsStr::from_bytes(name.to_bytes()))))?;
+            } else if stat.st_nlink > 1 {
                 self.found.linked.insert(Identity::of(&stat).inode());
             }
-            self.found.count += 1;
             touched.made.push((kind, name.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Goes through a directory that the record does not have. What is in it may have other names in directories that have not changed:
+    /// moving a directory changes nothing of the files in it.
+    fn new_directory(&mut self, root: Arc<Node>) -> sys::Result<()> {
+        let mut ahead = vec![root];
+        let mut buffer = ListingBuffer::new();
+        while let Some(place) = ahead.pop() {
+            let directory = match place.open_source(self.check.source.directory()) {
+                Ok(directory) => directory,
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
+                Err(errno) => return Err(errno),
+            };
+            let mut listing = Listing::new(directory.as_fd(), &mut buffer)?;
+            while let Some(entry) = listing.next() {
+                let name = entry?.name;
+                let stat = match rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => stat,
+                    Err(Errno::NOENT) => continue,
+                    Err(errno) => return Err(errno),
+                };
+                self.found.checked += 1;
+                self.found.count += 1;
+                if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                    ahead.push(Node::child(&place, name));
+                } else if stat.st_nlink > 1 {
+                    self.found.linked.insert(Identity::of(&stat).inode());
+                }
+            }
         }
         Ok(())
     }

@@ -480,3 +480,16 @@ for line in sys.stdin:
         place.claim("last");
     }
 }
+
+/// Moving a directory changes nothing of the files in it, which may have other names where nothing has changed.
+#[test]
+fn names_of_a_file_in_a_directory_that_was_moved_stay_names_of_one_file() {
+    for file_system in DISKS {
+        let Some(place) = Place::new(file_system) else { return };
+        Tree::new(place.src()).file("still/a", "1").hard_link("moved/b", "still/a").file("moved/sub/c", "2");
+        Tree::new(place.src()).hard_link("still/d", "moved/sub/c").dir("other");
+        place.add(1);
+        fs::rename(place.path("src/moved"), place.path("src/other/new")).unwrap();
+        place.claim("dst");
+    }
+}

@@ -14,7 +14,7 @@ use super::Place;
 
 /// Builds the spares that are missing. The templates are beside the store.
 fn refill(place: &Place) -> u64 {
-    thread_local!(static HOME: RefCell<PathBuf> = const { RefCell::new(PathBuf::new()) });
+    thread_local!(static HOME: RefCell<PathBuf> = RefCell::default());
     fn resolve(source: &SpareSource) -> Option<SpareOrigin> {
         let SpareSource::Template(name) = source else { return None };
         let held = Templates::open(&HOME.with_borrow(Clone::clone)).hold(name).ok()?;
