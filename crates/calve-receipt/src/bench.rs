@@ -7,8 +7,10 @@ use serde_json::{Map, Value};
 
 /// The document of every bench.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BenchReport {
     /// `calve.bench/1`, or `calve.bench.git/1`.
+    #[cfg_attr(test, schemars(extend("enum" = ["calve.bench/1", "calve.bench.git/1"])))]
     pub schema: &'static str,
     /// `copy`, `db`, `dedupe`, `git`, `worktree` or `write`.
     pub bench: &'static str,
@@ -33,6 +35,7 @@ pub struct BenchReport {
 
 /// The machine that everything ran on.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Machine {
     pub cpu: String,
     pub cores: usize,
@@ -45,6 +48,7 @@ pub struct Machine {
 
 /// A directory and its file system.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Location {
     pub path: crate::ReceiptPath,
     pub file_system: String,
@@ -53,6 +57,7 @@ pub struct Location {
 
 /// Fields that one kind of bench adds to its document.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Conditions {
     /// Of copy, dedupe and worktree.
@@ -63,6 +68,7 @@ pub enum Conditions {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommandConditions {
     /// `warm` or `cold`.
     pub cache: &'static str,
@@ -72,12 +78,14 @@ pub struct CommandConditions {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WriteConditions {
     /// All files at once, under limits of open files; `null` when that was not tried.
     pub at_once: Option<AtOnce>,
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AtOnce {
     pub files: u64,
     pub bytes: u64,
@@ -85,6 +93,7 @@ pub struct AtOnce {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AtOnceTrial {
     pub command: &'static str,
     /// `null` for no limit.
@@ -96,6 +105,7 @@ pub struct AtOnceTrial {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GitConditions {
     /// The URL given by `--server`.
     pub server: Option<String>,
@@ -116,12 +126,14 @@ pub struct GitConditions {
 
 /// A link that is slower than loopback.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Link {
     pub bits_per_second: Option<u64>,
     pub round_trip_ms: f64,
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GitRepository {
     pub name: String,
     pub source: String,
@@ -137,6 +149,7 @@ pub struct GitRepository {
 
 /// Compares what was charged to operations with what the kernel counted.
 #[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Accounting {
     pub host_cpu_ms: Option<f64>,
     pub charged_cpu_ms: f64,
@@ -147,6 +160,7 @@ pub struct Accounting {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AgainstDaemon {
     pub repository: String,
     pub ratio: f64,
@@ -154,6 +168,7 @@ pub struct AgainstDaemon {
 
 /// One row.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BenchResult {
     /// `None` for databases, whose rows have several times.
     #[serde(flatten)]
@@ -164,6 +179,7 @@ pub struct BenchResult {
 
 /// What `hyperfine --export-json` writes of a command, as of its version 1.20, in its order.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Times {
     pub command: String,
     pub mean: f64,
@@ -179,6 +195,7 @@ pub struct Times {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ResultDetails {
     Command(CommandResult),
@@ -191,6 +208,7 @@ pub enum ResultDetails {
 
 /// Whose program a row measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     Calve,
@@ -198,6 +216,7 @@ pub enum Side {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommandResult {
     pub side: Side,
     pub group: &'static str,
@@ -220,6 +239,7 @@ pub struct CommandResult {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WriteResult {
     pub side: Side,
     pub files: u64,
@@ -233,6 +253,7 @@ pub struct WriteResult {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DatabaseResult {
     pub strategy: &'static str,
     pub clone_ms: Option<Spread>,
@@ -251,6 +272,7 @@ pub struct DatabaseResult {
 
 /// What is timed as a whole command, from its start until a query is answered.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DatabaseStepResult {
     pub step: &'static str,
     pub ms: Option<Spread>,
@@ -258,6 +280,7 @@ pub struct DatabaseStepResult {
 
 /// A suite of tests, each from the same state.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DatabaseSuiteResult {
     pub side: Side,
     /// How a test gets its state.
@@ -276,6 +299,7 @@ pub struct DatabaseSuiteResult {
 
 /// Several values of one kind.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Spread {
     pub median: f64,
     pub min: f64,
@@ -284,6 +308,7 @@ pub struct Spread {
 }
 
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GitResult {
     pub repository: String,
     pub test: &'static str,
@@ -307,6 +332,7 @@ pub struct GitResult {
 
 /// A command that failed, and was not run again.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BenchFailure {
     pub command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -328,6 +354,7 @@ pub struct BenchFailure {
 
 /// A command that was not run.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NotRun {
     pub command: String,
     pub why: NotRunReason,
@@ -336,6 +363,7 @@ pub struct NotRun {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NotRunReason {
     /// The program is not installed.
@@ -346,6 +374,7 @@ pub enum NotRunReason {
 
 /// Something that makes the numbers worth less.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BenchWarning {
     pub code: &'static str,
     pub message: String,

@@ -97,7 +97,8 @@ pub struct DbServer {
     pub expires_unix_s: Option<u64>,
     /// The process that the server ends with. Null if there is none.
     pub owner_pid: Option<u32>,
-    /// True if the server was started ahead of time, and was waiting when it was asked for.
+    /// True if the server was started ahead of time, and was waiting when it was asked for. Left out if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub standby: bool,
 }
 

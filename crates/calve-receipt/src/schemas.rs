@@ -54,6 +54,8 @@ fn generated() -> Value {
         DbPoolsReceipt DbMarkReceipt DbMarksReceipt
         ErrorReceipt
     }(&mut generator);
+    // It has two kinds, and names them itself.
+    generator.subschema_for::<bench::BenchReport>();
     let mut definitions: BTreeMap<String, Value> = generator.take_definitions(true).into_iter().collect();
     let mut renamed = Vec::new();
     for (name, schema) in &documents {
@@ -70,7 +72,8 @@ fn generated() -> Value {
         definitions.insert((*name).into(), definition);
         renamed.push((reference, format!("#/$defs/{name}")));
     }
-    let names = documents.iter().map(|(name, _)| json!({ "$ref": format!("#/$defs/{name}") }));
+    let names = documents.iter().map(|(name, _)| *name).chain(["BenchReport"]);
+    let names = names.map(|name| json!({ "$ref": format!("#/$defs/{name}") }));
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The JSON documents of Calve",

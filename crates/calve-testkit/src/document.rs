@@ -9,11 +9,12 @@ const SCHEMA: &str = include_str!("../../../docs/schemas/receipts.json");
 /// Only documents with a key `schema` are checked.
 #[track_caller]
 pub fn assert_document(document: &Value) {
-    // The reports of benches are not in the schema.
-    let Some(kind) = document["schema"].as_str().filter(|kind| !kind.starts_with("calve.bench")) else { return };
+    let Some(kind) = document["schema"].as_str() else { return };
     let schema: Value = serde_json::from_str(SCHEMA).unwrap_or_default();
     let definitions = schema["$defs"].as_object().into_iter().flatten();
-    let mut definitions = definitions.filter(|(_, definition)| definition["properties"]["schema"]["const"] == kind);
+    let is_kind =
+        |rule: &Value| rule["const"] == kind || rule["enum"].as_array().is_some_and(|all| all.contains(&kind.into()));
+    let mut definitions = definitions.filter(|(_, definition)| is_kind(&definition["properties"]["schema"]));
     let Some((name, definition)) = definitions.next() else {
         panic!("docs/schemas/receipts.json has no document {kind}");
     };
@@ -33,8 +34,9 @@ impl Checker<'_> {
             let target = self.schema.pointer(reference.trim_start_matches('#'));
             return self.check(target.ok_or_else(|| format!("{reference} does not exist"))?, value, at);
         }
-        if let Some(choices) = rule["anyOf"].as_array() {
-            let fails: Vec<String> = choices.iter().map_while(|choice| self.check(choice, value, at).err()).collect();
+        if let Some(choices) = rule["anyOf"].as_array().or(rule["oneOf"].as_array()) {
+            let fails = |choice: &Value| self.check(&self.with(rule, choice), value, at).err();
+            let fails: Vec<String> = choices.iter().map_while(fails).collect();
             return if fails.len() < choices.len() { Ok(()) } else { Err(fails.join("; ")) };
         }
         let is_choice = rule["enum"].as_array().is_none_or(|choices| choices.contains(value));
@@ -46,9 +48,25 @@ impl Checker<'_> {
             return Err(format!("{at} is {value}, not {}", rule["type"]));
         }
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-            self.check(&rule["items"], item, &format!("{at}[{index}]"))?;
+            let of_pair = rule["prefixItems"].get(index);
+            self.check(of_pair.unwrap_or(&rule["items"]), item, &format!("{at}[{index}]"))?;
         }
-        if value.is_object() { self.check_keys(rule, value, at) } else { Ok(()) }
+        let has_any_keys = rule["additionalProperties"] == true;
+        if value.is_object() && !has_any_keys { self.check_keys(rule, value, at) } else { Ok(()) }
+    }
+
+    /// Returns one choice of `rule` with the keys that all choices have, in the order of the alphabet.
+    fn with(&self, rule: &Value, choice: &Value) -> Value {
+        let named = choice["$ref"].as_str().and_then(|name| self.schema.pointer(name.trim_start_matches('#')));
+        let mut whole = named.unwrap_or(choice).clone();
+        let Some(common) = rule["properties"].as_object() else { return whole };
+        let own = whole["properties"].as_object().cloned().unwrap_or_default();
+        let properties: std::collections::BTreeMap<_, _> = common.clone().into_iter().chain(own).collect();
+        let required = [&rule["required"], &whole["required"]].into_iter().filter_map(Value::as_array).flatten();
+        whole["required"] = required.cloned().collect();
+        whole["properties"] = properties.into_iter().collect::<serde_json::Map<_, _>>().into();
+        whole["flattened"] = true.into();
+        whole
     }
 
     fn check_keys(&self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
@@ -56,7 +74,10 @@ impl Checker<'_> {
         let properties = || rule["properties"].as_object().into_iter().flatten();
         let expected = properties().filter(|(key, _)| is_required(key) || value.get(key).is_some());
         let expected: Vec<&String> = expected.map(|(key, _)| key).collect();
-        let keys: Vec<&String> = value.as_object().into_iter().flatten().map(|(key, _)| key).collect();
+        let mut keys: Vec<&String> = value.as_object().into_iter().flatten().map(|(key, _)| key).collect();
+        if rule["flattened"] == true {
+            keys.sort();
+        }
         if keys != expected {
             return Err(format!("the keys of {at} are {keys:?}, not {expected:?}"));
         }
