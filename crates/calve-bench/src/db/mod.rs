@@ -20,6 +20,7 @@ use self::client::Session;
 use self::load::LoadProgram;
 use self::report::Row;
 use self::sample::Runner;
+use self::suite::SuiteRows;
 use crate::error::{BenchError, FailureKind};
 use crate::machine;
 use crate::remedy::Remedy;
@@ -107,7 +108,7 @@ impl DatabaseBench<'_> {
             }
         }
         let steps = self.steps()?;
-        let suite = self.suite.map_or(Ok(Vec::new()), |size| self.suite(size, &load.write, scratch))?;
+        let suite = self.suite.map_or(Ok(SuiteRows::default()), |size| self.suite(size, &load.write, scratch))?;
         let mut report = Report::new("db", began, machine);
         scratch.add_to(&mut report, "Servers in")?;
         report::complete(&mut report, self, &template, &load, &rows);

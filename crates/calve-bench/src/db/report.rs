@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::load::{LoadProgram, LoadResult};
 use super::sample::Sample;
 use super::steps::Step;
-use super::suite::{SuiteRow, SuiteSize};
+use super::suite::{SuiteRow, SuiteRows, SuiteSize};
 use super::{DatabaseBench, Load};
 use crate::report::{Bar, Chart, Report, Section, Table, or_dash, shown_bytes, shown_ms};
 use crate::stats::{Summary, median};
@@ -154,8 +154,13 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
 }
 
 /// Adds the ways to run a suite.
-pub(super) fn add_suite(report: &mut Report, size: Option<SuiteSize>, rows: &[SuiteRow]) {
+pub(super) fn add_suite(report: &mut Report, size: Option<SuiteSize>, suite: &SuiteRows) {
+    let SuiteRows { rows, missing } = suite;
     let Some(SuiteSize { workers, tests }) = size else { return };
+    report.document.not_run.extend(missing.map(|program| {
+        let remedy = "install it with the system's package manager, to time a dump restored";
+        crate::comparison::missing(program, program, remedy)
+    }));
     let all = f64::from(workers) * f64::from(tests);
     let whole = |row: &SuiteRow| row.seconds * all / row.fresh_ms.len().max(1) as f64;
     let line = |row: &SuiteRow| {

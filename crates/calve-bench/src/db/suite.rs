@@ -37,6 +37,13 @@ pub(super) struct SuiteRow {
     pub(super) fresh_ms: Vec<f64>,
 }
 
+/// All ways, and the program without which one was not measured.
+#[derive(Default)]
+pub(super) struct SuiteRows {
+    pub(super) rows: Vec<SuiteRow>,
+    pub(super) missing: Option<&'static str>,
+}
+
 /// What a worker gets each of its tests from.
 trait Worker: Send {
     /// A session with a database that is as it was in the beginning.
@@ -44,12 +51,7 @@ trait Worker: Send {
 }
 
 impl DatabaseBench<'_> {
-    pub(super) fn suite(
-        &self,
-        size: SuiteSize,
-        write: &str,
-        scratch: &Scratch<'_>,
-    ) -> Result<Vec<SuiteRow>, BenchError> {
+    pub(super) fn suite(&self, size: SuiteSize, write: &str, scratch: &Scratch<'_>) -> Result<SuiteRows, BenchError> {
         let workers = size.workers as usize;
         let mut rows = vec![
             self.with_pool(workers, || {
@@ -57,6 +59,7 @@ impl DatabaseBench<'_> {
             })?,
             self.way("calve db reset --to MARK", size, write, &|_| self.server())?,
         ];
+        let mut missing = None;
         let server = self.start(None)?;
         match server.record.engine.as_str() {
             "postgres" => {
@@ -88,11 +91,13 @@ impl DatabaseBench<'_> {
                         Ok(Box::new(Restored { owned, client: client.clone(), file: file.clone() }) as Box<dyn Worker>)
                     };
                     rows.push(self.way("a dump restored", size, write, &restored)?);
+                } else {
+                    missing = Some("mariadb-dump");
                 }
             }
         }
         server.stop()?;
-        Ok(rows)
+        Ok(SuiteRows { rows, missing })
     }
 
     /// A server of the worker's own, with a mark.

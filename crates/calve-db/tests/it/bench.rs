@@ -121,13 +121,16 @@ fn load_of(world: &World) -> Vec<String> {
 
 #[test]
 fn a_suite_is_run_in_every_way() {
-    for (engine, ways) in [(Postgres, 5), (Mariadb, 3)] {
+    for engine in crate::world::Engine::ALL {
         let Some(world) = World::on(FileSystem::Btrfs, User::This) else { return };
         world.template(engine);
         let report = bench(&world).args(["--runs", "1", "--duration", "0", "--suite", "2x3"]).succeeds().json();
         let rows: Vec<&Value> =
             report["results"].as_array().unwrap().iter().filter(|row| row["way"].is_string()).collect();
-        assert_eq!(rows.len(), ways, "{rows:#?}");
+        // A dump is restored where there is a program that makes one, and PostgreSQL 15 and later know two strategies.
+        let is_dumped = report["not_run"].as_array().unwrap().iter().all(|row| row["command"] != "mariadb-dump");
+        let ways = if engine == Postgres { 4..=5 } else { 2 + usize::from(is_dumped)..=3 };
+        assert!(ways.contains(&rows.len()), "{rows:#?}");
         for row in rows {
             assert_eq!(
                 (&row["workers"], &row["tests"], &row["tests_run"]),
