@@ -70,6 +70,14 @@ impl Checker<'_> {
     }
 
     fn check_keys(&self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
+        // A map: any keys, and one kind of value.
+        if rule["additionalProperties"].is_object() {
+            return value
+                .as_object()
+                .into_iter()
+                .flatten()
+                .try_for_each(|(key, value)| self.check(&rule["additionalProperties"], value, &format!("{at}.{key}")));
+        }
         let is_required = |key: &str| rule["required"].as_array().is_some_and(|keys| keys.iter().any(|one| one == key));
         let properties = || rule["properties"].as_object().into_iter().flatten();
         let expected = properties().filter(|(key, _)| is_required(key) || value.get(key).is_some());
