@@ -1,10 +1,7 @@
-//! The directory for state that outlives a command, and sources that are kept there.
+//! The directory for state that outlives a command.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-
-use crate::error::Error;
-use crate::options::CloneOptions;
+use std::path::PathBuf;
 
 /// Returns CALVE_HOME, by default a directory in the user's data directory (XDG Base Directory Specification), which need not exist; or
 /// why there is none. `variable` looks up an environment variable; `user` is the user's home directory.
@@ -24,31 +21,10 @@ pub fn home_directory(
     user.map(|user| user.join(".local/share/calve")).ok_or("HOME is not set")
 }
 
-/// Calls `clone` with the directory that `src` stands for, and with options that fit it: the tree of a template if `src` is `@NAME`, which
-/// is kept as it is until `clone` returns; else `src` itself. On Windows there are no templates.
-///
-/// # Errors
-/// Fails as `clone` does, and if there is no such template, or if it was changed.
-pub fn with_source<T>(
-    src: &Path,
-    options: &CloneOptions,
-    home: impl FnOnce() -> Result<PathBuf, &'static str>,
-    clone: impl FnOnce(&Path, &CloneOptions) -> Result<T, Error>,
-) -> Result<T, Error> {
-    #[cfg(unix)]
-    if let Some(name) = crate::template_name(src) {
-        let home = home().map_err(crate::TemplateError::NoHome)?;
-        let held = crate::Templates::open(&home).hold(&name)?;
-        let mut options = options.clone();
-        held.restrict(&mut options);
-        return clone(&held.tree, &options);
-    }
-    let _ = home;
-    clone(src, options)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

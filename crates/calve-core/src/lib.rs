@@ -71,7 +71,7 @@ use windows as engine;
 
 pub use clone::{clone_tree, plan};
 pub use error::{Error, Protection, Required, Shown, TemplateError};
-pub use home::{home_directory, with_source};
+pub use home::home_directory;
 pub use operation::Operation;
 pub use options::{
     Background, Choice, CloneOptions, Decision, Durability, Existing, FrozenSince, InlinedBytes, Keep, KeptLinks,
@@ -88,7 +88,7 @@ pub use report::{
 };
 
 #[cfg(windows)]
-pub use windows::{check_removable, probe, reap, remove_tree, start_reaper};
+pub use windows::{check_removable, probe, reap, remove_tree, start_reaper, with_source};
 #[cfg(unix)]
 pub use {
     bulk::{
@@ -111,7 +111,7 @@ pub use {
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
         CreatedTemplate, Difference, Differing, HeldTemplate, ListedTemplate, SweptTemplates, Template,
-        TemplateOptions, Templates, Verification, template_name,
+        TemplateOptions, Templates, Verification, template_name, with_source,
     },
     tree::walk::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree},
 };

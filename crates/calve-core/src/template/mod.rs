@@ -66,6 +66,27 @@ impl HeldTemplate {
     }
 }
 
+/// Calls `clone` with the directory that `src` stands for, and with options that fit it: the tree of a template if `src` is `@NAME`, which
+/// is kept as it is until `clone` returns; else `src` itself.
+///
+/// # Errors
+/// Fails as `clone` does, and if there is no such template, or if it was changed.
+pub fn with_source<T>(
+    src: &Path,
+    options: &CloneOptions,
+    home: impl FnOnce() -> Result<PathBuf, &'static str>,
+    clone: impl FnOnce(&Path, &CloneOptions) -> Result<T, Error>,
+) -> Result<T, Error> {
+    if let Some(name) = template_name(src) {
+        let home = home().map_err(TemplateError::NoHome)?;
+        let held = Templates::open(&home).hold(&name)?;
+        let mut options = options.clone();
+        held.restrict(&mut options);
+        return clone(&held.tree, &options);
+    }
+    clone(src, options)
+}
+
 impl Templates {
     /// Names the directory that they are kept in, CALVE_HOME. Makes nothing.
     pub fn open(home: &Path) -> Self {

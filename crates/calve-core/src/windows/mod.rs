@@ -23,4 +23,5 @@ pub(crate) use guard::check_replaceable;
 pub(crate) use location::Location;
 pub use remove::{check_removable, reap, remove_tree, start_reaper};
 pub(crate) use source::Source;
+pub use source::with_source;
 pub(crate) use stage::StagedTree;

@@ -10,6 +10,7 @@ use super::file::special;
 use super::location::{Location, code, ends_with_separator, is_inside};
 use crate::error::Error;
 use crate::operation::Operation;
+use crate::options::CloneOptions;
 use crate::sys::{self, Identity, Info};
 
 /// The source of a clone.
@@ -73,4 +74,18 @@ impl Source {
     pub(crate) fn is_inside(&self, _destination: &Location, existing: Identity) -> Result<bool, Error> {
         Ok(is_inside(&self.directory, existing))
     }
+}
+
+/// Calls `clone`. Elsewhere a source can be a template, which is kept in the directory that `home` tells; here there are none.
+///
+/// # Errors
+/// Fails as `clone` does.
+pub fn with_source<T>(
+    src: &Path,
+    options: &CloneOptions,
+    home: impl FnOnce() -> Result<PathBuf, &'static str>,
+    clone: impl FnOnce(&Path, &CloneOptions) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let _ = home;
+    clone(src, options)
 }

@@ -1,0 +1,93 @@
+//! The command line of `calve du`, `calve dedupe` and `calve reshare`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{size, threads};
+
+/// Show what trees take up, what of it is shared, and what deleting them frees
+///
+/// Copy-on-write makes du count the same blocks several times. This looks at the extents of every file. What deleting frees is
+/// a number where the file system lets it be known, else two numbers that it lies between. Nothing is written.
+#[derive(Debug, Args)]
+pub(crate) struct DuArguments {
+    /// What to look at
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Print the answer as JSON on stdout (schema calve.du/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Leave out other file systems below a PATH
+    #[arg(short = 'x', long)]
+    pub(crate) one_file_system: bool,
+    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// Let files that hold the same share their blocks
+///
+/// On btrfs and XFS. The kernel compares the bytes and shares them in one step (FIDEDUPERANGE), so that no content can change,
+/// whatever else runs. Times, modes, attributes and owners stay. What was found out about files is kept under $CALVE_HOME,
+/// so that the next run need not read them again.
+#[derive(Debug, Args)]
+pub(crate) struct DedupeArguments {
+    /// Where to look for files
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Say what would be shared, and share nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print what was done as JSON on stdout (schema calve.dedupe/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Leave smaller files alone; bytes, or with K, M or G (1,024 each)
+    #[arg(long, value_name = "N", value_parser = size, default_value = "1")]
+    pub(crate) min_size: u64,
+    /// Share only with files in DIR, which are not touched (may be given several times)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Vec<PathBuf>,
+    /// Then also share equal ranges, of 64 KiB and more, inside different files
+    #[arg(long)]
+    pub(crate) blocks: bool,
+    /// Neither use nor keep what was found out about files
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// Leave out other file systems below a PATH
+    #[arg(short = 'x', long)]
+    pub(crate) one_file_system: bool,
+    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// Let a clone that was rebuilt share with its source again
+///
+/// Files of the same path and size share their blocks, if the kernel finds that they hold the same. Nothing is hashed.
+/// SRC is not touched.
+#[derive(Debug, Args)]
+pub(crate) struct ReshareArguments {
+    /// The clone
+    #[arg(value_name = "DST")]
+    pub(crate) dst: PathBuf,
+    /// What it was cloned from [default: in a linked git worktree, the same path in the main one]
+    #[arg(long = "with", value_name = "SRC")]
+    pub(crate) src: Option<PathBuf>,
+    /// Say what would be shared, and share nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print what was done as JSON on stdout (schema calve.reshare/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
