@@ -28,7 +28,7 @@ fn a_template_of_another_file_system_is_kept_beside_its_source() {
     clone.unwrap();
     assert_eq!(names_in(place.path("clone")), ["node_modules"]);
     let removed = templates.remove("shop").unwrap();
-    assert_eq!(removed.trash, [beside.clone()]);
+    assert_eq!(removed.trash, std::slice::from_ref(&beside));
     delete_trash(&removed.trash);
     assert_eq!(names_in(&beside), [".gitignore"]);
 }
@@ -98,7 +98,7 @@ fn a_full_disk_leaves_the_old_template() {
     let Some(place) = Place::new(FileSystem::Ext4) else { return };
     Tree::new(place.path("source")).file("a", "1");
     let old = place.create("shop", "source").template;
-    let free = rustix::fs::statvfs(&place.path("")).unwrap();
+    let free = rustix::fs::statvfs(place.path("")).unwrap();
     let size = free.f_bavail * free.f_frsize * 2 / 3;
     let block = vec![7; 1 << 20];
     let mut file = fs::File::create(place.path("source/big")).unwrap();

@@ -195,7 +195,7 @@ fn differences_are_named_by_path_and_kind() {
     let root = found(&tree);
     fs::remove_file(tree.join("b")).unwrap();
     fs::write(tree.join("d/new"), "1").unwrap();
-    std::fs::File::open(&tree).unwrap().set_modified(root).unwrap();
+    fs_err::File::open(&tree).unwrap().into_file().set_modified(root).unwrap();
     let verification = place.templates().verify("shop", None, &calve_core::Cancel::default()).unwrap();
     let told: Vec<_> = verification
         .differences
