@@ -27,7 +27,6 @@ pub(crate) enum Answer {
 
 impl Answer {
     /// The answer as it is sent.
-    #[allow(dead_code, reason = "the watcher sends it")]
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Unchanged => b"unchanged\n".to_vec(),
@@ -65,7 +64,7 @@ impl Answer {
 
 /// Asks the watcher of the store `home` about a spare. Whatever goes wrong, nothing is known.
 pub(crate) fn ask(home: &Path, spare: &str) -> Answer {
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const PATIENCE: Duration = Duration::from_millis(300);
     let asked = || -> std::io::Result<Vec<u8>> {
         let mut stream = UnixStream::connect(home.join(SOCKET))?;
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -44,6 +44,8 @@ pub(crate) struct Differences {
     pub(crate) count: u64,
     /// The directories that have to be worked on.
     pub(crate) directories: BTreeMap<PathBuf, Touched>,
+    /// The directories with a file of several names.
+    pub(crate) with_links: Vec<PathBuf>,
     /// Inodes with several names, one of which differs.
     linked: HashSet<u64>,
 }
@@ -96,7 +98,7 @@ pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Diff
     };
     let pool: Pool<()> = Pool::new(check.threads, check.cancel.clone());
     let work = |pool: &Pool<()>| {
-        let mut worker = Worker { check, device: root, found: Differences::default() };
+        let mut worker = Worker { check, device: root, has_links: false, found: Differences::default() };
         while !pool.stopped() {
             let start = next.fetch_add(BATCH, Ordering::Relaxed);
             let Some(batch) = blocks.get(start..).map(|rest| &rest[..rest.len().min(BATCH)]) else { break };
@@ -124,6 +126,7 @@ pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Diff
         all.checked += found.checked;
         all.count += found.count;
         all.directories.append(&mut found.directories);
+        all.with_links.append(&mut found.with_links);
         all.linked.extend(found.linked);
     }
     if all.count > most_differing(entries) {
@@ -161,6 +164,8 @@ fn most_differing(entries: u64) -> u64 {
 struct Worker<'a> {
     check: &'a Check<'a>,
     device: u64,
+    /// The directory that is looked at has a file of several names.
+    has_links: bool,
     found: Differences,
 }
 
@@ -194,6 +199,9 @@ impl Worker<'_> {
             let known = (!recent).then_some(known);
             self.entry(block, directory.as_fd(), entry.name, known, &mut touched).map_err(failed)?;
         }
+        if std::mem::take(&mut self.has_links) {
+            self.found.with_links.push(block.path.to_path_buf());
+        }
         if !same || !touched.made.is_empty() || !touched.gone.is_empty() {
             self.found.directories.insert(block.path.to_path_buf(), touched);
         }
@@ -219,6 +227,7 @@ impl Worker<'_> {
             }
             Err(errno) => return Err(errno),
         };
+        self.has_links |= stat.st_nlink > 1;
         if known == Some(Identity::of(&stat)) && device(&stat) == self.device {
             return Ok(());
         }

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::ask::ask;
 use super::build::{build, sweep};
 use super::store::{Held, Home, Set, SpareSource, spares};
 use super::{RefillOptions, RefillReport, Spares};
@@ -51,7 +52,7 @@ fn turn(home: &Home, options: &RefillOptions) -> Result<Option<Held>, Error> {
 fn all(home: &Home, options: &RefillOptions, report: &mut RefillReport) -> Result<bool, Error> {
     let before = report.built;
     for set in home.sets(None)? {
-        match one(&set, options, report) {
+        match one(home, &set, options, report) {
             Ok(()) => {}
             Err(error @ Error::Interrupted) => return Err(error),
             Err(error) => report.failures.push((set.definition.source.clone(), error)),
@@ -63,7 +64,7 @@ fn all(home: &Home, options: &RefillOptions, report: &mut RefillReport) -> Resul
     Ok(report.built > before)
 }
 
-fn one(set: &Set, options: &RefillOptions, report: &mut RefillReport) -> Result<(), Error> {
+fn one(home: &Home, set: &Set, options: &RefillOptions, report: &mut RefillReport) -> Result<(), Error> {
     if options.only.as_ref().is_some_and(|only| *only != set.definition.source) {
         return Ok(());
     }
@@ -75,6 +76,8 @@ fn one(set: &Set, options: &RefillOptions, report: &mut RefillReport) -> Result<
     while !set.paused && ready(set)? < set.definition.count {
         build(set, &origin, &options.cancel, &options.progress)?;
         report.built += 1;
+        // The watcher, if there is one, learns of the new spare. The answer does not matter.
+        ask(home.path(), &set.id);
         if options.background == Background::Yes {
             break;
         }

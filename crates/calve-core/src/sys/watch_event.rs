@@ -10,10 +10,14 @@ pub(crate) enum Happening {
     Opened,
     /// Its contents or its metadata.
     Changed,
-    /// It has this name since now: made, linked or moved here.
-    Came,
-    /// It does not have this name any more.
-    Left,
+    /// It has this name since now: made, or linked.
+    Made,
+    /// It has this name since now: it was moved here.
+    MovedHere,
+    /// It was moved away from this name.
+    MovedAway,
+    /// The name was removed.
+    Removed,
     /// The directory itself was moved or removed.
     DirectoryTaken,
     /// Nothing more comes from this watch.
@@ -29,5 +33,7 @@ pub(crate) struct WatchEvent<'a> {
     pub(crate) watch: i32,
     pub(crate) happening: Happening,
     pub(crate) is_directory: bool,
+    /// The number that both ends of a move have.
+    pub(crate) cookie: u32,
     pub(crate) name: Option<&'a CStr>,
 }

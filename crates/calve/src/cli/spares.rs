@@ -12,6 +12,7 @@ pub(crate) enum SparesCommand {
     Refill(RefillArguments),
     Pause(PauseArguments),
     Remove(RemoveArguments),
+    Watch(WatchArguments),
 }
 
 /// Keep spares of a directory ready, and build them now
@@ -87,6 +88,26 @@ pub(crate) struct RemoveArguments {
     pub(crate) src: PathBuf,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// Watch the directories that there are spares of, so that handing one over need not look at every entry
+///
+/// Runs until Ctrl-C; one process for a user is enough. It notes what changes in those directories, with at most a quarter of the user's
+/// inotify watches, and tells `calve cp` and `calve worktree add`. What it does not know for sure, they look up themselves, as without it.
+/// Linux only.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve spares watch
+  calve spares watch --print-unit > ~/.config/systemd/user/calve-spares.service
+  systemctl --user enable --now calve-spares")]
+pub(crate) struct WatchArguments {
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print a systemd user unit that runs it, and end
+    #[arg(long)]
+    pub(crate) print_unit: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,7 @@
 //! `calve spares`.
 
+mod watch;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -40,6 +42,7 @@ pub(crate) fn run(command: &SparesCommand, cancel: &Cancel) -> Result<(), Failur
             }
             if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
         }
+        SparesCommand::Watch(arguments) => watch::run(arguments, cancel),
     }
 }
 

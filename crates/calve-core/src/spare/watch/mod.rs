@@ -52,6 +52,11 @@ pub enum WatchNote<'a> {
         /// How many directories it has.
         directories: usize,
     },
+    /// It knows whether this spare still equals its source.
+    Knows {
+        /// The spare.
+        spare: &'a str,
+    },
     /// It knows nothing about this source, and may try again.
     Lost {
         /// The source.
@@ -80,12 +85,11 @@ impl Spares {
         let home = Home::create(&self.home)?;
         let Some(door) = Door::open(&home)? else { return Ok(Watching::Elsewhere) };
         let mut watcher = Watcher { home, sources: HashMap::new() };
-        watcher.look_for_sources(options)?;
-        (options.told)(WatchNote::Listening);
-        while !options.cancel.is_cancelled() {
-            watcher.wait(&door, options)?;
+        match watcher.run(&door, options) {
+            // In the middle of a comparison.
+            Ok(()) | Err(Error::Interrupted) => Ok(Watching::Ended),
+            Err(error) => Err(error),
         }
-        Ok(Watching::Ended)
     }
 }
 
@@ -116,10 +120,20 @@ const QUIET: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 impl Watcher {
+    fn run(&mut self, door: &Door, options: &mut WatchOptions<'_>) -> Result<(), Error> {
+        self.look_for_sources(options)?;
+        (options.told)(WatchNote::Listening);
+        while !options.cancel.is_cancelled() {
+            self.wait(door, options)?;
+        }
+        Ok(())
+    }
+
     /// Waits until something happens, and takes care of it.
     fn wait(&mut self, door: &Door, options: &mut WatchOptions<'_>) -> Result<(), Error> {
-        let queues = self.sources.values().filter_map(|one| one.tracker.as_ref().ok()).map(Tracker::queue);
-        let (asked, happened) = door.wait(queues.collect(), QUIET)?;
+        let trackers = self.sources.values().filter_map(|one| one.tracker.as_ref().ok());
+        let longest = if trackers.clone().any(Tracker::is_settling) { Duration::ZERO } else { QUIET };
+        let (asked, happened) = door.wait(trackers.map(Tracker::queue).collect(), longest)?;
         if let Some(question) = asked {
             let answer = self.answer(question.spare());
             let is_new = answer.is_none();
@@ -197,6 +211,7 @@ impl Watched {
             }
             match self.compare(set, &one, &options.cancel) {
                 Ok(Some(base)) => {
+                    (options.told)(WatchNote::Knows { spare: &name(&one) });
                     self.bases.insert(name(&one), base);
                 }
                 Ok(None) => {}
@@ -236,14 +251,17 @@ impl Watched {
         let work = Check { source: &source, exclude: &exclude, only: None, threads: thread_count(None), cancel };
         let body = record.body().ok_or(CheckFailure::Damaged)?;
         let differences = check(&work, &body, record.head.entries)?;
-        Ok(Some(Base { moment, directories: differences.directories.into_keys().collect() }))
+        let mut directories: Vec<PathBuf> = differences.directories.into_keys().collect();
+        // A file may change by a name that is not watched.
+        directories.extend(differences.with_links);
+        Ok(Some(Base { moment, directories }))
     }
 
     /// Does what is to be done between questions.
     fn go_on(&mut self, happened: bool, options: &mut WatchOptions<'_>) {
         if let Ok(tracker) = &mut self.tracker {
             let mut known = tracker.catch_up();
-            if known.is_ok() && !happened && tracker.is_unsettled() {
+            if known.is_ok() && (!happened || tracker.is_settling()) && tracker.is_unsettled() {
                 tracker.settle();
                 known = tracker.catch_up();
             }

@@ -1,1 +1,216 @@
+//! The tracker, on the file system that temporary directories are on.
 
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+use calve_testkit::Tree;
+use fs_err as fs;
+
+use super::tracker::{Tracker, Untracked};
+use crate::source::Source;
+use crate::sys;
+use crate::tree::exclude::Exclude;
+
+/// A watched tree, and the moment from which changes count.
+struct Watched {
+    directory: tempfile::TempDir,
+    tracker: Tracker,
+    moment: u64,
+}
+
+impl Watched {
+    /// `a/f`, `a/deep/g`, `b/h` and `i`.
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let src = directory.path().join("src");
+        Tree::new(&src).file("a/f", "f").file("a/deep/g", "g").file("b/h", "h").file("i", "i");
+        Self::of(directory)
+    }
+
+    fn of(directory: tempfile::TempDir) -> Self {
+        let source = Source::open(&directory.path().join("src")).unwrap();
+        let mut tracker = Tracker::start(&source, Exclude::new(&[]).unwrap(), sys::most_watches()).unwrap();
+        let moment = tracker.catch_up().unwrap();
+        Self { directory, tracker, moment }
+    }
+
+    fn path(&self, below: &str) -> std::path::PathBuf {
+        self.directory.path().join("src").join(below)
+    }
+
+    /// The directories that may have changed.
+    fn changed(&mut self) -> Vec<String> {
+        self.tracker.catch_up().unwrap();
+        let changed = self.tracker.changed_since(self.moment);
+        let mut changed: Vec<String> = changed.map(|path| path.display().to_string()).collect();
+        changed.sort();
+        changed
+    }
+
+    fn lost(&mut self) -> Option<Untracked> {
+        self.tracker.catch_up().err()
+    }
+}
+
+#[test]
+fn nothing_happened_and_nothing_is_said_to_have() {
+    let mut watched = Watched::new();
+    assert!(watched.changed().is_empty());
+    assert_eq!(watched.tracker.watched(), 4);
+    watched.tracker.settle();
+    assert!(watched.changed().is_empty());
+}
+
+#[test]
+fn every_change_of_an_entry_is_told() {
+    type Change = fn(&Path);
+    let changes: [(Change, &[&str]); 9] = [
+        (|src| fs::write(src.join("a/f"), "g").unwrap(), &["a"]),
+        (|src| fs::write(src.join("a/deep/new"), "g").unwrap(), &["a/deep"]),
+        (|src| set_mode(&src.join("b/h"), 0o600), &["b"]),
+        (|src| set_mode(&src.join("b"), 0o700), &["", "b"]),
+        (|src| set_mode(src, 0o700), &[""]),
+        (|src| fs::rename(src.join("i"), src.join("b/h")).unwrap(), &["", "b"]),
+        (|src| fs::hard_link(src.join("i"), src.join("a/i")).unwrap(), &["a"]),
+        (|src| fs_err::os::unix::fs::symlink("x", src.join("b/link")).unwrap(), &["b"]),
+        (
+            |src| File::options().write(true).open(src.join("i")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap(),
+            &[""],
+        ),
+    ];
+    for (number, (change, expected)) in changes.into_iter().enumerate() {
+        let mut watched = Watched::new();
+        change(&watched.path(""));
+        assert_eq!(watched.changed(), expected, "change {number}");
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_new_tree_is_watched_from_its_first_moment() {
+    let mut watched = Watched::new();
+    Tree::new(watched.path("b/new")).file("x/y/z", "z");
+    assert_eq!(watched.changed(), ["b", "b/new", "b/new/x", "b/new/x/y"]);
+    watched.moment = watched.tracker.catch_up().unwrap();
+    watched.tracker.settle();
+    assert!(watched.changed().is_empty());
+    fs::write(watched.path("b/new/x/y/z"), "other").unwrap();
+    assert_eq!(watched.changed(), ["b/new/x/y"]);
+}
+
+#[test]
+fn a_tree_that_is_moved_in_is_watched() {
+    let mut watched = Watched::new();
+    let outside = watched.directory.path().join("outside");
+    Tree::new(&outside).file("x/y", "y");
+    fs::rename(&outside, watched.path("b/in")).unwrap();
+    assert_eq!(watched.changed(), ["b", "b/in", "b/in/x"]);
+}
+
+#[test]
+fn a_file_that_was_read_is_no_suspect_for_long_and_one_that_is_written_remains_one() {
+    let mut watched = Watched::new();
+    let reader = File::open(watched.path("a/f")).unwrap();
+    let writer = File::options().append(true).open(watched.path("b/h")).unwrap();
+    assert_eq!(watched.changed(), ["a", "b"]);
+    watched.tracker.settle();
+    assert_eq!(watched.changed(), ["b"], "one is still open, for reading only");
+    watched.tracker.settle();
+    assert_eq!(watched.changed(), ["b"]);
+    drop((reader, writer));
+    watched.tracker.catch_up().unwrap();
+    watched.tracker.settle();
+    // It was closed by whoever could have written it.
+    assert_eq!(watched.changed(), ["b"]);
+    watched.moment = watched.tracker.catch_up().unwrap();
+    assert!(watched.changed().is_empty());
+}
+
+#[test]
+fn a_file_that_is_open_for_writing_before_the_watch_begins_is_a_suspect() {
+    let directory = tempfile::tempdir().unwrap();
+    Tree::new(directory.path().join("src")).file("a/f", "f").file("b/h", "h");
+    let mut writer = File::options().append(true).open(directory.path().join("src/b/h")).unwrap();
+    let mut watched = Watched::of(directory);
+    assert_eq!(watched.changed(), ["b"]);
+    watched.tracker.settle();
+    assert_eq!(watched.changed(), ["b"]);
+    writer.write_all(b"more").unwrap();
+    drop(writer);
+    assert_eq!(watched.changed(), ["b"]);
+}
+
+/// A name that is gone may have been another name of an entry that is still there.
+#[test]
+fn after_a_removal_nothing_is_known() {
+    type Removal = fn(&Path);
+    let removals: [Removal; 6] = [
+        |src| fs::remove_file(src.join("i")).unwrap(),
+        |src| fs::rename(src.join("i"), src.parent().unwrap().join("i")).unwrap(),
+        |src| fs::remove_dir_all(src.join("a/deep")).unwrap(),
+        |src| fs::rename(src.join("a"), src.join("b/a")).unwrap(),
+        |src| {
+            for name in ["one", "two"] {
+                fs::write(src.join(name), name).unwrap();
+                fs::rename(src.join(name), src.join("i")).unwrap();
+            }
+        },
+        |src| {
+            fs::hard_link(src.join("i"), src.join("a/new")).unwrap();
+            fs::write(src.join("a/new"), "changed").unwrap();
+            fs::remove_file(src.join("a/new")).unwrap();
+        },
+    ];
+    for (number, removal) in removals.into_iter().enumerate() {
+        let mut watched = Watched::new();
+        removal(&watched.path(""));
+        assert_eq!(watched.lost(), Some(Untracked::Removal), "removal {number}");
+    }
+}
+
+#[test]
+fn a_tree_that_is_moved_or_removed_is_lost() {
+    let mut watched = Watched::new();
+    fs::rename(watched.path(""), watched.directory.path().join("elsewhere")).unwrap();
+    assert_eq!(watched.lost(), Some(Untracked::Gone));
+    let mut watched = Watched::new();
+    fs::remove_dir_all(watched.path("")).unwrap();
+    assert!(watched.lost().is_some());
+}
+
+#[test]
+fn more_directories_than_it_may_watch() {
+    let directory = tempfile::tempdir().unwrap();
+    Tree::new(directory.path().join("src")).file("a/f", "f").file("b/h", "h");
+    let source = Source::open(&directory.path().join("src")).unwrap();
+    let started = |most| Tracker::start(&source, Exclude::new(&[]).unwrap(), most).map(|tracker| tracker.watched());
+    assert_eq!(started(3), Ok(3));
+    assert_eq!(started(2), Err(Untracked::TooManyDirectories));
+}
+
+#[test]
+fn more_events_than_the_queue_holds() {
+    let mut watched = Watched::new();
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    // Two entries in turn: events that follow an equal one are told once.
+    let (one, two) = (watched.path("i"), watched.path("b/h"));
+    for round in 0..=limit {
+        set_mode(if round % 2 == 0 { &one } else { &two }, 0o600);
+    }
+    assert_eq!(watched.lost(), Some(Untracked::Overflow));
+}
+
+#[test]
+fn what_is_excluded_is_not_watched() {
+    let directory = tempfile::tempdir().unwrap();
+    Tree::new(directory.path().join("src")).file("a/f", "f").file("left/out/h", "h");
+    let source = Source::open(&directory.path().join("src")).unwrap();
+    let tracker = Tracker::start(&source, Exclude::new(&["left".into()]).unwrap(), 100).unwrap();
+    assert_eq!(tracker.watched(), 2);
+}

@@ -3,11 +3,12 @@
 //! Nothing is lost: a directory is listed after it is watched, and the queue is emptied before a question is answered. Events are queued
 //! while the change is made.
 //!
-//! Two kinds of change make no event. Stores through a mapping (mmap(2)) need the file to be open for writing, and so do some ways to
-//! write (AIO). A file that was opened is therefore a suspect until a lease shows that nobody has it open for writing: see
-//! [`Tracker::settle`]. A file with several names may be changed by one that is not watched: its directory is always looked at.
+//! Some changes make no event. Stores through a mapping (mmap(2)) and some writes (AIO) do not; both need the file to be open for
+//! writing. A file that was opened is therefore a suspect until a lease shows that nobody has it open for writing: see
+//! [`Tracker::settle`]. And what happens to a file by one of its names is told to the directory of that name only. So a name that is gone
+//! may have been a second one of another entry, which changed by it: from then on nothing is known, until everything is compared anew.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -31,6 +32,8 @@ pub enum Untracked {
     TooManyDirectories,
     /// The system gives no more watches.
     NoWatches,
+    /// A name was removed, by which another entry may have been changed.
+    Removal,
     /// More happened at a time than the system's queue holds.
     Overflow,
     /// The tree was moved, removed, unmounted, or another one is at its path.
@@ -57,9 +60,12 @@ pub(crate) struct Tracker {
     sequence: u64,
     /// Directories that came, and are not watched yet.
     came: Vec<PathBuf>,
+    /// A file was moved away; the next event says where to.
+    moved: Option<u32>,
     lost: Option<Untracked>,
     /// There are suspects that [`Tracker::settle`] has not tried to clear.
     is_unsettled: bool,
+    settling: Vec<i32>,
     buffer: ListingBuffer,
 }
 
@@ -70,7 +76,9 @@ struct Directory {
     changed: u64,
     /// Files that may be open for writing.
     suspects: HashMap<CString, Suspicion>,
-    /// A file in it cannot be watched: it has several names, or no lease can be taken on it.
+    /// The names that are of other entries than when it was first listed.
+    replaced: HashSet<CString>,
+    /// Of a file in it no lease can be had: it is another user's.
     is_open_ended: bool,
 }
 
@@ -100,8 +108,10 @@ impl Tracker {
             by_path: BTreeMap::new(),
             sequence: 0,
             came: vec![PathBuf::new()],
+            moved: None,
             lost: None,
             is_unsettled: false,
+            settling: Vec::new(),
             buffer: ListingBuffer::new(),
         };
         tracker.catch_up()?;
@@ -121,6 +131,9 @@ impl Tracker {
                 None => self.lose(Untracked::Gone),
             }
             self.drain();
+        }
+        if self.moved.is_some() {
+            self.lose(Untracked::Removal);
         }
         self.lost.map_or(Ok(self.sequence), Err)
     }
@@ -152,14 +165,15 @@ impl Tracker {
 
     fn drain(&mut self) {
         let mut events = Vec::new();
-        let took = self.watches.drain(|event| {
-            events.push((event.watch, event.happening, event.is_directory, event.name.map(CStr::to_owned)))
-        });
-        if took.is_err() {
+        let mut take = |event: &WatchEvent<'_>| {
+            let name = event.name.map(CStr::to_owned);
+            events.push((event.watch, event.happening, event.is_directory, event.cookie, name));
+        };
+        if self.watches.drain(&mut take).is_err() {
             self.lose(Untracked::Overflow);
         }
-        for (watch, happening, is_directory, name) in events {
-            self.apply(&WatchEvent { watch, happening, is_directory, name: name.as_deref() });
+        for (watch, happening, is_directory, cookie, name) in events {
+            self.apply(&WatchEvent { watch, happening, is_directory, cookie, name: name.as_deref() });
         }
     }
 
@@ -179,40 +193,20 @@ impl Tracker {
             Happening::Opened if event.is_directory => return,
             _ => {}
         }
-        let Some(name) = event.name else {
-            if event.happening == Happening::Changed {
-                self.sequence += 1;
-                directory.changed = self.sequence;
-            }
-            return;
+        let name = match event.name {
+            Some(name) if is_calves_own(name) => return,
+            name => name,
         };
-        if is_calves_own(name) {
-            return;
-        }
         if event.happening != Happening::Opened {
             self.sequence += 1;
             directory.changed = self.sequence;
         }
+        let Some(name) = name else { return };
         if event.is_directory {
             let path = directory.path.join(OsStr::from_bytes(name.to_bytes()));
             return self.subdirectory(event.happening, path);
         }
-        match event.happening {
-            Happening::Opened => {
-                directory.suspects.entry(name.to_owned()).or_insert(Suspicion::Opened);
-                self.is_unsettled = true;
-            }
-            Happening::Came => {
-                directory.suspects.insert(name.to_owned(), Suspicion::Came);
-                self.is_unsettled = true;
-            }
-            // It may have been the last that somebody wrote.
-            Happening::Changed => self.is_unsettled |= !directory.suspects.is_empty(),
-            Happening::Left => {
-                directory.suspects.remove(name);
-            }
-            _ => {}
-        }
+        self.file(event, name);
     }
 
     /// Takes note of what happened to a directory in a watched one.
@@ -223,12 +217,43 @@ impl Tracker {
                     directory.changed = self.sequence;
                 }
             }
-            Happening::Came => {
+            Happening::Made | Happening::MovedHere => {
                 self.forget_tree(&path);
                 self.came.push(path);
             }
-            Happening::Left => self.forget_tree(&path),
-            _ => {}
+            _ => self.lose(Untracked::Removal),
+        }
+    }
+
+    /// Takes note of what happened to anything else in a watched directory.
+    fn file(&mut self, event: &WatchEvent<'_>, name: &CStr) {
+        // A file that was moved within the tree is still there, and looked at where it is now.
+        if let Some(cookie) = self.moved.take()
+            && (event.happening, event.cookie) != (Happening::MovedHere, cookie)
+        {
+            return self.lose(Untracked::Removal);
+        }
+        let Some(directory) = self.directories.get_mut(&event.watch) else { return };
+        match event.happening {
+            Happening::Opened => {
+                directory.suspects.entry(name.to_owned()).or_insert(Suspicion::Opened);
+                self.is_unsettled = true;
+            }
+            Happening::Made | Happening::MovedHere => {
+                directory.suspects.insert(name.to_owned(), Suspicion::Came);
+                self.is_unsettled = true;
+                // What had the name first is in the records. What had it in between is not.
+                if !directory.replaced.insert(name.to_owned()) {
+                    self.lose(Untracked::Removal);
+                }
+            }
+            Happening::MovedAway => {
+                directory.suspects.remove(name);
+                self.moved = Some(event.cookie);
+            }
+            Happening::Removed => self.lose(Untracked::Removal),
+            // It may have been the last that somebody wrote.
+            _ => self.is_unsettled |= !directory.suspects.is_empty(),
         }
     }
 
@@ -318,7 +343,14 @@ impl Tracker {
         }
         self.sequence += 1;
         let (path, changed) = (path.to_path_buf(), self.sequence);
-        let directory = Directory { path, identity, changed, suspects: HashMap::new(), is_open_ended: false };
+        let directory = Directory {
+            path,
+            identity,
+            changed,
+            suspects: HashMap::new(),
+            replaced: HashSet::new(),
+            is_open_ended: false,
+        };
         self.directories.insert(watch, directory);
     }
 
@@ -327,14 +359,18 @@ impl Tracker {
     /// Each is opened and leased, which fails while anybody has it open for writing or mapped so; then the queue is emptied, which now has
     /// the end of every earlier writer (a change, and noted as one). While the lease holds, nobody can open it for writing. Openings that
     /// come after it is let go are later in the queue, so what is cleared is known not to be written.
+    ///
+    /// This takes a while after all of a tree was read, so each call does a part of it.
     pub(crate) fn settle(&mut self) {
-        if !std::mem::take(&mut self.is_unsettled) {
-            return;
+        /// Directories in one call: some milliseconds.
+        const PART: usize = 128;
+        if self.settling.is_empty() {
+            let suspected = self.directories.iter().filter(|(_, one)| !one.suspects.is_empty());
+            self.settling = suspected.map(|(watch, _)| *watch).collect();
         }
         let Some(root) = self.root() else { return self.lose(Untracked::Gone) };
-        let suspected = self.directories.iter().filter(|(_, one)| !one.suspects.is_empty());
-        let suspected: Vec<i32> = suspected.map(|(watch, _)| *watch).collect();
-        for watch in suspected {
+        let rest = self.settling.split_off(self.settling.len().min(PART));
+        for watch in std::mem::replace(&mut self.settling, rest) {
             let Some(known) = self.directories.get(&watch) else { continue };
             let Ok(directory) = open(root.directory(), &known.path) else { continue };
             // Another directory may be there by now, and the queue have the news.
@@ -342,13 +378,19 @@ impl Tracker {
                 self.settle_in(watch, directory.as_fd());
             }
         }
+        self.drain();
         // The calls above were events too.
         self.is_unsettled = false;
     }
 
-    /// Whether anything is left to do for [`Self::settle`].
+    /// Whether there are suspects that [`Self::settle`] has not tried to clear.
     pub(crate) fn is_unsettled(&self) -> bool {
-        self.is_unsettled
+        self.is_unsettled || self.is_settling()
+    }
+
+    /// Whether [`Self::settle`] has begun and not ended.
+    pub(crate) fn is_settling(&self) -> bool {
+        !self.settling.is_empty()
     }
 
     fn settle_in(&mut self, watch: i32, directory: BorrowedFd<'_>) {
@@ -384,7 +426,7 @@ enum Lease {
     NoFile,
     /// Somebody does.
     Written,
-    /// It cannot be told, or there are other names to write it by.
+    /// It cannot be told.
     Impossible,
 }
 
@@ -405,9 +447,6 @@ impl Lease {
             Err(Errno::AGAIN) => return Self::Written,
             Err(_) => return Self::Impossible,
         };
-        if !rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 1) {
-            return Self::Impossible;
-        }
         match sys::lease(file.as_fd()) {
             Ok(()) => Self::Held(file),
             Err(Errno::AGAIN) => Self::Written,

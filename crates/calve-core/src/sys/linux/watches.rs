@@ -90,16 +90,26 @@ fn translated<'a>(event: &'a inotify::Event<'a>) -> WatchEvent<'a> {
         Happening::WatchEnded
     } else if flags.intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF) {
         Happening::DirectoryTaken
-    } else if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
-        Happening::Came
-    } else if flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM) {
-        Happening::Left
+    } else if flags.contains(ReadFlags::CREATE) {
+        Happening::Made
+    } else if flags.contains(ReadFlags::MOVED_TO) {
+        Happening::MovedHere
+    } else if flags.contains(ReadFlags::MOVED_FROM) {
+        Happening::MovedAway
+    } else if flags.contains(ReadFlags::DELETE) {
+        Happening::Removed
     } else if flags.contains(ReadFlags::OPEN) {
         Happening::Opened
     } else {
         Happening::Changed
     };
-    WatchEvent { watch: event.wd(), happening, is_directory: flags.contains(ReadFlags::ISDIR), name: event.file_name() }
+    WatchEvent {
+        watch: event.wd(),
+        happening,
+        is_directory: flags.contains(ReadFlags::ISDIR),
+        cookie: event.cookie(),
+        name: event.file_name(),
+    }
 }
 
 /// How many watches one program may have: a quarter of what the user has.

@@ -15,7 +15,7 @@ use fs_err as fs;
 use super::{DISKS, Place};
 
 /// A process that keeps every file mapped that it has ever written to, and writes through the mapping.
-struct Mapper {
+pub(super) struct Mapper {
     process: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -37,7 +37,7 @@ for line in sys.stdin.buffer:
 ";
 
 impl Mapper {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let mut command = Command::new("python3");
         command.args(["-c", MAPPER]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
@@ -61,6 +61,9 @@ impl Drop for Mapper {
         let _ = self.process.wait();
     }
 }
+
+/// The kinds of edits that remove no name.
+pub(super) const IN_PLACE: [u64; 12] = [0, 2, 3, 4, 5, 6, 8, 9, 13, 14, 16, 18];
 
 /// What is in the source now.
 #[derive(Default)]
@@ -90,12 +93,14 @@ fn inventory(root: &Path) -> Inventory {
     found
 }
 
-struct Editor {
-    root: PathBuf,
-    random: SplitMix64,
-    mapper: Mapper,
-    next_name: u64,
-    kinds: HashMap<&'static str, u32>,
+pub(super) struct Editor {
+    pub(super) root: PathBuf,
+    pub(super) random: SplitMix64,
+    pub(super) mapper: Mapper,
+    /// The kinds of edits; `None` for all.
+    pub(super) only: Option<&'static [u64]>,
+    pub(super) next_name: u64,
+    pub(super) kinds: HashMap<&'static str, u32>,
 }
 
 impl Editor {
@@ -104,8 +109,15 @@ impl Editor {
         format!("new-{}", self.next_name)
     }
 
+    fn kind(&mut self) -> u64 {
+        match self.only {
+            Some(kinds) => *self.random.pick(kinds),
+            None => self.random.below(20),
+        }
+    }
+
     /// One edit of a random kind.
-    fn edit(&mut self) {
+    pub(super) fn edit(&mut self) {
         let found = inventory(&self.root);
         let file = self.random.pick(&found.files).clone();
         let other = self.random.pick(&found.files).clone();
@@ -113,7 +125,7 @@ impl Editor {
         let inner: Vec<&PathBuf> = found.directories.iter().filter(|path| **path != self.root).collect();
         let below = self.random.pick(&inner).to_path_buf();
         let name = self.name();
-        let kind = match self.random.below(20) {
+        let kind = match self.kind() {
             0 => {
                 set_mtime_back(&file, |file| overwrite(file, &mut self.random));
                 "same size, mtime set back"
@@ -257,7 +269,7 @@ fn set_owner(path: &Path, group: u32) {
 }
 
 /// How many edits: all that are promised take a while.
-fn edits() -> u64 {
+pub(super) fn edits() -> u64 {
     let wanted = std::env::var("CALVE_SPARE_EDITS").ok();
     wanted.map_or(400, |wanted| wanted.parse().unwrap())
 }
@@ -279,6 +291,7 @@ fn edited(file_system: FileSystem, edits: u64) {
         root: place.src(),
         random: SplitMix64::new(7 + edits),
         mapper: Mapper::start(),
+        only: None,
         next_name: 0,
         kinds: HashMap::new(),
     };

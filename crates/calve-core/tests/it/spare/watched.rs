@@ -1,0 +1,142 @@
+//! Claims while a watcher runs.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+
+use calve_core::{Cancel, CloneReport, SpareCheck, WatchNote, WatchOptions, Watching, clone_tree};
+use calve_testkit::{FileSystem, SplitMix64, node_modules_like, require_program};
+use fs_err as fs;
+
+use super::edits::{Editor, IN_PLACE, Mapper};
+use super::{DISKS, Place, directory};
+
+/// A watcher, which ends with this.
+struct Watcher {
+    notes: Receiver<&'static str>,
+    cancel: Cancel,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    fn start(place: &Place) -> Self {
+        let (sender, notes) = channel();
+        let cancel = Cancel::default();
+        let (spares, switch) = (place.spares.clone(), cancel.clone());
+        let thread = std::thread::spawn(move || {
+            let mut told = |note: WatchNote<'_>| {
+                let kind = match note {
+                    WatchNote::Listening => "listening",
+                    WatchNote::Knows { .. } => "knows",
+                    WatchNote::Lost { .. } => "lost",
+                    _ => return,
+                };
+                let _ = sender.send(kind);
+            };
+            let mut options = WatchOptions { resolve: directory, told: &mut told, cancel: switch };
+            assert_eq!(spares.watch(&mut options).unwrap(), Watching::Ended);
+        });
+        Self { notes, cancel, thread: Some(thread) }
+    }
+
+    /// Waits until the watcher says so.
+    fn wait_for(&self, kind: &str) {
+        while self.notes.recv().expect("the watcher runs") != kind {}
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        let ended = self.thread.take().map(JoinHandle::join);
+        if !std::thread::panicking() {
+            ended.unwrap().unwrap();
+        }
+    }
+}
+
+/// How a clone's spare was checked, and how many entries were brought up to date.
+fn checked(report: &CloneReport) -> Option<(SpareCheck, u64)> {
+    report.spare.as_ref().map(|spare| (spare.checked, spare.entries_updated))
+}
+
+#[test]
+fn a_watched_source_is_not_walked() {
+    for file_system in DISKS {
+        let Some(place) = Place::new(file_system) else { return };
+        node_modules_like(place.src(), 300);
+        place.add(3);
+        let watcher = Watcher::start(&place);
+        for _ in 0..3 {
+            watcher.wait_for("knows");
+        }
+        // Without reading the source: a file that was opened may have been written.
+        let report = clone_tree(&place.src(), &place.path("place/one"), &place.options()).unwrap();
+        assert_eq!(checked(&report), Some((SpareCheck::Watched, 0)));
+        fs::write(place.src().join("changed"), "changed").unwrap();
+        let report = place.claim("two");
+        assert_eq!(checked(&report).map(|(check, updated)| (check, updated > 0)), Some((SpareCheck::Watched, true)));
+        let entries = report.spare.unwrap().entries_checked;
+        assert!(entries < 100, "only the directory that changed, and not {entries} entries");
+        // Another name may have been removed, by which any entry may have been changed.
+        fs::remove_file(place.src().join("changed")).unwrap();
+        assert_eq!(checked(&place.claim("three")).map(|(check, _)| check), Some(SpareCheck::Walked));
+        // The watcher learns of spares that are built while it runs.
+        assert_eq!(place.refill(), (3, 0));
+        watcher.wait_for("knows");
+    }
+}
+
+#[test]
+fn there_is_one_watcher() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    let watcher = Watcher::start(&place);
+    watcher.wait_for("listening");
+    let mut told = |_: WatchNote<'_>| {};
+    let mut options = WatchOptions { resolve: directory, told: &mut told, cancel: Cancel::default() };
+    assert_eq!(place.spares.watch(&mut options).unwrap(), Watching::Elsewhere);
+}
+
+#[test]
+fn no_spare_differs_after_random_edits_of_a_watched_source() {
+    if !require_program("python3") {
+        return;
+    }
+    for file_system in DISKS {
+        let edits = super::edits::edits() / DISKS.len() as u64;
+        let Some(place) = Place::new(file_system) else { return };
+        node_modules_like(place.src(), 300);
+        let mut editor = Editor {
+            root: place.src(),
+            random: SplitMix64::new(11 + edits),
+            mapper: Mapper::start(),
+            only: Some(&IN_PLACE),
+            next_name: 0,
+            kinds: HashMap::new(),
+        };
+        place.add(1);
+        let watcher = Watcher::start(&place);
+        let (mut done, mut round, mut watched) = (0, 0, 0);
+        while done < edits {
+            // Once in a while something is removed, and the watcher has to begin again.
+            editor.only = if round % 16 == 15 { None } else { Some(&IN_PLACE) };
+            if round % 16 < 14 {
+                watcher.wait_for("knows");
+            }
+            for _ in 0..editor.random.below(12) {
+                editor.edit();
+                done += 1;
+            }
+            round += 1;
+            let name = format!("clone-{round}");
+            let report = place.clone(&name);
+            watched += u64::from(checked(&report).is_some_and(|(check, _)| check == SpareCheck::Watched));
+            fs::remove_dir_all(place.path("place").join(&name)).unwrap();
+            editor.edit();
+            done += 1;
+            let report = place.spares.refill(&super::foreground()).unwrap();
+            assert!(report.failures.is_empty(), "{:?}", report.failures);
+        }
+        assert!(watched * 2 > round, "{watched} of {round} were watched");
+    }
+}
