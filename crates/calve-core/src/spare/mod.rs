@@ -218,6 +218,15 @@ impl Spares {
         Ok(Offer { strategy: Strategy::Spare, refused })
     }
 
+    /// Returns whether there are to be spares of the directory `src` as it is, with nothing left out.
+    pub fn are_wanted(&self, src: &Path) -> Result<bool, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(false) };
+        let Ok(real) = src.canonicalize() else { return Ok(false) };
+        let whole = Shape::of(&CloneOptions::default());
+        let sets = home.sets(Some(&SpareSource::Directory(real)))?;
+        Ok(sets.iter().any(|set| Some(&set.definition.shape) == whole.as_ref()))
+    }
+
     /// Returns all sets. `resolve` finds the directory of a source.
     pub fn list(&self, resolve: impl Fn(&SpareSource) -> Option<SpareOrigin>) -> Result<Vec<SpareSet>, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(Vec::new()) };

@@ -14,6 +14,7 @@ mod parallel;
 mod partial;
 mod remove;
 mod repo;
+mod spares;
 mod subvolume;
 mod typed;
 mod untrusted;

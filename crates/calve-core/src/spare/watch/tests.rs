@@ -1,6 +1,5 @@
 //! The tracker, on the file system that temporary directories are on.
 
-use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -75,7 +74,15 @@ fn every_change_of_an_entry_is_told() {
         (|src| fs::hard_link(src.join("i"), src.join("a/i")).unwrap(), &["a"]),
         (|src| fs_err::os::unix::fs::symlink("x", src.join("b/link")).unwrap(), &["b"]),
         (
-            |src| File::options().write(true).open(src.join("i")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap(),
+            |src| {
+                fs::OpenOptions::new()
+                    .write(true)
+                    .open(src.join("i"))
+                    .unwrap()
+                    .file()
+                    .set_modified(std::time::UNIX_EPOCH)
+                    .unwrap()
+            },
             &[""],
         ),
     ];
@@ -115,8 +122,8 @@ fn a_tree_that_is_moved_in_is_watched() {
 #[test]
 fn a_file_that_was_read_is_no_suspect_for_long_and_one_that_is_written_remains_one() {
     let mut watched = Watched::new();
-    let reader = File::open(watched.path("a/f")).unwrap();
-    let writer = File::options().append(true).open(watched.path("b/h")).unwrap();
+    let reader = fs::File::open(watched.path("a/f")).unwrap();
+    let writer = fs::OpenOptions::new().append(true).open(watched.path("b/h")).unwrap();
     assert_eq!(watched.changed(), ["a", "b"]);
     watched.tracker.settle();
     assert_eq!(watched.changed(), ["b"], "one is still open, for reading only");
@@ -135,7 +142,7 @@ fn a_file_that_was_read_is_no_suspect_for_long_and_one_that_is_written_remains_o
 fn a_file_that_is_open_for_writing_before_the_watch_begins_is_a_suspect() {
     let directory = tempfile::tempdir().unwrap();
     Tree::new(directory.path().join("src")).file("a/f", "f").file("b/h", "h");
-    let mut writer = File::options().append(true).open(directory.path().join("src/b/h")).unwrap();
+    let mut writer = fs::OpenOptions::new().append(true).open(directory.path().join("src/b/h")).unwrap();
     let mut watched = Watched::of(directory);
     assert_eq!(watched.changed(), ["b"]);
     watched.tracker.settle();

@@ -4,6 +4,7 @@ pub(crate) mod ignored;
 pub(crate) mod location;
 pub(crate) mod post_checkout;
 pub(crate) mod selector;
+mod spares;
 pub(crate) mod survey;
 pub(crate) mod target;
 
@@ -20,6 +21,7 @@ use crate::git::Git;
 use crate::worktree::add::ignored::dependencies::Dependency;
 use crate::worktree::add::ignored::{LeftEntry, LeftReason};
 use crate::worktree::add::post_checkout::{HookRun, post_checkout};
+use crate::worktree::add::spares::SpareRoots;
 use crate::worktree::add::survey::{AddRequest, Survey, rules_below, selection, survey};
 use crate::worktree::registration::{Registration, sweep};
 use crate::worktree::repository::Repository;
@@ -134,6 +136,10 @@ pub struct AddReport {
     pub left: Vec<LeftEntry>,
     /// Where directories of dependencies came from.
     pub dependencies: Vec<Dependency>,
+    /// Directories that are spares, each as a clone of its own, by its path in the worktree.
+    pub spares: Vec<CloneReport>,
+    /// There is room for another spare: work for [`calve_core::Spares::refill`].
+    pub spares_wanted: bool,
     /// How many changed and untracked files stay in the donor; 0 with [`Changes::Carry`].
     pub uncommitted: u64,
     /// What pointed back into the donor.
@@ -261,6 +267,8 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         carried: built.carried,
         left: built.left,
         dependencies: built.dependencies,
+        spares: built.spares.used,
+        spares_wanted: built.spares.wanted,
         uncommitted: built.uncommitted,
         audit: built.audit.unwrap_or_default(),
         post_checkout,
@@ -281,6 +289,7 @@ struct StagedWorktree {
     carried: Vec<PathBuf>,
     left: Vec<LeftEntry>,
     dependencies: Vec<Dependency>,
+    spares: SpareRoots,
     uncommitted: u64,
     warnings: Vec<Warning>,
     /// Tracked files below what was carried.
@@ -322,8 +331,10 @@ fn build(
     entry: &Registration,
     survey: Survey,
 ) -> Result<StagedWorktree> {
-    let Survey { tracked, plan, rules, roots, mut left, dependencies, may_show, uncommitted, mut warnings } = survey;
+    let Survey { tracked, plan, rules, roots, spare_roots, mut left, dependencies, .. } = survey;
+    let Survey { may_show, uncommitted, mut warnings, .. } = survey;
     let mut clone = options.clone.clone();
+    clone.spares = None;
     clone.select = Some(selection(&plan));
     clone.unreadable = Unreadable::Skip;
     let mut report = staged.clone_root(&request.donor, &clone)?;
@@ -334,6 +345,12 @@ fn build(
         let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
         take_skipped(&mut part, &dependency.path, &mut left);
         warnings.extend(part.warnings.into_iter().map(Warning::Engine));
+    }
+    let mut spares = SpareRoots::default();
+    for root in &spare_roots {
+        let placed = spares::place(staged, &request.donor, root, &rules, &options.clone, &mut left)?;
+        spares.used.extend(placed.used);
+        spares.wanted |= placed.wanted;
     }
     for pointer in plan.pointers() {
         // A `.git` file of a worktree: what is beside it is that worktree.
@@ -373,6 +390,7 @@ fn build(
         carried,
         left,
         dependencies,
+        spares,
         uncommitted,
         warnings,
         tracked_below,

@@ -17,6 +17,7 @@ use crate::worktree::add::ignored::rules::{self, Rules};
 use crate::worktree::add::ignored::{self, CarriedRoot, Carry, LeftEntry, LeftReason};
 use crate::worktree::add::location;
 use crate::worktree::add::selector::Selector;
+use crate::worktree::add::spares;
 use crate::worktree::add::target::{self, Target, TargetRequest};
 use crate::worktree::add::{AddOptions, Changes, Ignored, Trust, Warning};
 use crate::worktree::repository::{Repository, joined};
@@ -99,6 +100,8 @@ pub(crate) struct Survey {
     pub(crate) plan: Arc<Selector>,
     pub(crate) rules: Rules,
     pub(crate) roots: Vec<CarriedRoot>,
+    /// Those of them that a spare may be handed over for.
+    pub(crate) spare_roots: Vec<PathBuf>,
     pub(crate) left: Vec<LeftEntry>,
     pub(crate) dependencies: Vec<Dependency>,
     /// What is carried may not be ignored in the new worktree.
@@ -176,8 +179,12 @@ pub(crate) fn survey(
         Changes::Leave => uncommitted(&status, &nested),
     };
     let may_show = options.changes == Changes::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
+    let is_inside_of: Vec<PathBuf> = nested.iter().chain(&replaced).cloned().collect();
     let mut plan = Selector::new(rules.clone(), nested, replaced);
-    for root in &roots {
+    let tracks_below = |path: &Path| files.iter().any(|file| path_of(file).starts_with(path));
+    let is_elsewhere = |root: &Path| is_inside_of.iter().any(|path| path.starts_with(root)) || tracks_below(root);
+    let spare_roots = spares::with_spares(donor, &roots, &options.clone, is_elsewhere)?;
+    for root in roots.iter().filter(|root| !spare_roots.contains(&root.path)) {
         plan.root(root);
     }
     for path in tracked.cloned() {
@@ -186,7 +193,8 @@ pub(crate) fn survey(
     for path in changed.iter().filter(|path| exists(donor, path)) {
         plan.file(path);
     }
-    Ok(Survey { tracked, plan: Arc::new(plan), rules, roots, left, dependencies, may_show, uncommitted, warnings })
+    let plan = Arc::new(plan);
+    Ok(Survey { tracked, plan, rules, roots, spare_roots, left, dependencies, may_show, uncommitted, warnings })
 }
 
 /// Counts what is not committed, without the worktrees inside.

@@ -13,11 +13,11 @@ use calve_git::worktree::{
 };
 
 use crate::cli::worktree::AddArguments;
-use crate::commands::{protected, reap};
+use crate::commands::{protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
-use crate::{consent, wording};
+use crate::{consent, sys, wording};
 use calve_receipt::human::{count, duration};
 use calve_receipt::{
     CloneReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan, WorktreeAddReceipt,
@@ -45,6 +45,9 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
         && let Some(parent) = added.path.parent()
     {
         reap::start(parent);
+    }
+    if added.spares_wanted {
+        sys::start_refill();
     }
     if !arguments.quiet {
         say(&added, arguments.detach);
@@ -116,6 +119,7 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     options.trust = if arguments.trust { Trust::Yes } else { Trust::No };
     options.clone.threads = arguments.threads;
     options.clone.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
+    options.clone.spares = spares::to_use();
     options.clone.progress = Arc::new(Progress::default());
     options.clone.cancel = cancel.clone();
     Ok(options)
@@ -165,6 +169,15 @@ fn say(added: &AddReport, is_detached: bool) {
         count(written(added)),
         duration(added.elapsed),
     ));
+    for clone in &added.spares {
+        if let Some(spare) = &clone.spare {
+            output::say(&format!(
+                "`{}` was a spare; {} of it brought up to date",
+                Shown(&clone.dst),
+                human::entries(spare.entries_updated)
+            ));
+        }
+    }
     if added.tracked_cloned == 0
         && let Some((why, _)) = added.tracked_written.iter().max_by_key(|(_, files)| **files)
     {
@@ -313,6 +326,7 @@ fn add_receipt(added: &AddReport) -> WorktreeAddReceipt {
         carried: paths(&added.carried),
         left: left(&added.left),
         dependencies: dependencies(&added.dependencies),
+        spares: added.spares.iter().map(CloneReceipt::from).collect(),
         uncommitted: added.uncommitted,
         escapes: super::check::findings(&added.audit),
         post_checkout: added.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),

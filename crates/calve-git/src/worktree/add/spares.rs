@@ -1,0 +1,133 @@
+//! Ignored directories of which there are spares: one is handed over instead of cloning the directory.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_core::{
+    Choice, CloneOptions, CloneReport, Descend, EntryKind, Folder, ScanOptions, Spares, StagedTree, Strategy, Visitor,
+    clone_tree, scan_tree,
+};
+
+use crate::error::Result;
+use crate::worktree::add::ignored::rules::Rules;
+use crate::worktree::add::ignored::{CarriedRoot, LeftEntry, LeftReason};
+use crate::worktree::add::{is_worktree, rules_below, take_skipped};
+
+/// Returns the roots of which there are spares, and which are nothing but ignored.
+pub(crate) fn with_spares(
+    donor: &Path,
+    roots: &[CarriedRoot],
+    options: &CloneOptions,
+    is_elsewhere: impl Fn(&Path) -> bool,
+) -> Result<Vec<PathBuf>> {
+    let Some(using) = &options.spares else { return Ok(Vec::new()) };
+    // A snapshot has the directory too, and no spare can be moved into a subvolume.
+    if calve_core::is_subvolume(donor)? {
+        return Ok(Vec::new());
+    }
+    let spares = Spares::at(&using.home);
+    let mut found = Vec::new();
+    for root in roots.iter().filter(|root| root.is_directory) {
+        if spares.are_wanted(&donor.join(&root.path))? && !is_elsewhere(&root.path) {
+            found.push(root.path.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// What became of the directories with spares.
+#[derive(Debug, Default)]
+pub(crate) struct SpareRoots {
+    /// The clones that are spares.
+    pub(crate) used: Vec<CloneReport>,
+    /// There is room for another spare.
+    pub(crate) wanted: bool,
+}
+
+/// Puts a directory into the staged worktree: a spare if one is ready, and otherwise a clone.
+pub(crate) fn place(
+    staged: &mut StagedTree<'_>,
+    from: &Path,
+    root: &Path,
+    rules: &Rules,
+    options: &CloneOptions,
+    left: &mut Vec<LeftEntry>,
+) -> Result<SpareRoots> {
+    let destination = staged.path().join(root);
+    if let Some(mut report) = claim(&from.join(root), &destination, options) {
+        leave_out(staged, from, root, rules, options, left)?;
+        report.dst = root.to_path_buf();
+        return Ok(SpareRoots { wanted: report.spares_wanted, used: vec![report] });
+    }
+    let mut plain = options.clone();
+    plain.select = Some(rules_below(rules, root));
+    plain.spares = None;
+    let mut part = staged.clone_below(&from.join(root), root, &plain)?;
+    take_skipped(&mut part, root, left);
+    Ok(SpareRoots { used: Vec::new(), wanted: true })
+}
+
+/// `None` if there is none that can be used, for whatever reason: then the directory is cloned.
+fn claim(src: &Path, dst: &Path, options: &CloneOptions) -> Option<CloneReport> {
+    let mut only = options.clone();
+    only.strategy = Choice::Only(Strategy::Spare);
+    only.select = None;
+    only.unreadable = calve_core::Unreadable::default();
+    clone_tree(src, dst, &only).ok()
+}
+
+/// Takes out of a spare, which has everything that its source has, what the rules leave where it is.
+fn leave_out(
+    staged: &StagedTree<'_>,
+    donor: &Path,
+    root: &Path,
+    rules: &Rules,
+    options: &CloneOptions,
+    left: &mut Vec<LeftEntry>,
+) -> Result<()> {
+    let mut scan = ScanOptions::default();
+    scan.below = vec![root.to_path_buf()];
+    scan.threads = options.threads;
+    scan.cancel = options.cancel.clone();
+    let judge = || Judge { rules, left: Vec::new() };
+    let judged = scan_tree(&staged.path(), &scan, judge)?;
+    let found: Vec<LeftEntry> = judged.visitors.into_iter().flat_map(|judge| judge.left).collect();
+    let mut gone: HashSet<PathBuf> = HashSet::new();
+    for entry in found {
+        let beside = entry.path.parent().filter(|_| entry.reason == LeftReason::Pointer);
+        let entry = match beside {
+            // A `.git` file of a worktree: what is beside it is that worktree.
+            Some(beside) if is_worktree(&donor.join(&entry.path)) => {
+                LeftEntry { path: beside.to_path_buf(), reason: LeftReason::NestedWorktree }
+            }
+            _ => entry,
+        };
+        if entry.path.ancestors().any(|above| gone.contains(above)) {
+            continue;
+        }
+        staged.remove(&entry.path)?;
+        gone.insert(entry.path.clone());
+        left.push(entry);
+    }
+    Ok(())
+}
+
+struct Judge<'a> {
+    rules: &'a Rules,
+    left: Vec<LeftEntry>,
+}
+
+impl Visitor for Judge<'_> {
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend {
+        let path = folder.path().join(OsStr::from_bytes(name.to_bytes()));
+        match self.rules.leave(&path, kind == EntryKind::Directory) {
+            None => Descend::Yes,
+            Some(reason) => {
+                self.left.push(LeftEntry { path, reason });
+                Descend::No
+            }
+        }
+    }
+}
