@@ -34,7 +34,8 @@ pub struct WorktreeAddReceipt {
     pub left: Vec<SkippedEntry>,
     /// The directories of dependencies.
     pub dependencies: Vec<WorktreeDependency>,
-    /// The directories that are spares, each as a clone; its `dst` is relative to the worktree.
+    /// The directories that are spares, each as a clone; its `dst` is relative to the worktree. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<CloneReceipt>,
     /// The number of uncommitted files of the source that the new worktree does not have.
     pub uncommitted: u64,

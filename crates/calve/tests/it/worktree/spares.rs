@@ -26,7 +26,7 @@ fn with_spare(file_system: FileSystem) -> Option<Repo> {
 
 /// Which directories of a new worktree are spares.
 fn used(receipt: &serde_json::Value) -> Vec<String> {
-    let used = receipt["spares"].as_array().unwrap().iter();
+    let used = receipt["spares"].as_array().into_iter().flatten();
     used.inspect(|one| assert_eq!(one["strategy"], "spare")).map(|one| one["dst"].as_str().unwrap().into()).collect()
 }
 
