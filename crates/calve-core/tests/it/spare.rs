@@ -2,11 +2,8 @@
 
 mod bad_input;
 mod edits;
-<<<<<<< HEAD
 mod templates;
-=======
 mod watched;
->>>>>>> b7b9a24 (spares: a watcher knows what has changed, so that a claim need not look)
 
 use std::path::{Path, PathBuf};
 
