@@ -31,8 +31,6 @@ use crate::tree::pool::thread_count;
 
 /// How [`Spares::watch`] works.
 pub struct WatchOptions<'a> {
-    /// Finds the directory of a source. `None` if there is none any more.
-    pub resolve: fn(&SpareSource) -> Option<PathBuf>,
     /// Receives what should be known.
     pub told: &'a mut dyn FnMut(WatchNote<'_>),
     /// Ends the watching.
@@ -177,13 +175,9 @@ impl Watcher {
         let sets = self.home.sets(None)?;
         self.sources.retain(|id, _| sets.iter().any(|set| set.id == *id));
         for set in sets {
-            let source = &set.definition.source;
             // A template does not change.
-            if matches!(source, SpareSource::Template(_)) {
-                continue;
-            }
-            let Some(path) = (options.resolve)(source) else { continue };
-            let watched = self.sources.entry(set.id.clone()).or_insert_with(|| Watched::new(path));
+            let SpareSource::Directory(path) = &set.definition.source else { continue };
+            let watched = self.sources.entry(set.id.clone()).or_insert_with(|| Watched::new(path.clone()));
             watched.take_in(&set, options)?;
         }
         Ok(())

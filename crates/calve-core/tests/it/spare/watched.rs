@@ -9,7 +9,7 @@ use calve_testkit::{FileSystem, SplitMix64, node_modules_like, require_program};
 use fs_err as fs;
 
 use super::edits::{Editor, IN_PLACE, Mapper};
-use super::{DISKS, Place, directory};
+use super::{DISKS, Place};
 
 /// A watcher, which ends with this.
 struct Watcher {
@@ -33,7 +33,7 @@ impl Watcher {
                 };
                 let _ = sender.send(kind);
             };
-            let mut options = WatchOptions { resolve: directory, told: &mut told, cancel: switch };
+            let mut options = WatchOptions { told: &mut told, cancel: switch };
             assert_eq!(spares.watch(&mut options).unwrap(), Watching::Ended);
         });
         Self { notes, cancel, thread: Some(thread) }
@@ -93,7 +93,7 @@ fn there_is_one_watcher() {
     let watcher = Watcher::start(&place);
     watcher.wait_for("listening");
     let mut told = |_: WatchNote<'_>| {};
-    let mut options = WatchOptions { resolve: directory, told: &mut told, cancel: Cancel::default() };
+    let mut options = WatchOptions { told: &mut told, cancel: Cancel::default() };
     assert_eq!(place.spares.watch(&mut options).unwrap(), Watching::Elsewhere);
 }
 

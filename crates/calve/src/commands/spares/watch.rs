@@ -1,8 +1,8 @@
 //! `calve spares watch`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use calve_core::{Cancel, Shown, SpareSource, Untracked, WatchNote, WatchOptions, Watching};
+use calve_core::{Cancel, Shown, Untracked, WatchNote, WatchOptions, Watching};
 use calve_receipt::human::counted;
 
 use super::store;
@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &WatchArguments, cancel: &Cancel) -> Result<(), Fai
             output::say(&text);
         }
     };
-    let mut options = WatchOptions { resolve: watched, told: &mut told, cancel: cancel.clone() };
+    let mut options = WatchOptions { told: &mut told, cancel: cancel.clone() };
     match store()?.watch(&mut options)? {
         Watching::Elsewhere => {
             let hint = "one watcher is enough for all spares of a user";
@@ -29,14 +29,6 @@ pub(crate) fn run(arguments: &WatchArguments, cancel: &Cancel) -> Result<(), Fai
         }
         // Ctrl-C is how it ends.
         _ => Ok(()),
-    }
-}
-
-/// The directory to watch. Nothing in a template changes.
-fn watched(source: &SpareSource) -> Option<PathBuf> {
-    match source {
-        SpareSource::Directory(path) => Some(path.clone()),
-        SpareSource::Template(_) => None,
     }
 }
 
