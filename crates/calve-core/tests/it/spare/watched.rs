@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 use calve_core::{Cancel, CloneReport, SpareCheck, WatchNote, WatchOptions, Watching, clone_tree};
-use calve_testkit::{FileSystem, SplitMix64, node_modules_like, require_program};
+use calve_testkit::{BindMount, FileSystem, SplitMix64, Volume, node_modules_like, require_program};
 use fs_err as fs;
 
 use super::edits::{Editor, IN_PLACE, Mapper};
@@ -85,6 +85,21 @@ fn a_watched_source_is_not_walked() {
         assert_eq!(place.refill(), (3, 0));
         watcher.wait_for("knows");
     }
+}
+
+#[test]
+fn what_is_mounted_in_a_watched_source_is_seen() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    let Some(other) = Volume::new(FileSystem::Tmpfs) else { return };
+    fs::write(other.path().join("file"), "mounted").unwrap();
+    fs::create_dir_all(place.src().join("inner")).unwrap();
+    fs::write(place.src().join("inner/file"), "covered").unwrap();
+    place.add(1);
+    let watcher = Watcher::start(&place);
+    watcher.wait_for("knows");
+    let _mount = BindMount::new(other.path(), place.src().join("inner"));
+    place.clone("one");
+    assert_eq!(fs::read_to_string(place.path("place/one/inner/file")).unwrap(), "mounted");
 }
 
 #[test]
