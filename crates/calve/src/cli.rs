@@ -37,6 +37,8 @@ pub(crate) use self::bench_git::{BenchGitArguments, Switch};
 #[cfg(unix)]
 use self::report::ReportArguments;
 #[cfg(unix)]
+use self::space::size;
+#[cfg(unix)]
 pub(crate) use self::space::{DedupeArguments, DuArguments, ReshareArguments};
 use crate::named::Named;
 
@@ -472,19 +474,6 @@ pub(crate) struct WriteArguments {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) directories: u64,
     pub(crate) result: PathBuf,
-}
-
-/// "64K" as 65,536.
-fn size(text: &str) -> Result<u64, String> {
-    let upper = text.trim_end_matches(['b', 'B', 'i']).to_ascii_uppercase();
-    let (digits, shift) = match upper.as_bytes().last() {
-        Some(b'K') => (&upper[..upper.len() - 1], 10),
-        Some(b'M') => (&upper[..upper.len() - 1], 20),
-        Some(b'G') => (&upper[..upper.len() - 1], 30),
-        _ => (upper.as_str(), 0),
-    };
-    let bytes = digits.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| "a size is a number of bytes, or one with K, M or G".into())
 }
 
 pub(crate) fn threads(number: &str) -> Result<NonZeroUsize, String> {

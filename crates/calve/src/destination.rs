@@ -76,13 +76,16 @@ fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::Usage(text.into()))
 }
 
-/// `@NAME`; there are no templates on Windows.
+/// `@NAME`.
+#[cfg(unix)]
 fn is_template(src: &Path) -> bool {
-    #[cfg(unix)]
-    let is_template = calve_core::template_name(src).is_some();
-    #[cfg(windows)]
-    let is_template = false;
-    is_template
+    calve_core::template_name(src).is_some()
+}
+
+/// There are no templates on Windows.
+#[cfg(windows)]
+fn is_template(_src: &Path) -> bool {
+    false
 }
 
 fn is_directory(path: &Path) -> bool {

@@ -46,20 +46,6 @@ pub(crate) fn bind(_what: &Path, _at: &Path) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
 
-/// Nothing is prepared ahead here.
-pub(crate) fn exchange(_path: &Path, _other: &Path) -> Result<(), Errno> {
-    Err(Errno::NOSYS)
-}
-
-/// The process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or has ended.
-pub(crate) fn session() -> Option<(u32, u64)> {
-    let leader = rustix::process::getsid(None).ok()?.as_raw_nonzero().get().cast_unsigned();
-    (leader != std::process::id()).then_some((leader, start_time(leader)?))
-}
-
-/// Nothing is known to do so for a thread here.
-pub(crate) fn lower_priority() {}
-
 /// There are no private mounts.
 pub(crate) fn unbind(_at: &Path) {}
 

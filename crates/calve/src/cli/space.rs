@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{size, threads};
+use super::threads;
 
 /// Show what trees take up, what of it is shared, and what deleting them frees
 ///
@@ -90,4 +90,17 @@ pub(crate) struct ReshareArguments {
     /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// "64K" as 65,536.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let upper = text.trim_end_matches(['b', 'B', 'i']).to_ascii_uppercase();
+    let (digits, shift) = match upper.as_bytes().last() {
+        Some(b'K') => (&upper[..upper.len() - 1], 10),
+        Some(b'M') => (&upper[..upper.len() - 1], 20),
+        Some(b'G') => (&upper[..upper.len() - 1], 30),
+        _ => (upper.as_str(), 0),
+    };
+    let bytes = digits.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| "a size is a number of bytes, or one with K, M or G".into())
 }

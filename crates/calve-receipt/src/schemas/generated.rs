@@ -1,0 +1,73 @@
+//! Generates the JSON Schema of all documents, and compares it with the one that is published.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::*;
+
+/// Expands to the names of the documents, each with the schema of its type.
+macro_rules! documents {
+    ($($name:ident)*) => { |generator: &mut schemars::SchemaGenerator| {
+        vec![$((stringify!($name), generator.subschema_for::<$name>())),*]
+    } };
+}
+
+/// The schema of everything that `calve --json` prints.
+fn generated() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let documents = documents! {
+        CloneReceipt CloneReceipts PlanReceipt PlanReceipts RemoveReceipts ProbeReceipt WriteReceipt DiskUsageReceipt
+        DedupeReceipt ReshareReceipt SparesReceipt PendingReceipts
+        TemplateCreateReceipt TemplateReceipt TemplatesReceipt TemplateVerifyReceipt TemplateRemoveReceipt
+        WorktreeAddReceipt WorktreePlanReceipt WorktreeCheckReceipt WorktreeConvertReceipt WorktreesReceipt
+        WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
+        GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt
+        DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTraceReceipt DbGcReceipt
+        DbPoolsReceipt DbMarkReceipt DbMarksReceipt
+        ErrorReceipt
+    }(&mut generator);
+    // It has two kinds, and names them itself.
+    generator.subschema_for::<bench::BenchReport>();
+    let mut definitions: BTreeMap<String, Value> = generator.take_definitions(true).into_iter().collect();
+    let mut renamed = Vec::new();
+    for (name, schema) in &documents {
+        // serde calls them by the value of `schema`, and schemars leaves that field out.
+        let reference = schema.as_value()["$ref"].as_str().unwrap().to_owned();
+        let tag = reference.trim_start_matches("#/$defs/").replace("~1", "/");
+        let mut definition = definitions.remove(&tag).unwrap();
+        let described = "The kind of document and the version of its shape.";
+        let mut properties = Map::new();
+        properties.insert("schema".into(), json!({ "type": "string", "const": tag, "description": described }));
+        properties.extend(definition["properties"].as_object().unwrap().clone());
+        definition["properties"] = properties.into();
+        definition["required"].as_array_mut().unwrap().insert(0, "schema".into());
+        definitions.insert((*name).into(), definition);
+        renamed.push((reference, format!("#/$defs/{name}")));
+    }
+    let names = documents.iter().map(|(name, _)| *name).chain(["BenchReport"]);
+    let names = names.map(|name| json!({ "$ref": format!("#/$defs/{name}") }));
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The JSON documents of Calve",
+        "oneOf": names.collect::<Vec<_>>(),
+        "$defs": definitions,
+    });
+    let text = renamed
+        .iter()
+        .fold(schema.to_string(), |text, (from, to)| text.replace(&format!("\"{from}\""), &format!("\"{to}\"")));
+    serde_json::from_str(&text).unwrap()
+}
+
+/// `CALVE_REWRITE=1 cargo test -p calve-receipt` writes it anew, and the types of the packages with it.
+#[test]
+fn the_published_schema_is_that_of_the_structs() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/receipts.json");
+    let text = format!("{:#}\n", generated());
+    if std::env::var_os("CALVE_REWRITE").is_some() {
+        fs_err::write(&file, &text).unwrap();
+    }
+    assert!(fs_err::read_to_string(&file).unwrap() == text, "run `CALVE_REWRITE=1 cargo test -p calve-receipt`");
+}
