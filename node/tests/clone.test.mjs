@@ -77,7 +77,8 @@ test('required from CommonJS it is the same', () => {
   const required = createRequire(import.meta.url)('calve');
   assert.equal(required.cloneTree, cloneTree);
   assert.deepEqual(Object.keys(required).sort(),
-    ['CalveError', 'cloneFile', 'cloneFileSync', 'cloneTree', 'cloneTreeSync', 'probe', 'readFiles', 'removeTree', 'removeTreeSync', 'writeFiles', 'writeFilesSync']);
+    ['CalveError', 'Database', 'cloneFile', 'cloneFileSync', 'cloneTree', 'cloneTreeSync', 'database', 'probe', 'readFiles', 'removeTree', 'removeTreeSync',
+      'startDatabase', 'writeFiles', 'writeFilesSync']);
 });
 
 test('paths are strings, buffers and URLs, and need not be UTF-8', async () => {

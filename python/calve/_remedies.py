@@ -23,7 +23,7 @@ REMEDIES = {
     "correct_pattern": "write a glob such as `*.log`, `/build` or `**/cache/`",
     "give_relative_paths": "give paths relative to the root, without `..`, that lead through no symlink",
     "name_regular_file": "name a regular file, or remove what is there first",
-    "keep_spares": "keep clones of it ready, which are handed over in milliseconds: calve spares add",
+    "keep_spares": "keep clones of it ready (spares), which are handed over in milliseconds",
     "clone_without_spare": "clone it without a spare",
     "retry_without_cleaner": "try again, and keep other programs from cleaning the destination's parent directory",
     "choose_template_name": "choose a name such as `shop` or `node-22`; a path that begins with @ is written ./@NAME",
