@@ -396,3 +396,34 @@ def test_it_may_take_the_place_of_the_standard_functions(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code, tmp_path / "src", tmp_path / "dst"], check=True)
     assert os.listdir(tmp_path) == ["src"]
+
+
+def test_ignore_is_asked_before_anything_is_copied(tmp_path):
+    (tmp_path / "src" / "inner").mkdir(parents=True)
+    make(tmp_path / "src" / "file")
+    there = []
+    calve.shutil.copytree(tmp_path / "src", tmp_path / "dst", ignore=lambda path, names: there.append((tmp_path / "dst").exists()) or [])
+    assert there == [False, False]
+
+
+def test_the_source_keeps_its_times_of_access(tmp_path):
+    (tmp_path / "src").mkdir()
+    make(tmp_path / "src" / "file")
+    before = os.stat(tmp_path / "src" / "file").st_atime_ns
+    calve.shutil.copytree(tmp_path / "src", tmp_path / "dst")
+    calve.shutil.copy2(tmp_path / "src" / "file", tmp_path / "file")
+    assert [os.stat(path).st_atime_ns for path in (tmp_path / "src" / "file", tmp_path / "dst" / "file", tmp_path / "file")] == [before] * 3
+
+
+def test_audit_events_are_one_for_each_tree(tmp_path):
+    (tmp_path / "src" / "inner").mkdir(parents=True)
+    make(tmp_path / "src" / "inner" / "file")
+    code = (
+        "import sys, calve.shutil\nseen = []\n"
+        "sys.addaudithook(lambda event, given: seen.append(event) if event.startswith('shutil.') else None)\n"
+        "calve.shutil.copytree(sys.argv[1], sys.argv[2])\n"
+        "calve.shutil.copyfile(sys.argv[1] + '/inner/file', sys.argv[2] + '/file')\n"
+        "calve.shutil.rmtree(sys.argv[2])\n"
+        "assert seen == ['shutil.copytree', 'shutil.copyfile', 'shutil.rmtree'], seen\n"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "src", tmp_path / "dst"], check=True)
