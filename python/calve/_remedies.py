@@ -31,6 +31,7 @@ REMEDIES = {
     "list_templates": "check the name of the template; a path that begins with @ is written ./@NAME",
     "refresh_or_remove_template": "refresh the template, or remove it first",
     "refresh_template": "refresh the template",
+    "remove_template": "remove the template, and create it again",
     "verify_template": "verify the template to see what differs, or refresh it",
     "keep_template_elsewhere": "name a directory outside of the source to keep it in",
     "name_directory": "name a directory",

@@ -83,6 +83,8 @@ remedies! {
     RefreshOrRemoveTemplate(String) = "refresh_or_remove_template",
     /// Refresh the template of this name.
     RefreshTemplate(String) = "refresh_template",
+    /// Remove a template whose record cannot be read, and create it again.
+    RemoveTemplate(String) = "remove_template",
     /// Verify the template of this name.
     VerifyTemplate(String) = "verify_template",
     /// Keep the template in a directory outside of its source.

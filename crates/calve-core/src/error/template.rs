@@ -96,7 +96,8 @@ impl TemplateError {
             Self::PlaceInsideSource { .. } => Remedy::KeepTemplateElsewhere,
             Self::NotOwn(_) => Remedy::CheckPermissions,
             Self::Changed { name, .. } => Remedy::VerifyTemplate(name.clone()),
-            Self::Gone { name, .. } | Self::Damaged { name, .. } => Remedy::RefreshTemplate(name.clone()),
+            Self::Gone { name, .. } => Remedy::RefreshTemplate(name.clone()),
+            Self::Damaged { name, .. } => Remedy::RemoveTemplate(name.clone()),
             Self::Superseded(_) => Remedy::TryAgain,
         }
     }

@@ -20,6 +20,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             )
         }
         Remedy::RefreshTemplate(name) => format!("make it anew: calve template refresh {name}"),
+        Remedy::RemoveTemplate(name) => format!("remove it, and create it again: calve template remove {name}"),
         Remedy::VerifyTemplate(name) => {
             format!("`calve template verify {name}` tells what differs, `calve template refresh {name}` makes it anew")
         }

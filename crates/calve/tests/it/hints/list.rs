@@ -53,19 +53,9 @@ const PROBE: &str = "advice beside a refused strategy, which `calve probe` print
 const MACHINE: &str = "all of the machine would have to run out of it";
 const SYSTEM: &str = "no file system here fails in this way";
 
-const TREES: &str = "of templates of trees, whose own tests make it";
-
 const CORE: &[(&str, Shown)] = &[
-    ("ChooseTemplateName", Nowhere(TREES)),
-    ("CloneWithoutSpare", Nowhere("of spares, whose own tests make it")),
     ("KeepSpares", By("calve/tests/it/spares.rs", "probe_and_dry_runs_tell_of_spares")),
-    ("KeepTemplateElsewhere", Nowhere(TREES)),
-    ("ListTemplates", Nowhere(TREES)),
-    ("NameDirectory", Nowhere(TREES)),
-    ("RefreshOrRemoveTemplate", Nowhere(TREES)),
-    ("RefreshTemplate", By("calve/tests/it/template.rs", "a_template_that_was_changed_is_told_with_what_to_do")),
     ("SetHome", By("calve/tests/it/template.rs", "without_a_home_there_are_no_templates")),
-    ("VerifyTemplate", By("calve/tests/it/template.rs", "a_template_that_was_changed_is_told_with_what_to_do")),
     ("AllowDeleting", By(RM, "a_parent_that_cannot_be_written_to_stops_nothing_it_need_not")),
     ("AllowReading", By(BAD_INPUT, "a_file_that_must_not_be_read_is_named")),
     ("CheckDevice", By(BAD_INPUT, "a_file_system_that_cannot_read_one_file")),
