@@ -1,23 +1,33 @@
-// What copies and removes a tree, taking turns: the time, and the longest time that the event loop was blocked. Run where `calve` is
-// installed; `fs-extra` and `cpy` are there too, or left out.
+// Copies a tree with the standard libraries, their replacements and Calve, taking turns: the time, the disk used, and the longest time
+// that the event loop was blocked. `cp` and Python run outside of it: their stalls are the machine's, and their times include their start.
+// `bench/drop-ins` installs everything and runs this. What is not installed is left out by name.
 //
-// usage: node cp.mjs SRC DIR [RUNS]
-import { spawn } from 'node:child_process';
+// usage: node cp.mjs [--runs N] [--python PATH] SRC DIR      PATH: a Python where `calve` is installed. DIR: on the file system of SRC
+import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { parseArgs } from 'node:util';
 import { cloneTree, removeTree } from 'calve';
 import calve from 'calve/fs';
 
-const [src, into, runs = '3'] = process.argv.slice(2);
-const optional = async (name) => import(name).catch(() => undefined);
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { runs: { type: 'string', default: '3' }, python: { type: 'string' } },
+});
+const [src, into] = positionals.map((given) => path.resolve(given));
+const leftOut = [];
+const optional = async (name) => import(name).catch(() => { leftOut.push(`${name}: it is not installed`); });
 const [fsExtra, cpy] = [await optional('fs-extra'), await optional('cpy')];
+if (options.python === undefined) leftOut.push('Python: --python was not given');
+
 const recursive = { recursive: true };
 const run = (program, ...given) => new Promise((resolve, reject) => {
   const child = spawn(program, given, { stdio: 'inherit' });
   child.on('error', reject);
   child.on('exit', (code) => (code === 0 ? resolve() : reject(new Error(`${program}: ${code}`))));
 });
+const python = (module) => (dst) => run(options.python, '-c', `import ${module}, sys; ${module}.copytree(*sys.argv[1:], symlinks=True)`, src, dst);
 const ways = {
   'fs.promises.cp': (dst) => fs.promises.cp(src, dst, recursive),
   'calve promises.cp': (dst) => calve.promises.cp(src, dst, recursive),
@@ -26,9 +36,16 @@ const ways = {
   'calve cloneTree': (dst) => cloneTree(src, dst),
   'cp -a': (dst) => run('cp', '-a', src, dst),
   ...(fsExtra && { 'fs-extra copy': (dst) => fsExtra.default.copy(src, dst) }),
-  ...(cpy && { cpy: (dst) => cpy.default(['**'], path.resolve(dst), { cwd: src, dot: true }) }),
+  ...(cpy && { cpy: (dst) => cpy.default(['**'], dst, { cwd: src, dot: true }) }),
+  ...(options.python && { 'shutil.copytree': python('shutil'), 'calve copytree': python('calve.shutil') }),
 };
-const [times, stalls] = [{}, {}];
+// What removes the copy that this way has made, and is measured too.
+const removals = {
+  'fs.promises.cp': ['fs.promises.rm', (dst) => fs.promises.rm(dst, recursive)],
+  'calve promises.cp': ['calve promises.rm', (dst) => calve.promises.rm(dst, recursive)],
+  'calve cpSync': ['calve rmSync', async (dst) => calve.rmSync(dst, recursive)],
+};
+const results = {};
 
 /** Runs `work`: the time, and the longest that a timer of a millisecond was late. */
 async function watched(work) {
@@ -40,39 +57,68 @@ async function watched(work) {
   };
   const timer = setInterval(look, 1);
   const started = performance.now();
-  await work();
+  await work().finally(() => clearInterval(timer));
   const took = performance.now() - started;
   look();
-  clearInterval(timer);
   return [took, stall];
 }
 
-async function measured(name, isCounted, work) {
-  const [took, stall] = await watched(work);
-  if (!isCounted) return;
-  (times[name] ??= []).push(took);
-  (stalls[name] ??= []).push(stall);
+/** The bytes in use, when everything is written. */
+function used() {
+  spawnSync('sync', ['-f', into], { stdio: 'inherit' });
+  const { blocks, bfree, bsize } = fs.statfsSync(into);
+  return (blocks - bfree) * bsize;
 }
 
-for (let round = 0; round <= Number(runs); round += 1) {
-  for (const [name, copy] of Object.entries(ways)) {
-    const dst = path.join(into, `calve-bench-${process.pid}`);
-    // The first round is not counted.
-    await measured(name, round > 0, () => copy(dst));
-    if (name === 'fs.promises.cp') await measured('fs.promises.rm', round > 0, () => fs.promises.rm(dst, recursive));
-    else if (name === 'calve promises.cp') await measured('calve promises.rm', round > 0, () => calve.promises.rm(dst, recursive));
-    else if (name === 'calve cpSync') await measured('calve rmSync', round > 0, async () => calve.rmSync(dst, recursive));
-    else await removeTree(dst, { wait: true });
-    // What is deleted in the background is no part of the next one.
+function add(name, time, stall, bytes) {
+  const result = results[name] ??= { times: [], stalls: [], bytes: [] };
+  result.times.push(time);
+  result.stalls.push(stall);
+  if (bytes !== undefined) result.bytes.push(bytes);
+}
+
+/** Copies and removes once. */
+async function turn(name, isCounted) {
+  const dst = path.join(into, `calve-bench-${process.pid}`);
+  const before = used();
+  try {
+    const copied = await watched(() => ways[name](dst));
+    if (isCounted) add(name, ...copied, used() - before);
+    const [removal, remove] = removals[name] ?? [];
+    if (remove) {
+      const removed = await watched(() => remove(dst));
+      if (isCounted) add(removal, ...removed);
+    }
+  } finally {
+    if (fs.existsSync(dst)) await removeTree(dst, { wait: true });
+    // What is deleted in the background is no part of the next turn.
     while (fs.readdirSync(into).some((one) => one.startsWith('.calve-trash'))) await new Promise((resolve) => { setTimeout(resolve, 50); });
   }
 }
-const median = (list) => list.slice().sort((a, b) => a - b)[Math.floor(list.length / 2)];
-const shown = (number) => number.toFixed(1).padStart(10);
-for (const [name, each] of Object.entries(times)) {
-  console.log(`${name.padEnd(18)} ${shown(median(each))} ms (${Math.min(...each).toFixed(1)} to ${Math.max(...each).toFixed(1)}); longest stalls, ms: ${stalls[name].map((stall) => stall.toFixed(1)).join(' ')}`);
+
+for (const name of Object.keys(ways)) {
+  // The first round is not counted.
+  await turn(name, false).catch((error) => {
+    if (name.startsWith('calve')) throw error;
+    leftOut.push(`${name}: ${error.message}`);
+    delete ways[name];
+  });
 }
-const ratio = (name, to) => console.log(`${name} / ${to}: ${(median(times[name]) / median(times[to])).toFixed(3)}`);
-ratio('calve promises.cp', 'fs.promises.cp');
-ratio('calve cpSync', 'fs.cpSync');
-ratio('calve promises.cp', 'calve cloneTree');
+const names = Object.keys(ways);
+for (let round = 0; round < Number(options.runs); round += 1) {
+  // Each way is first, second and last for once.
+  for (let at = 0; at < names.length; at += 1) await turn(names[(at + round) % names.length], true);
+}
+
+const median = (list) => list.slice().sort((a, b) => a - b)[Math.floor(list.length / 2)];
+const shown = (number) => number.toFixed(1).padStart(9);
+for (const [name, { times, stalls, bytes }] of Object.entries(results)) {
+  const disk = bytes.length === 0 ? ' '.repeat(12) : `${shown(median(bytes) / 1e6)} MB`;
+  const range = `(${Math.min(...times).toFixed(1)} to ${Math.max(...times).toFixed(1)})`.padEnd(22);
+  console.log(`${name.padEnd(18)} ${shown(median(times))} ms ${range} ${disk}; longest stall of each, ms: ${stalls.map((stall) => stall.toFixed(1)).join(' ')}`);
+}
+const pairs = [['calve promises.cp', 'fs.promises.cp'], ['calve cpSync', 'fs.cpSync'], ['calve copytree', 'shutil.copytree'], ['calve promises.cp', 'calve cloneTree']];
+for (const [one, other] of pairs) {
+  if (results[one] && results[other]) console.log(`${one} / ${other}: ${(median(results[one].times) / median(results[other].times)).toFixed(3)}`);
+}
+for (const why of leftOut) console.log(`left out: ${why}`);
