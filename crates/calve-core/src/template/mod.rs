@@ -12,6 +12,8 @@ use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FlockOperation;
+
 use self::record::Stamp;
 use self::store::Store;
 use crate::error::{Error, TemplateError};
@@ -46,7 +48,14 @@ pub struct Templates {
 #[derive(Debug)]
 pub struct HeldTemplate {
     template: Template,
-    _lock: OwnedFd,
+    lock: OwnedFd,
+}
+
+/// Lets go of it also in children of this process that have not closed their copy of the descriptor yet.
+impl Drop for HeldTemplate {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
+    }
 }
 
 impl Deref for HeldTemplate {
@@ -117,7 +126,7 @@ impl Templates {
                 continue;
             }
             let gone = || TemplateError::Gone { name: name.into(), path: template.tree.clone() };
-            let held = HeldTemplate { _lock: held.ok_or_else(gone)?, template: now };
+            let held = HeldTemplate { lock: held.ok_or_else(gone)?, template: now };
             look(&held)?;
             return Ok(held);
         }
