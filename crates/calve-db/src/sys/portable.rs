@@ -32,10 +32,13 @@ pub(crate) fn exchange(_path: &Path, _other: &Path) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
 
-/// The process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or has ended.
+/// The process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
+/// ended, or is outside of this process namespace, as that of a container's first process may be.
 pub(crate) fn session() -> Option<(u32, u64)> {
-    let leader = rustix::process::getsid(None).ok()?.as_raw_nonzero().get().cast_unsigned();
-    (leader != std::process::id()).then_some((leader, start_time(leader)?))
+    // Not rustix's, which takes the zero of a session outside of the namespace for impossible.
+    // SAFETY: no pointers; it cannot fail for the caller itself.
+    let leader = unsafe { libc::getsid(0) }.cast_unsigned();
+    (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
 }
 
 /// Nothing is known to do so for a thread here.

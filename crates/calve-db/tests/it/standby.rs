@@ -227,6 +227,23 @@ fn a_pool_ends_with_its_session() {
     world.nothing_left();
 }
 
+/// As where a container is entered from outside.
+#[test]
+fn a_pool_can_be_made_in_a_session_that_cannot_be_seen() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let (namespace, user) = (["unshare", "--pid", "--fork", "--mount-proc"], ["--user", "--map-current-user"]);
+    // The first process of a namespace takes everything along that runs in it.
+    let script = ["sh", "-c", "\"$@\" && ps -o sid= -p $$ >&2", "sh"];
+    let by = [&namespace[..], if is_root() { &[] } else { &user[..] }, &script[..]].concat();
+    let made = world.db_by(&by, ["pool", "t", "--json", "--size", "1"]).succeeds();
+    assert_eq!(made.stderr().split_whitespace().last(), Some("0"));
+    let pool = &made.json()["pools"][0];
+    assert_eq!((&pool["waiting"], &pool["session_pid"]), (&1.into(), &Value::Null), "{pool}");
+    world.nothing_runs();
+    end(&world);
+}
+
 #[test]
 fn a_pool_that_nobody_uses_is_emptied_until_somebody_does() {
     let Some(world) = World::new() else { return };

@@ -131,10 +131,13 @@ pub(crate) fn end_tree(root: &ProcessHandle) {
     family.iter().chain([root]).for_each(|process| process.signal(Signal::KILL));
 }
 
-/// The process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or has ended.
+/// The process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
+/// ended, or is outside of this process namespace, as that of a container's first process may be.
 pub(crate) fn session() -> Option<(u32, u64)> {
-    let leader = rustix::process::getsid(None).ok()?.as_raw_nonzero().get().cast_unsigned();
-    (leader != std::process::id()).then_some((leader, start_time(leader)?))
+    // Not rustix's, which takes the zero of a session outside of the namespace for impossible.
+    // SAFETY: no pointers; it cannot fail for the caller itself.
+    let leader = unsafe { libc::getsid(0) }.cast_unsigned();
+    (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
 }
 
 /// Makes the calling thread, and those that it starts, ones that are not felt: they run when nothing else does (SCHED_IDLE), and get the
