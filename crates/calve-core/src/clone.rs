@@ -24,10 +24,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use self::check::{CloneRequest, check, sweep_leftovers};
+use crate::choice::{Refusal, Strategy};
 use crate::engine::StagedTree;
 use crate::error::Error;
-use crate::options::{CloneOptions, Strategy};
-use crate::report::{Bytes, CloneReport, Entries, Plan, Refusal, SpareReport};
+use crate::options::CloneOptions;
+use crate::report::{Bytes, CloneReport, Entries, Plan, SpareReport};
 use crate::tree::notes::Notes;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.

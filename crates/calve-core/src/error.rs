@@ -6,10 +6,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::choice::{Refusal, Requirement};
 use crate::operation::Operation;
-use crate::options::Requirement;
 use crate::remedy::Remedy;
-use crate::report::Refusal;
 use crate::sys;
 
 pub use template::TemplateError;

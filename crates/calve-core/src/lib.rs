@@ -21,6 +21,7 @@
 //! The library never prints, never reads the environment or configuration files, and never changes anything of the process
 //! that it runs in.
 
+mod choice;
 mod clone;
 mod error;
 mod hidden;
@@ -69,22 +70,22 @@ mod engine {
 #[cfg(windows)]
 use windows as engine;
 
+pub use choice::{Choice, Refusal, Requirement, Strategy};
 pub use clone::{clone_tree, plan};
 pub use error::{Error, Protection, Required, Shown, TemplateError};
 pub use home::home_directory;
 pub use operation::Operation;
 pub use options::{
-    Background, Choice, CloneOptions, Decision, Durability, Existing, FrozenSince, InlinedBytes, Keep, KeptLinks,
-    KeptTimes, KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Requirement, Selection, SpareUse, Strategy,
-    Unreadable, Verify, Wait,
+    Background, CloneOptions, Decision, Durability, Existing, FrozenSince, InlinedBytes, Keep, KeptLinks, KeptTimes,
+    KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Selection, SpareUse, Unreadable, Verify, Wait,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};
 pub use reason::{SkipReason, WarningCode};
 pub use remedy::Remedy;
 pub use report::{
-    Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, Refusal, RemoveReport,
-    Skipped, SpareCheck, SpareReport, Trashed, Warning,
+    Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, RemoveReport, Skipped,
+    SpareCheck, SpareReport, Trashed, Warning,
 };
 
 #[cfg(windows)]
@@ -110,8 +111,8 @@ pub use {
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
-        CreatedTemplate, Difference, Differing, HeldTemplate, ListedTemplate, SweptTemplates, Template,
-        TemplateOptions, Templates, Verification, template_name, with_source,
+        CreatedTemplate, Difference, Differing, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate, SweptTemplates,
+        Template, TemplateOptions, Templates, Verification, is_template_name, template_name, with_source,
     },
     tree::walk::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree},
 };

@@ -4,21 +4,9 @@ use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use crate::choice::{Refusal, Strategy};
 use crate::error::Error;
-use crate::options::Strategy;
 use crate::reason::{SkipReason, WarningCode};
-use crate::remedy::Remedy;
-
-/// A strategy that declined, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// Which one.
-    pub strategy: Strategy,
-    /// Why, in a few words.
-    pub reason: String,
-    /// What would make it available, where something would.
-    pub remedy: Option<Remedy>,
-}
 
 /// How many entries of each kind a clone has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

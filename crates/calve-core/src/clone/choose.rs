@@ -1,9 +1,9 @@
 //! The choice between the ways to clone: pure, and the same on every system.
 
+use crate::choice::{Choice, Refusal, Requirement, Strategy};
 use crate::error::{Error, Required};
-use crate::options::{Choice, CloneOptions, Mounts, Requirement, Strategy};
+use crate::options::{CloneOptions, Mounts};
 use crate::remedy::Remedy;
-use crate::report::Refusal;
 
 /// Why a strategy declines, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use rustix::fs::{AtFlags, Mode, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::stage::Part;
+use crate::choice::Requirement;
 use crate::error::{Error, Required, Shown};
 use crate::operation::Operation;
-use crate::options::{Keep, Requirement, Verify};
+use crate::options::{Keep, Verify};
 use crate::reason::{SkipReason, WarningCode};
 use crate::source::Source;
 use crate::sys::{self, XattrTarget};

@@ -10,11 +10,11 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use crate::choice::Strategy;
 use crate::clone::facts::{Facts, created_in};
 use crate::clone::staging::RootKind;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::Strategy;
 use crate::progress::Cancel;
 use crate::reason::WarningCode;
 use crate::sys::{self, Listing, ListingBuffer};

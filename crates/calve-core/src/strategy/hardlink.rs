@@ -2,8 +2,8 @@
 //! either side shows on the other. Only when named.
 
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use crate::choice::Strategy;
 use crate::clone::facts::Facts;
-use crate::options::Strategy;
 use crate::tree::fill::Files;
 
 pub(super) struct Hardlink;

@@ -15,12 +15,12 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{Mode, Stat};
 
 use crate::CloneOptions;
+use crate::choice::{Refusal, Strategy};
 pub(crate) use crate::clone::choose::{Criteria, Reason};
 use crate::clone::facts::Facts;
 use crate::clone::staging::Staging;
 use crate::error::Error;
-use crate::options::Strategy;
-use crate::report::{Bytes, Entries, Refusal};
+use crate::report::{Bytes, Entries};
 use crate::source::Source;
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::metadata::Created;
@@ -112,7 +112,8 @@ pub(crate) fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Choice, Mounts, Requirement};
+    use crate::choice::{Choice, Requirement};
+    use crate::options::Mounts;
 
     fn criteria(choice: Choice, require: &[Requirement]) -> Criteria {
         Criteria {

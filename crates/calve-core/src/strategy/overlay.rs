@@ -9,10 +9,11 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use crate::choice::Strategy;
 use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::{Keep, Strategy};
+use crate::options::Keep;
 use crate::remove::delete::{Deletion, delete};
 use crate::source::Source;
 use crate::sys::{self, XattrTarget};

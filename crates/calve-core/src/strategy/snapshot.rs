@@ -9,10 +9,10 @@ use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use crate::choice::{Requirement, Strategy};
 use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::{Requirement, Strategy};
 use crate::reason::WarningCode;
 use crate::remedy::Remedy;
 use crate::sys;

@@ -21,7 +21,7 @@ use crate::options::{CloneOptions, FrozenSince};
 use crate::tree::stable::Moment;
 
 pub use create::{CreatedTemplate, TemplateOptions};
-pub use name::template_name;
+pub use name::{LONGEST_TEMPLATE_NAME, is_template_name, template_name};
 pub use record::Template;
 pub use verify::{Difference, Differing, Verification};
 

@@ -5,16 +5,22 @@ use std::path::Path;
 
 use crate::error::TemplateError;
 
-const LONGEST: usize = 48;
+/// The length in bytes that a name may have.
+pub const LONGEST_TEMPLATE_NAME: usize = 48;
 
-/// Checks a name: it becomes part of paths and of shell commands. The rule is that of database templates.
-pub(super) fn check(name: &str) -> Result<(), TemplateError> {
+/// Returns whether a template may have this name: letters, digits, `-`, `_` and `.`, beginning with a letter or a digit, since it
+/// becomes part of paths, of URLs and of shell commands. What belongs to databases follows the same rule.
+pub fn is_template_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let starts = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-    if starts && name.len() <= LONGEST && name.bytes().all(plain) {
+    starts && name.len() <= LONGEST_TEMPLATE_NAME && name.bytes().all(plain)
+}
+
+pub(super) fn check(name: &str) -> Result<(), TemplateError> {
+    if is_template_name(name) {
         return Ok(());
     }
-    Err(TemplateError::BadName { name: name.to_owned(), longest: LONGEST })
+    Err(TemplateError::BadName { name: name.to_owned(), longest: LONGEST_TEMPLATE_NAME })
 }
 
 /// Returns the name if `source` stands for a template: `@NAME`, without a slash. `./@NAME` is a path.
@@ -30,10 +36,10 @@ mod tests {
     #[test]
     fn names_are_plain() {
         for good in ["shop", "a", "Shop-1.2_b", "9"] {
-            assert!(check(good).is_ok(), "{good}");
+            assert!(is_template_name(good), "{good}");
         }
         for bad in ["", ".", "..", "-a", ".a", "a/b", "a b", "a\n", "é", &"a".repeat(49)] {
-            assert!(check(bad).is_err(), "{bad}");
+            assert!(!is_template_name(bad), "{bad}");
         }
     }
 

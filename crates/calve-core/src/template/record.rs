@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
 
-use crate::options::Strategy;
+use crate::choice::Strategy;
 use crate::tree::stable::Moment;
 
 const VERSION: &[u8] = b"calve-template-1";

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::choice::Strategy;
 use crate::error::Error;
-use crate::options::Strategy;
 use crate::reason::{SkipReason, WarningCode};
 use crate::report::{FellBack, Skipped, Warning};
 

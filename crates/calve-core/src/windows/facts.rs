@@ -9,12 +9,13 @@ use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 use super::location::{Location, below, code, resolve};
 use super::source::Source;
 use super::staging::Staging;
+use crate::choice::{Refusal, Requirement, Strategy};
 use crate::clone::choose::{Criteria, Reason, choose};
 use crate::error::{Error, Shown};
 use crate::operation::Operation;
-use crate::options::{CloneOptions, Requirement, Strategy};
+use crate::options::CloneOptions;
 use crate::remedy::Remedy;
-use crate::report::{Offer, PlaceReport, ProbeReport, Refusal};
+use crate::report::{Offer, PlaceReport, ProbeReport};
 use crate::sys::{self, Volume};
 
 /// Why each strategy cannot be used, for those that cannot.

@@ -14,9 +14,9 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 
 use super::fill::{Files, Worker};
+use crate::choice::{Requirement, Strategy};
 use crate::error::{Error, Required};
 use crate::operation::Operation;
-use crate::options::{Requirement, Strategy};
 use crate::reason::{SkipReason, WarningCode};
 use crate::sys::{self, Info};
 

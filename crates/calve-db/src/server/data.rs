@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 pub(crate) struct DataClone {
     pub(crate) strategy: Strategy,
     /// Better ones, and why not.
-    pub(crate) refused: Vec<String>,
+    pub(crate) refused: Vec<Refusal>,
     pub(crate) took: Duration,
     /// Whether files are copied as a whole when they are opened for writing.
     pub(crate) copies_up: bool,
@@ -45,14 +45,14 @@ pub(crate) fn clone_data(
             let mut cheap = options(cancel);
             cheap.require = vec![Requirement::Cow];
             let refused = match cloned(src, dst, &cheap, started) {
-                Err(calve_core::Error::RequirementRefused { refused, .. }) => reasons(&refused),
+                Err(calve_core::Error::RequirementRefused { refused, .. }) => better(refused),
                 other => return Ok(other?),
             };
             match overlay(src, dst, mounts, refused.clone(), started) {
                 Err(Error::Strategy { reason, .. }) => {
                     let mut placed = cloned(src, dst, &only(Strategy::Copy, cancel), started)?;
                     placed.refused = refused;
-                    placed.refused.push(format!("overlay: {reason}"));
+                    placed.refused.push(Refusal { strategy: Strategy::Overlay, reason, remedy: None });
                     Ok(placed)
                 }
                 other => other,
@@ -82,18 +82,17 @@ fn cloned(
     started: Instant,
 ) -> std::result::Result<DataClone, calve_core::Error> {
     let report = calve_core::clone_tree(src, dst, options)?;
-    let refused = reasons(&report.refused);
+    let refused = better(report.refused);
     Ok(DataClone { strategy: report.strategy, refused, took: started.elapsed(), copies_up: false, overlay: None })
 }
 
-fn reasons(refused: &[Refusal]) -> Vec<String> {
-    let told = refused
-        .iter()
-        .filter(|refusal| !matches!(refusal.strategy, Strategy::Overlay | Strategy::Copy | Strategy::Hardlink));
-    told.map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
+/// Those that would have been tried before an overlay.
+fn better(mut refused: Vec<Refusal>) -> Vec<Refusal> {
+    refused.retain(|refusal| !matches!(refusal.strategy, Strategy::Overlay | Strategy::Copy | Strategy::Hardlink));
+    refused
 }
 
-fn overlay(src: &Path, dst: &Path, mounts: bool, refused: Vec<String>, started: Instant) -> Result<DataClone> {
+fn overlay(src: &Path, dst: &Path, mounts: bool, refused: Vec<Refusal>, started: Instant) -> Result<DataClone> {
     let no = |reason: String| Error::Strategy { strategy: "overlay".into(), reason };
     if !mounts {
         return Err(no("this process may not mount, and may not make a user namespace".into()));
@@ -104,7 +103,7 @@ fn overlay(src: &Path, dst: &Path, mounts: bool, refused: Vec<String>, started: 
     let took = started.elapsed();
     // Nobody has tried a reflink where an overlay was asked for.
     let copies_up = match refused.is_empty() {
-        false => refused.iter().any(|refusal| refusal.starts_with("reflink")),
+        false => refused.iter().any(|refusal| refusal.strategy == Strategy::Reflink),
         true => !can_reflink(src, dst.parent().unwrap_or(dst)),
     };
     Ok(DataClone { strategy: Strategy::Overlay, refused, took, copies_up, overlay: Some(mount) })

@@ -140,7 +140,11 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     Ok(RunningServer {
         server,
         strategy: placed.as_ref().map_or_else(|| "init".to_owned(), |placed| placed.strategy.to_string()),
-        refused: placed.as_ref().map_or_else(Vec::new, |placed| placed.refused.clone()),
+        refused: placed
+            .iter()
+            .flat_map(|placed| &placed.refused)
+            .map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason))
+            .collect(),
         clone_took: placed.as_ref().map_or(Duration::ZERO, |placed| placed.took),
         ready_took: started.elapsed(),
         notifies,

@@ -1,15 +1,14 @@
 //! A staged tree that was made ahead of time.
 
 use super::{Part, StagedTree};
+use crate::choice::{Choice, Refusal, Requirement, Strategy};
 use crate::clone::StrategyRun;
 use crate::clone::choose::Reason;
 use crate::clone::facts::Facts;
 use crate::clone::finish::check;
 use crate::clone::staging::RootKind;
 use crate::error::{Error, Required};
-use crate::options::{Choice, Requirement, Strategy};
 use crate::remove::delete::Deletion;
-use crate::report::Refusal;
 use crate::spare::check::Differences;
 use crate::spare::claim::{Claim, Spare, claim};
 use crate::spare::update::{Update, renew, update};

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Stat};
 
 use super::{Origin, StageReport, StagedTree, conclude, report, start};
+use crate::choice::Requirement;
 use crate::clone::finish::{refusal, require_quiet};
 use crate::clone::staging::{Oversight, Publication, RootKind, Verdict};
 use crate::error::{Error, Shown};
-use crate::options::{CloneOptions, Existing, Requirement};
+use crate::options::{CloneOptions, Existing};
 use crate::source::Source;
 use crate::tree::exclude::Exclude;
 use crate::tree::location::identity;
