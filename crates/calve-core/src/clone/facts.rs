@@ -58,11 +58,8 @@ impl Facts {
             }
             Err(reason) => facts.snapshot = Err(reason),
         }
-        facts.clonefile = match sys::CLONE_DIRECTORY_REFUSED {
-            Some(why) => Err(Reason::new(why)),
-            None if source.single().is_some() => Err(Reason::new("the source is not a directory")),
-            None => Ok(()),
-        };
+        let refusal = sys::clone_directory_refusal(source.directory(), dst_parent);
+        facts.clonefile = refusal.map_or(Ok(()), |why| Err(Reason::new(why)));
         let device = rustix::fs::fstat(dst_parent).map(|stat| stat.st_dev);
         facts.hardlink = match device {
             Ok(device) if device == source.stat().st_dev => Ok(()),

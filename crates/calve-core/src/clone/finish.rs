@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, RawMode, Stat};
+use rustix::fs::{AtFlags, Mode, RawMode};
 use rustix::io::Errno;
 
 use super::stage::Part;
@@ -13,6 +13,7 @@ use crate::operation::Operation;
 use crate::options::{Keep, Verify};
 use crate::reason::{SkipReason, WarningCode};
 use crate::source::Source;
+use crate::strategy::WholeRoot;
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
 use crate::tree::fill::metadata::{Created, Keeper, Target, times};
@@ -65,6 +66,8 @@ pub(super) fn require_quiet(quiet: &Quiet<'_>, what: &str) -> Result<(), Error> 
 
 fn verify(part: &Part<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(), Error> {
     let lost = |code| told.warnings.iter().any(|warning| warning.code == code);
+    // What one call for a tree does not keep, it has warned of.
+    let is_clonefile = lost(WarningCode::ClonefileDrops);
     let comparison = Comparison {
         src: part.source.directory(),
         dst: made,
@@ -74,9 +77,10 @@ fn verify(part: &Part<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(
         exclude: part.exclude,
         mounts: part.options.mounts,
         devices: !told.skipped_for.contains(&SkipReason::Device),
-        owners: !lost(WarningCode::OwnerNotKept),
+        owners: !lost(WarningCode::OwnerNotKept) && (!is_clonefile || rustix::process::geteuid().is_root()),
         xattrs: !lost(WarningCode::XattrNotKept),
-        links: !lost(WarningCode::HardLinkNotKept) && !lost(WarningCode::NotIndependent),
+        links: !lost(WarningCode::HardLinkNotKept) && !lost(WarningCode::NotIndependent) && !is_clonefile,
+        set_ids: !lost(WarningCode::OwnerNotKept) && !is_clonefile,
     };
     match part.source.single() {
         Some((name, _)) => compare_entry(&comparison, name),
@@ -107,13 +111,14 @@ pub(super) fn seal(
 }
 
 /// Gives a root that was made by one call, and then closed to others, its mode and times back.
-pub(super) fn reopen(root: BorrowedFd<'_>, whole: &Stat, notes: &Notes) -> sys::Result<()> {
+pub(super) fn reopen(root: BorrowedFd<'_>, whole: &WholeRoot, notes: &Notes) -> sys::Result<()> {
     const SET_GID: RawMode = 0o2000;
+    let WholeRoot { stat: whole, locks } = whole;
     rustix::fs::fchmod(root, Mode::from_raw_mode(whole.st_mode & 0o7777))?;
     rustix::fs::futimens(root, &times(whole))?;
     // Nobody but root can set it for a group that they are not in.
     if whole.st_mode & SET_GID != 0 && rustix::fs::fstat(root)?.st_mode & SET_GID == 0 {
         notes.not_kept(WarningCode::SetIdDropped, "set-user-ID or set-group-ID bits", Errno::PERM, Default::default);
     }
-    Ok(())
+    sys::lock(root, *locks)
 }

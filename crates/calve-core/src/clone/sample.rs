@@ -86,7 +86,7 @@ fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> 
 fn reason(errno: Errno, root: BorrowedFd<'_>) -> Reason {
     let name = sys::file_system_name(root);
     match errno {
-        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS if sys::CLONE_DIRECTORY_REFUSED.is_none() => {
+        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS if sys::HAS_CLONEFILE => {
             Reason::new("this system shares no extents file by file: what can be shared, `clonefile` shares")
         }
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => {

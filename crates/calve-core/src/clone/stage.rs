@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fs::{Mode, Stat};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::StrategyRun;
@@ -30,7 +30,7 @@ use crate::remove::guard;
 use crate::report::{CloneReport, Plan, Trashed, Warning};
 use crate::source::Source;
 use crate::spare::claim::available;
-use crate::strategy::{self, Failure, Job, Method, Outcome};
+use crate::strategy::{self, Failure, Job, Method, Outcome, WholeRoot};
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::metadata::Created;
@@ -108,7 +108,7 @@ struct Origin {
     source: Source,
     exclude: Exclude,
     /// The root's own metadata, if it has all of it from one call and was closed to others.
-    whole: Option<Stat>,
+    whole: Option<WholeRoot>,
     /// The moment since which the source may not change.
     started: Option<Moment>,
 }

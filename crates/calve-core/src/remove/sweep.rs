@@ -24,8 +24,7 @@ pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<HiddenName>> {
     let directory = sys::open_at(parent, c".", DIRECTORY, Mode::empty())?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory.as_fd(), &mut buffer)?;
-    let shared_by_machines = sys::copies_on_the_server(sys::magic(parent)?);
-    let reach = if shared_by_machines { Reach::Boot } else { Reach::Machine };
+    let reach = if sys::is_shared_by_machines(parent)? { Reach::Boot } else { Reach::Machine };
     let mut all = Vec::new();
     while let Some(entry) = listing.next() {
         if let Some(found) = recognise(entry?.name, reach)

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode, Stat};
+use rustix::fs::Mode;
 
 use super::ask::{Answer, ask};
 use super::check::{Check, CheckFailure, Differences, check};
@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::report::{SpareCheck, SpareReport};
 use crate::source::Source;
-use crate::strategy::close_to_others;
+use crate::strategy::{WholeRoot, close_to_others};
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::location::DIRECTORY;
@@ -53,7 +53,7 @@ pub(crate) struct Spare {
     /// What is to be done in it.
     pub(crate) differences: Differences,
     /// The root before it was closed to others.
-    pub(crate) whole: Stat,
+    pub(crate) whole: WholeRoot,
 }
 
 /// Claims a spare of the source. What is not fit for use is passed over, with the reason.
@@ -299,7 +299,7 @@ fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
 }
 
 /// Moves the spare under the staging name, closed to others until it is published. Whoever holds its lock may.
-fn take(claim: &mut Claim<'_, '_>, place: BorrowedFd<'_>, found: &Found, _lock: &Held) -> Result<Stat, Refused> {
+fn take(claim: &mut Claim<'_, '_>, place: BorrowedFd<'_>, found: &Found, _lock: &Held) -> Result<WholeRoot, Refused> {
     let failed = |errno| Error::io(Operation::MoveSpare, &found.path, errno);
     let tree = sys::open_at(&found.directory, TREE, DIRECTORY, Mode::empty()).map_err(failed)?;
     let whole = close_to_others(tree.as_fd()).map_err(failed)?;

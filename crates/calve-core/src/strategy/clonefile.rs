@@ -10,7 +10,7 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
-use crate::choice::Strategy;
+use crate::choice::{Requirement, Strategy};
 use crate::clone::facts::{Facts, created_in};
 use crate::clone::staging::RootKind;
 use crate::error::Error;
@@ -34,18 +34,20 @@ impl Method for Clonefile {
     }
 
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
+        if job.source.single().is_some() {
+            return in_parts(job, &HashMap::new());
+        }
         let parts = Parts::of(job.source.directory(), job.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.options.cancel)
             .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, job.source.path().join(path), errno))?;
         // What is there already cannot be made by one call.
-        let parts = match parts {
-            Parts::All if job.staging.root().is_some() => Parts::Several(HashMap::new()),
-            other => other,
-        };
-        if let Parts::Several(whole) = parts {
-            return in_parts(job, &whole);
+        if !parts.is_all || job.staging.root().is_some() {
+            return in_parts(job, &parts.largest);
         }
         match sys::clone_directory(job.source.directory(), job.staging.parent(), job.staging.name()) {
             Ok(()) => job.staging.adopt_directory()?,
+            // Something is mounted below, or the source is the root of its volume.
+            // Or an entry cannot be read, and in parts it is named.
+            Err(Errno::XDEV | Errno::INVAL | Errno::ACCESS) => return in_parts(job, &parts.largest),
             Err(errno) => {
                 let failed = || Failure::Error(Error::io(Operation::CloneDirectory, job.source.path(), errno));
                 return Err(refusal(errno).map_or_else(failed, Failure::Refused));
@@ -60,14 +62,11 @@ impl Method for Clonefile {
 }
 
 /// What the call does not keep (clonefile(2), and what others measured).
-const DROPPED: &str = "clonefile drops set-user-ID bits, makes hard links separate files, and copies sockets";
+const DROPPED: &str = "clonefile drops set-user-ID bits, makes hard links separate files, copies sockets, and gives everything to you unless you are root";
 
 /// The reasons for which the call declines; anything else is a failure.
 fn refusal(errno: Errno) -> Option<Reason> {
     Some(match errno {
-        Errno::XDEV => {
-            Reason::new("source and destination, or a mount below the source, are on different file systems")
-        }
         Errno::NOTSUP | Errno::NOSYS => Reason::new("the file system has no clonefile"),
         _ => return None,
     })
@@ -86,19 +85,24 @@ fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outc
     }
     // Several at a time take as long as one after the other, and leave less of the disk to others.
     job.threads = 1;
-    job.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
-    let outcome = super::copy::per_file(job, Files::Clonefile { whole }, false)?;
-    // The calls for whole subtrees do not count what is in them.
-    Ok(Outcome { entries: None, bytes: None, ..outcome })
+    if !whole.is_empty() {
+        job.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
+    }
+    let outcome = super::copy::per_file(job, Files::Clonefile { whole }, job.options.requires(Requirement::Cow))?;
+    match whole.is_empty() {
+        true => Ok(outcome),
+        // The calls for whole subtrees do not count what is in them.
+        false => Ok(Outcome { entries: None, bytes: None, ..outcome }),
+    }
 }
 
 /// What can be cloned in one call.
 #[derive(Debug, PartialEq, Eq)]
-enum Parts {
+struct Parts {
     /// All of it.
-    All,
+    is_all: bool,
     /// Each of these directories, relative to the root, with the number of entries in it; what is above them is made one by one.
-    Several(HashMap<PathBuf, u64>),
+    largest: HashMap<PathBuf, u64>,
 }
 
 /// A directory that was looked into.
@@ -124,7 +128,14 @@ impl Parts {
         while let Some(index) = pending.pop() {
             let node = Arc::clone(&seen[index].node);
             let failed = |errno| (node.path(), errno);
-            let directory = node.open(root, OFlags::RDONLY).map_err(failed)?;
+            let directory = match node.open(root, OFlags::RDONLY) {
+                // Whoever makes its entries names it.
+                Err(Errno::ACCESS) => {
+                    seen[index].is_partial = true;
+                    continue;
+                }
+                other => other.map_err(failed)?,
+            };
             let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
             while let Some(entry) = listing.next() {
                 let entry = entry.map_err(failed)?;
@@ -156,11 +167,12 @@ impl Parts {
                 seen[parent].is_partial |= seen[index].is_partial;
             }
         }
-        if !seen[0].is_partial {
-            return Self::All;
-        }
+        let is_all = !seen[0].is_partial;
+        // The root is not one of them.
+        seen[0].is_partial = true;
         let is_largest = |one: &&Seen| !one.is_partial && one.parent.is_some_and(|parent| seen[parent].is_partial);
-        Self::Several(seen.iter().filter(is_largest).map(|one| (one.node.path(), one.entries)).collect())
+        let largest = seen.iter().filter(is_largest).map(|one| (one.node.path(), one.entries)).collect();
+        Self { is_all, largest }
     }
 }
 
@@ -182,20 +194,23 @@ mod tests {
         Parts::of(root.as_fd(), &exclude, most_entries, &Cancel::default()).unwrap()
     }
 
-    fn several<const N: usize>(whole: [(&str, u64); N]) -> Parts {
-        Parts::Several(whole.map(|(path, entries)| (PathBuf::from(path), entries)).into())
+    fn parts_of<const N: usize>(is_all: bool, largest: [(&str, u64); N]) -> Parts {
+        Parts { is_all, largest: largest.map(|(path, entries)| (PathBuf::from(path), entries)).into() }
     }
 
     #[test]
     fn the_largest_subtrees_without_an_excluded_entry_stay_whole() {
-        assert_eq!(parts(&["*.log", "/build/"], 100), several([("whole", 3), ("mixed/clean", 1)]));
-        assert_eq!(parts(&["*.none"], 100), Parts::All);
+        assert_eq!(parts(&["*.log", "/build/"], 100), parts_of(false, [("whole", 3), ("mixed/clean", 1)]));
+        assert_eq!(parts(&["*.none"], 100), parts_of(true, [("whole", 3), ("mixed", 4), ("build", 1)]));
     }
 
     #[test]
     fn no_call_clones_more_than_it_may() {
-        assert_eq!(parts(&[], 11), Parts::All);
-        assert_eq!(parts(&[], 10), several([("whole", 3), ("mixed", 4), ("build", 1)]));
-        assert_eq!(parts(&[], 2), several([("whole/deep", 2), ("mixed/clean", 1), ("mixed/dirty", 1), ("build", 1)]));
+        assert_eq!(parts(&[], 11), parts_of(true, [("whole", 3), ("mixed", 4), ("build", 1)]));
+        assert_eq!(parts(&[], 10), parts_of(false, [("whole", 3), ("mixed", 4), ("build", 1)]));
+        assert_eq!(
+            parts(&[], 2),
+            parts_of(false, [("whole/deep", 2), ("mixed/clean", 1), ("mixed/dirty", 1), ("build", 1)])
+        );
     }
 }

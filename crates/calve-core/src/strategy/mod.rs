@@ -68,17 +68,26 @@ pub(crate) struct Outcome {
     pub(crate) entries: Option<Entries>,
     pub(crate) bytes: Option<Bytes>,
     /// The root as one call made it, with all of its metadata, before it was closed to others by [`close_to_others`].
-    pub(crate) whole: Option<Stat>,
+    pub(crate) whole: Option<WholeRoot>,
     /// For `stable`: the moment before anything was read.
     pub(crate) started: Option<Moment>,
 }
 
+/// What the root of a tree was like before it was closed to others.
+#[derive(Debug, Clone)]
+pub(crate) struct WholeRoot {
+    pub(crate) stat: Stat,
+    /// The flags that forbid changes ([`crate::sys::unlock`]).
+    pub(crate) locks: u32,
+}
+
 /// Until it is published nobody else may look into a tree. Returns what the root was like before. Only the mode changes, and with it
 /// an access control list's mask: setting the mode again brings both back.
-pub(crate) fn close_to_others(root: BorrowedFd<'_>) -> crate::sys::Result<Stat> {
-    let before = rustix::fs::fstat(root)?;
+pub(crate) fn close_to_others(root: BorrowedFd<'_>) -> crate::sys::Result<WholeRoot> {
+    let stat = rustix::fs::fstat(root)?;
+    let locks = crate::sys::unlock(root)?;
     rustix::fs::fchmod(root, Mode::RWXU)?;
-    Ok(before)
+    Ok(WholeRoot { stat, locks })
 }
 
 /// Why nothing was made.

@@ -2,18 +2,19 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(like_macos)))]
 mod linux;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(like_macos)))]
 pub(crate) use linux::*;
 
-#[cfg(target_os = "macos")]
+// `like_macos`: macOS's code on Linux, above a stand-in for its kernel (scripts/test-like-macos).
+#[cfg(any(target_os = "macos", like_macos))]
 mod macos;
-#[cfg(target_os = "macos")]
+#[cfg(any(target_os = "macos", like_macos))]
 pub(crate) use macos::*;
 
 /// What macOS and the systems that are not supported do without anything of their own.
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
 mod portable;
 
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
@@ -26,14 +27,14 @@ mod unix;
 #[cfg(unix)]
 pub(crate) use unix::*;
 
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
 mod no_extents;
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
 pub(crate) use no_extents::*;
 
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
 mod no_watches;
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
 pub(crate) use no_watches::*;
 
 #[cfg(unix)]
@@ -67,7 +68,7 @@ fn word(bytes: &[u8]) -> String {
 /// How several threads make files best.
 #[cfg(unix)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "it was measured on Linux"))]
+#[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "it was measured on Linux"))]
 pub(crate) enum Making {
     /// Each makes and writes its own, in one directory too.
     SideBySide,

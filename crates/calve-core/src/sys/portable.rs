@@ -82,8 +82,9 @@ const BATCH: usize = 1024;
 
 impl<'a> Listing<'a> {
     pub(crate) fn new(directory: BorrowedFd<'a>, buffer: &'a mut ListingBuffer) -> Result<Self> {
-        // Opened anew: closing the stream closes its descriptor.
-        let directory = Dir::read_from(directory)?;
+        // A descriptor of its own, as closing the stream closes it. Not opened anew, which takes permission to search the directory.
+        let mut directory = Dir::new(rustix::io::fcntl_dupfd_cloexec(directory, 0)?)?;
+        directory.rewind();
         Ok(Self { directory, current: None, read: 0, _buffer: buffer })
     }
 
@@ -152,17 +153,19 @@ pub(crate) fn copy_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _bytes: usi
     Err(Errno::NOSYS)
 }
 
-/// File systems are told apart by name: their numbers are handed out when they are loaded.
+/// File systems are told apart by name: their numbers are handed out when they are loaded, and none of them means anything.
 pub(crate) fn magic(_fd: BorrowedFd<'_>) -> Result<u64> {
-    Err(Errno::NOSYS)
+    Ok(0)
 }
 
 /// Sets the mode of the entry `name`, not following links.
+#[cfg_attr(like_macos, allow(dead_code, reason = "fchmodat(2) of Linux follows links"))]
 pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {
     rustix::fs::chmodat(parent, name, mode, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// Gives the owner every permission on the directory `name`, not following links.
+#[cfg_attr(like_macos, allow(dead_code, reason = "fchmodat(2) of Linux follows links"))]
 pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW)
 }

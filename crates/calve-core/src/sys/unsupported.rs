@@ -32,8 +32,28 @@ pub(crate) fn clone_file(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &
     Err(Errno::NOSYS)
 }
 
-/// Why [`clone_directory`] cannot be used here at all; `None` where it may be tried.
-pub(crate) const CLONE_DIRECTORY_REFUSED: Option<&str> = Some("only macOS has clonefile");
+/// No copy has flags that forbid changes.
+pub(crate) fn unlock(_file: BorrowedFd<'_>) -> Result<u32> {
+    Ok(0)
+}
+
+/// As [`unlock`].
+pub(crate) fn lock(_file: BorrowedFd<'_>, _locks: u32) -> Result<()> {
+    Ok(())
+}
+
+/// Returns whether the system gives a file this attribute by itself, so that a copy need not have it.
+pub(crate) fn is_of_the_system(_xattr: &CStr) -> bool {
+    false
+}
+
+/// Whether the system has a call that clones a file or directory to a new name.
+pub(crate) const HAS_CLONEFILE: bool = false;
+
+/// Why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
+pub(crate) fn clone_directory_refusal(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>) -> Option<String> {
+    Some("only macOS has clonefile".into())
+}
 
 /// Where data begins, at or after `position`. EINVAL: cannot tell.
 pub(crate) fn seek_data(_fd: BorrowedFd<'_>, _position: u64) -> Result<u64> {
@@ -129,6 +149,11 @@ pub(crate) fn mounts_below(_directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
 
 pub(crate) fn file_system_name(_directory: BorrowedFd<'_>) -> String {
     "this file system".into()
+}
+
+/// Nothing tells: then nothing is swept.
+pub(crate) fn is_shared_by_machines(_directory: BorrowedFd<'_>) -> Result<bool> {
+    Err(Errno::NOSYS)
 }
 
 /// Nothing is known of what files share.

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 /// What happened to an entry of a watched directory, or (without a name) to the directory itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux tells it so"))]
+#[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux tells it so"))]
 pub(crate) enum Happening {
     /// A file was opened; whether for writing is not told. Several that follow each other are told as one.
     Opened,

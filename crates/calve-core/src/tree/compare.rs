@@ -38,6 +38,8 @@ pub(crate) struct Comparison<'a> {
     pub(crate) xattrs: bool,
     /// False when the receipt says that hard links could not be kept, or all files are hard links to the source.
     pub(crate) links: bool,
+    /// False when set-user-ID and set-group-ID bits could not be kept.
+    pub(crate) set_ids: bool,
 }
 
 /// Compares everything below the two roots. The roots' own metadata is set when the clone is published.
@@ -188,7 +190,7 @@ impl Worker<'_> {
     fn stat_difference(&self, a: &Stat, b: &Stat) -> Option<&'static str> {
         let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
         let is_symlink = kind(a) == FileType::Symlink;
-        let set_id = if self.comparison.owners { 0 } else { 0o6000 };
+        let set_id = if self.comparison.set_ids { 0 } else { 0o6000 };
         if kind(a) != kind(b) {
             return Some("another kind of file");
         }
@@ -284,6 +286,9 @@ fn same_xattrs(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> sys::Re
         let mut all = BTreeMap::new();
         for name in sys::list_xattrs(target, &mut list)?.split_inclusive(|&byte| byte == 0) {
             let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+            if sys::is_of_the_system(name) {
+                continue;
+            }
             let length = target.read(name, &mut value)?;
             all.insert(name.to_owned(), value[..length].to_vec());
         }

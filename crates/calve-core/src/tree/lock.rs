@@ -59,8 +59,9 @@ fn lock_name(name: &CStr) -> CString {
 const SUBVOLUME: &CStr = c"subvolume";
 const FAILED: &CStr = c"failed";
 
-fn record_name((device, inode): (u64, u64)) -> CString {
-    CString::new(format!("{device:x}-{inode:x}")).unwrap_or_default()
+/// Without the device, whose number may be another one after a restart: what is protected is on that of its lock.
+fn record_name((_, inode): (u64, u64)) -> CString {
+    CString::new(format!("inode-{inode:x}")).unwrap_or_default()
 }
 
 /// A held lock on a hidden name.
@@ -130,7 +131,8 @@ impl Lock {
     /// Returns whether this directory, found under the hidden name, is what the lock protects.
     pub(crate) fn protects(&self, found: BorrowedFd<'_>) -> bool {
         let Ok(stat) = rustix::fs::fstat(found) else { return false };
-        self.has(&record_name(identity(&stat)))
+        let found_as = identity(&stat);
+        found_as.0 == self.identity.0 && self.has(&record_name(found_as))
             || self.has(SUBVOLUME) && sys::is_subvolume(found, &stat).unwrap_or(false)
     }
 

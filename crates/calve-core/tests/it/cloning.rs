@@ -7,6 +7,9 @@ use calve_core::{Choice, CloneOptions, CloneReport, Error, Strategy, clone_tree}
 use calve_testkit::{FileSystem, Volume};
 use fs_err as fs;
 
+/// How the system shares a file of a tree with its clone.
+pub const SHARING: Strategy = if cfg!(like_macos) { Strategy::Clonefile } else { Strategy::Reflink };
+
 /// Options that are the default but for what `change` changes.
 pub fn options(change: impl FnOnce(&mut CloneOptions)) -> CloneOptions {
     let mut options = CloneOptions::default();

@@ -14,6 +14,8 @@ mod conformance;
 mod hostile;
 mod independence;
 mod latency;
+#[cfg(like_macos)]
+mod macos;
 mod overlay;
 mod patterns;
 mod plain;

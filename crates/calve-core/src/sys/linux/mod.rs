@@ -82,8 +82,28 @@ pub(crate) fn clone_file(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &
     Err(Errno::NOSYS)
 }
 
-/// Why [`clone_directory`] cannot be used here at all; `None` where it may be tried.
-pub(crate) const CLONE_DIRECTORY_REFUSED: Option<&str> = Some("only macOS has clonefile");
+/// No copy has flags that forbid changes.
+pub(crate) fn unlock(_file: BorrowedFd<'_>) -> Result<u32> {
+    Ok(0)
+}
+
+/// As [`unlock`].
+pub(crate) fn lock(_file: BorrowedFd<'_>, _locks: u32) -> Result<()> {
+    Ok(())
+}
+
+/// Returns whether the system gives a file this attribute by itself, so that a copy need not have it.
+pub(crate) fn is_of_the_system(_xattr: &CStr) -> bool {
+    false
+}
+
+/// Whether the system has a call that clones a file or directory to a new name.
+pub(crate) const HAS_CLONEFILE: bool = false;
+
+/// Why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
+pub(crate) fn clone_directory_refusal(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>) -> Option<String> {
+    Some("only macOS has clonefile".into())
+}
 
 /// Gives the empty file or directory `dst` the no-copy-on-write attribute of `src`, or takes it away. Says whether that changed
 /// anything.
@@ -262,6 +282,12 @@ pub(crate) fn making(directory: BorrowedFd<'_>) -> crate::sys::Making {
         _ => crate::sys::Making::SideBySide,
     }
 }
+
+/// Returns whether other machines may use the file system too.
+pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
+    magic(directory).map(copies_on_the_server)
+}
+
 /// File systems whose server copies for us when asked with copy_file_range(2): the bytes do not travel.
 pub(crate) fn copies_on_the_server(magic: u64) -> bool {
     const NFS: u64 = 0x6969;

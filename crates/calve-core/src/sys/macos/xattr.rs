@@ -6,11 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::{Result, acl};
+use super::{Result, kernel};
 
 /// The name under which a file's access control list goes. It is the kernel's own for it, which programs can neither list nor
 /// read nor write, so it cannot be the name of anything else.
 const ACL: &CStr = c"com.apple.system.Security";
+
+/// What a file answers that cannot have any, by its file system or (EPERM) by its kind.
+const NO_ATTRIBUTES: [Errno; 4] = [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM];
 
 /// What the attributes belong to.
 #[derive(Clone, Copy)]
@@ -41,15 +44,14 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
     }
     let Some(fd) = target.open()? else { return Ok(&[]) };
     let length = loop {
-        match rustix::fs::flistxattr(&fd, &mut buffer[..]) {
+        match kernel::flistxattr(&fd, &mut buffer[..]) {
             Ok(length) => break length,
             Err(Errno::RANGE) if buffer.len() < 1 << 20 => buffer.resize(buffer.len() * 4, 0),
-            // EPERM: of a kind that cannot have any.
-            Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) => break 0,
+            Err(error) if NO_ATTRIBUTES.contains(&error) => break 0,
             Err(error) => return Err(error),
         }
     };
-    if acl::read(fd.as_fd())?.is_none() {
+    if kernel::read_acl(fd.as_fd())?.is_none() {
         return Ok(&buffer[..length]);
     }
     // Last, as it may deny its owner what is done before.
@@ -60,26 +62,28 @@ pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) 
 
 /// Removes one attribute.
 pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
-    rustix::fs::fremovexattr(file, name)
+    kernel::fremovexattr(file, name)
 }
 
 impl<'a> XattrTarget<'a> {
     /// The value of one attribute.
     pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {
-        let Some(fd) = self.open()? else { return Err(Errno::NOATTR) };
+        let Some(fd) = self.open()? else { return Err(kernel::NO_ATTRIBUTE) };
         if name == ACL {
-            let value = acl::read(fd.as_fd())?.ok_or(Errno::NOATTR)?;
+            let value = kernel::read_acl(fd.as_fd())?.ok_or(kernel::NO_ATTRIBUTE)?;
             buffer.clear();
             buffer.extend_from_slice(&value);
             return Ok(value.len());
         }
-        if buffer.len() < 1024 {
-            buffer.resize(1024, 0);
-        }
+        // A buffer that is too short may be filled without an error. So it is one longer than the value, as long as that grows.
         loop {
-            match rustix::fs::fgetxattr(&fd, name, &mut buffer[..]) {
-                // Resource forks are attributes, and may be large.
-                Err(Errno::RANGE) if buffer.len() < 1 << 28 => buffer.resize(buffer.len() * 4, 0),
+            let length = kernel::fgetxattr(&fd, name, &mut [0; 0][..])?;
+            if buffer.len() <= length {
+                buffer.resize(length + 1, 0);
+            }
+            match kernel::fgetxattr(&fd, name, &mut buffer[..]) {
+                Err(Errno::RANGE) => {}
+                Ok(read) if read == buffer.len() => {}
                 other => return other,
             }
         }
@@ -88,9 +92,9 @@ impl<'a> XattrTarget<'a> {
     pub(crate) fn write(self, name: &CStr, value: &[u8]) -> Result<()> {
         let Some(fd) = self.open()? else { return Err(Errno::NOTSUP) };
         if name == ACL {
-            return acl::write(fd.as_fd(), value);
+            return kernel::write_acl(fd.as_fd(), value);
         }
-        rustix::fs::fsetxattr(&fd, name, value, XattrFlags::empty())
+        kernel::fsetxattr(&fd, name, value, XattrFlags::empty())
     }
 
     /// `None` for what has no attributes and should not be opened: FIFOs, sockets, devices.
@@ -104,9 +108,8 @@ impl<'a> XattrTarget<'a> {
         if !matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink) {
             return Ok(None);
         }
-        // Opens a link itself. NONBLOCK: should it have become a FIFO, opening must not wait for a writer.
-        const SYMLINK: OFlags = OFlags::from_bits_retain(libc::O_SYMLINK.cast_unsigned());
-        let flags = OFlags::RDONLY | SYMLINK | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        // NONBLOCK: should it have become a FIFO, opening must not wait for a writer.
+        let flags = OFlags::RDONLY | kernel::SYMLINK | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(Some(Opened::Own(rustix::fs::openat(directory, name, flags, Mode::empty())?)))
     }
 }

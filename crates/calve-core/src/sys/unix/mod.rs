@@ -42,6 +42,13 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
+/// The refusals to share a file's contents, or to clone a tree in one call, after which the bytes may be copied: no file system here does
+/// it, not between these two, or not with this one.
+pub(crate) fn permits_copy(errno: Errno) -> bool {
+    // On some systems two of them are one number.
+    [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS, Errno::XDEV, Errno::INVAL].contains(&errno)
+}
+
 /// A path that is not UTF-8, and how it is printed.
 #[cfg(test)]
 pub(crate) fn undecodable_path() -> (std::path::PathBuf, &'static str) {

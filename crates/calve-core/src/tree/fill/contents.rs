@@ -240,7 +240,8 @@ impl<'a> Mover<'a> {
 fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
     const MARGIN_BYTES: u64 = 16 << 20;
     match errno {
-        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS | Errno::XDEV | Errno::INVAL | Errno::TXTBSY => true,
+        Errno::TXTBSY => true,
+        errno if sys::permits_copy(errno) => true,
         Errno::NOSPC => rustix::fs::fstatvfs(dst.as_fd())
             .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) > size.saturating_add(MARGIN_BYTES)),
         _ => false,

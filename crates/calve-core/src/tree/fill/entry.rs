@@ -109,6 +109,10 @@ impl Worker<'_> {
                 self.fill.progress.add(*entries, 0);
                 Ok(Some(Made::Yes))
             }
+            // Its entries are cloned one by one, and each may be copied.
+            Err(errno) if sys::permits_copy(errno) => Ok(None),
+            // Something in it cannot be read: its entries tell what.
+            Err(Errno::ACCESS) => Ok(None),
             Err(errno) => self.create_failed(at, name, Operation::CloneDirectory, errno).map(Some),
         }
     }
@@ -204,13 +208,17 @@ impl Worker<'_> {
     ) -> Result<Made, Error> {
         let path = || at.node.path_of(name);
         if let Files::Clonefile { .. } = self.fill.files {
-            return match sys::clone_file(src, at.dst, name) {
+            match sys::clone_file(src, at.dst, name) {
                 Ok(()) => {
                     created();
-                    Ok(Made::Yes)
+                    return self.cloned(at, name, stat).map(|()| Made::Yes);
                 }
-                Err(errno) => self.create_failed(at, name, Operation::Clone, errno),
-            };
+                Err(errno) if !sys::permits_copy(errno) => {
+                    return self.create_failed(at, name, Operation::Clone, errno);
+                }
+                Err(errno) if self.fill.strict => return Err(not_shared(&path(), errno)),
+                Err(errno) => self.fill.notes.fell_back(Strategy::Clonefile, Strategy::Copy, errno, path),
+            }
         }
         self.keeper.load_xattrs(XattrTarget::Open(src)).map_err(|fault| self.fault(&path(), fault))?;
         let mode = self.keeper.creation_mode(stat);
@@ -237,6 +245,24 @@ impl Worker<'_> {
         Ok(Made::Yes)
     }
 
+    /// Counts a file that one call has cloned, and gives it back what that call takes away.
+    fn cloned(&mut self, at: At<'_>, name: &CStr, stat: &Stat) -> Result<(), Error> {
+        const SET_IDS: RawMode = 0o6000;
+        if stat.st_mode & SET_IDS != 0 {
+            sys::set_mode_of_name(at.dst, name, Mode::from_raw_mode(stat.st_mode & 0o7777))
+                .map_err(|errno| self.dst_error(Operation::SetMode, &at.node.path_of(name), errno))?;
+        }
+        let user = rustix::process::geteuid();
+        if !user.is_root() && user.as_raw() != stat.st_uid {
+            let path = || at.node.path_of(name);
+            self.fill.notes.not_kept(WarningCode::OwnerNotKept, "owner or group", Errno::PERM, path);
+        }
+        self.tally.entries.files += 1;
+        self.tally.bytes.apparent += size(stat);
+        self.tally.bytes.shared += stored(stat);
+        Ok(())
+    }
+
     fn contents(
         &mut self,
         at: At<'_>,
@@ -251,16 +277,7 @@ impl Worker<'_> {
                 match self.mover.reflink(src, dst, stat, tell_inlined).map_err(|fault| self.fault(&path(), fault))? {
                     Reflinked::Done(moved) => return Ok(moved),
                     Reflinked::Refused(errno) if self.fill.strict => {
-                        let detail = format!(
-                            "`{}` cannot share its extents: {}",
-                            crate::error::Shown(path()),
-                            std::io::Error::from(errno)
-                        );
-                        return Err(Error::RequirementRefused {
-                            requirement: Required::Property(Requirement::Cow),
-                            refused: Vec::new(),
-                            detail: Some(detail),
-                        });
+                        return Err(not_shared(&path(), errno));
                     }
                     Reflinked::Refused(errno) => {
                         self.fill.notes.fell_back(Strategy::Reflink, Strategy::Copy, errno, path);
@@ -407,6 +424,14 @@ fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
     let mut resolved = b"/".to_vec();
     resolved.extend(names.join(&b'/'));
     CString::new(resolved).unwrap_or(target)
+}
+
+/// A file that had to be shared.
+fn not_shared(path: &Path, errno: Errno) -> Error {
+    let shown = crate::error::Shown(path);
+    let detail = format!("`{shown}` cannot share its extents: {}", std::io::Error::from(errno));
+    let requirement = Required::Property(Requirement::Cow);
+    Error::RequirementRefused { requirement, refused: Vec::new(), detail: Some(detail) }
 }
 
 #[cfg(test)]

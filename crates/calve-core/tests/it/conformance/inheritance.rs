@@ -14,6 +14,7 @@ use crate::cloning::{assert_holds, clone_with, only, source_for};
 const STRATEGIES: [Strategy; 3] = [Strategy::Snapshot, Strategy::Reflink, Strategy::Copy];
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no POSIX ACLs")]
 fn default_acls_and_groups_of_the_parent_do_not_leak() {
     for file_system in FileSystem::ALL {
         for strategy in STRATEGIES {
@@ -46,6 +47,7 @@ fn default_acls_and_groups_of_the_parent_do_not_leak() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn a_project_of_the_parent_does_not_stand_in_the_way() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let tree = Tree::new(volume.path()).file("src/a/file", vec![b'x'; 50_000]).dir("parent");
@@ -55,6 +57,7 @@ fn a_project_of_the_parent_does_not_stand_in_the_way() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn no_umask_shows_in_a_clone() {
     if let Some(place) = child::place() {
         let mask = place.file_name().unwrap().to_string_lossy().into_owned();

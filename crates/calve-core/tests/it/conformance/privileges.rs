@@ -53,6 +53,7 @@ fn an_owner_clones_everything_of_their_own() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no file capabilities")]
 fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
     if let Some(place) = child::place() {
         for strategy in [None, Some(Strategy::Copy)] {

@@ -122,6 +122,7 @@ fn on_one_file_system_a_mount_point_is_an_empty_directory_and_told() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn a_tree_with_a_mount_is_not_snapshotted() {
     let Some((volume, other, src)) = with_a_mount(Strategy::Snapshot, FileSystem::Btrfs) else { return };
     let mount = volume.bind(other.path(), "src/sub/point");

@@ -4,9 +4,10 @@ use calve_core::Strategy;
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, deep, fingerprint, node_modules_like, remove_deep, wide};
 use fs_err as fs;
 
-use crate::cloning::{clone, clone_with, only, options};
+use crate::cloning::{SHARING, clone, clone_with, only, options};
 
 #[test]
+#[cfg_attr(like_macos, ignore = "the stand-in for clonefile is slow")]
 fn two_hundred_thousand_entries_in_one_directory() {
     let Some(volume) = Volume::with_size(FileSystem::Btrfs, 4 << 30) else { return };
     let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
@@ -21,6 +22,7 @@ fn two_hundred_thousand_entries_in_one_directory() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn a_wide_directory_on_file_systems_that_share() {
     for file_system in FileSystem::REFLINKING {
         let Some(volume) = Volume::new(file_system) else { return };
@@ -35,16 +37,16 @@ fn a_wide_directory_on_file_systems_that_share() {
 
 #[test]
 fn two_thousand_levels_which_no_path_can_reach() {
-    for (file_system, strategy) in [
-        (FileSystem::Ext4, Strategy::Copy),
-        (FileSystem::Xfs, Strategy::Reflink),
-        (FileSystem::Tmpfs, Strategy::Hardlink),
-    ] {
+    for (file_system, strategy) in
+        [(FileSystem::Ext4, Strategy::Copy), (FileSystem::Xfs, SHARING), (FileSystem::Tmpfs, Strategy::Hardlink)]
+    {
         let Some(volume) = Volume::new(file_system) else { return };
         let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
         let shape = deep(&src, 2_000);
         let report = clone_with(&only(strategy), &src, &dst);
-        assert_eq!(report.entries.unwrap().directories, shape.directories + 1);
+        if strategy != Strategy::Clonefile {
+            assert_eq!(report.entries.unwrap().directories, shape.directories + 1);
+        }
         assert_same(&src, &dst);
         remove_deep(&src);
         remove_deep(&dst);

@@ -69,21 +69,25 @@ fn the_receipt_is_true(file_system: FileSystem, settled: bool) {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn the_receipt_is_true_on_xfs() {
     the_receipt_is_true(FileSystem::Xfs, true);
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn the_receipt_is_true_on_xfs_of_files_just_written() {
     the_receipt_is_true(FileSystem::Xfs, false);
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn the_receipt_is_true_on_btrfs() {
     the_receipt_is_true(FileSystem::Btrfs, true);
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn the_receipt_is_true_on_btrfs_of_files_just_written() {
     the_receipt_is_true(FileSystem::Btrfs, false);
 }
@@ -103,6 +107,7 @@ fn a_copy_shares_nothing() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn what_is_inlined_can_be_left_among_the_shared() {
     for file_system in FileSystem::REFLINKING {
         let Some(volume) = Volume::new(file_system) else { return };
@@ -131,6 +136,7 @@ fn used(volume: &Volume) -> u64 {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn a_reflink_takes_no_room() {
     for file_system in FileSystem::REFLINKING {
         let Some(volume) = Volume::new(file_system) else { return };
@@ -146,6 +152,7 @@ fn a_reflink_takes_no_room() {
 
 /// Small files whose contents are in memory are no exception.
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn small_files_take_as_much_room_as_with_cp_that_shares() {
     const FILES: usize = 2000;
     for file_system in FileSystem::REFLINKING {
@@ -172,6 +179,7 @@ fn small_files_take_as_much_room_as_with_cp_that_shares() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn files_without_copy_on_write_are_shared_and_stay_so() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let tree = Tree::new(volume.path().join("src")).dir("database").file("cow", vec![b'c'; 100_000]);
@@ -193,6 +201,7 @@ fn files_without_copy_on_write_are_shared_and_stay_so() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn a_parent_without_copy_on_write_is_no_reason_to_copy() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let tree = Tree::new(volume.path().join("src")).file("a/file", vec![b'c'; 100_000]);
@@ -216,6 +225,7 @@ fn has_nocow(path: &Path) -> bool {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
 fn holes_do_not_count_as_shared() {
     for file_system in [FileSystem::Xfs, FileSystem::Btrfs] {
         let Some(volume) = Volume::new(file_system) else { return };

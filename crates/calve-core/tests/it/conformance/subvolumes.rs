@@ -30,6 +30,7 @@ fn nest(volume: &Volume) -> std::path::PathBuf {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn nested_subvolumes_are_snapshotted_too() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let src = nest(&volume);
@@ -52,6 +53,7 @@ fn nested_subvolumes_are_snapshotted_too() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn a_read_only_snapshot_is_cloned_writable() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     subvolume(volume.path().join("work"));
@@ -64,6 +66,7 @@ fn a_read_only_snapshot_is_cloned_writable() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn per_file_strategies_make_directories_of_subvolumes() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let src = nest(&volume);
@@ -91,6 +94,7 @@ fn nested_ones_cannot_be_taken_at_one_moment() {
 
 /// Nobody can look into the clone of what was private before it is there, and the last thing it gets is the source's own mode.
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn a_staged_snapshot_is_private() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let src = volume.path().join("src");
@@ -122,6 +126,7 @@ fn a_staged_snapshot_is_private() {
 
 /// A clone of one's own subvolume failed when somebody else's was nested in it: only its owner may snapshot that.
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn somebody_elses_nested_subvolume_is_no_failure() {
     const CASES: [(&str, &str); 3] = [
         ("direct", "only the owner of the nested subvolume"),
@@ -167,6 +172,7 @@ fn somebody_elses_nested_subvolume_is_no_failure() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn an_owner_may_snapshot_and_others_may_not() {
     if let Some(place) = child::place() {
         let own = place.join("own");

@@ -7,7 +7,7 @@ use calve_core::{CloneOptions, Error, Strategy, Verify, clone_tree};
 use calve_testkit::{FileSystem, Tree, Volume, everything};
 use fs_err as fs;
 
-use crate::cloning::{assert_holds, clone_with, only};
+use crate::cloning::{SHARING, assert_holds, clone_with, only};
 
 fn verified(strategy: Strategy) -> CloneOptions {
     let mut options = only(strategy);
@@ -53,8 +53,8 @@ fn everything_is_equal_to_itself() {
     for (file_system, strategy) in [
         (FileSystem::Ext4, Strategy::Hardlink),
         (FileSystem::Ext4, Strategy::Copy),
-        (FileSystem::Xfs, Strategy::Reflink),
-        (FileSystem::Btrfs, Strategy::Reflink),
+        (FileSystem::Xfs, SHARING),
+        (FileSystem::Btrfs, SHARING),
     ] {
         let Some(volume) = Volume::new(file_system) else { return };
         let src = volume.path().join("src");

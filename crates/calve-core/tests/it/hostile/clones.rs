@@ -87,6 +87,7 @@ fn by(strategy: Strategy) -> CloneOptions {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "the stand-in for clonefile is slow")]
 fn a_copy_of_a_tree_under_attack_has_nothing_from_outside() {
     let verified = options(|options| {
         options.strategy = Choice::Only(Strategy::Copy);
@@ -96,6 +97,7 @@ fn a_copy_of_a_tree_under_attack_has_nothing_from_outside() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "the stand-in for clonefile is slow")]
 fn reflinks_and_hard_links_of_a_tree_under_attack_have_nothing_from_outside() {
     attacked(FileSystem::Xfs, &[CloneOptions::default(), by(Strategy::Reflink), by(Strategy::Hardlink)]);
 }

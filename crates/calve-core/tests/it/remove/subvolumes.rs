@@ -17,6 +17,7 @@ fn snapshot(volume: &Volume, read_only: bool, of: &str, at: &str) {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn subvolumes_nested_and_read_only_ones_too_are_deleted() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     for wait in [true, false] {
@@ -42,6 +43,7 @@ fn subvolumes_nested_and_read_only_ones_too_are_deleted() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn a_subvolume_in_an_ordinary_tree_goes_with_it() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     Tree::new(volume.path()).file("tree/a/file", "1").file("tree/z", "1");
@@ -53,6 +55,7 @@ fn a_subvolume_in_an_ordinary_tree_goes_with_it() {
 }
 
 #[test]
+#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn an_owner_without_privileges_empties_and_removes_their_own() {
     if let Some(place) = child::place() {
         let place = place.join("theirs");

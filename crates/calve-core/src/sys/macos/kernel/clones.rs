@@ -7,24 +7,14 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use libc::{ATTR_CMN_RETURNED_ATTRS, ATTR_CMNEXT_CLONEID, ATTR_CMNEXT_PRIVATESIZE};
 use rustix::io::Errno;
 
-use super::{Result, file_system_name, result};
-use crate::sys::{CloneFamily, SpaceRules};
+use super::{Result, result};
+use crate::sys::CloneFamily;
 
 /// `<sys/attr.h>`, macOS 10.15: how many files have the same ATTR_CMNEXT_CLONEID.
 const ATTR_CMNEXT_CLONE_REFCNT: libc::attrgroup_t = 0x1000;
 
-/// What the numbers mean on the file system of an open directory.
-pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
-    match file_system_name(directory).as_str() {
-        "apfs" => SpaceRules::Apfs,
-        // Has no clones, nor snapshots.
-        "hfs" => SpaceRules::Exact,
-        _ => SpaceRules::Unknown,
-    }
-}
-
 /// What the file `name` shares with its clones. It is not opened, so that what is only in the cloud stays there.
-pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
+pub(crate) fn clone_attributes(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
     let mut wanted = libc::attrlist {
         bitmapcount: libc::ATTR_BIT_MAP_COUNT,
         reserved: 0,
@@ -50,6 +40,38 @@ pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<Clo
         )
     })?;
     parse(&answer).ok_or(Errno::NOTSUP)
+}
+
+/// Returns whether the volume has clonefile(2) (getattrlist(2), VOL_CAP_INT_CLONE).
+pub(crate) fn has_clones(fd: BorrowedFd<'_>) -> Result<bool> {
+    let mut wanted = libc::attrlist {
+        bitmapcount: libc::ATTR_BIT_MAP_COUNT,
+        reserved: 0,
+        commonattr: 0,
+        volattr: libc::ATTR_VOL_INFO | libc::ATTR_VOL_CAPABILITIES,
+        dirattr: 0,
+        fileattr: 0,
+        forkattr: 0,
+    };
+    // The length, then `vol_capabilities_attr_t`: four words of capabilities, four that say which of them mean anything.
+    let mut answer = [0u32; 9];
+    // SAFETY: an open descriptor, a list of attributes that outlives the call, which only reads it, and a buffer of which the call
+    // fills no more than its length.
+    result(unsafe {
+        libc::fgetattrlist(
+            fd.as_raw_fd(),
+            (&raw mut wanted).cast(),
+            answer.as_mut_ptr().cast(),
+            size_of_val(&answer),
+            0,
+        )
+    })?;
+    let (capabilities, valid) =
+        (answer[1 + libc::VOL_CAPABILITIES_INTERFACES], answer[5 + libc::VOL_CAPABILITIES_INTERFACES]);
+    if valid & libc::VOL_CAP_INT_CLONE == 0 {
+        return Err(Errno::NOTSUP);
+    }
+    Ok(capabilities & libc::VOL_CAP_INT_CLONE != 0)
 }
 
 /// The length, the set of attributes that follow (five words, the last one for these), and those in the order of their bits, each at

@@ -43,7 +43,7 @@ const ENTRY_BYTES: usize = 24;
 const COUNT_AT: usize = 36;
 
 /// The list of an open file, in the kernel's own form. `None` where there is none, or nothing in it.
-pub(super) fn read(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
+pub(crate) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
     // SAFETY: two integers; the descriptor is open as long as `fd` lives.
     let acl = match Acl::new(unsafe { acl_get_fd_np(fd.as_raw_fd(), EXTENDED) }) {
         Ok(acl) => acl,
@@ -65,8 +65,8 @@ pub(super) fn read(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
     Ok(Some(words.into_iter().flat_map(u32::to_ne_bytes).take(length).collect()))
 }
 
-/// Gives an open file a list that [`read`] has returned.
-pub(super) fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
+/// Gives an open file a list that [`read_acl`] has returned.
+pub(crate) fn write_acl(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     if !is_whole(bytes) {
         return Err(Errno::INVAL);
     }
@@ -86,13 +86,10 @@ fn is_whole(bytes: &[u8]) -> bool {
     entries.map(|count| HEADER_BYTES as u64 + count * ENTRY_BYTES as u64) == Some(bytes.len() as u64)
 }
 
-/// Takes the list away that a new directory has from its parent, and with it what its own entries would get.
-pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
-    if matches!(read(directory), Ok(None)) {
-        return;
-    }
+/// Takes the list of an open file away.
+pub(crate) fn drop_acl(file: BorrowedFd<'_>) {
     // SAFETY: an integer; the list returned is freed by its drop.
     let Ok(none) = Acl::new(unsafe { acl_init(0) }) else { return };
-    // SAFETY: the descriptor is open as long as `directory` lives, and the list is alive.
-    unsafe { acl_set_fd_np(directory.as_raw_fd(), none.0.as_ptr(), EXTENDED) };
+    // SAFETY: the descriptor is open as long as `file` lives, and the list is alive.
+    unsafe { acl_set_fd_np(file.as_raw_fd(), none.0.as_ptr(), EXTENDED) };
 }

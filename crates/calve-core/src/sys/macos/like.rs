@@ -1,0 +1,339 @@
+//! A stand-in for macOS's kernel that runs on Linux, for tests. Each rule names where it is written down; what is not named here
+//! behaves as on Linux.
+//!
+//! XFS and btrfs stand for APFS, everything else for HFS+, which has no clones. An access control list is the extended attribute
+//! `user.like.acl`: lines such as `deny delete`, `inherit` for one that new entries below get. The flag `uchg` is `chattr +i`.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use rustix::fs::{
+    Access, AtFlags, Dir, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
+};
+use rustix::io::Errno;
+
+use super::Result;
+use crate::sys::CloneFamily;
+
+/// O_SEARCH.
+pub(super) const SEARCH: OFlags = OFlags::PATH;
+/// For more than its name nothing on Linux opens a link: see [`by_number`].
+pub(super) const SYMLINK: OFlags = OFlags::NOFOLLOW.union(OFlags::PATH);
+pub(super) const NO_ATTRIBUTE: Errno = Errno::NODATA;
+
+const ACL: &CStr = c"user.like.acl";
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// clonefile(2): EEXIST for a name that is there, EXDEV between volumes, ENOTSUP without VOL_CAP_INT_CLONE, EINVAL for the root of a
+/// volume; all or nothing; set-user-ID and set-group-ID bits are dropped, each hard link becomes a file.
+/// Of a directory's entries the lists are lost even with CLONE_ACL, and without it the root gets what its parent bequeaths (reports).
+pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, keep_acl: bool) -> Result<()> {
+    let (volume, kind) = mounted(src)?;
+    if path_of(src)? == volume {
+        return Err(Errno::INVAL);
+    }
+    if mounted(parent)?.0 != volume {
+        return Err(Errno::XDEV);
+    }
+    if kind != "apfs" {
+        return Err(Errno::NOTSUP);
+    }
+    if rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+        return Err(Errno::EXIST);
+    }
+    let acl = if keep_acl { read_acl(src)? } else { inherited(parent)? };
+    let stat = rustix::fs::fstat(src)?;
+    // The kernel has no limit of depth, and a test's thread a small stack.
+    let cloned = std::thread::scope(|scope| {
+        let copying = || copy(src, &stat, parent, name, acl.as_deref());
+        let thread = std::thread::Builder::new().stack_size(1 << 29).spawn_scoped(scope, copying);
+        thread.map_err(|_| Errno::NOMEM)?.join().unwrap_or(Err(Errno::IO))
+    });
+    if cloned.is_err() {
+        remove(parent, name);
+    }
+    cloned
+}
+
+fn copy(src: BorrowedFd<'_>, stat: &Stat, parent: BorrowedFd<'_>, name: &CStr, acl: Option<&[u8]>) -> Result<()> {
+    let mode = Mode::from_raw_mode(stat.st_mode) & !(Mode::SUID | Mode::SGID);
+    let new = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => {
+            rustix::fs::mkdirat(parent, name, Mode::RWXU)?;
+            let new = rustix::fs::openat(parent, name, READ, Mode::empty())?;
+            // Opened anew, since what is open as `src` may be open for names only.
+            let src = rustix::fs::openat(src, c".", READ, Mode::empty())?;
+            for entry in Dir::read_from(&src)? {
+                let entry = entry?;
+                if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                    copy_entry(src.as_fd(), entry.file_name(), new.as_fd())?;
+                }
+            }
+            new
+        }
+        _ => {
+            let new = rustix::fs::openat(parent, name, OFlags::RDWR | OFlags::CREATE | READ, Mode::RUSR | Mode::WUSR)?;
+            rustix::fs::ioctl_ficlone(&new, src)?;
+            new
+        }
+    };
+    let owner = |id: u32| is_root().then_some(id);
+    rustix::fs::fchown(&new, owner(stat.st_uid).map(Uid::from_raw), owner(stat.st_gid).map(Gid::from_raw))?;
+    copy_xattrs(src, new.as_fd())?;
+    if let Some(acl) = acl {
+        write_acl(new.as_fd(), acl)?;
+    }
+    rustix::fs::fchmod(&new, mode)?;
+    rustix::fs::futimens(&new, &times(stat))?;
+    if let Ok(flags) = rustix::fs::ioctl_getflags(src)
+        && flags.contains(IFlags::IMMUTABLE)
+    {
+        rustix::fs::ioctl_setflags(&new, flags)?;
+    }
+    Ok(())
+}
+
+fn copy_entry(src: BorrowedFd<'_>, name: &CStr, parent: BorrowedFd<'_>) -> Result<()> {
+    let stat = rustix::fs::statat(src, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory | FileType::RegularFile => {
+            let file = rustix::fs::openat(src, name, READ, Mode::empty())?;
+            return copy(file.as_fd(), &stat, parent, name, None);
+        }
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(src, name, Vec::new())?;
+            rustix::fs::symlinkat(&target, parent, name)?;
+        }
+        kind => rustix::fs::mknodat(parent, name, kind, Mode::RUSR, stat.st_rdev)?,
+    }
+    if is_root() {
+        let (uid, gid) = (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid));
+        rustix::fs::chownat(parent, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+    }
+    let itself = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let [from, to] = [src, parent].map(|directory| rustix::fs::openat(directory, name, itself, Mode::empty()));
+    copy_xattrs(from?.as_fd(), to?.as_fd())?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+        set_mode_of_name(parent, name, Mode::from_raw_mode(stat.st_mode & 0o1777))?;
+    }
+    rustix::fs::utimensat(parent, name, &times(&stat), AtFlags::SYMLINK_NOFOLLOW)
+}
+
+fn copy_xattrs(src: BorrowedFd<'_>, new: BorrowedFd<'_>) -> Result<()> {
+    let mut names = vec![0; 1 << 16];
+    let length = flistxattr(src, &mut names[..])?;
+    for name in names[..length].split_inclusive(|byte| *byte == 0) {
+        let name = CStr::from_bytes_with_nul(name).map_err(|_| Errno::INVAL)?;
+        if !is_root() && !name.to_bytes().starts_with(b"user.") {
+            continue;
+        }
+        let mut value = vec![0; 1 << 16];
+        let length = rustix::fs::getxattr(by_number(src), name, &mut value[..])?;
+        rustix::fs::setxattr(by_number(new), name, &value[..length], XattrFlags::empty())?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between machines")]
+fn times(stat: &Stat) -> Timestamps {
+    let time = |seconds, nanoseconds| Timespec { tv_sec: seconds, tv_nsec: nanoseconds as i64 };
+    Timestamps {
+        last_access: time(stat.st_atime, stat.st_atime_nsec),
+        last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
+    }
+}
+
+fn remove(parent: BorrowedFd<'_>, name: &CStr) {
+    if rustix::fs::unlinkat(parent, name, AtFlags::empty()) != Err(Errno::ISDIR) {
+        return;
+    }
+    if let Ok(directory) = rustix::fs::openat(parent, name, READ, Mode::empty())
+        && let Ok(entries) = Dir::read_from(&directory)
+    {
+        let names: Vec<CString> = entries.flatten().map(|entry| entry.file_name().to_owned()).collect();
+        let inside = names.iter().filter(|name| !matches!(name.to_bytes(), b"." | b".."));
+        inside.for_each(|name| remove(directory.as_fd(), name));
+    }
+    let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+}
+
+/// renameatx_np(2). A directory that gets another parent is written to, for its `..`: without permission that is EACCES (XNU,
+/// bsd/vfs/vfs_subr.c, vn_authorize_renamex). So is what a list denies the deletion of.
+pub(super) fn rename(
+    from: BorrowedFd<'_>,
+    name: &CStr,
+    parent: BorrowedFd<'_>,
+    new_name: &CStr,
+    flags: RenameFlags,
+) -> Result<()> {
+    may_move(from, name)?;
+    if flags.contains(RenameFlags::EXCHANGE) {
+        may_move(parent, new_name)?;
+    }
+    rustix::fs::renameat_with(from, name, parent, new_name, flags)
+}
+
+fn may_move(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Ok(());
+    }
+    rustix::fs::accessat(parent, name, Access::WRITE_OK, AtFlags::EACCESS)?;
+    let Ok(directory) = rustix::fs::openat(parent, name, READ, Mode::empty()) else { return Ok(()) };
+    let denied = read_acl(directory.as_fd())?.is_some_and(|acl| acl.starts_with(b"deny delete"));
+    if denied { Err(Errno::ACCESS) } else { Ok(()) }
+}
+
+/// `uchg`.
+pub(super) const LOCKED: u32 = IFlags::IMMUTABLE.bits();
+
+pub(super) fn flags(fd: BorrowedFd<'_>) -> Result<u32> {
+    Ok(rustix::fs::ioctl_getflags(fd).map_or(0, |flags| flags.bits()))
+}
+
+pub(super) fn set_flags(fd: BorrowedFd<'_>, flags: u32) -> Result<()> {
+    rustix::fs::ioctl_setflags(fd, IFlags::from_bits_retain(flags))
+}
+
+pub(super) fn sync_volume(fd: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::syncfs(fd)
+}
+
+pub(super) fn full_sync(fd: BorrowedFd<'_>) -> Result<()> {
+    rustix::fs::fsync(fd)
+}
+
+pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mode: Mode, like: &Stat) -> Result<()> {
+    rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
+}
+
+pub(crate) fn lower_priority() {
+    let _ = rustix::process::setpriority_process(None, 19);
+}
+
+pub(super) fn boot() -> Option<Vec<u8>> {
+    std::fs::read("/proc/sys/kernel/random/boot_id").ok()
+}
+
+pub(super) fn host() -> Result<[u8; 16]> {
+    Err(Errno::NOSYS)
+}
+
+/// statfs(2).
+pub(super) fn mounted(fd: BorrowedFd<'_>) -> Result<(PathBuf, String)> {
+    let text = |path: &str| std::fs::read_to_string(path).map_err(|_| Errno::NOSYS);
+    let info = text(&format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;
+    let number = info.lines().find_map(|line| line.strip_prefix("mnt_id:")).ok_or(Errno::NOSYS)?.trim().to_owned();
+    let table = text("/proc/self/mountinfo")?;
+    let line = table.lines().find(|line| line.split(' ').next() == Some(&number)).ok_or(Errno::NOSYS)?;
+    let kind = match line.split(" - ").nth(1).and_then(|rest| rest.split(' ').next()) {
+        Some("xfs" | "btrfs") => "apfs",
+        _ => "hfs",
+    };
+    Ok((mount_point(line), kind.into()))
+}
+
+/// VOL_CAP_INT_CLONE.
+pub(super) fn has_clones(fd: BorrowedFd<'_>) -> Result<bool> {
+    Ok(mounted(fd)?.1 == "apfs")
+}
+
+pub(super) fn is_local(_fd: BorrowedFd<'_>) -> Result<bool> {
+    Ok(true)
+}
+
+/// getfsstat(2).
+pub(super) fn mount_points() -> Result<Vec<PathBuf>> {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(|_| Errno::NOSYS)?;
+    Ok(table.lines().map(mount_point).collect())
+}
+
+/// proc(5): a space is `\040`.
+fn mount_point(line: &str) -> PathBuf {
+    line.split(' ').nth(4).unwrap_or_default().replace("\\040", " ").into()
+}
+
+pub(super) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf> {
+    let path = rustix::fs::readlink(by_number(fd), Vec::new())?;
+    Ok(std::ffi::OsString::from_vec(path.into_bytes()).into())
+}
+
+/// fchmodat(2), which on Linux cannot leave links alone. FIFOs and devices are not opened for it.
+pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {
+    let file = rustix::fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::fs::chmod(by_number(file.as_fd()), mode)
+}
+
+pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+    set_mode_of_name(parent, name, Mode::RWXU)
+}
+
+/// fgetxattr(2). A buffer that is too short is filled, and the call succeeds (reports; the manual says ERANGE). An empty one asks
+/// for the length.
+pub(super) fn fgetxattr(fd: impl AsFd, name: &CStr, value: &mut [u8]) -> Result<usize> {
+    if name == ACL {
+        return Err(NO_ATTRIBUTE);
+    }
+    let mut all = vec![0; 1 << 16];
+    let length = rustix::fs::getxattr(by_number(fd.as_fd()), name, &mut all[..])?;
+    let filled = length.min(value.len());
+    value[..filled].copy_from_slice(&all[..filled]);
+    Ok(if value.is_empty() { length } else { filled })
+}
+
+pub(super) fn fsetxattr(fd: impl AsFd, name: &CStr, value: &[u8], flags: XattrFlags) -> Result<()> {
+    rustix::fs::setxattr(by_number(fd.as_fd()), name, value, flags)
+}
+
+pub(super) fn flistxattr(fd: impl AsFd, list: &mut [u8]) -> Result<usize> {
+    let mut all = vec![0; 1 << 16];
+    let length = rustix::fs::listxattr(by_number(fd.as_fd()), &mut all[..])?;
+    let kept = all[..length].split_inclusive(|byte| *byte == 0).filter(|name| *name != ACL.to_bytes_with_nul());
+    let kept: Vec<u8> = kept.flatten().copied().collect();
+    if list.is_empty() {
+        return Ok(kept.len());
+    }
+    list.get_mut(..kept.len()).ok_or(Errno::RANGE)?.copy_from_slice(&kept);
+    Ok(kept.len())
+}
+
+pub(super) fn fremovexattr(fd: impl AsFd, name: &CStr) -> Result<()> {
+    rustix::fs::removexattr(by_number(fd.as_fd()), name)
+}
+
+pub(super) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
+    let mut value = vec![0; 4096];
+    match rustix::fs::getxattr(by_number(fd), ACL, &mut value[..]) {
+        Ok(length) => Ok(Some(value[..length].to_vec())),
+        Err(Errno::NODATA | Errno::NOTSUP | Errno::BADF | Errno::PERM) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn write_acl(fd: BorrowedFd<'_>, acl: &[u8]) -> Result<()> {
+    rustix::fs::fsetxattr(fd, ACL, acl, XattrFlags::empty())
+}
+
+pub(super) fn drop_acl(fd: BorrowedFd<'_>) {
+    let _ = rustix::fs::fremovexattr(fd, ACL);
+}
+
+/// A path to what is open, which may be open for its name only.
+fn by_number(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
+fn inherited(parent: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
+    let parent: OwnedFd = rustix::fs::openat(parent, c".", READ, Mode::empty())?;
+    Ok(read_acl(parent.as_fd())?.filter(|acl| acl.ends_with(b"inherit")))
+}
+
+pub(super) fn clone_attributes(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> {
+    Err(Errno::NOTSUP)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

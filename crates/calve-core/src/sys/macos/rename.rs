@@ -1,0 +1,94 @@
+//! Renames of directories, which on macOS may be denied by the directory itself: by its mode, its access control list or its flags.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use super::{Result, kernel};
+use crate::tree::exclude::is_calves_own;
+
+/// Renames, unless something has the new name (EEXIST). ENOTSUP on file systems that cannot.
+pub(crate) fn rename_no_replace(
+    from: BorrowedFd<'_>,
+    name: &CStr,
+    parent: BorrowedFd<'_>,
+    new_name: &CStr,
+) -> Result<()> {
+    let rename = || kernel::rename(from, name, parent, new_name, RenameFlags::NOREPLACE);
+    match rename() {
+        Err(denied @ (Errno::ACCESS | Errno::PERM)) => opened_up(&[(from, name)], denied, rename),
+        other => other,
+    }
+}
+
+/// Exchanges two names in one step. ENOTSUP on file systems that cannot.
+pub(crate) fn rename_exchange(from: BorrowedFd<'_>, name: &CStr, parent: BorrowedFd<'_>, other: &CStr) -> Result<()> {
+    let rename = || kernel::rename(from, name, parent, other, RenameFlags::EXCHANGE);
+    match rename() {
+        Err(denied @ (Errno::ACCESS | Errno::PERM)) => opened_up(&[(from, name), (parent, other)], denied, rename),
+        other => other,
+    }
+}
+
+/// Takes away what denies the rename of these, renames, and puts it back, all by open descriptors. Fails as before where only somebody
+/// else may do that.
+fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], denied: Errno, rename: impl FnOnce() -> Result<()>) -> Result<()> {
+    let mut restraints = Vec::new();
+    let lifted = names.iter().try_for_each(|(parent, name)| {
+        restraints.push(Restraints::of(*parent, name)?);
+        restraints.last().map_or(Ok(()), Restraints::lift)
+    });
+    let renamed = match lifted {
+        Ok(()) => rename(),
+        Err(_) => Err(denied),
+    };
+    // The opposite order, should the two be one.
+    restraints.iter().rev().for_each(Restraints::impose);
+    renamed
+}
+
+/// What a file or directory denies.
+struct Restraints {
+    file: OwnedFd,
+    mode: Mode,
+    /// Of what is staged. A list or a flag on what is the user's says that it is to stay.
+    acl: Option<Vec<u8>>,
+    flags: u32,
+}
+
+impl Restraints {
+    fn of(parent: BorrowedFd<'_>, name: &CStr) -> Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+        let mode = Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+        let (acl, flags) = match is_calves_own(name) {
+            true => (kernel::read_acl(file.as_fd())?, kernel::flags(file.as_fd())?),
+            false => (None, 0),
+        };
+        Ok(Self { file, mode, acl, flags })
+    }
+
+    fn lift(&self) -> Result<()> {
+        let file = self.file.as_fd();
+        if self.flags & kernel::LOCKED != 0 {
+            kernel::set_flags(file, self.flags & !kernel::LOCKED)?;
+        }
+        if self.acl.is_some() {
+            kernel::drop_acl(file);
+        }
+        rustix::fs::fchmod(file, self.mode | Mode::RWXU)
+    }
+
+    fn impose(&self) {
+        let file = self.file.as_fd();
+        let _ = rustix::fs::fchmod(file, self.mode);
+        if let Some(acl) = &self.acl {
+            let _ = kernel::write_acl(file, acl);
+        }
+        if self.flags & kernel::LOCKED != 0 {
+            let _ = kernel::set_flags(file, self.flags);
+        }
+    }
+}

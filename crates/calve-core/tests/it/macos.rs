@@ -1,0 +1,123 @@
+//! The rules of macOS that Linux does not have, over the stand-in for its kernel: XFS is APFS, and ext4 is HFS+ there.
+
+use std::os::unix::fs::MetadataExt;
+
+use calve_core::{Existing, Requirement, Strategy, Verify, WarningCode};
+use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, skip};
+use fs_err as fs;
+use rustix::fs::XattrFlags;
+
+use crate::cloning::{assert_holds, clone, clone_with, options};
+
+const ACL: &str = "user.like.acl";
+
+fn xattr(path: impl AsRef<std::path::Path>, name: &str) -> Option<Vec<u8>> {
+    let mut value = vec![0; 1 << 16];
+    let length = rustix::fs::getxattr(path.as_ref(), name, &mut value[..]).ok()?;
+    value.truncate(length);
+    Some(value)
+}
+
+fn locked(path: impl AsRef<std::path::Path>, is_locked: bool) {
+    let file = fs::File::open(path.as_ref()).unwrap();
+    let mut flags = rustix::fs::ioctl_getflags(&file).unwrap();
+    flags.set(rustix::fs::IFlags::IMMUTABLE, is_locked);
+    rustix::fs::ioctl_setflags(&file, flags).unwrap();
+}
+
+#[test]
+fn a_tree_is_cloned_by_one_call_and_verified() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
+    everything(&src);
+    let report = clone_with(&options(|options| options.verify = Verify::Contents), &src, &dst);
+    assert_eq!((report.strategy, report.entries), (Strategy::Clonefile, None));
+    assert!(report.warnings.iter().any(|warning| warning.code == WarningCode::ClonefileDrops));
+}
+
+#[test]
+fn another_volume_and_one_without_clones_get_a_copy_and_the_receipt_says_why() {
+    let (Some(apfs), Some(hfs)) = (Volume::new(FileSystem::Xfs), Volume::new(FileSystem::Ext4)) else { return };
+    for (volume, dst, why) in [
+        (&apfs, hfs.path().join("dst"), "source and destination are on different volumes"),
+        (&hfs, hfs.path().join("dst2"), "hfs has no clonefile"),
+    ] {
+        let src = volume.path().join("src");
+        everything(&src);
+        let report = clone(&src, &dst);
+        assert_eq!(report.strategy, Strategy::Copy);
+        let refused = report.refused.iter().find(|refusal| refusal.strategy == Strategy::Clonefile).unwrap();
+        assert_eq!(refused.reason, why);
+        assert_same(&src, &dst);
+    }
+}
+
+#[test]
+fn the_root_of_a_volume_is_cloned_in_parts() {
+    let (Some(volume), Some(other)) = (Volume::new(FileSystem::Xfs), Volume::new(FileSystem::Xfs)) else { return };
+    Tree::new(volume.path()).file("a/b/file", "1").file("c", "2");
+    let inside = volume.path().join("a");
+    let report = clone(&inside, volume.path().join("d"));
+    assert_eq!(report.strategy, Strategy::Clonefile);
+    // All of a volume goes to another one only.
+    let report = clone(volume.path(), other.path().join("all"));
+    assert_eq!(report.strategy, Strategy::Copy);
+    assert_same(volume.path().join("a"), other.path().join("all/a"));
+}
+
+#[test]
+fn a_file_is_cloned_with_what_the_call_drops() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let tree = Tree::new(volume.path()).file("file", vec![b'x'; 100_000]).mode("file", 0o4755);
+    let report = clone_with(
+        &options(|options| options.require = vec![Requirement::Cow]),
+        tree.path().join("file"),
+        tree.path().join("copy"),
+    );
+    assert_eq!((report.strategy, report.bytes.unwrap().shared), (Strategy::Clonefile, 100_000));
+    let [file, copy] = ["file", "copy"].map(|name| fs::metadata(tree.path().join(name)).unwrap());
+    assert_eq!((file.mode(), file.mtime_nsec(), file.len()), (copy.mode(), copy.mtime_nsec(), copy.len()));
+}
+
+#[test]
+fn a_root_that_denies_its_own_rename_is_published() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
+    Tree::new(&src).file("file", "1").mode("", 0o555);
+    rustix::fs::setxattr(&src, ACL, b"deny delete", XattrFlags::empty()).unwrap();
+    clone(&src, &dst);
+    assert_same(&src, &dst);
+    assert_eq!(xattr(&dst, ACL).as_deref(), Some(&b"deny delete"[..]));
+}
+
+#[test]
+fn a_locked_root_is_published_locked_and_not_removed() {
+    if !calve_testkit::is_root() {
+        return skip("locks files");
+    }
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
+    Tree::new(&src).file("file", "1");
+    locked(&src, true);
+    clone(&src, &dst);
+    let error = calve_core::remove_tree(&dst, &calve_core::RemoveOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("Operation not permitted"), "{error}");
+    let replace = options(|options| options.existing = Existing::Replace);
+    Tree::new(volume.path()).file("other/file", "2");
+    assert!(calve_core::clone_tree(&volume.path().join("other"), &dst, &replace).is_err());
+    for path in [&src, &dst] {
+        locked(path, false);
+    }
+    assert_same(&src, &dst);
+    assert_holds(volume.path(), &["src", "dst", "other"]);
+}
+
+#[test]
+fn a_long_attribute_arrives_whole() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
+    Tree::new(&src).file("file", "1");
+    rustix::fs::setxattr(src.join("file"), "user.long", &[7; 3500], XattrFlags::empty()).unwrap();
+    clone_with(&options(|options| options.verify = Verify::Contents), &src, &dst);
+    assert_eq!(xattr(dst.join("file"), "user.long"), Some(vec![7; 3500]));
+}
