@@ -31,7 +31,7 @@ pub enum Remedy {
     /// The programs that serve repositories are missing.
     InstallAllOfGit,
     ReadGitOutput,
-    CheckLoopback,
+    BringLoopbackUp,
     /// A path is no URL.
     NameUrlOrRepository,
     CorrectUrl,

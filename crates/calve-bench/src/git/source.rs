@@ -119,7 +119,8 @@ impl Source {
     pub(crate) fn check(&self) -> Result<(), BenchError> {
         let Self::Path(path) = self else { return Ok(()) };
         let git = Git::at(path);
-        if !path.is_dir() || !git.output(&["rev-parse", "--git-dir"]).is_ok_and(|it| it.status.success()) {
+        // In a directory of a work tree git finds the repository, and yet does not clone that directory.
+        if !path.is_dir() || !git.line(&["rev-parse", "--show-prefix"]).is_ok_and(|prefix| prefix.is_empty()) {
             let text = format!("`{}` is not a git repository, or not one that you may read", Shown(path));
             return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameRepository));
         }

@@ -70,7 +70,11 @@ impl<'a> Testbed<'a> {
             }),
         });
         let no_port = |error| {
-            BenchError::stated(FailureKind::Failed, format!("no port on 127.0.0.1: {error}"), Remedy::CheckLoopback)
+            BenchError::stated(
+                FailureKind::Failed,
+                format!("cannot serve on 127.0.0.1: {error}"),
+                Remedy::BringLoopbackUp,
+            )
         };
         let host = host.map_err(no_port)?;
         let daemon = options.with_daemon.then(|| Daemon::start(&root, environment, directory.join("reports/daemon")));

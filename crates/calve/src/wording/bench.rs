@@ -36,7 +36,7 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::InstallGit => "install git 2.30 or later, and have it on the PATH",
         Remedy::InstallAllOfGit => "install the whole of git: the bench serves repositories with it",
         Remedy::ReadGitOutput => "what git says is the reason",
-        Remedy::CheckLoopback => "see `ip address` for the loopback",
+        Remedy::BringLoopbackUp => "bring the loopback interface up: ip link set lo up",
         Remedy::NameUrlOrRepository => {
             "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`"
         }

@@ -1,5 +1,6 @@
 //! Every hint that a user sees, with the situation that shows it; a command that a hint names, run as it stands, helps.
 
+mod bench;
 mod case;
 mod core;
 mod db;
@@ -56,17 +57,22 @@ fn a_hint_stands_for_each_mistake_in_the_paths() {
 
 #[test]
 fn what_the_engine_advises_helps() {
-    core::CASES.iter().for_each(case::Case::check);
+    case::check(core::CASES);
 }
 
 #[test]
 fn what_is_advised_about_git_helps() {
-    git::CASES.iter().for_each(case::Case::check);
+    case::check(git::CASES);
 }
 
 #[test]
 fn what_is_advised_about_servers_helps() {
-    db::CASES.iter().for_each(case::Case::check);
+    case::check(db::CASES);
+}
+
+#[test]
+fn what_is_advised_about_benches_helps() {
+    case::check(bench::CASES);
 }
 
 #[test]

@@ -94,10 +94,12 @@ impl Host {
     /// Serves on a port that is free.
     ///
     /// # Errors
-    /// Fails when there is no such port.
+    /// Fails when there is no such port, or nothing can reach it.
     pub fn start(options: HostOptions) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
+        // A loopback that is down lets a program listen, and nobody connect: neither a client nor, at the end, this host.
+        TcpStream::connect(address)?;
         let HostOptions { program, root, environment, reports, link, decide } = options;
         let shared = Arc::new(Shared {
             backend: Backend { program, root, environment, reports },

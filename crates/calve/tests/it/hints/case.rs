@@ -30,19 +30,27 @@ pub(super) const fn case(
 
 const REPOSITORY: &str = "git init -q -b main r; cd r; echo one >file; git add file; git commit -qm first";
 
+/// Makes all situations, and fails with each hint that is another one or does not help.
+pub(super) fn check(cases: &[Case]) {
+    let wrong: Vec<_> = cases.iter().filter_map(|case| Some((case.remedy, case.check().err()?))).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 impl Case {
-    pub(super) fn check(&self) {
+    fn check(&self) -> Result<(), String> {
         let spot = Spot::anywhere();
-        let remedy = self.remedy;
         let prepared = shell(&spot, &format!("set -e; {REPOSITORY}; {}", self.setup), &spot, "");
-        assert!(prepared.status.success(), "{remedy}: {prepared:?}");
+        if !prepared.status.success() {
+            return Err(format!("its situation cannot be made: {prepared:?}"));
+        }
         let failed = shell(&repository(&spot), self.command, &spot, "");
-        let said = String::from_utf8(failed.stderr).unwrap();
+        let said = String::from_utf8_lossy(&failed.stderr);
         let hint = said.lines().rev().find_map(|line| line.strip_prefix("hint: ")).unwrap_or_default();
-        assert!(!failed.status.success(), "{remedy}: `{}` succeeded", self.command);
-        assert_eq!(without_id(hint), self.hint, "{remedy}: {said}");
+        if failed.status.success() || without_id(hint) != self.hint {
+            return Err(format!("`{}` ended with {} and said {said}", self.command, failed.status));
+        }
         let helped = shell(&repository(&spot), &format!("set -e; {}", self.helps), &spot, hint);
-        assert!(helped.status.success(), "{remedy}: `{}` does not help: {helped:?}", self.helps);
+        if helped.status.success() { Ok(()) } else { Err(format!("`{}` does not help: {helped:?}", self.helps)) }
     }
 }
 

@@ -338,7 +338,7 @@ bogus = 1
     case(
         "RaiseOpenFiles",
         "",
-        "ulimit -n 4; calve worktree list",
+        "exec 3>&-; ulimit -n 4; calve worktree list",
         "this shell permits too few open files: `ulimit -n 1024` permits more",
         "ulimit -n 1024; calve worktree list",
     ),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::case::Case;
-use super::{core, db, git};
+use super::{bench, core, db, git};
 
 /// Who makes the situation in which a remedy is shown.
 enum Shown {
@@ -156,6 +156,14 @@ const DB: &[(&str, Shown)] = &[
     ("WaitForBuild", By(TEMPLATES, "a_template_that_is_being_built")),
 ];
 
+const BENCH: &[(&str, Shown)] = &[(
+    "InstallProgramOrChooseAnother",
+    By(
+        "calve/tests/it/bench_dedupe.rs",
+        "copies_of_two_trees_are_compared_each_with_its_own_and_only_the_named_commands_run",
+    ),
+)];
+
 /// Returns the variants of an enum in a file below `crates`, by its source.
 fn variants(file: &str, name: &str) -> BTreeSet<String> {
     let text = fs_err::read_to_string(crates().join(file)).unwrap();
@@ -201,4 +209,5 @@ fn every_remedy_has_its_situation() {
     of_git.extend(variants("calve-git/src/remote/error.rs", "pub enum TransferFailure {"));
     assert_listed(&of_git, &remedies(git::CASES), GIT);
     assert_listed(&variants("calve-db/src/remedy.rs", "pub enum Remedy {"), &remedies(db::CASES), DB);
+    assert_listed(&variants("calve-bench/src/remedy.rs", "pub enum Remedy {"), &remedies(bench::CASES), BENCH);
 }

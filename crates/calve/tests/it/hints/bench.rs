@@ -1,0 +1,296 @@
+//! The hints of `calve bench`: how each comes about, and that it helps.
+
+use super::case::{Case, case};
+
+/// Without the right of root to read and write everything.
+macro_rules! as_anybody {
+    ($line:literal) => {
+        concat!("unshare -r setpriv --bounding-set -dac_override,-dac_read_search ", $line)
+    };
+}
+
+/// On a small file system in memory, mounted at `../m` with these options.
+macro_rules! on_tmpfs {
+    ($options:literal, $line:literal) => {
+        concat!("unshare -rm sh -c 'mount -t tmpfs -o ", $options, " none ../m; ", $line, "'")
+    };
+}
+
+/// One test of `calve bench git`, as small as it can be.
+macro_rules! git_bench {
+    ($arguments:literal) => {
+        concat!("calve bench git -q --into .. --iterations 1 --tests T2 ", $arguments)
+    };
+}
+
+/// A git in `../fake` that fails at `command`.
+macro_rules! failing_git {
+    ($command:literal) => {
+        concat!(
+            r#"mkdir ../fake; printf '#!/bin/sh\ncase " $* " in *" "#,
+            $command,
+            r#" "*) echo disk on fire >&2; exit 23;; esac\nexec %s "$@"\n' $(command -v git) >../fake/git; chmod +x ../fake/git"#
+        )
+    };
+}
+
+const COPY: &str = "calve bench copy -q --tree d --into .. --only 'calve cp' --runs 1";
+const SYNTHETIC: &str = git_bench!("--synthetic small --commits 3 --files 3");
+
+pub(super) const CASES: &[Case] = &[
+    case(
+        "ChooseDirectory",
+        "mkdir d",
+        "calve bench copy --tree d --into file",
+        "name a directory on the file system that is to be measured",
+        COPY,
+    ),
+    case(
+        "ChooseReachableDirectory",
+        "mkdir d",
+        "calve bench copy --tree d --into file/x",
+        "name a directory that you can reach",
+        COPY,
+    ),
+    case(
+        "ChooseWritablePlace",
+        "mkdir d; mkdir -m 555 closed",
+        as_anybody!("calve bench copy --tree d --into closed"),
+        "name a place with `--into` that you may write to",
+        COPY,
+    ),
+    case(
+        "LeaveReadOnlyPlace",
+        "mkdir d ../m",
+        on_tmpfs!("ro", "calve bench copy --tree d --into ../m"),
+        "that file system is mounted read-only: name a place with `--into` that can be written to",
+        COPY,
+    ),
+    case(
+        "FreeSpaceOrChooseAnotherPlace",
+        "mkdir d ../m",
+        on_tmpfs!("size=64k", "calve bench copy --tree d --into ../m"),
+        "free some there, or name another place with `--into`",
+        on_tmpfs!("size=128m", "calve bench copy -q --tree d --into ../m --only cp --runs 1"),
+    ),
+    case(
+        "FreeSpaceOrReport",
+        failing_git!("push"),
+        r#"PATH=$PWD/../fake:$PATH calve bench git --into .. --iterations 1 --tests T5 --repo ."#,
+        "free some space, or name another place with `--into`; else report this",
+        "calve bench git -q --into .. --iterations 1 --tests T5 --repo .",
+    ),
+    case(
+        "ChoosePlaceOutsideTree",
+        "mkdir -p d/in",
+        "calve bench copy --tree d --into d/in",
+        "copies cannot be made inside of what is copied: name a place beside the tree with `--into`",
+        COPY,
+    ),
+    case(
+        "NameTree",
+        "mkdir d",
+        "calve bench copy --tree file --into ..",
+        "name the directory to copy with `--tree`",
+        COPY,
+    ),
+    case(
+        "NameOtherTree",
+        "mkdir d e",
+        "calve bench dedupe --tree d --and file --into ..",
+        "name the directory to copy with `--and`",
+        "calve bench dedupe --tree d --and e --into .. 2>&1 | grep -v 'is not a directory'",
+    ),
+    case(
+        "MakeTreeReadable",
+        "mkdir -p d/closed; chmod 0 d/closed",
+        as_anybody!("calve bench copy --tree d --into .."),
+        "the whole tree must be readable: fix the mode, or run as its owner",
+        "chmod 755 d/closed; calve bench copy -q --tree d --into .. --only 'calve cp' --runs 1",
+    ),
+    case(
+        "NameCommand",
+        "mkdir d",
+        "calve bench copy --tree d --into .. --only none",
+        "the names are `cp`, `cp -r`, `cp -a`, `cp -a --reflink=always`, `cp -a --reflink=never`, `cp -al`, `rsync`, `rsync -a`, \
+         `rsync -a --link-dest=SRC`, `cpz`, `xcp`, `xcp -r --no-progress`, `btrfs`, `btrfs subvolume snapshot`, `calve`, `calve cp`, \
+         `calve cp --strategy snapshot`, `calve cp --strategy clonefile`, `calve cp --strategy reflink`, `calve cp --strategy copy`, \
+         `calve cp --strategy hardlink`",
+        "calve bench copy -q --tree d --into .. --only 'cp -r' --runs 1",
+    ),
+    case(
+        "NameProgram",
+        "mkdir d",
+        "calve bench dedupe --tree d --into .. --without none",
+        "it runs duperemove, fclones, jdupes and rmlint",
+        "calve bench dedupe --tree d --into .. --without rmlint 2>&1 | grep -v 'runs no program'",
+    ),
+    case(
+        "ChooseOtherCommandsOrPlace",
+        "mkdir d ../m",
+        on_tmpfs!("size=128m", r#"calve bench copy --tree d --into ../m --only "calve cp --strategy copy""#),
+        "name other commands with `--only`, or another place with `--into`",
+        COPY,
+    ),
+    case(
+        "AsReported",
+        "mkdir d",
+        "PATH=${PATH%%:*} calve bench copy --tree d --into .. --only cpz",
+        "cargo install cpz",
+        r#"printf '#!/bin/sh\nexec cp -r "$@"\n' >cpz; chmod +x cpz; PATH=$PWD:$PATH calve bench copy -q --tree d --into .. --only cpz --runs 1"#,
+    ),
+    case(
+        "RunByHand",
+        failing_git!("reset"),
+        "PATH=$PWD/../fake:$PATH calve bench git --into .. --iterations 1 --tests T5 --repo .",
+        "the report has the other results; run the command by hand to see more",
+        "! PATH=$PWD/../fake:$PATH git reset --hard",
+    ),
+    case(
+        "InstallGit",
+        "",
+        concat!("PATH=${PATH%%:*} ", git_bench!("--repo .")),
+        "install git 2.30 or later, and have it on the PATH",
+        SYNTHETIC,
+    ),
+    case(
+        "InstallAllOfGit",
+        "mkdir ../e",
+        concat!("GIT_EXEC_PATH=$PWD/../e ", git_bench!("--synthetic small --commits 3 --files 3")),
+        "install the whole of git: the bench serves repositories with it",
+        SYNTHETIC,
+    ),
+    case(
+        "ReadGitOutput",
+        failing_git!("repack"),
+        concat!("PATH=$PWD/../fake:$PATH ", git_bench!("--repo .")),
+        "what git says is the reason",
+        git_bench!("--repo ."),
+    ),
+    case(
+        "BringLoopbackUp",
+        "",
+        concat!("unshare -rn ", git_bench!("--repo .")),
+        "bring the loopback interface up: ip link set lo up",
+        concat!(r#"unshare -rn sh -c "${HINT#*: }; "#, git_bench!("--repo ."), '"'),
+    ),
+    case(
+        "NameUrlOrRepository",
+        "",
+        git_bench!("--server ."),
+        "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`",
+        concat!(git_bench!("--server file://$PWD"), "; ", git_bench!("--repo .")),
+    ),
+    case(
+        "CorrectUrl",
+        "",
+        git_bench!("--repo ftp://127.0.0.1/x"),
+        "give a URL that git understands, or a directory",
+        git_bench!("--repo file://$PWD"),
+    ),
+    case(
+        "NameRepository",
+        "mkdir ../d",
+        git_bench!("--repo ../d"),
+        "name the directory of a repository, or a URL, with `--repo`",
+        git_bench!("--repo ."),
+    ),
+    case(
+        "NameRepository",
+        "mkdir d",
+        git_bench!("--repo d"),
+        "name the directory of a repository, or a URL, with `--repo`",
+        git_bench!("--repo ."),
+    ),
+    case(
+        "NameFullClone",
+        "git config uploadpack.allowFilter true; git clone -q --filter=blob:none file://$PWD ../partial",
+        git_bench!("--repo ../partial"),
+        "name the repository that it was cloned from, or a full clone",
+        git_bench!("--repo ."),
+    ),
+    case(
+        "Unshallow",
+        "git commit -q --allow-empty -m x; git clone -q --depth 1 file://$PWD ../shallow",
+        git_bench!("--repo ../shallow"),
+        "run `git fetch --unshallow` in it, or name a full clone",
+        concat!("git -C ../shallow fetch -q --unshallow; ", git_bench!("--repo ../shallow")),
+    ),
+    case(
+        "NameRepositoryWithHistory",
+        "git init -q ../empty",
+        git_bench!("--repo ../empty"),
+        "name a repository with a history",
+        git_bench!("--repo ."),
+    ),
+    case(
+        "TryCloningUrl",
+        "",
+        git_bench!("--repo file:///none"),
+        "try `git clone` with that URL yourself: the bench asks for no password",
+        "git clone file:///none ../x 2>&1 | grep /none",
+    ),
+    case(
+        "TryCloningDirectory",
+        "rm -r .git/objects/??",
+        git_bench!("--repo ."),
+        "try `git clone --bare --no-local` with it yourself",
+        "! git clone --bare --no-local . ../x",
+    ),
+    case(
+        "ListBranches",
+        "",
+        git_bench!("--repo . --branch none"),
+        "`git ls-remote --heads` lists its branches",
+        concat!("git ls-remote --heads . | grep main; ", git_bench!("--repo . --branch main")),
+    ),
+    case(
+        "NameBranch",
+        "git checkout -q --detach; git commit -q --allow-empty -m x",
+        git_bench!("--repo ."),
+        "name one with `--branch`",
+        git_bench!("--repo . --branch main"),
+    ),
+    case(
+        "ChooseServerTests",
+        "",
+        "calve bench git --into .. --tests T5 --server file://$PWD",
+        "choose from T1 to T4 with `--tests`",
+        git_bench!("--server file://$PWD"),
+    ),
+    case(
+        "NameMainWorktree",
+        "git worktree add -q ../linked",
+        "calve bench worktree --repository ../linked --into ..",
+        "name the directory that has `.git` in it with `--repository`",
+        "calve bench worktree -q --repository . --into .. --runs 1",
+    ),
+    case(
+        "InstallNode",
+        "",
+        "calve bench write --node ./none",
+        "install Node 18.17 or later, or name its program with `--node`",
+        "calve bench write -q --node $(command -v node) --files 10 --runs 1 --only await",
+    ),
+    case(
+        "EndStandbys",
+        "calve db template create -q p --engine postgres; calve db pool -q p --size 1",
+        "calve bench db --template p",
+        "end it first: calve db pool p --size 0",
+        r#"eval "${HINT#*: }"; calve bench db --template p 2>&1 | grep 'no table with rows'"#,
+    ),
+    case(
+        "ChangeQuery",
+        "calve db template create -q p --engine postgres",
+        "calve bench db --template p --query nonsense --write 'SELECT 1'",
+        "give another statement with `--query`",
+        "calve bench db --template p --query 'SELECT 2' 2>&1 | grep 'no table with rows'",
+    ),
+    case(
+        "ChangeWrite",
+        "calve db template create -q p --engine postgres",
+        "calve bench db --template p",
+        "give a statement that writes with `--write`",
+        "calve bench db -q --template p --write 'CREATE TABLE IF NOT EXISTS t()' --duration 0 --runs 1",
+    ),
+];
