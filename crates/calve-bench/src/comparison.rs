@@ -318,7 +318,9 @@ mod tests {
         let command = command.to_owned();
         let argv = Box::new(|_: &std::path::Path| Vec::new());
         let leftovers = Leftovers::Keep;
-        let mut row = Row::new(Workload { command, role, group: &GROUP, argv, prepare: None, kept: &[], leftovers });
+        let environment = Vec::new();
+        let mut row =
+            Row::new(Workload { command, role, group: &GROUP, argv, environment, prepare: None, kept: &[], leftovers });
         row.samples = seconds.iter().enumerate().map(sample).collect();
         row
     }

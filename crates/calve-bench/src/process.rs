@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -35,8 +36,16 @@ impl ProcessResult {
 }
 
 /// Runs it to its end, or kills it when cancelled. Whatever of its process group is left then is killed in either case.
-pub(crate) fn measure(argv: &[OsString], stderr: Stdio, cancel: &Cancel) -> io::Result<ProcessResult> {
-    run(argv, Stdio::null(), stderr, None, cancel, |_, _| ())
+pub(crate) fn measure(
+    argv: &[OsString],
+    environment: &[(&'static str, PathBuf)],
+    stderr: Stdio,
+    cancel: &Cancel,
+) -> io::Result<ProcessResult> {
+    let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
+    measure_command(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr), cancel)
 }
 
 /// The same, while `watch` looks at it on a thread of its own, until it is told that the process has ended.

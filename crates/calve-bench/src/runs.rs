@@ -144,7 +144,8 @@ impl Bench<'_, '_, '_> {
         check_cancelled(self.schedule.cancel)?;
         let used_before = self.scratch.used_bytes()?;
         let clocks = Clocks::now();
-        let ran = process::measure(&(self.rows[index].workload.argv)(&dst), stderr, self.schedule.cancel);
+        let workload = &self.rows[index].workload;
+        let ran = process::measure(&(workload.argv)(&dst), &workload.environment, stderr, self.schedule.cancel);
         check_cancelled(self.schedule.cancel)?;
         let others = |ended: &ProcessResult| clocks?.others_since(ended.usage.seconds, ended.usage.user_seconds);
         let others = ran.as_ref().ok().and_then(others);

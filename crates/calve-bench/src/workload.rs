@@ -1,7 +1,7 @@
 //! What is compared, and what became of it.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calve_receipt::bench::{BenchFailure, Side};
 
@@ -17,6 +17,8 @@ pub(crate) struct Workload {
     pub(crate) group: &'static Group,
     /// The program and its arguments for a run that makes the new path given.
     pub(crate) argv: Argv,
+    /// Variables of its environment.
+    pub(crate) environment: Vec<(&'static str, PathBuf)>,
     /// Makes what the command works on, at the new path of a run, before its time begins. `None` when it makes that path itself.
     /// What it gives back says why the command cannot be run after all.
     pub(crate) prepare: Option<Prepare>,

@@ -1,5 +1,6 @@
 //! `calve bench copy`: one tree, copied by every means there is.
 
+mod spares;
 mod workloads;
 
 use std::os::unix::fs::MetadataExt;
@@ -81,6 +82,7 @@ impl CopyBench<'_> {
                 workloads::choose(sources, &prepared.probe, &calve, &programs::find, self.setup.hint);
             workloads.retain(|workload| selection.takes(&workload.command));
             not_run.retain(|not_run| selection.takes(&not_run.command));
+            let _watchers = spares::add(&selection, sources, &calve, scratch, cancel, (&mut workloads, &mut not_run))?;
             if workloads.is_empty() {
                 return Err(nothing_to_run(&not_run));
             }
@@ -179,7 +181,8 @@ impl PreparedTree {
             scratch.flush()?;
         }
         let probe = if copied { probe(&source, scratch.path())? } else { inside };
-        Ok(Self { sources: Sources { tree: source, to_link }, copied, tree_file_system, probe })
+        let home = scratch.path().join("home");
+        Ok(Self { sources: Sources { tree: source, home, to_link }, copied, tree_file_system, probe })
     }
 
     fn subject(&self, tree: &Path, census: &Census) -> String {

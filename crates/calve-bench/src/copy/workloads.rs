@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use calve_core::{ProbeReport, Refusal, Strategy};
 use calve_receipt::bench::NotRun;
 
+use super::spares::COMMANDS;
 use crate::comparison::{missing, refused};
 use crate::workload::{Group, Leftovers, Role, Workload};
 
@@ -20,6 +21,8 @@ pub(crate) const LINKED: Group = Group {
 /// Where the commands read.
 pub(crate) struct Sources {
     pub(crate) tree: PathBuf,
+    /// The CALVE_HOME of commands that take no spares. It is empty.
+    pub(crate) home: PathBuf,
     /// A copy of the tree for commands that give its files further names: those would change what other commands find.
     pub(crate) to_link: PathBuf,
 }
@@ -80,7 +83,8 @@ pub(crate) fn known_commands() -> Vec<String> {
     let ours = ["calve cp SRC DST".to_owned()]
         .into_iter()
         .chain(strategies.map(|strategy| format!("calve cp --strategy {strategy} SRC DST")));
-    PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).collect()
+    let spares = COMMANDS.map(str::to_owned);
+    PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).chain(spares).collect()
 }
 
 /// Those that give the source's files further names.
@@ -152,21 +156,25 @@ fn refusal(probe: &ProbeReport, strategy: Strategy) -> Option<&Refusal> {
 
 fn workload(command: String, role: Role, links: bool, program: PathBuf, sources: &Sources) -> Workload {
     let source = if links { sources.to_link.clone() } else { sources.tree.clone() };
-    let words: Vec<String> = command.split(' ').skip(1).map(str::to_owned).collect();
-    let argv = move |dst: &Path| {
-        let arguments = words.iter().map(|word| with_places(word, &source, dst));
-        std::iter::once(program.clone().into_os_string()).chain(arguments).collect()
-    };
+    let words = command.clone();
+    let environment = if role == Role::Peer { Vec::new() } else { vec![("CALVE_HOME", sources.home.clone())] };
     Workload {
         command,
         role,
         group: if links { &LINKED } else { &INDEPENDENT },
-        argv: Box::new(argv),
+        argv: Box::new(move |dst| words_with_places(&words, &program, &source, dst)),
+        environment,
         prepare: None,
         kept: &[],
         // A file with further names is treated differently, so these must go before the next ones are made.
         leftovers: if links { Leftovers::DeleteAtOnce } else { Leftovers::Keep },
     }
+}
+
+/// The words of a command, with the path of its program and the real places.
+pub(super) fn words_with_places(command: &str, program: &Path, source: &Path, dst: &Path) -> Vec<OsString> {
+    let arguments = command.split(' ').skip(1).map(|word| with_places(word, source, dst));
+    std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
 }
 
 /// `SRC`, `SRC/`, `--link-dest=SRC` and `DST` with the real places in them.

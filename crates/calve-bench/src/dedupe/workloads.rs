@@ -116,6 +116,7 @@ fn workload(one: &'static Candidate, program: PathBuf, subjects: &Subjects) -> W
         role: one.role,
         group: one.group,
         argv: argv(one.command, program.clone()),
+        environment: Vec::new(),
         prepare: Some(prepare(subjects, again.then(|| argv(one.command, program)))),
         kept: &KEPT,
         // Everything that was made would be read from memory that the next run needs.
@@ -195,7 +196,7 @@ fn prepare(subjects: &Subjects, first: Option<Argv>) -> Prepare {
 
 /// Why it went wrong, if it did.
 fn ran(words: &[OsString], cancel: &Cancel) -> Result<Option<String>, BenchError> {
-    let ended = process::measure(words, std::process::Stdio::null(), cancel)?;
+    let ended = process::measure(words, &[], std::process::Stdio::null(), cancel)?;
     check_cancelled(cancel)?;
     Ok((!ended.status.success()).then(|| format!("the first of its two runs: {}", ended.in_words())))
 }

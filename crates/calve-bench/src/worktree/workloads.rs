@@ -85,6 +85,7 @@ fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path
         role,
         group: &COMPLETE,
         argv: Box::new(argv),
+        environment: Vec::new(),
         prepare: None,
         kept: &[],
         // git would take longer with each worktree that it knows.

@@ -67,7 +67,7 @@ impl Runner<'_> {
         let argv = limited(kind.argv(task, &root, &result, &self.script, self.node), limit);
         let mut peak_descriptors = None;
         let ran = match descriptors {
-            Descriptors::Ignore => process::measure(&argv, stderr, self.cancel),
+            Descriptors::Ignore => process::measure(&argv, &[], stderr, self.cancel),
             Descriptors::Count => process::measure_watched(&argv, stderr, self.cancel, |process, has_ended| {
                 peak_descriptors = descriptors::peak(process, has_ended);
             }),

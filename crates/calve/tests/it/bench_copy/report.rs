@@ -44,6 +44,9 @@ fn it_measures_everything_and_leaves_nothing() {
         "calve cp SRC DST",
         "calve cp --strategy copy SRC DST",
         "calve cp --strategy hardlink SRC DST",
+        "calve cp --strategy spare SRC DST",
+        "calve cp --strategy spare --require instant SRC DST",
+        "calve cp --strategy spare @TEMPLATE DST",
     ];
     for command in expected {
         assert!(measured.contains(&command), "{command} is not in {measured:?}");
