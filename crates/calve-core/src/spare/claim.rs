@@ -277,11 +277,13 @@ fn compare(
         return Err(CheckFailure::Slow);
     }
     let body = record.body().ok_or(CheckFailure::Damaged)?;
+    let threads = thread_count(claim.options.threads);
     let work = Check {
         source: claim.source,
         exclude: claim.exclude,
         only: only.as_ref(),
-        threads: thread_count(claim.options.threads),
+        // Where nothing is cached, half of them wait for the disk.
+        threads: if claim.options.threads.is_none() { threads * 2 } else { threads },
         cancel: &claim.options.cancel,
     };
     let differences = check(&work, &body, record.head.entries)?;
