@@ -3,11 +3,11 @@ import { flag, object, oneOf, pathBytes, texts, whole, type PathLike } from './a
 import { done, native, type CloneWish, type Failure } from './native.js';
 import { REMEDIES } from './remedies.js';
 import type { CloneReceipt, ProbeReceipt } from './receipts.js';
-import { parent, reap } from './remove.js';
+import { parent, reap, refill } from './remove.js';
 import { watched, type Progress } from './watch.js';
 
 /** A way to clone. */
-export type Strategy = 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink';
+export type Strategy = 'spare' | 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink';
 /** A property without which no clone is made. */
 export type Requirement = 'instant' | 'cow' | 'stable';
 
@@ -95,7 +95,7 @@ function cloneSync(src: PathLike, dst: PathLike, onlyFile: boolean, options?: Cl
 
 function cloneWish(options: CloneOptionsSync, onlyFile: boolean): CloneWish {
   const requirements = ['instant', 'cow', 'stable'] as const;
-  const strategies = ['snapshot', 'clonefile', 'reflink', 'copy', 'hardlink'] as const;
+  const strategies = ['spare', 'snapshot', 'clonefile', 'reflink', 'copy', 'hardlink'] as const;
   const { strategy } = options;
   const threads = whole(options.threads, 'threads', 1, 64);
   return {
@@ -113,7 +113,8 @@ function cloneWish(options: CloneOptionsSync, onlyFile: boolean): CloneWish {
 }
 
 function cloned(answer: string | Failure, dst: Buffer): CloneReceipt {
-  const [receipt, trashWaits] = JSON.parse(done(answer)) as [CloneReceipt, boolean];
+  const [receipt, trashWaits, sparesWanted] = JSON.parse(done(answer)) as [CloneReceipt, boolean, boolean];
   if (trashWaits) reap(parent(dst));
+  if (sparesWanted) refill();
   return receipt;
 }

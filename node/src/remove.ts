@@ -84,12 +84,25 @@ export function reap(directory: Buffer): void {
       return;
     }
     stdin = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
-    const child = spawn(program(), ['__reap'], { cwd: '/', detached: true, stdio: [stdin, 'ignore', 'ignore'] });
-    child.on('error', here);
-    child.unref();
+    start('__reap', stdin, here);
   } catch {
     here();
   } finally {
     if (stdin !== undefined) closeSync(stdin);
   }
+}
+
+/** @internal Starts a process that builds the spares that are missing. Where none can be started, a later one builds them. */
+export function refill(): void {
+  try {
+    start('__refill', 'ignore', () => {});
+  } catch {
+    // As above.
+  }
+}
+
+function start(command: string, stdin: number | 'ignore', failed: () => void): void {
+  const child = spawn(program(), [command], { cwd: '/', detached: true, stdio: [stdin, 'ignore', 'ignore'] });
+  child.on('error', failed);
+  child.unref();
 }

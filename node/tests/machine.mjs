@@ -28,7 +28,31 @@ export async function onSmallDisk(t, place, options, use) {
   try {
     await use();
   } finally {
-    // The system closes what an ended thread had open a moment after the thread is told to have ended.
-    execFileSync('sh', ['-c', 'n=0; until umount "$1"; do n=$((n + 1)); [ "$n" -lt 300 ] || exit 1; sleep 0.1; done', 'sh', place]);
+    unmount(place);
   }
+}
+
+/** Calls `use` with a small ext4 mounted at `place`. */
+export async function onExt4(t, place, use) {
+  if (process.getuid() !== 0) {
+    skipped(t, 'only root can mount');
+    return;
+  }
+  const image = `${place}.img`;
+  fs.mkdirSync(place);
+  fs.writeFileSync(image, '');
+  fs.truncateSync(image, 64 << 20);
+  execFileSync('mkfs.ext4', ['-q', '-F', image], { env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` } });
+  execFileSync('mount', ['-o', 'loop', image, place]);
+  try {
+    await use();
+  } finally {
+    unmount(place);
+    fs.rmSync(image);
+  }
+}
+
+/** The system closes what an ended thread or process had open a moment after it is told to have ended. */
+function unmount(place) {
+  execFileSync('sh', ['-c', 'n=0; until umount "$1"; do n=$((n + 1)); [ "$n" -lt 300 ] || exit 1; sleep 0.1; done', 'sh', place]);
 }

@@ -6,9 +6,10 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { hasProgram, skipped } from './machine.mjs';
-import { inTime } from './moment.mjs';
+import { hasProgram, onExt4, skipped } from './machine.mjs';
+import { inTime, until } from './moment.mjs';
 import { cloneFile, cloneTree, cloneTreeSync } from 'calve';
+import { cpSync } from 'calve/fs';
 
 let folder;
 let environment;
@@ -192,3 +193,39 @@ test('a template that the program has made is cloned by its name', async () => {
     else process.env.CALVE_HOME = before;
   }
 });
+
+test('a spare that the program has made is handed over, and the next one is built', (t) => onExt4(t, at('disk'), async () => {
+  const on = (...names) => at('disk', ...names);
+  const before = process.env.CALVE_HOME;
+  environment.CALVE_HOME = process.env.CALVE_HOME = on('home');
+  const list = () => JSON.parse(succeeds(calve(folder, 'spares', 'list', '--json'))).sources[0].spares;
+  const same = (name) => execFileSync('diff', ['-r', on('src'), on(name)]);
+  try {
+    fs.mkdirSync(on('src', 'd'), { recursive: true });
+    for (let n = 0; n < 20; n += 1) fs.writeFileSync(on('src', 'd', `${n}`), `${n}`);
+    succeeds(calve(folder, 'spares', 'add', '--quiet', on('src')));
+    // Where each entry has to be looked at, and with other options.
+    await assert.rejects(cloneTree(on('src'), on('a'), { require: 'instant' }), { code: 'ERR_CALVE_REQUIREMENT_REFUSED' });
+    const without = await cloneTree(on('src'), on('b'), { exclude: '3' });
+    assert.deepEqual([without.strategy, without.refused[0].strategy, without.spare], ['copy', 'spare', undefined]);
+    // What stands in for Node's own function makes what that makes.
+    cpSync(on('src'), on('c'), { recursive: true });
+    assert.equal(list().length, 1);
+
+    fs.writeFileSync(on('src', 'd', '7'), 'changed');
+    const made = await cloneTree(on('src'), on('dst'));
+    assert.deepEqual([made.strategy, made.spare.checked, made.spare.entries_checked], ['spare', 'walked', 22]);
+    assert.ok(made.spare.entries_updated > 0);
+    same('dst');
+    // Somebody sets about building the next one, or has built it.
+    await until(() => list().length === 1 || fs.existsSync(on('home', 'spares', 'waiting')));
+    succeeds(calve(folder, 'spares', 'refill', '--quiet', on('src')));
+    assert.equal(cloneTreeSync(on('src'), on('dst2'), { strategy: 'spare' }).strategy, 'spare');
+    same('dst2');
+  } finally {
+    // Whoever waits with the next one goes.
+    calve(folder, 'spares', 'remove', '--quiet', on('src'));
+    if (before === undefined) delete process.env.CALVE_HOME;
+    else process.env.CALVE_HOME = before;
+  }
+}));

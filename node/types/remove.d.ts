@@ -23,3 +23,5 @@ export declare function removeTreeSync(path: PathLike, options?: RemoveOptionsSy
 export declare function parent(path: Buffer): Buffer;
 /** @internal Starts a process that deletes the trash of `directory`; where none can be started, a thread does. */
 export declare function reap(directory: Buffer): void;
+/** @internal Starts a process that builds the spares that are missing. Where none can be started, a later one builds them. */
+export declare function refill(): void;

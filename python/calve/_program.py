@@ -27,7 +27,7 @@ def reap(path: bytes) -> None:
     """
     beside = os.path.dirname(path.rstrip(b"/")) or (b"/" if path.startswith(b"/") else b".")
     found = program()
-    if found is None or not _started(found, beside):
+    if found is None or not _reaper_started(found, beside):
         try:
             _native.reap(beside)
         except _native.Failed:
@@ -35,7 +35,17 @@ def reap(path: bytes) -> None:
             pass
 
 
-def _started(path: str, beside: bytes) -> bool:
+def refill() -> None:
+    """Start building the spares that are missing. Without the program, the next one that is handed over is missed."""
+    found = program()
+    if found is not None:
+        try:
+            _start([found, "__refill"], subprocess.DEVNULL)
+        except OSError:
+            pass
+
+
+def _reaper_started(path: str, beside: bytes) -> bool:
     try:
         if sys.platform == "win32":
             _native.start_reaper(os.fsencode(path), os.path.abspath(beside))
@@ -43,30 +53,28 @@ def _started(path: str, beside: bytes) -> bool:
         # Handed over as an open descriptor, so that nothing can be put in its place.
         directory = os.open(beside, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            child = subprocess.Popen(
-                [path, "__reap"],
-                stdin=directory,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                start_new_session=True,
-            )
+            _start([path, "__reap"], directory)
         finally:
             os.close(directory)
     except OSError:
         return False
-    with _reapers_lock:
-        # Those that have ended are waited for, so that no more zombies are left than there are at a time.
-        _reapers[:] = [one for one in _reapers if one.poll() is None] + [child]
     return True
 
 
-_reapers: list[subprocess.Popen[bytes]] = []
-_reapers_lock = threading.Lock()
+def _start(command: list[str], stdin: int) -> None:
+    null = subprocess.DEVNULL
+    child = subprocess.Popen(command, stdin=stdin, stdout=null, stderr=null, cwd="/", start_new_session=True)
+    with _running_lock:
+        # Those that have ended are waited for, so that no more zombies are left than there are at a time.
+        _running[:] = [one for one in _running if one.poll() is None] + [child]
+
+
+_running: list[subprocess.Popen[bytes]] = []
+_running_lock = threading.Lock()
 
 
 @atexit.register
-def _leave_reapers() -> None:
+def _leave_running() -> None:
     """They go on when the interpreter exits, which is no reason for a warning."""
-    for one in _reapers:
+    for one in _running:
         one.returncode = 0

@@ -14,16 +14,16 @@ from typing import Any, Callable, Iterable, Iterator, Literal, Optional, Sequenc
 
 from . import _native
 from ._errors import CalveMissing, Cancelled, from_document
-from ._program import reap
+from ._program import reap, refill
 from ._receipts import CloneReceipt, ProbeReceipt, ReceiptPath, RemoveReceipt
 from ._remedies import REMEDIES
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Progress = Callable[[int, int], object]
-Strategy = Literal["snapshot", "clonefile", "reflink", "copy", "hardlink"]
+Strategy = Literal["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"]
 Requirement = Literal["instant", "cow", "stable"]
 
-STRATEGIES = ("snapshot", "clonefile", "reflink", "copy", "hardlink")
+STRATEGIES = ("spare", "snapshot", "clonefile", "reflink", "copy", "hardlink")
 REQUIREMENTS = ("instant", "cow", "stable")
 
 
@@ -168,9 +168,11 @@ class Operation:
 
     def receipt(self, work: _native.Work) -> Any:
         """Return the receipt, or raise the error, after the operation has ended."""
-        receipt, trash_waits = json.loads(work.result())
+        receipt, trash_waits, *spares_wanted = json.loads(work.result())
         if trash_waits:
             reap(self._place)
+        if spares_wanted == [True]:
+            refill()
         return receipt
 
     def run(self) -> Any:

@@ -158,7 +158,8 @@ fn wrong(text: String) -> PyErr {
     PyValueError::new_err(text)
 }
 
-/// Begins to clone a tree or a file: `[receipt, whether there is trash to delete beside the destination]`, as JSON.
+/// Begins to clone a tree or a file: `[receipt, whether there is trash to delete beside the destination, whether a spare is to be built]`, as
+/// JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "called by the package alone")]
 fn clone_tree(
@@ -192,6 +193,7 @@ fn clone_tree(
     options.cancel = handle.cancel.clone();
     // Asked for on the thread that calls: another one may not read the environment while Python changes it.
     let kept = calve_core::home_directory(|name| std::env::var_os(name), std::env::home_dir());
+    options.spares = kept.as_deref().ok().map(calve_core::SpareUse::in_home);
     Work::start(handle, move || {
         let mut report = calve_core::with_source(
             &src,
@@ -210,7 +212,7 @@ fn clone_tree(
             },
         )?;
         report.src.clone_from(&src);
-        Ok(format!("[{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits))
+        Ok(format!("[{},{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits, report.spares_wanted))
     })
 }
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import calve
+import calve.shutil
 from calve import _native, _program
 from calve._remedies import REMEDIES
 
@@ -538,3 +539,44 @@ def test_a_template_that_the_program_has_made_is_cloned_by_its_name(tmp_path, mo
         calve.clone_tree("@shop", "dst2", strategy="copy")
     assert "verify the template" in found.value.hint
     assert names(tmp_path) == ["dst", "home"]
+
+
+def test_a_spare_that_the_program_has_made_is_handed_over_and_the_next_one_is_built(ext4, monkeypatch):
+    monkeypatch.setenv("CALVE_HOME", str(ext4 / "home"))
+    src = tree(ext4 / "src")
+
+    def program(*given):
+        command = [_program.program(), "spares", *given]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+    def ready():
+        return len(json.loads(program("list", "--json"))["sources"][0]["spares"])
+
+    def same(name):
+        subprocess.run(["diff", "-r", src, ext4 / name], check=True)
+
+    program("add", "--quiet", src)
+    try:
+        # Where each entry has to be looked at, and with other options.
+        with pytest.raises(calve.CalveError) as refused:
+            calve.clone_tree(src, ext4 / "a", require="instant")
+        assert refused.value.code == "ERR_CALVE_REQUIREMENT_REFUSED"
+        without = calve.clone_tree(src, ext4 / "b", exclude="f3")
+        assert (without["strategy"], without["refused"][0]["strategy"], "spare" in without) == ("copy", "spare", False)
+        # What stands in for the standard library's own function makes what that makes.
+        calve.shutil.copytree(src, ext4 / "c")
+        assert ready() == 1
+
+        (src / "d1" / "f2").write_text("changed")
+        made = calve.clone_tree(src, ext4 / "dst")
+        assert (made["strategy"], made["spare"]["checked"], made["spare"]["entries_checked"]) == ("spare", "walked", 16)
+        assert made["spare"]["entries_updated"] > 0
+        same("dst")
+        # Somebody sets about building the next one, or has built it.
+        until(lambda: ready() == 1 or (ext4 / "home" / "spares" / "waiting").exists())
+        program("refill", "--quiet", src)
+        assert calve.clone_tree(src, ext4 / "dst2", strategy="spare")["strategy"] == "spare"
+        same("dst2")
+    finally:
+        # Whoever waits with the next one goes.
+        program("remove", "--quiet", src)

@@ -153,6 +153,11 @@ impl SpareUse {
     pub fn of(home: impl Into<PathBuf>) -> Self {
         Self { home: home.into() }
     }
+
+    /// Permits using those of this user, whose CALVE_HOME this is: see [`crate::home_directory`].
+    pub fn in_home(home: &Path) -> Self {
+        Self::of(home.join("spares"))
+    }
 }
 
 /// A template, and the moment after which nothing in it changed: see [`crate::HeldTemplate::restrict`].

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use calve_core::{
     Background, Cancel, Choice, CloneOptions, CloneReport, Durability, Error, Existing, LastLook, Latency, Mounts,
-    Operation, ReapReport, Remedy, RemoveOptions, Verify, Wait, clone_tree, home_directory, probe, reap, remove_tree,
-    with_source,
+    Operation, ReapReport, Remedy, RemoveOptions, SpareUse, Verify, Wait, clone_tree, home_directory, probe, reap,
+    remove_tree, with_source,
 };
 use calve_receipt::{CloneReceipt, ProbeReceipt, RemoveReceipt, json};
 use napi::Status;
@@ -75,11 +75,12 @@ fn home() -> Home {
     home_directory(|name| std::env::var_os(name), std::env::home_dir())
 }
 
-/// `[receipt, whether there is trash to delete beside the destination]`, as JSON. The source may be `@NAME`.
-fn clone(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions, home: Home) -> Result<String, Error> {
-    let mut report = with_source(src, options, || home, |tree, options| one(tree, dst, only_file, options))?;
+/// `[receipt, whether there is trash to delete beside the destination, whether a spare is to be built]`, as JSON. The source may be `@NAME`.
+fn clone(src: &Path, dst: &Path, only_file: bool, mut options: CloneOptions, home: Home) -> Result<String, Error> {
+    options.spares = home.as_deref().ok().map(SpareUse::in_home);
+    let mut report = with_source(src, &options, || home, |tree, options| one(tree, dst, only_file, options))?;
     report.src = src.to_path_buf();
-    Ok(format!("[{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits))
+    Ok(format!("[{},{},{}]", json(&CloneReceipt::from(&report)), report.trash_waits, report.spares_wanted))
 }
 
 fn one(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Result<CloneReport, Error> {
@@ -114,7 +115,7 @@ pub fn start_clone<'env>(
     let mut options = options(wish, handle)?;
     options.last_look = ask.map(|ask| last_look(&ask, handle.stop.clone())).transpose()?;
     let home = home();
-    start(env, handle.stop.clone(), move || clone(&src, &dst, only_file, &options, home))
+    start(env, handle.stop.clone(), move || clone(&src, &dst, only_file, options, home))
 }
 
 /// The same, and waits for it.
@@ -122,7 +123,7 @@ pub fn start_clone<'env>(
 pub fn clone_sync(src: BufferSlice, dst: BufferSlice, wish: CloneWish) -> napi::Result<Outcome<String>> {
     let (src, dst, only_file) = (path(&src), path(&dst), wish.only_file);
     let options = options(wish, &Handle::default())?;
-    Ok(outcome(clone(&src, &dst, only_file, &options, home())))
+    Ok(outcome(clone(&src, &dst, only_file, options, home())))
 }
 
 /// `[receipt, whether there is trash to delete beside it]`, as JSON.

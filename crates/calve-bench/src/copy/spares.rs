@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use calve_core::{Cancel, Spares, WatchNote, WatchOptions};
+use calve_core::{Cancel, SpareUse, Spares, WatchNote, WatchOptions};
 use calve_receipt::bench::{NotRun, NotRunReason};
 
 use super::workloads::{Sources, words_with_places};
@@ -145,7 +145,7 @@ impl Watchers {
     fn start(&mut self, home: &Path) -> Receiver<bool> {
         let (tell, told) = channel();
         let cancel = Cancel::default();
-        let (store, end) = (Spares::at(home.join("spares")), cancel.clone());
+        let (store, end) = (Spares::at(SpareUse::in_home(home).home), cancel.clone());
         let watch = move || {
             let mut hear = |note: WatchNote<'_>| {
                 let knows = match note {

@@ -56,10 +56,8 @@ pub(crate) fn refill_in_background(cancel: &Cancel) -> Result<(), Failure> {
 
 /// Where the spares are that a clone may use, if anywhere.
 pub(crate) fn to_use() -> Option<SpareUse> {
-    home::directory().ok().map(|home| SpareUse::of(home.join(DIRECTORY)))
+    home::directory().ok().map(|home| SpareUse::in_home(&home))
 }
-
-const DIRECTORY: &str = "spares";
 
 /// Where state is kept.
 fn state() -> Result<PathBuf, Failure> {
@@ -72,7 +70,7 @@ fn state() -> Result<PathBuf, Failure> {
 fn store() -> Result<Spares, Failure> {
     let home = state()?;
     fs_err::create_dir_all(&home)?;
-    Ok(Spares::at(home.join(DIRECTORY)))
+    Ok(Spares::at(SpareUse::in_home(&home).home))
 }
 
 fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
