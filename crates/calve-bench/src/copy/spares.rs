@@ -3,11 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, SpareUse, Spares, WatchNote, WatchOptions};
+use calve_core::{Cancel, SpareSource, SpareUse, Spares, WatchOptions};
 use calve_receipt::bench::{NotRun, NotRunReason};
 
 use super::workloads::{Sources, words_with_places};
@@ -15,6 +14,7 @@ use crate::error::BenchError;
 use crate::process;
 use crate::scratch::Scratch;
 use crate::selection::Selection;
+use crate::setup::check_cancelled;
 use crate::workload::{Group, Leftovers, Role, Workload};
 
 pub(crate) const SPARES: Group = Group {
@@ -62,7 +62,11 @@ pub(super) fn add(
             not_run.push(NotRun { command, why: NotRunReason::Refused, reason, remedy: None });
             continue;
         }
-        let told = (command == WATCHED).then(|| watchers.start(&store.home));
+        let spares = Spares::at(SpareUse::in_home(&store.home).home);
+        if command == WATCHED {
+            watchers.start(&spares);
+        }
+        let of = SpareSource::Directory(sources.tree.clone());
         let (calve, source, home) = (calve.to_path_buf(), sources.tree.clone(), store.home.clone());
         workloads.push(Workload {
             command: command.to_owned(),
@@ -72,7 +76,10 @@ pub(super) fn add(
             environment: vec![("CALVE_HOME", home)],
             prepare: Some(Box::new(move |_| {
                 let refilled = store.refill()?;
-                Ok(refilled.or_else(|| told.as_ref().and_then(is_unknown)))
+                if refilled.is_some() || command != WATCHED {
+                    return Ok(refilled);
+                }
+                wait_until_known(&spares, &of, &store.cancel)
             })),
             kept: &[],
             leftovers: Leftovers::Keep,
@@ -119,7 +126,7 @@ impl Store {
             let mut command = Command::new(&self.calve);
             command.args(step).env("CALVE_HOME", &self.home).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
             let ended = process::measure_command(&mut command, &self.cancel)?;
-            crate::setup::check_cancelled(&self.cancel)?;
+            check_cancelled(&self.cancel)?;
             if !ended.status.success() {
                 let said = String::from_utf8_lossy(&fs_err::read(&self.stderr)?).into_owned();
                 let first = said.lines().next().unwrap_or_default();
@@ -141,36 +148,31 @@ struct Watcher {
 }
 
 impl Watchers {
-    /// Starts the watcher of a store. It tells of each spare whether it knows it.
-    fn start(&mut self, home: &Path) -> Receiver<bool> {
-        let (tell, told) = channel();
+    /// Starts the watcher of a store. One that fails knows nothing.
+    fn start(&mut self, spares: &Spares) {
         let cancel = Cancel::default();
-        let (store, end) = (Spares::at(SpareUse::in_home(home).home), cancel.clone());
+        let (spares, end) = (spares.clone(), cancel.clone());
         let watch = move || {
-            let mut hear = |note: WatchNote<'_>| {
-                let knows = match note {
-                    WatchNote::Knows { .. } => true,
-                    WatchNote::Lost { .. } => false,
-                    _ => return,
-                };
-                // The bench may have ended.
-                let _ = tell.send(knows);
-            };
-            // The end of `told` says that it failed.
-            let _ = store.watch(&mut WatchOptions { told: &mut hear, cancel: end });
+            let _ = spares.watch(&mut WatchOptions { told: &mut |_| (), cancel: end });
         };
-        // A watcher that cannot be started tells nothing, and the command is not run.
         let thread = std::thread::Builder::new().name("watcher".into()).spawn(watch).ok();
         self.0.push(Watcher { cancel, thread });
-        told
     }
 }
 
-/// Waits until the watcher knows the spare that was made. Returns why it does not.
-fn is_unknown(told: &Receiver<bool>) -> Option<String> {
-    const PATIENCE: Duration = Duration::from_secs(120);
-    let knows = told.recv_timeout(PATIENCE).is_ok_and(|knows| knows);
-    (!knows).then(|| "the tree cannot be watched".to_owned())
+/// Waits until the watcher is sure of the spare: other commands have just read all of the tree. Returns why it is not.
+fn wait_until_known(spares: &Spares, source: &SpareSource, cancel: &Cancel) -> Result<Option<String>, BenchError> {
+    const PATIENCE: Duration = Duration::from_secs(300);
+    const PAUSE: Duration = Duration::from_millis(20);
+    let give_up = Instant::now() + PATIENCE;
+    while !spares.are_known(source)? {
+        check_cancelled(cancel)?;
+        if Instant::now() > give_up {
+            return Ok(Some("the tree cannot be watched, or others use it".to_owned()));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(None)
 }
 
 impl Drop for Watcher {

@@ -264,10 +264,9 @@ fn compare(
     if frozen && record.head.root == Identity::of(claim.source.stat()) {
         return Ok((SpareCheck::Frozen, Differences::default()));
     }
-    let id = format!("{}/{}", set.id, found.name.to_string_lossy());
     // A watcher is told of no mount.
     let is_whole = sys::mounts_below(claim.source.directory()).is_ok_and(|mounts| mounts.is_empty());
-    let answer = if is_whole { ask(home, &id) } else { Answer::Unknown };
+    let answer = if is_whole { ask(home, &found.id(set)) } else { Answer::Unknown };
     let only = match answer {
         Answer::Unchanged => return Ok((SpareCheck::Watched, Differences::default())),
         Answer::Changed(paths) => Some(directories(paths)),

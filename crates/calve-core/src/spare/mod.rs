@@ -228,6 +228,21 @@ impl Spares {
         Ok(sets.iter().any(|set| Some(&set.definition.shape) == whole.as_ref()))
     }
 
+    /// Returns whether a watcher knows of a spare of `source` that nothing has changed since it was built. Just after all of a source was
+    /// read, it does not know yet.
+    pub fn are_known(&self, source: &SpareSource) -> Result<bool, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(false) };
+        for set in home.sets(Some(source))? {
+            let Some(place) = set.place()? else { continue };
+            for found in spares(place.as_fd(), &set.place_path())? {
+                if ask::ask(home.path(), &found.id(&set)) == ask::Answer::Unchanged {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns all sets. `resolve` finds the directory of a source.
     pub fn list(&self, resolve: impl Fn(&SpareSource) -> Option<SpareOrigin>) -> Result<Vec<SpareSet>, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(Vec::new()) };
@@ -251,7 +266,7 @@ impl Spares {
         };
         let Some(place) = set.place()? else { return Ok(described) };
         for found in spares(place.as_fd(), &described.place)? {
-            let id = format!("{}/{}", set.id, found.name.to_string_lossy());
+            let id = found.id(set);
             let busy = found.lock(place.as_fd())?.is_none();
             let (standing, head) = match (found.head()?, source) {
                 (head, _) if busy => (Standing::Building, head),

@@ -348,6 +348,11 @@ fn is_spare_name(name: &CStr) -> bool {
 }
 
 impl Found {
+    /// Its name, for the watcher.
+    pub(super) fn id(&self, set: &Set) -> String {
+        format!("{}/{}", set.id, self.name.to_string_lossy())
+    }
+
     /// Takes the spare's lock. `None` if another process has it, or had it and took the spare away.
     pub(super) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<Held>, Error> {
         let Some(lock) = lock(self.directory.as_fd(), c".", &self.path, false)? else { return Ok(None) };
