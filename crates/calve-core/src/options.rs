@@ -146,12 +146,15 @@ impl fmt::Debug for LastLook {
 pub struct SpareUse {
     /// Where they are kept.
     pub home: PathBuf,
+    /// The patterns of what they are made without. A clone that selects by a function can use spares without these, and nothing else
+    /// left out, for the root of a [`crate::StagedTree`]; what is not selected is removed from it.
+    pub made_without: Vec<String>,
 }
 
 impl SpareUse {
     /// Permits using the spares kept in `home`.
     pub fn of(home: impl Into<PathBuf>) -> Self {
-        Self { home: home.into() }
+        Self { home: home.into(), made_without: Vec::new() }
     }
 
     /// Permits using those of this user, whose CALVE_HOME this is: see [`crate::home_directory`].

@@ -16,7 +16,9 @@ use rustix::io::Errno;
 use super::record::{Block, Identity, blocks, device, names_of};
 use crate::error::Error;
 use crate::operation::Operation;
+use crate::options::Decision;
 use crate::progress::Cancel;
+use crate::reason::SkipReason;
 use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::{Exclude, is_calves_own};
@@ -44,6 +46,8 @@ pub(crate) struct Differences {
     pub(crate) count: u64,
     /// The directories that have to be worked on.
     pub(crate) directories: BTreeMap<PathBuf, Touched>,
+    /// What the caller's selection leaves out, with a reason that is told.
+    pub(crate) left: Vec<(PathBuf, SkipReason)>,
     /// The directories with a file of several names.
     pub(crate) with_links: Vec<PathBuf>,
     /// Inodes with several names, one of which differs.
@@ -126,6 +130,7 @@ pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Diff
         all.checked += found.checked;
         all.count += found.count;
         all.directories.append(&mut found.directories);
+        all.left.append(&mut found.left);
         all.with_links.append(&mut found.with_links);
         all.linked.extend(found.linked);
     }
@@ -284,8 +289,15 @@ impl Worker<'_> {
             kind = if kind == FileType::Unknown { FileType::from_raw_mode(stat.st_mode) } else { kind };
             let exclude = self.check.exclude;
             let path = || block.path.join(OsStr::from_bytes(name.to_bytes()));
-            if !exclude.is_empty() && exclude.matches(&path(), kind == FileType::Directory) {
-                continue;
+            if !exclude.is_empty() {
+                match exclude.of(&path(), kind == FileType::Directory) {
+                    Decision::Take => {}
+                    Decision::Leave => continue,
+                    Decision::LeaveBecause(reason) => {
+                        self.found.left.push((path(), reason));
+                        continue;
+                    }
+                }
             }
             self.found.count += 1;
             if kind == FileType::Directory {

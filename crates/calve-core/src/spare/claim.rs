@@ -13,7 +13,8 @@ use rustix::fs::Mode;
 use super::ask::{Answer, ask};
 use super::check::{Check, CheckFailure, Differences, check};
 use super::record::{Head, Identity, Record};
-use super::store::{Found, Held, Home, Set, Shape, SpareSource, TREE, spares};
+use super::select::select;
+use super::store::{Found, Held, Home, Set, SpareSource, TREE, spares};
 use crate::CloneOptions;
 use crate::choice::{Choice, Requirement, Strategy};
 use crate::clone::choose::Reason;
@@ -130,7 +131,7 @@ fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOpt
 
 /// Opens the place of a set, if its spares are of use for a clone with these options in `parent`.
 fn place_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<OwnedFd, Refused> {
-    if Shape::of(options).as_ref() != Some(&set.definition.shape) {
+    if !set.definition.shape.serves(options) {
         return Err(Refused::because("its spares are made with other options"));
     }
     let path = set.place_path();
@@ -208,7 +209,7 @@ fn one(
     if claim.options.requires(Requirement::Cow) && !record.head.cow {
         return Err(Refused::because("data was written to make it"));
     }
-    let (checked, differences) = match compare(claim, home, set, found, &record) {
+    let (checked, mut differences, body) = match compare(claim, home, set, found, &record) {
         Ok(compared) => compared,
         Err(CheckFailure::TooMuch) => {
             found.discard();
@@ -223,6 +224,12 @@ fn one(
     };
     if claim.options.requires(Requirement::Stable) && !differences.directories.is_empty() {
         return Err(Refused::because("the source has changed since it was built"));
+    }
+    if claim.options.select.is_some()
+        && body.or_else(|| record.body()).and_then(|body| select(&body, claim.exclude, &mut differences)).is_none()
+    {
+        found.discard();
+        return Err(Refused::but_wanted("its record is damaged"));
     }
     let whole = take(claim, place, found, &lock)?;
     let report = SpareReport {
@@ -252,23 +259,26 @@ pub(super) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> 
     Ok(())
 }
 
+/// How it was checked, what differs, and the record's body if that was read.
+type Compared = (SpareCheck, Differences, Option<Vec<u8>>);
+
 fn compare(
     claim: &Claim<'_, '_>,
     home: &Path,
     set: &Set,
     found: &Found,
     record: &Record,
-) -> Result<(SpareCheck, Differences), CheckFailure> {
+) -> Result<Compared, CheckFailure> {
     let frozen = matches!(set.definition.source, SpareSource::Template(_));
     // The root's own time tells a tree from another one at its place.
     if frozen && record.head.root == Identity::of(claim.source.stat()) {
-        return Ok((SpareCheck::Frozen, Differences::default()));
+        return Ok((SpareCheck::Frozen, Differences::default(), None));
     }
     // A watcher is told of no mount.
     let is_whole = sys::mounts_below(claim.source.directory()).is_ok_and(|mounts| mounts.is_empty());
     let answer = if is_whole { ask(home, &found.id(set)) } else { Answer::Unknown };
     let only = match answer {
-        Answer::Unchanged => return Ok((SpareCheck::Watched, Differences::default())),
+        Answer::Unchanged => return Ok((SpareCheck::Watched, Differences::default(), None)),
         Answer::Changed(paths) => Some(directories(paths)),
         Answer::Unknown => None,
     };
@@ -286,7 +296,7 @@ fn compare(
         cancel: &claim.options.cancel,
     };
     let differences = check(&work, &body, record.head.entries)?;
-    Ok((if only.is_some() { SpareCheck::Watched } else { SpareCheck::Walked }, differences))
+    Ok((if only.is_some() { SpareCheck::Watched } else { SpareCheck::Walked }, differences, Some(body)))
 }
 
 /// The directories whose entries may have changed, when these paths have.

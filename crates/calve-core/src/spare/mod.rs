@@ -5,7 +5,7 @@
 //! | `store` | where spares and what is known of them are kept |
 //! | `build`, `record` | making one, and recording what it was made from |
 //! | `ask`, `check` | what has changed since: the watcher knows, or every entry is compared |
-//! | `claim`, `update` | handing one over, and bringing it up to date |
+//! | `claim`, `select`, `update` | handing one over, and bringing it up to date |
 //! | `refill` | when the next one is built |
 //!
 //! docs/spares-exact.md says why a spare that is handed over equals its source.
@@ -16,6 +16,7 @@ pub(crate) mod check;
 pub(crate) mod claim;
 pub(crate) mod record;
 mod refill;
+mod select;
 mod store;
 pub(crate) mod update;
 mod watch;
@@ -219,11 +220,11 @@ impl Spares {
         Ok(Offer { strategy: Strategy::Spare, refused })
     }
 
-    /// Returns whether there are to be spares of the directory `src` as it is, with nothing left out.
-    pub fn are_wanted(&self, src: &Path) -> Result<bool, Error> {
+    /// Returns whether there are to be spares of the directory `src` as it is, with nothing left out but what matches `exclude`.
+    pub fn are_wanted(&self, src: &Path, exclude: &[String]) -> Result<bool, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(false) };
         let Ok(real) = src.canonicalize() else { return Ok(false) };
-        let whole = Shape::of(&CloneOptions::default());
+        let whole = Shape::of(&CloneOptions { exclude: exclude.to_vec(), ..CloneOptions::default() });
         let sets = home.sets(Some(&SpareSource::Directory(real)))?;
         Ok(sets.iter().any(|set| Some(&set.definition.shape) == whole.as_ref()))
     }

@@ -51,6 +51,18 @@ impl Shape {
         (options.select.is_none() && options.keep.plain().is_none()).then_some(Self { exclude, mounts, unreadable })
     }
 
+    /// Returns whether a spare of this shape serves a clone with these options.
+    pub(super) fn serves(&self, options: &CloneOptions) -> bool {
+        match (&options.spares, &options.select) {
+            // Nothing is missing in a spare but what its patterns leave out, so nothing had to be passed over as unreadable.
+            (Some(using), Some(_)) => {
+                let exclude = options.exclude.iter().chain(&using.made_without);
+                options.keep.plain().is_none() && self.mounts == options.mounts && self.exclude.iter().eq(exclude)
+            }
+            _ => Self::of(options).as_ref() == Some(self),
+        }
+    }
+
     pub(super) fn options(&self) -> CloneOptions {
         let (exclude, mounts, unreadable) = (self.exclude.clone(), self.mounts, self.unreadable);
         CloneOptions { exclude, mounts, unreadable, ..CloneOptions::default() }

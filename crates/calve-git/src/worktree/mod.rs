@@ -16,6 +16,7 @@ mod unsaved;
 pub use add::ignored::dependencies::Dependency;
 pub use add::ignored::{LeftEntry, LeftReason};
 pub use add::post_checkout::HookRun;
+pub use add::spares::of_worktree as spare_of_worktree;
 pub use add::{AddIntent, AddOptions, AddPlan, AddReport, Changes, Ignored, Trust, Warning, add, add_after, plan};
 pub use agent::{AgentBranch, finish_for_agent, for_agent, take_back};
 pub use convert::{ConvertReport, convert};

@@ -27,11 +27,15 @@ pub(crate) enum SparesCommand {
 Examples:
   calve spares add node_modules
   calve spares add --count 4 node_modules
-  calve spares add --at /mnt/scratch node_modules    for clones to /mnt/scratch")]
+  calve spares add --at /mnt/scratch node_modules    for clones to /mnt/scratch
+  calve spares add --worktree                        for `calve worktree add` in this repository")]
 pub(crate) struct AddArguments {
     /// The directory that will be cloned, or @NAME for a template
-    #[arg(value_name = "SRC")]
-    pub(crate) src: PathBuf,
+    #[arg(value_name = "SRC", required_unless_present = "worktree")]
+    pub(crate) src: Option<PathBuf>,
+    /// Keep spares of the whole git worktree that SRC is in (by default the current directory), for `calve worktree add`
+    #[arg(long, conflicts_with_all = ["exclude", "one_file_system"])]
+    pub(crate) worktree: bool,
     /// How many to keep ready
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) count: NonZeroUsize,

@@ -80,9 +80,15 @@ fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     wish.like.exclude.clone_from(&arguments.exclude);
     wish.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     let store = store()?;
-    let origin = match template_name(&arguments.src) {
+    let src = arguments.src.as_deref().unwrap_or(Path::new("."));
+    let origin = match template_name(src) {
+        _ if arguments.worktree => {
+            let (root, exclude) = calve_git::worktree::spare_of_worktree(src)?;
+            wish.like.exclude = exclude;
+            SpareOrigin::Directory(root)
+        }
         Some(name) => SpareOrigin::Template(Box::new(Templates::open(&state()?).hold(&name)?)),
-        None => SpareOrigin::Directory(arguments.src.clone()),
+        None => SpareOrigin::Directory(src.to_path_buf()),
     };
     let set = store.add(&origin, &wish)?;
     refill(Some(set.source), &arguments.output, cancel)

@@ -18,3 +18,4 @@ mod spares;
 mod subvolume;
 mod typed;
 mod untrusted;
+mod whole_spares;

@@ -13,6 +13,7 @@ use crate::spare::check::Differences;
 use crate::spare::claim::{Claim, Spare, claim};
 use crate::spare::update::{Update, renew, update};
 use crate::strategy::Outcome;
+use crate::sys;
 use crate::tree::fill::contents::Contents;
 
 /// Why the tree is no spare.
@@ -25,7 +26,10 @@ pub(super) struct WithoutSpare {
 impl StagedTree<'_> {
     /// Makes the root a spare of the source, if there is one, and brings it up to date.
     pub(super) fn spare(&mut self, part: &Part<'_>) -> Result<Result<(StrategyRun, Outcome), WithoutSpare>, Error> {
-        if self.root_kind != RootKind::Closed {
+        // On btrfs a staged root is a subvolume, into which nothing can be moved.
+        let is_subvolume =
+            || self.root_kind == RootKind::Subvolume && sys::magic(self.destination.parent()) == Ok(sys::BTRFS_MAGIC);
+        if self.root_kind == RootKind::Inheriting || self.staging.root().is_some() || is_subvolume() {
             return Ok(Err(WithoutSpare { refused: None, wanted: false }));
         }
         let (source, exclude, options) = (part.source, part.exclude, part.options);
@@ -57,12 +61,14 @@ impl StagedTree<'_> {
     }
 
     fn bring_up_to_date(&mut self, part: &Part<'_>, spare: Spare) -> Result<(StrategyRun, Outcome), Error> {
-        let Spare { report, differences, whole } = spare;
+        let Spare { report, mut differences, whole } = spare;
+        let left = std::mem::take(&mut differences.left);
         // A root that differs gets everything from the source again.
         let whole = (!differences.directories.contains_key(std::path::Path::new(""))).then_some(whole);
         if !differences.directories.is_empty() {
             self.update(part, differences, whole.is_none())?;
         }
+        left.into_iter().for_each(|(path, reason)| part.notes.skipped(path, reason));
         let (entries, bytes) = (None, None);
         let run = StrategyRun {
             strategy: Strategy::Spare,

@@ -4,7 +4,7 @@ pub(crate) mod ignored;
 pub(crate) mod location;
 pub(crate) mod post_checkout;
 pub(crate) mod selector;
-mod spares;
+pub(crate) mod spares;
 pub(crate) mod survey;
 pub(crate) mod target;
 
@@ -331,13 +331,14 @@ fn build(
     entry: &Registration,
     survey: Survey,
 ) -> Result<StagedWorktree> {
-    let Survey { tracked, plan, rules, roots, spare_roots, mut left, dependencies, .. } = survey;
+    let Survey { tracked, plan, rules, roots, spare, spare_roots, mut left, dependencies, .. } = survey;
     let Survey { may_show, uncommitted, mut warnings, .. } = survey;
     let mut clone = options.clone.clone();
-    clone.spares = None;
+    clone.spares = spare;
     clone.select = Some(selection(&plan));
     clone.unreadable = Unreadable::Skip;
     let mut report = staged.clone_root(&request.donor, &clone)?;
+    clone.spares = None;
     take_skipped(&mut report, Path::new(""), &mut left);
     for dependency in dependencies.iter().filter(|dependency| dependency.from != request.donor) {
         clone.select = Some(rules_below(&rules, &dependency.path));
@@ -346,7 +347,7 @@ fn build(
         take_skipped(&mut part, &dependency.path, &mut left);
         warnings.extend(part.warnings.into_iter().map(Warning::Engine));
     }
-    let mut spares = SpareRoots::default();
+    let mut spares = SpareRoots { used: Vec::new(), wanted: report.spares_wanted };
     for root in &spare_roots {
         let placed = spares::place(staged, &request.donor, root, &rules, &options.clone, &mut left)?;
         spares.used.extend(placed.used);

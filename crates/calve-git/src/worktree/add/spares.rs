@@ -1,4 +1,7 @@
-//! Ignored directories of which there are spares: one is handed over instead of cloning the directory.
+//! Spares: of a whole worktree, or of ignored directories. One is handed over instead of cloning.
+//!
+//! A spare of a worktree is everything in it but `.git`. Handed over and brought up to date, it is what the donor is; then the rules that
+//! choose what is cloned choose what stays in it, git checks out what the commit has otherwise, and it is registered as any other.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
@@ -6,14 +9,38 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    Choice, CloneOptions, CloneReport, Descend, EntryKind, Folder, ScanOptions, Spares, StagedTree, Strategy, Visitor,
-    clone_tree, scan_tree,
+    Choice, CloneOptions, CloneReport, Descend, EntryKind, Folder, ScanOptions, SpareUse, Spares, StagedTree, Strategy,
+    Visitor, clone_tree, scan_tree,
 };
 
 use crate::error::Result;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftEntry, LeftReason};
-use crate::worktree::add::{is_worktree, rules_below, take_skipped};
+use crate::worktree::add::survey::{no_donor, rules_below};
+use crate::worktree::add::{is_worktree, take_skipped};
+use crate::worktree::repository::Repository;
+
+/// What a spare of a worktree is made without.
+const WITHOUT: &str = "/.git";
+
+/// What to keep spares of for new worktrees: the root of the worktree that `start` is in, and the patterns of what spares of it leave
+/// out.
+pub fn of_worktree(start: &Path) -> Result<(PathBuf, Vec<String>)> {
+    let root = Repository::open(start)?.here.ok_or_else(no_donor)?;
+    Ok((root, vec![WITHOUT.to_owned()]))
+}
+
+/// Returns where spares of the whole donor are, if there are to be any.
+pub(crate) fn of_donor(donor: &Path, options: &CloneOptions) -> Result<Option<SpareUse>> {
+    let Some(using) = &options.spares else { return Ok(None) };
+    let made_without = vec![WITHOUT.to_owned()];
+    let wanted = Spares::at(&using.home).are_wanted(donor, &made_without)?;
+    Ok(wanted.then(|| {
+        let mut using = using.clone();
+        using.made_without = made_without;
+        using
+    }))
+}
 
 /// Returns the roots of which there are spares, and which are nothing but ignored.
 pub(crate) fn with_spares(
@@ -30,7 +57,7 @@ pub(crate) fn with_spares(
     let spares = Spares::at(&using.home);
     let mut found = Vec::new();
     for root in roots.iter().filter(|root| root.is_directory) {
-        if spares.are_wanted(&donor.join(&root.path))? && !is_elsewhere(&root.path) {
+        if spares.are_wanted(&donor.join(&root.path), &[])? && !is_elsewhere(&root.path) {
             found.push(root.path.clone());
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Decision, Patterns, Selection, Shown};
+use calve_core::{Decision, Patterns, Selection, Shown, SpareUse};
 
 use crate::config::{Config, Secrets};
 use crate::error::{Error, Result};
@@ -90,7 +90,7 @@ impl AddRequest {
     }
 }
 
-fn no_donor() -> Error {
+pub(crate) fn no_donor() -> Error {
     Error::refused("there is no worktree here to take files from", Remedy::NameSource)
 }
 
@@ -100,7 +100,9 @@ pub(crate) struct Survey {
     pub(crate) plan: Arc<Selector>,
     pub(crate) rules: Rules,
     pub(crate) roots: Vec<CarriedRoot>,
-    /// Those of them that a spare may be handed over for.
+    /// The spares of the whole donor.
+    pub(crate) spare: Option<SpareUse>,
+    /// Those of the roots that a spare may be handed over for.
     pub(crate) spare_roots: Vec<PathBuf>,
     pub(crate) left: Vec<LeftEntry>,
     pub(crate) dependencies: Vec<Dependency>,
@@ -183,7 +185,11 @@ pub(crate) fn survey(
     let mut plan = Selector::new(rules.clone(), nested, replaced);
     let tracks_below = |path: &Path| files.iter().any(|file| path_of(file).starts_with(path));
     let is_elsewhere = |root: &Path| is_inside_of.iter().any(|path| path.starts_with(root)) || tracks_below(root);
-    let spare_roots = spares::with_spares(donor, &roots, &options.clone, is_elsewhere)?;
+    let spare = spares::of_donor(donor, &options.clone)?;
+    let spare_roots = match &spare {
+        Some(_) => Vec::new(),
+        None => spares::with_spares(donor, &roots, &options.clone, is_elsewhere)?,
+    };
     for root in roots.iter().filter(|root| !spare_roots.contains(&root.path)) {
         plan.root(root);
     }
@@ -194,7 +200,7 @@ pub(crate) fn survey(
         plan.file(path);
     }
     let plan = Arc::new(plan);
-    Ok(Survey { tracked, plan, rules, roots, spare_roots, left, dependencies, may_show, uncommitted, warnings })
+    Ok(Survey { tracked, plan, rules, roots, spare, spare_roots, left, dependencies, may_show, uncommitted, warnings })
 }
 
 /// Counts what is not committed, without the worktrees inside.

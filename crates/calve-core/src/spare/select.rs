@@ -1,0 +1,82 @@
+//! Taking out of a spare what a clone with a selection leaves out. The record has every name, so that no directory is listed.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use rustix::fs::FileType;
+
+use super::check::{Differences, Touched};
+use super::record::{Block, blocks};
+use crate::options::Decision;
+use crate::tree::exclude::Exclude;
+
+/// Adds to the differences that the spare must not have what `exclude` leaves out. `None` when the record, whose body this is, is damaged.
+pub(super) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differences) -> Option<()> {
+    let mut blocks = blocks(body)?;
+    // A directory comes before what is in it.
+    blocks.sort_unstable_by_key(|block| block.path.as_os_str().as_bytes());
+    let mut gone: HashSet<PathBuf> = HashSet::new();
+    for block in blocks {
+        if !gone.is_empty() && block.path.ancestors().any(|above| gone.contains(above)) {
+            continue;
+        }
+        directory(&block, exclude, differences, &mut gone);
+    }
+    // The check asks about new names wherever they are; below what is left out nothing is told.
+    differences.left.retain(|(path, _)| !path.ancestors().skip(1).any(|above| gone.contains(above)));
+    Some(())
+}
+
+fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences, gone: &mut HashSet<PathBuf>) {
+    let mut path = block.path.to_path_buf();
+    let mut out: Vec<&CStr> = Vec::new();
+    let touched = differences.directories.get(block.path);
+    for entry in block.entries() {
+        let is_directory = entry.known.is_none();
+        let now = touched.map_or(Now::Same, |touched| now(touched, entry.name));
+        path.push(OsStr::from_bytes(entry.name.to_bytes()));
+        if is_directory && now != Now::Same {
+            gone.insert(path.clone());
+        }
+        let decision = match now {
+            Now::Gone => Decision::Take,
+            Now::Other(kind) => exclude.of(&path, kind == FileType::Directory),
+            Now::Same => exclude.of(&path, is_directory),
+        };
+        if decision != Decision::Take {
+            out.push(entry.name);
+            if is_directory {
+                gone.insert(path.clone());
+            }
+        }
+        if let Decision::LeaveBecause(reason) = decision {
+            differences.left.push((path.clone(), reason));
+        }
+        path.pop();
+    }
+    if !out.is_empty() {
+        let touched = differences.directories.entry(block.path.to_path_buf()).or_default();
+        touched.made.retain(|(_, name)| !out.contains(&name.as_c_str()));
+        touched.gone.extend(out.into_iter().map(CStr::to_owned));
+    }
+}
+
+/// What has become of an entry since the record was taken.
+#[derive(PartialEq, Eq)]
+enum Now {
+    /// It is what it was, as far as it matters for the selection.
+    Same,
+    /// It is made again.
+    Other(FileType),
+    Gone,
+}
+
+fn now(touched: &Touched, name: &CStr) -> Now {
+    if touched.gone.iter().any(|gone| gone.as_c_str() == name) {
+        return Now::Gone;
+    }
+    let made = touched.made.iter().find(|(_, made)| made.as_c_str() == name);
+    made.map_or(Now::Same, |(kind, _)| Now::Other(*kind))
+}

@@ -1,0 +1,147 @@
+//! Spares of whole worktrees: `calve worktree add` takes them by itself, and nothing differs but the time it takes.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_testkit::{Aspect, FileSystem, SplitMix64, assert_same_except};
+
+use super::repo::{Repo, git, is_clean, opened_by_status};
+use crate::program::{Calve, calve};
+
+const DISKS: [FileSystem; 2] = [FileSystem::Ext4, FileSystem::Xfs];
+
+pub(super) fn spares(repo: &Repo, arguments: &[&str]) -> Calve {
+    calve(["spares"]).args(arguments).within(&repo.path).env("CALVE_HOME", repo.spot.join("home"))
+}
+
+/// `calve worktree add` by somebody who has spares.
+fn add(repo: &Repo, arguments: &[&str]) -> serde_json::Value {
+    repo.calve(["add", "--json"]).args(arguments).env("CALVE_HOME", repo.spot.join("home")).succeeds().json()
+}
+
+/// A repository with one spare of its worktree, and nothing that builds another one.
+fn with_spare(file_system: FileSystem) -> Option<Repo> {
+    let repo = Repo::on(file_system)?;
+    spares(&repo, &["add", "-q", "--worktree"]).succeeds();
+    spares(&repo, &["pause", "-q", "."]).succeeds();
+    Some(repo)
+}
+
+#[track_caller]
+fn is_spare(receipt: &serde_json::Value) -> PathBuf {
+    assert_eq!(receipt["clone"]["strategy"], "spare", "{receipt:#}");
+    PathBuf::from(receipt["path"].as_str().unwrap())
+}
+
+/// Adds a worktree with a spare, moves it out of the way, and adds it again without: both are the same, and git has nothing to say.
+#[track_caller]
+fn is_as_without(repo: &Repo, arguments: &[&str]) {
+    let told = add(repo, arguments);
+    let path = is_spare(&told);
+    let state = |path: &Path| {
+        let status = git(path, ["status", "--porcelain", "--ignored", "--untracked-files=all"]);
+        (status, git(path, ["ls-files", "--stage"]), git(path, ["rev-parse", "HEAD"]), git(path, ["ls-files", "-v"]))
+    };
+    let with = state(&path);
+    if told["tracked"]["written_by_git"] == 0 && !arguments.contains(&"--dirty") {
+        assert_eq!(opened_by_status(&path), Vec::<String>::new());
+    }
+    git(&path, ["fsck", "--no-progress"]);
+    let kept = repo.spot.join("kept");
+    fs_err::rename(&path, &kept).unwrap();
+    repo.git(["worktree", "prune"]);
+    if let (Some(branch), true) = (told["branch"].as_str(), told["new_branch"].as_bool() == Some(true)) {
+        repo.git(["branch", "-D", branch]);
+    }
+    let mut again = repo.calve(["add", "--json"]).args(arguments).succeeds().json();
+    assert_ne!(again["clone"]["strategy"], "spare");
+    assert_eq!(state(&path), with);
+    // git's checkout sets the times of what it writes, and so of the directories that are in.
+    assert_same_except(&path, &kept, &[Aspect::Times]);
+    for file in git(&path, ["ls-files", "--others", "-z"]).split_terminator('\0') {
+        let modified = |root: &Path| fs_err::symlink_metadata(root.join(file)).unwrap().modified().unwrap();
+        assert_eq!(modified(&path), modified(&kept), "{file}");
+    }
+    let mut told = told;
+    for receipt in [&mut told, &mut again] {
+        ["clone", "elapsed_ms"].into_iter().for_each(|own| receipt[own] = serde_json::Value::Null);
+    }
+    assert_eq!(told, again);
+    fs_err::remove_dir_all(&kept).unwrap();
+    fs_err::remove_dir_all(&path).unwrap();
+    repo.git(["worktree", "prune"]);
+}
+
+#[test]
+fn a_worktree_is_a_spare_brought_up_to_date() {
+    for file_system in DISKS {
+        let Some(repo) = with_spare(file_system) else { return };
+        repo.write("node_modules/dep/more.js", "module.exports = 2\n");
+        repo.write("scratch", "untracked\n");
+        let receipt = add(&repo, &["one"]);
+        let path = is_spare(&receipt);
+        is_clean(&path);
+        assert!(!path.join("scratch").exists());
+        assert_eq!(fs_err::read_to_string(path.join("node_modules/dep/more.js")).unwrap(), "module.exports = 2\n");
+        assert_eq!(receipt["tracked"]["written_by_git"], 0);
+        assert_eq!(opened_by_status(&path), Vec::<String>::new());
+        assert_eq!(repo.worktrees(), [repo.path.clone(), path]);
+        // There was only one.
+        assert_ne!(add(&repo, &["two"])["clone"]["strategy"], "spare");
+    }
+}
+
+#[test]
+fn random_worktrees_are_the_same_with_a_spare_as_without() {
+    let rounds = std::env::var("CALVE_WORKTREE_SPARES").map_or(6, |rounds| rounds.parse().unwrap());
+    for (seed, file_system) in (0..rounds).flat_map(|seed| DISKS.map(|file_system| (seed, file_system))) {
+        let Some(repo) = Repo::on(file_system) else { return };
+        let mut random = SplitMix64::new(seed);
+        (0..3).for_each(|_| change(&repo, &mut random));
+        repo.write("lib/two", "2\n");
+        repo.commit("two");
+        repo.git(["branch", "other"]);
+        (0..6).for_each(|_| change(&repo, &mut random));
+        repo.write("lib/three", "3\n");
+        repo.commit("three");
+        repo.settle();
+        spares(&repo, &["add", "-q", "--worktree"]).succeeds();
+        spares(&repo, &["pause", "-q", "."]).succeeds();
+        (0..6).for_each(|_| change(&repo, &mut random));
+        // A failure names the branch, and so the seed.
+        let new = format!("new-{seed}");
+        let arguments: &[&str] = match random.below(4) {
+            0 => &[&new],
+            1 => &["other"],
+            2 => &["--dirty", &new],
+            _ => &["--no-ignored", &new, "--base", "HEAD~1"],
+        };
+        is_as_without(&repo, arguments);
+    }
+}
+
+/// Changes something, tracked or not.
+fn change(repo: &Repo, random: &mut SplitMix64) {
+    const DIRECTORIES: [&str; 8] =
+        ["src", "src/deep", "lib", "node_modules/dep", "node_modules/.bin", "target/debug", "cache/x", "conf"];
+    const NAMES: [&str; 9] = ["a", "b.ts", "c.log", ".env", "d.pid", ".gitignore", "server.key", "e f", "g"];
+    let path = format!("{}/{}", random.pick(&DIRECTORIES), random.pick(&NAMES));
+    let full = repo.join(&path);
+    match random.below(9) {
+        0 if full.exists() => fs_err::remove_file(&full).unwrap(),
+        1 if full.is_file() => fs_err::set_permissions(&full, std::fs::Permissions::from_mode(0o755)).unwrap(),
+        2 if full.is_file() => fs_err::rename(&full, full.with_extension("moved")).unwrap(),
+        3 => {
+            fs_err::create_dir_all(full.parent().unwrap()).unwrap();
+            let link = full.with_extension("link");
+            let _ = fs_err::remove_file(&link);
+            fs_err::os::unix::fs::symlink(repo.join("package-lock.json"), link).unwrap();
+        }
+        4 => {
+            repo.write(&path.replace(".gitignore", "rules"), &format!("#!{}/node_modules/dep/x\n", repo.path.display()))
+        }
+        5 if path.ends_with(".gitignore") => repo.write(&path, "*.log\ncache/\n"),
+        _ if !path.ends_with(".gitignore") => repo.write(&path, &format!("{}\n", random.next_u64())),
+        _ => repo.write("conf/.calve", "x\n"),
+    }
+}
