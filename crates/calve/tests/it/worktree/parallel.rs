@@ -1,5 +1,6 @@
 //! Many at a time, and killed at any moment.
 
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use calve_testkit::{FileSystem, SplitMix64, node_modules_like, remove_deep};
 use rustix::process::Signal;
 
 use super::repo::{Repo, is_clean};
+use super::whole_spares::spares;
 use crate::process::send;
 use crate::program::Running;
 use crate::spot::{eventually, eventually_nothing_left, leftovers, nothing_left};
@@ -63,6 +65,11 @@ fn of_two_for_one_branch_exactly_one_wins() {
 /// Killed at random moments: no ghost in git's list, nothing under the new name, and the next command cleans up.
 fn killed(file_system: FileSystem, seed: u64, rounds: usize) {
     let Some(repo) = Repo::on(file_system) else { return };
+    killed_in(&repo, seed, rounds, |_| {});
+}
+
+/// `before` is done before each round.
+fn killed_in(repo: &Repo, seed: u64, rounds: usize, mut before: impl FnMut(&mut SplitMix64)) {
     fs_err::remove_dir_all(repo.join("node_modules")).unwrap();
     node_modules_like(repo.join("node_modules"), 1500);
     let path = repo.spot.join("proj.x");
@@ -76,7 +83,8 @@ fn killed(file_system: FileSystem, seed: u64, rounds: usize) {
     let is_enough = |killed: usize, complete: usize| killed > rounds / 4 && complete > rounds / 10;
     while round < rounds || !is_enough(killed, complete) && round < 4 * rounds {
         round += 1;
-        let running = repo.calve(["add", "-q", "x"]).start();
+        before(&mut random);
+        let running = repo.calve(["add", "-q", "x"]).env("CALVE_HOME", home(repo)).start();
         sleep(Duration::from_nanos(random.below(span.as_nanos() as u64)));
         send(running.id(), Signal::KILL);
         let ran = running.wait();
@@ -111,6 +119,31 @@ fn killed(file_system: FileSystem, seed: u64, rounds: usize) {
     repo.add(["x"]);
     is_clean(&path);
     remove_deep(&path);
+}
+
+/// Where the spares of a repository's worktree are, if there are any.
+fn home(repo: &Repo) -> PathBuf {
+    repo.spot.join("home")
+}
+
+#[test]
+fn killed_at_any_moment_with_spares_there_is_no_ghost_on_ext4() {
+    let rounds = std::env::var("CALVE_WORKTREE_KILLS").map_or(25, |rounds| rounds.parse().unwrap());
+    let Some(repo) = Repo::on(FileSystem::Ext4) else { return };
+    spares(&repo, &["add", "-q", "--worktree"]).succeeds();
+    // Those that follow are built here, and the first try is killed.
+    spares(&repo, &["pause", "-q", "."]).succeeds();
+    let mut number = 0;
+    killed_in(&repo, 3, rounds, |random| {
+        number += 1;
+        repo.write(&format!("node_modules/new-{number}"), "new\n");
+        let running = spares(&repo, &["refill", "-q", "."]).start();
+        sleep(Duration::from_micros(random.below(60_000)));
+        send(running.id(), Signal::KILL);
+        running.wait();
+        spares(&repo, &["refill", "-q", "."]).succeeds();
+        spares(&repo, &["pause", "-q", "."]).succeeds();
+    });
 }
 
 #[test]

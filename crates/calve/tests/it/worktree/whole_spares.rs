@@ -1,11 +1,12 @@
 //! Spares of whole worktrees: `calve worktree add` takes them by itself, and nothing differs but the time it takes.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_testkit::{Aspect, FileSystem, SplitMix64, assert_same_except};
 
-use super::repo::{Repo, git, is_clean, opened_by_status};
+use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status};
 use crate::program::{Calve, calve};
 
 const DISKS: [FileSystem; 2] = [FileSystem::Ext4, FileSystem::Xfs];
@@ -144,4 +145,107 @@ fn change(repo: &Repo, random: &mut SplitMix64) {
         _ if !path.ends_with(".gitignore") => repo.write(&path, &format!("{}\n", random.next_u64())),
         _ => repo.write("conf/.calve", "x\n"),
     }
+}
+
+/// The trees of the spares.
+fn trees(repo: &Repo) -> Vec<PathBuf> {
+    let inside = |path: PathBuf| fs_err::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let sets = inside(repo.spot.join("home/spares")).filter(|path| path.join("set").exists());
+    sets.flat_map(inside).map(|spare| spare.join("tree")).filter(|tree| tree.exists()).collect()
+}
+
+#[test]
+fn two_worktrees_at_a_time_take_one_spare_once() {
+    let Some(repo) = with_spare(FileSystem::Ext4) else { return };
+    repo.write("node_modules/dep/more.js", "module.exports = 2\n");
+    let home = repo.spot.join("home");
+    let running = ["one", "two"].map(|name| repo.calve(["add", "--json", name]).env("CALVE_HOME", &home).start());
+    let told = running.map(|running| running.wait().json());
+    let spares = told.iter().filter(|told| told["clone"]["strategy"] == "spare").count();
+    assert!(spares <= 1, "{told:?}");
+    assert!(spares == 1 || trees(&repo).len() == 1);
+    for name in ["one", "two"] {
+        let path = repo.spot.join(format!("proj.{name}"));
+        is_clean(&path);
+        assert!(path.join("node_modules/dep/more.js").exists());
+    }
+    assert_eq!(repo.worktrees().len(), 3);
+}
+
+#[test]
+fn what_somebody_does_to_tracked_files_of_a_spare_is_put_right() {
+    let Some(repo) = with_spare(FileSystem::Ext4) else { return };
+    let tree = trees(&repo).remove(0);
+    fs_err::write(tree.join("src/main.ts"), "edited\n").unwrap();
+    fs_err::remove_file(tree.join("run.sh")).unwrap();
+    fs_err::remove_dir_all(tree.join("src/deep")).unwrap();
+    fs_err::os::unix::fs::symlink(repo.join("src"), tree.join("src/deep")).unwrap();
+    let path = is_spare(&add(&repo, &["one"]));
+    is_clean(&path);
+    is_as_git_makes_it(&repo, &path);
+    is_clean(&repo.path);
+}
+
+#[test]
+fn a_spare_outlives_what_happens_to_the_repository() {
+    let Some(repo) = with_spare(FileSystem::Ext4) else { return };
+    // The commit that it was made at is gone.
+    repo.write("src/main.ts", "export const a = 1\n");
+    repo.git(["commit", "-q", "-a", "--amend", "-m", "other"]);
+    repo.git(["reflog", "expire", "--expire=now", "--all"]);
+    repo.git(["gc", "-q", "--prune=now"]);
+    is_clean(&is_spare(&add(&repo, &["one"])));
+    // The index is in two files.
+    spares(&repo, &["refill", "-q", "."]).succeeds();
+    repo.git(["update-index", "--split-index"]);
+    let path = is_spare(&add(&repo, &["two"]));
+    is_clean(&path);
+    is_as_git_makes_it(&repo, &path);
+}
+
+#[test]
+fn a_branch_that_is_checked_out_costs_no_spare() {
+    let Some(repo) = with_spare(FileSystem::Ext4) else { return };
+    repo.git(["worktree", "add", "-q", "-b", "taken", "../taken"]);
+    repo.calve(["add", "taken"]).env("CALVE_HOME", repo.spot.join("home")).fails(1).says(&["taken"]);
+    assert_eq!(repo.worktrees().len(), 2);
+    assert_eq!(trees(&repo).len(), 1);
+    is_clean(&is_spare(&add(&repo, &["one"])));
+}
+
+#[test]
+fn a_repository_that_was_moved_is_cloned() {
+    let Some(repo) = with_spare(FileSystem::Ext4) else { return };
+    let moved = repo.spot.join("moved");
+    fs_err::rename(&repo.path, &moved).unwrap();
+    let repo = Repo { path: moved, spot: repo.spot };
+    let told = add(&repo, &["one"]);
+    assert_ne!(told["clone"]["strategy"], "spare");
+    is_clean(Path::new(told["path"].as_str().unwrap()));
+}
+
+#[test]
+fn a_linked_worktree_of_a_bare_repository_has_spares_too() {
+    let Some(repo) = Repo::on(FileSystem::Ext4) else { return };
+    let bare = repo.spot.join("bare.git");
+    repo.git([OsStr::new("clone"), OsStr::new("-q"), OsStr::new("--bare"), OsStr::new("."), bare.as_os_str()]);
+    let main = repo.spot.join("main");
+    git(&bare, [OsStr::new("worktree"), OsStr::new("add"), OsStr::new("-q"), main.as_os_str(), OsStr::new("main")]);
+    let repo = Repo { path: main, spot: repo.spot };
+    repo.write("node_modules/dep/index.js", "module.exports = 1\n");
+    repo.settle();
+    spares(&repo, &["add", "-q", "--worktree"]).succeeds();
+    spares(&repo, &["pause", "-q", "."]).succeeds();
+    let path = is_spare(&add(&repo, &["one"]));
+    is_clean(&path);
+    assert!(path.join("node_modules/dep/index.js").exists());
+}
+
+/// A worktree is a subvolume there, into which nothing can be moved.
+#[test]
+fn on_btrfs_a_worktree_is_cloned() {
+    let Some(repo) = with_spare(FileSystem::Btrfs) else { return };
+    let told = add(&repo, &["one"]);
+    assert_ne!(told["clone"]["strategy"], "spare");
+    is_clean(Path::new(told["path"].as_str().unwrap()));
 }
