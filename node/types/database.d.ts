@@ -28,13 +28,13 @@ export interface ServerDocument {
 export declare class Database {
     /** What `calve db list` calls it. */
     readonly name: string;
-    /** `postgres` or `mariadb`. */
+    /** `postgres`, `mariadb` or `mysql`. */
     readonly engine: string;
     /** The address by the private socket, without a password. */
     readonly url: string;
     /** The address by TCP, with the password. Null without `tcp`. */
     readonly tcpUrl: string | null;
-    /** For PostgreSQL the directory of the socket, which drivers take for a host; for MariaDB `localhost`. */
+    /** For PostgreSQL the directory of the socket, which drivers take for a host; for MariaDB and MySQL `localhost`. */
     readonly host: string;
     /** The port, which for PostgreSQL is part of the socket's name. */
     readonly port: number;

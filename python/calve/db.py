@@ -23,7 +23,7 @@ class Server:
         self.name: str = document["name"]
         """What ``calve db list`` calls it."""
         self.engine: str = document["engine"]
-        """``postgres`` or ``mariadb``."""
+        """``postgres``, ``mariadb`` or ``mysql``."""
         self.url: str = document["url"]
         """The address by the private socket, without a password."""
         self.tcp_url: Optional[str] = document["tcp_url"]
@@ -31,7 +31,7 @@ class Server:
         self.dsn: str = document["dsn"]
         """The address as keywords of libpq for PostgreSQL."""
         self.host: str = document["host"]
-        """For PostgreSQL the directory of the socket, which drivers take for a host; for MariaDB ``localhost``."""
+        """For PostgreSQL the directory of the socket, which drivers take for a host; for MariaDB and MySQL ``localhost``."""
         self.port: int = document["port"]
         """The port, which for PostgreSQL is part of the socket's name."""
         self.socket: str = path_of(document["socket"])

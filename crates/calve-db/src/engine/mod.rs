@@ -1,7 +1,7 @@
 //! The database engines: one file each, and one list.
 
 pub(crate) mod connection;
-mod mariadb;
+mod mysql_family;
 mod postgres;
 
 pub use postgres::Session as PostgresSession;
@@ -19,7 +19,7 @@ use crate::files::private;
 use crate::server::Address;
 
 /// All of them. A new one is a file beside this and a line here.
-const ENGINES: &[&dyn Engine] = &[&postgres::Postgres, &mariadb::Mariadb];
+const ENGINES: &[&dyn Engine] = &[&postgres::Postgres, &mysql_family::Mariadb, &mysql_family::Mysql];
 
 /// What a database server needs of Calve.
 pub(crate) trait Engine: Sync {
@@ -94,6 +94,15 @@ pub(crate) struct Version {
     pub(crate) major: u32,
     pub(crate) minor: u32,
     pub(crate) text: String,
+}
+
+impl Version {
+    /// Returns the third number: 6 in `8.4.6`.
+    pub(crate) fn patch(&self) -> u32 {
+        let start = format!("{}.{}.", self.major, self.minor);
+        let rest = self.text.split_once(&start).map_or("", |(_, rest)| rest);
+        rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    }
 }
 
 /// The answer to [`Engine::probe`].

@@ -13,9 +13,9 @@ pub struct Address {
     pub url: String,
     /// By TCP, where it was asked for. The password is in it.
     pub tcp_url: Option<String>,
-    /// What the engine's own programs and drivers in C take (libpq's keywords; the Go driver's form for MariaDB).
+    /// What the engine's own programs and drivers in C take (libpq's keywords; the Go driver's form for MariaDB and MySQL).
     pub dsn: String,
-    /// The directory of the socket, for PostgreSQL; `localhost`, which means the socket, for MariaDB.
+    /// The directory of the socket, for PostgreSQL; `localhost`, which means the socket, for MariaDB and MySQL.
     pub host: String,
     /// The port, which for PostgreSQL is part of the socket's name.
     pub port: u16,

@@ -56,7 +56,7 @@ fn a_server_program_that_is_missing_or_unfit() {
 
 #[test]
 fn a_server_that_crashes_at_start() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let path = world.home().join("db/templates/t/template.json");
@@ -81,13 +81,13 @@ fn a_server_that_crashes_at_start() {
 
 #[test]
 fn a_template_that_is_damaged() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let data = world.home().join("db/templates/t/data");
         let (file, name) = match engine {
             Engine::Postgres => (data.join("global/pg_control"), "global/pg_control"),
-            Engine::Mariadb => (data.join("ibdata1"), "ibdata1"),
+            Engine::Mariadb | Engine::Mysql => (data.join("ibdata1"), "ibdata1"),
         };
         let whole = fs::read(&file).unwrap();
         fs::write(&file, &whole[..whole.len() / 2]).unwrap();
@@ -123,7 +123,7 @@ fn two_starts_with_one_name() {
 
 #[test]
 fn a_disk_that_is_full_while_building() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         // An empty data directory has 40 MB and more.
         let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Ext4, 30 << 20) else { return };
         let Some(world) = World::new() else { return };
@@ -137,7 +137,7 @@ fn a_disk_that_is_full_while_building() {
 
 #[test]
 fn a_disk_that_is_full_while_running() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Xfs, 400 << 20) else { return };
         let Some(world) = World::of(User::This, Some(volume)) else { return };
         world.template(engine);
@@ -150,6 +150,9 @@ fn a_disk_that_is_full_while_running() {
             Engine::Postgres => "CREATE TABLE big AS SELECT repeat('x', 1000) FROM generate_series(1, 100000)",
             Engine::Mariadb => {
                 "CREATE TABLE big (a text); INSERT INTO big SELECT repeat('x', 1000) FROM seq_1_to_100000"
+            }
+            Engine::Mysql => {
+                "CREATE TABLE big (a text); INSERT INTO big SELECT repeat('x', 1000) FROM t a, t b WHERE a.a <= 400"
             }
         };
         let output = world.client(engine, &server, big).output().unwrap();
@@ -169,7 +172,7 @@ fn a_place_that_the_server_s_user_cannot_reach() {
     if !require_root("a place of root's own") {
         return;
     }
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         // As /root is.
         rustix::fs::chmod(world.path(), 0o700.into()).unwrap();
@@ -188,7 +191,7 @@ fn a_place_that_the_server_s_user_cannot_reach() {
 
 #[test]
 fn without_namespaces() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::of(ordinary(), None) else { return };
         world.template(engine);
         let limited = world.without_namespaces();

@@ -121,7 +121,7 @@ fn load_of(world: &World) -> Vec<String> {
 
 #[test]
 fn a_suite_is_run_in_every_way() {
-    for engine in crate::world::Engine::ALL {
+    for engine in [Postgres, Mariadb] {
         let Some(world) = World::on(FileSystem::Btrfs, User::This) else { return };
         world.template(engine);
         let report = bench(&world).args(["--runs", "1", "--duration", "0", "--suite", "2x3"]).succeeds().json();

@@ -2,7 +2,7 @@
 
 use calve_testkit::{FileSystem, fingerprint};
 
-use crate::world::{Engine, Mariadb, Postgres, User, World, users};
+use crate::world::{Engine, Mariadb, Mysql, Postgres, User, World, users};
 
 /// The whole life of a template and its servers.
 fn story(world: &World, engine: Engine, strategy: &str, wish: Option<&str>) {
@@ -45,7 +45,7 @@ fn story(world: &World, engine: Engine, strategy: &str, wish: Option<&str>) {
 
 fn on(file_system: FileSystem, strategy: &str, wish: Option<&str>) {
     for user in [User::This, User::Unprivileged] {
-        for engine in Engine::ALL {
+        for engine in Engine::all() {
             let Some(world) = World::on(file_system, user) else { return };
             story(&world, engine, strategy, wish);
         }
@@ -75,7 +75,7 @@ fn on_ext4_by_copy() {
 /// Wherever temporary files are: what a machine of somebody else's offers.
 #[test]
 fn where_temporary_files_are() {
-    for engine in [Postgres, Mariadb] {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.start("a");
@@ -87,12 +87,13 @@ fn where_temporary_files_are() {
 
 #[test]
 fn ten_servers_do_not_see_each_other_under_load() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let rows = match engine {
             Postgres => "generate_series(1, 200)",
             Mariadb => "seq_1_to_200",
+            Mysql => "(SELECT a FROM t WHERE a BETWEEN 1 AND 200) AS s",
         };
         let starts: Vec<_> = (1..=10)
             .map(|number| world.db(["start", "t", "--json", "--name", &format!("s{number}")]).spawn())

@@ -20,6 +20,10 @@ fn fill(engine: Engine) -> &'static str {
             "CREATE TABLE big (n INT PRIMARY KEY, text TEXT) ENGINE=InnoDB AS SELECT seq AS n, REPEAT(MD5(seq), 30) AS text \
              FROM seq_1_to_20000"
         }
+        Engine::Mysql => {
+            "CREATE TABLE big (n INT PRIMARY KEY, text TEXT) AS SELECT x.a * 1000 + y.a AS n, REPEAT(MD5(x.a * 1000 + y.a), 30) AS text \
+             FROM t x, t y WHERE x.a <= 20"
+        }
     }
 }
 
@@ -31,7 +35,7 @@ fn with_large_table(engine: Engine, user: User) -> Option<(World, String)> {
     let question = engine.client("SELECT pg_relation_filepath('big')");
     let table = match engine {
         Engine::Postgres => world.db(["run", "b", "-q", "--"]).args(question).succeeds().stdout().trim().to_owned(),
-        Engine::Mariadb => "test/big.ibd".to_owned(),
+        Engine::Mariadb | Engine::Mysql => "test/big.ibd".to_owned(),
     };
     Some((world, table))
 }
@@ -44,7 +48,7 @@ fn is_table(file: &Value, table: &str) -> bool {
 
 #[test]
 fn large_files_are_named_before_they_are_copied_and_after() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some((world, table)) = with_large_table(engine, User::This) else { return };
         let start = ["start", "b", "--json", "--strategy", "overlay", "--name"];
         let ran = world.db(start).arg("a").succeeds();
@@ -63,7 +67,7 @@ fn large_files_are_named_before_they_are_copied_and_after() {
         // To put it back is to end a server, too.
         let told = world.db(["reset", "b"]).succeeds().stderr();
         assert!(told.contains("the overlay copied ") && says(&told, &table), "{table}: {told}");
-        assert!(!says(&world.db(["stop", "b"]).succeeds().stderr(), &table) || engine == Engine::Mariadb);
+        assert!(!says(&world.db(["stop", "b"]).succeeds().stderr(), &table) || engine != Engine::Postgres);
         if engine == Engine::Postgres {
             assert!(!says(&quiet, &table), "{table}: {quiet}");
         }
@@ -99,7 +103,7 @@ fn they_are_named_before_the_server_is_started() {
 #[test]
 fn copies_are_told_as_they_happen() {
     for user in users() {
-        for engine in Engine::ALL {
+        for engine in Engine::all() {
             let Some((world, table)) = with_large_table(engine, user) else { return };
             let count = format!("{COUNT}; {}", pause(engine));
             let script = format!("\"$@\" >/dev/null & {}; kill $!", until("go"));
@@ -122,7 +126,7 @@ fn copies_are_told_as_they_happen() {
 fn a_server_can_be_traced_at_any_time() {
     let is_root = calve_testkit::is_root();
     for (user, tells_threads) in [(User::This, is_root), (User::Unprivileged, false)] {
-        for engine in Engine::ALL {
+        for engine in Engine::all() {
             let Some((world, table)) = with_large_table(engine, user) else { return };
             let ran = world.db(["start", "b", "--json", "--name", "a", "--trace"]).succeeds();
             assert!(ran.stderr().contains("calve db trace a"), "{}", ran.stderr());
@@ -150,10 +154,12 @@ fn a_server_can_be_traced_at_any_time() {
             let (process, thread) = (cause["process"].as_u64().unwrap(), cause["thread"].as_u64());
             match engine {
                 Engine::Postgres => assert_eq!(thread, Some(process)),
-                Engine::Mariadb if tells_threads => assert!(thread.is_some_and(|thread| thread != process), "{cause}"),
-                Engine::Mariadb => assert_eq!(thread, None),
+                Engine::Mariadb | Engine::Mysql if tells_threads => {
+                    assert!(thread.is_some_and(|thread| thread != process), "{cause}")
+                }
+                Engine::Mariadb | Engine::Mysql => assert_eq!(thread, None),
             }
-            if engine == Engine::Mariadb {
+            if engine != Engine::Postgres {
                 assert_eq!(cause["process"], server["pid"]);
             }
             // It ends with the server.
@@ -169,7 +175,7 @@ fn a_server_can_be_traced_at_any_time() {
 fn pause(engine: Engine) -> &'static str {
     match engine {
         Engine::Postgres => "SELECT pg_sleep(1000)",
-        Engine::Mariadb => "SELECT sleep(1000)",
+        Engine::Mariadb | Engine::Mysql => "SELECT sleep(1000)",
     }
 }
 
@@ -177,6 +183,7 @@ fn server_name(engine: Engine) -> &'static str {
     match engine {
         Engine::Postgres => "postgres: ",
         Engine::Mariadb => "mariadbd",
+        Engine::Mysql => "mysqld",
     }
 }
 

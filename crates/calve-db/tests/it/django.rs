@@ -23,7 +23,7 @@ fn python() -> Option<&'static str> {
 #[test]
 fn migrations_of_django_s_applications() {
     let Some(python) = python() else { return };
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         let site = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/django");
         let manage = site.join("manage.py").to_string_lossy().into_owned();

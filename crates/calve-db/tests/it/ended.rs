@@ -17,7 +17,7 @@ fn kill(pid: &Value) {
 
 #[test]
 fn a_server_that_ended_by_itself_leaves_its_reason_and_its_log() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.start("a");
@@ -140,7 +140,7 @@ fn a_command_ends_with_the_program_that_runs_it() {
 
 #[test]
 fn a_colon_in_the_path_of_all_files() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         let home = world.path().join("a:b");
         fs::create_dir(&home).unwrap();

@@ -28,9 +28,9 @@ const NAMES: &[&str] = &[
     "init.sql",
     "lock",
     "log",
-    "mariadbd.pid",
     "my.cnf",
     "mysql.sock",
+    "mysql.sock.lock",
     "notify",
     "pg_hba.conf",
     "pg_ident.conf",
@@ -38,6 +38,7 @@ const NAMES: &[&str] = &[
     "s",
     "server.json",
     "server.new",
+    "server.pid",
     "sockets",
     "tmp",
 ];
@@ -162,7 +163,7 @@ fn worlds_without_namespaces() -> Option<Vec<World>> {
 
 #[test]
 fn links_that_a_server_plants_lead_nowhere() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         for user in users() {
             let Some(world) = World::of(user, None) else { return };
             world.template(engine);

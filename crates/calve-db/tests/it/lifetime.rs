@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use calve_testkit::write_program;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Engine, Mariadb, Postgres, World, eventually, until};
+use crate::world::{Engine, Mariadb, Mysql, Postgres, World, eventually, until};
 
 #[test]
 fn a_server_ends_when_its_time_is_over() {
@@ -27,7 +27,7 @@ fn a_server_ends_when_its_time_is_over() {
 
 #[test]
 fn a_server_ends_with_the_process_that_owns_it() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let mut owner = Command::new("sleep").arg("1000").spawn().unwrap();
@@ -44,7 +44,7 @@ fn a_server_ends_with_the_process_that_owns_it() {
 
 #[test]
 fn a_command_has_its_server_as_long_as_it_runs() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let script = "echo \"$DATABASE_URL\"; exit 7";
@@ -74,13 +74,14 @@ fn a_server_is_kept_when_the_command_fails_if_that_is_wanted() {
 
 #[test]
 fn what_a_server_is_doing_does_not_keep_it() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.start("a");
         let busy = match engine {
             Postgres => "SELECT count(*) FROM generate_series(1, 100000000000)",
             Mariadb => "SELECT count(*) FROM seq_1_to_100000000000",
+            Mysql => "SELECT count(*) FROM t a, t b, t c, t d",
         };
         let mut client = world.client(engine, &server, busy);
         let mut client = client.stderr(std::process::Stdio::null()).spawn().unwrap();
@@ -93,7 +94,7 @@ fn what_a_server_is_doing_does_not_keep_it() {
 
 #[test]
 fn reset_during_a_transaction() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.start("a");
@@ -103,7 +104,7 @@ fn reset_during_a_transaction() {
                 "BEGIN; LOCK TABLE t;",
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'",
             ),
-            Mariadb => (
+            Mariadb | Mysql => (
                 "SELECT sleep(1000)",
                 "BEGIN;",
                 "SELECT count(*) FROM information_schema.processlist WHERE state = 'User sleep'",

@@ -4,13 +4,13 @@ use calve_testkit::FileSystem;
 use fs_err as fs;
 use serde_json::Value;
 
-use crate::world::{Engine, Mariadb, Postgres, User, World, eventually, names, users};
+use crate::world::{Engine, Mariadb, Mysql, Postgres, User, World, eventually, names, users};
 
 /// All that a table holds, in one word.
 fn checksum(engine: Engine) -> &'static str {
     match engine {
         Postgres => "SELECT md5(string_agg(a::text, ',' ORDER BY a)) FROM t",
-        Mariadb => "SELECT MD5(GROUP_CONCAT(a ORDER BY a)) FROM t",
+        Mariadb | Mysql => "SELECT MD5(GROUP_CONCAT(a ORDER BY a)) FROM t",
     }
 }
 
@@ -66,15 +66,18 @@ fn story(world: &World, engine: Engine) {
 
 #[test]
 fn a_reset_goes_back_to_a_mark() {
-    for (user, engine) in users().into_iter().flat_map(|user| Engine::ALL.map(|engine| (user, engine))) {
+    for (user, engine) in
+        users().into_iter().flat_map(|user| Engine::all().into_iter().map(move |engine| (user, engine)))
+    {
         let Some(world) = World::of(user, None) else { return };
         story(&world, engine);
     }
 }
 
 fn on(file_system: FileSystem) {
-    for (user, engine) in
-        [User::This, User::Unprivileged].into_iter().flat_map(|user| Engine::ALL.map(|engine| (user, engine)))
+    for (user, engine) in [User::This, User::Unprivileged]
+        .into_iter()
+        .flat_map(|user| Engine::all().into_iter().map(move |engine| (user, engine)))
     {
         let Some(world) = World::on(file_system, user) else { return };
         story(&world, engine);
@@ -109,7 +112,7 @@ fn on(file_system: FileSystem) {
 fn sleeping(world: &World, engine: Engine, server: &Value) -> std::process::Child {
     let (sleep, running) = match engine {
         Postgres => ("SELECT pg_sleep(1000)", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sl%'"),
-        Mariadb => {
+        Mariadb | Mysql => {
             ("SELECT SLEEP(1000)", "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SL%'")
         }
     };
@@ -134,7 +137,7 @@ fn on_xfs_with_a_standby() {
 
 #[test]
 fn what_was_not_committed_is_in_no_mark() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.start("a");
@@ -146,7 +149,7 @@ fn what_was_not_committed_is_in_no_mark() {
             Postgres => {
                 "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'BEGIN; INS%' AND wait_event = 'PgSleep'"
             }
-            Mariadb => "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SL%'",
+            Mariadb | Mysql => "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SL%'",
         };
         eventually(|| match world.query(engine, &server, running).as_str() {
             "1" => Ok(()),
@@ -180,7 +183,7 @@ fn tables_without_a_log_are_in_a_mark() {
 
 #[test]
 fn marks_that_make_no_sense() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         world.db(["mark", "a", "m"]).fails(1, &["no server `a`"]);
@@ -208,7 +211,7 @@ fn marks_that_make_no_sense() {
 
 #[test]
 fn a_mark_on_a_full_disk() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         // Here a mark is a copy.
         let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
         world.template(engine);

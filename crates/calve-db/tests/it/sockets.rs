@@ -4,11 +4,11 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Mutex;
 
-use crate::world::{Engine, Mariadb, Postgres, World, eventually};
+use crate::world::{Engine, Mariadb, Mysql, Postgres, World, eventually};
 
 #[test]
 fn every_form_of_the_address_works() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.db(["start", "t", "--name", "a", "--tcp", "--json"]).succeeds().json();
@@ -33,7 +33,7 @@ fn every_form_of_the_address_works() {
                 let refused = Command::new("psql").args(["-XAt", &wrong, "-c", sql]).output().unwrap();
                 assert!(!refused.status.success());
             }
-            Mariadb => {
+            Mariadb | Mysql => {
                 let client = format!("mariadb --no-defaults -BN -h 127.0.0.1 -P {port} -uroot test");
                 assert_eq!(shell(&format!("{client} -p\"$1\" -e \"$2\""), password), "1000");
                 assert_eq!(shell("eval \"$1\"; mariadb -BN -e \"$2\"", &form("env")), "1000");
@@ -54,7 +54,7 @@ fn every_form_of_the_address_works() {
 
 #[test]
 fn there_is_no_port_unless_it_is_asked_for() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.start("a");
@@ -95,7 +95,7 @@ fn port() -> (TcpListener, u16) {
 
 #[test]
 fn a_port_that_is_taken() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let (other, port) = port();
@@ -145,7 +145,7 @@ fn two_starts_on_one_port() {
 /// The kernel keeps what is left of its connections for a minute.
 #[test]
 fn a_port_can_be_used_again_at_once() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let (other, port) = port();
@@ -182,7 +182,7 @@ fn twenty_servers_at_once_get_twenty_ports() {
 
 #[test]
 fn a_home_with_a_long_path() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let long = world.path().join("x".repeat(120)).join("y".repeat(120));

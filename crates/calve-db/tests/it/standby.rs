@@ -50,7 +50,9 @@ fn end(world: &World) {
 
 #[test]
 fn a_standby_is_handed_over() {
-    for (user, engine) in users().into_iter().flat_map(|user| Engine::ALL.map(|engine| (user, engine))) {
+    for (user, engine) in
+        users().into_iter().flat_map(|user| Engine::all().into_iter().map(move |engine| (user, engine)))
+    {
         let Some(world) = World::of(user, None) else { return };
         world.template(engine);
         let set = pool(&world, 2);
@@ -115,7 +117,7 @@ fn everybody_gets_another_one() {
 
 #[test]
 fn a_standby_ends_with_its_new_owner() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         pool(&world, 1);
@@ -152,7 +154,7 @@ fn a_claim_that_dies_half_way_leaves_nothing() {
 
 #[test]
 fn a_standby_that_died_is_skipped() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         pool(&world, 2);
@@ -172,7 +174,7 @@ fn a_standby_that_died_is_skipped() {
 
 #[test]
 fn a_template_that_is_rebuilt_gets_new_standbys() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         pool(&world, 2);

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use calve_testkit::fingerprint;
+use calve_testkit::{fingerprint, write_program};
 use fs_err as fs;
 
-use crate::world::{Engine, Mariadb, Postgres, World, data_of, names};
+use crate::world::{Engine, Mariadb, Mysql, Postgres, World, data_of, names};
 
 /// A stopped data directory in the world, of the user that owns everything there.
 fn directory(world: &World, engine: Engine) -> PathBuf {
@@ -21,7 +21,7 @@ fn create(world: &World, engine: Engine, from: &Path) -> crate::world::Run {
 
 #[test]
 fn it_is_only_read() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         let theirs = directory(&world, engine);
         let before = fingerprint(&theirs);
@@ -35,7 +35,7 @@ fn it_is_only_read() {
 
 #[test]
 fn what_is_no_data_directory_is_refused() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         fs::create_dir(world.path().join("empty")).unwrap();
         create(&world, engine, Path::new("empty")).fails(1, &["empty", "it is no data directory of"]);
@@ -49,7 +49,7 @@ fn what_is_no_data_directory_is_refused() {
 
 #[test]
 fn one_that_is_in_use_is_refused() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         // By copy, so that the files are where they seem to be.
@@ -63,11 +63,11 @@ fn one_that_is_in_use_is_refused() {
 
 #[test]
 fn one_that_was_not_shut_down_is_refused() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.db(["start", "t", "--name", "a", "--strategy", "copy", "--json"]).succeeds().json();
-        if engine == Mariadb {
+        if engine != Postgres {
             // Else its log is written some time later.
             world.query(engine, &server, "SET GLOBAL innodb_flush_log_at_trx_commit = 1");
         }
@@ -100,6 +100,63 @@ fn another_version_is_refused() {
         fs::write(theirs.join(name), "10.4.12-MariaDB").unwrap();
     }
     create(&world, Mariadb, &theirs).fails(1, &["made by 10.4.12-MariaDB"]);
+}
+
+#[test]
+fn mysql_and_mariadb_do_not_take_each_other_s() {
+    if !Engine::all().contains(&Mysql) {
+        return;
+    }
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Mariadb);
+    create(&world, Mysql, &theirs).fails(1, &["made by MariaDB", "the server is MySQL"]);
+    fs::remove_dir_all(&theirs).unwrap();
+    let theirs = directory(&world, Mysql);
+    create(&world, Mariadb, &theirs).fails(1, &["made by MySQL 8", "the server is MariaDB"]);
+
+    // What Debian calls `mysqld` beside MariaDB is MariaDB's.
+    let bin = world.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    write_program(&bin.join("mysqld"), "#!/bin/sh\necho 'mysqld  Ver 10.11.6-MariaDB'\n");
+    let words = ["is mysqld  Ver 10.11.6-MariaDB", "MySQL 8.0 and later"];
+    create(&world, Mysql, &theirs).arg("--server-bin").arg(&bin).fails(1, &words);
+
+    // The version of the last server is in the first page of the data dictionary.
+    let dictionary = theirs.join("mysql.ibd");
+    let whole = fs::read(&dictionary).unwrap();
+    for (version, says) in [(80_034_u32, "made by MySQL 8.0.34"), (90_799, "made by MySQL 9.7.99")] {
+        let mut other = whole.clone();
+        other[8..12].copy_from_slice(&version.to_be_bytes());
+        fs::write(&dictionary, other).unwrap();
+        create(&world, Mysql, &theirs).fails(1, &[says]);
+    }
+    fs::remove_file(&dictionary).unwrap();
+    create(&world, Mysql, &theirs).fails(1, &["made by MySQL before 8.0"]);
+    world.nothing_left();
+}
+
+#[test]
+fn each_mysql_server_has_an_identity_of_its_own_and_no_persisted_settings() {
+    if !Engine::all().contains(&Mysql) {
+        return;
+    }
+    let Some(world) = World::new() else { return };
+    let theirs = directory(&world, Mysql);
+    let persisted = r#"{"Version": 2, "mysql_dynamic_variables": {"event_scheduler": {"Value": "ON", "Metadata": {"Host": "localhost", "User": "root", "Timestamp": 1}}}}"#;
+    fs::write(theirs.join("mysqld-auto.cnf"), persisted).unwrap();
+    fs::write(theirs.join("auto.cnf"), "[auto]\nserver-uuid=16ec5f0e-e6f1-11f1-94c3-02fc00000001\n").unwrap();
+    let ran = create(&world, Mysql, &theirs).succeeds();
+    assert!(ran.stderr().contains("mysqld-auto.cnf"), "{}", ran.stderr());
+    let ask = |sql: &str| {
+        let server = world.db(["start", "new", "--json"]).succeeds().json();
+        world.query(Mysql, &server, sql)
+    };
+    let settings = "SELECT CONCAT_WS(' ', @@event_scheduler, @@log_bin, @@secure_file_priv)";
+    assert_eq!(ask(settings), "OFF 0 NULL");
+    let uuids = [ask("SELECT @@server_uuid"), ask("SELECT @@server_uuid")];
+    assert_ne!(uuids[0], uuids[1]);
+    assert!(!uuids.iter().any(|uuid| uuid.starts_with("16ec5f0e")), "{uuids:?}");
+    world.db(["stop", "--all"]).succeeds();
 }
 
 /// A server on the clone would write where the link leads: into the source.

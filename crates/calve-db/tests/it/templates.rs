@@ -137,7 +137,7 @@ fn a_template_that_is_being_built() {
 
 #[test]
 fn a_command_that_fails() {
-    for engine in Engine::ALL {
+    for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         let words = ["template", "create", "p", "--engine", engine.name(), "--", "sh", "-c", "echo trying; exit 42"];
         let ran = world.db(words).fails(42, &["trying", "exit code 42", "the template `p` was not made", "logs/p.log"]);

@@ -16,21 +16,27 @@ use serde_json::Value;
 
 use crate::patience::Patience;
 
-pub(crate) use Engine::{Mariadb, Postgres};
+pub(crate) use Engine::{Mariadb, Mysql, Postgres};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Engine {
     Postgres,
     Mariadb,
+    Mysql,
 }
 
 impl Engine {
-    pub(crate) const ALL: [Self; 2] = [Postgres, Mariadb];
+    /// Those that are here. Hardly any distribution has MySQL, and the others can be tested without it.
+    pub(crate) fn all() -> Vec<Self> {
+        let has_mysql = require_program(MYSQL_CLIENT);
+        [Postgres, Mariadb, Mysql].into_iter().filter(|engine| *engine != Mysql || has_mysql).collect()
+    }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Postgres => "postgres",
             Mariadb => "mariadb",
+            Mysql => "mysql",
         }
     }
 
@@ -39,6 +45,7 @@ impl Engine {
         let words: &[&str] = match self {
             Postgres => &["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql],
             Mariadb => &["mariadb", "-BN", "-e", sql],
+            Mysql => &[MYSQL_CLIENT, "-BN", "-e", sql],
         };
         words.iter().map(OsString::from).collect()
     }
@@ -48,9 +55,16 @@ impl Engine {
         match self {
             Postgres => "CREATE TABLE t (a int); INSERT INTO t SELECT generate_series(1, 1000)",
             Mariadb => "CREATE TABLE t (a int) ENGINE=InnoDB; INSERT INTO t SELECT seq FROM seq_1_to_1000",
+            Mysql => {
+                "CREATE TABLE t (a int); SET cte_max_recursion_depth = 1000; \
+                 INSERT INTO t WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 1000) SELECT n FROM s"
+            }
         }
     }
 }
+
+/// Where scripts/install-mysql has it. The `mysql` in PATH is MariaDB's.
+const MYSQL_CLIENT: &str = "/usr/local/mysql/bin/mysql";
 
 /// Who runs `calve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,7 +279,7 @@ impl World {
         let mut command = Command::new(&words[0]);
         match engine {
             Postgres => command.args(&words[1..]).arg(server["url"].as_str().unwrap()),
-            Mariadb => {
+            Mariadb | Mysql => {
                 let socket = server["socket"].as_str().unwrap();
                 command.args(["--no-defaults", "-uroot", "-Dtest", "-S", socket]).args(&words[1..])
             }

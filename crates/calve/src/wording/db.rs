@@ -68,7 +68,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::DropStrategy => "leave --strategy out: the best one is then taken".into(),
         Remedy::Sweep => "run `calve db gc`, then try again".into(),
-        Remedy::NameEngine => format!("name one with --engine: {}", calve_db::engines().join(" or ")),
+        Remedy::NameEngine => format!("name one with --engine: {}", calve_db::engines().join(", ")),
         Remedy::NameOneSource => "name either --from or --base".into(),
         Remedy::CreateAccount(names) => format!("create one of these accounts: {}", names.join(", ")),
         _ => "see `calve db --help`".into(),

@@ -33,7 +33,7 @@ impl Session {
         stream.set_write_timeout(Some(PATIENCE))?;
         match server.engine.as_str() {
             "postgres" => PostgresSession::connect(stream, &address.user, database).map(Self::Postgres),
-            "mariadb" => mariadb::Session::open(stream, &address.user, database).map(Self::Mariadb),
+            "mariadb" | "mysql" => mariadb::Session::open(stream, &address.user, database).map(Self::Mariadb),
             other => Err(io::Error::other(format!("the bench does not know the engine `{other}`"))),
         }
     }

@@ -1,4 +1,4 @@
-//! MariaDB's data directory, while no server uses it. No link in it is followed.
+//! The data directories of MariaDB and MySQL, while no server uses them. No link in it is followed.
 
 use std::io::Read as _;
 use std::os::fd::AsFd as _;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::super::{Version, numbers};
+use crate::engine::{Version, numbers};
 use crate::error::{Error, Result, Unusable};
 use crate::files::confined;
 use crate::files::directory::Directory;
@@ -18,7 +18,7 @@ const SMALL_BYTES: u64 = 1 << 20;
 /// With `DATA DIRECTORY=`, a file of that name in place of the table has its path.
 const POINTERS: &[&str] = &[".isl"];
 
-pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
+pub(super) fn examine_mariadb(path: &Path, version: &Version) -> Result<()> {
     let data = Directory::open(path)?;
     let refuse = |reason| Err(Error::not_usable(path, reason));
     if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
@@ -29,13 +29,7 @@ pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
     if data.stat("mysql.ibd")?.is_some() || data.stat("#innodb_redo")?.is_some() {
         return refuse(Unusable::OtherVersion { made_by: "MySQL 8".into(), server: "MariaDB".into() });
     }
-    confined::check(&data, POINTERS)?;
-    // Servers lock these for as long as they live (fcntl(2)).
-    for name in ["ibdata1", "aria_log_control"] {
-        if let Some(pid) = data.file(name)?.and_then(|file| sys::lock_holder(file.as_fd())) {
-            return refuse(Unusable::InUse(pid.into()));
-        }
-    }
+    is_apart(&data, path, &["ibdata1", "aria_log_control"])?;
     let mut made_by = None;
     for name in ["mysql_upgrade_info", "mariadb_upgrade_info"] {
         let text = data.read_to_string(name, SMALL_BYTES)?;
@@ -47,6 +41,49 @@ pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
         let (major, minor) = (version.major, version.minor);
         let made_by = text.trim().escape_default().to_string();
         return refuse(Unusable::OtherVersion { made_by, server: format!("{major}.{minor}") });
+    }
+    Ok(())
+}
+
+/// MySQL 8.0 and later.
+pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
+    let data = Directory::open(path)?;
+    let refuse = |reason| Err(Error::not_usable(path, reason));
+    let server = format!("{}.{}.{}", version.major, version.minor, version.patch());
+    let made_by =
+        |made_by: &str| Unusable::OtherVersion { made_by: made_by.to_owned(), server: format!("MySQL {server}") };
+    if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
+        return refuse(Unusable::Incomplete(
+            "it is no data directory of MySQL: `ibdata1` or `mysql` is missing".into(),
+        ));
+    }
+    if data.stat("aria_log_control")?.is_some() {
+        return refuse(made_by("MariaDB"));
+    }
+    let Some(mut dictionary) = data.file("mysql.ibd")? else {
+        return refuse(made_by("MySQL before 8.0"));
+    };
+    is_apart(&data, path, &["ibdata1", "mysql.ibd"])?;
+    // The header of its first page has the version of the last server at 8: 80406 is 8.4.6 (`FIL_PAGE_SRV_VERSION`).
+    let mut head = [0; 12];
+    if dictionary.read_exact(&mut head).is_err() {
+        return refuse(Unusable::Incomplete("`mysql.ibd` has no header".into()));
+    }
+    let last = u32::from_be_bytes([head[8], head[9], head[10], head[11]]);
+    let (major, minor, patch) = (last / 10_000, last / 100 % 100, last % 100);
+    if (major, minor) != (version.major, version.minor) || patch > version.patch() {
+        return refuse(made_by(&format!("MySQL {major}.{minor}.{patch}")));
+    }
+    Ok(())
+}
+
+/// Checks that nothing leads out of it, and that no server uses it: servers lock `locked` for as long as they live (fcntl(2)).
+fn is_apart(data: &Directory, path: &Path, locked: &[&str]) -> Result<()> {
+    confined::check(data, POINTERS)?;
+    for name in locked {
+        if let Some(pid) = data.file(name)?.and_then(|file| sys::lock_holder(file.as_fd())) {
+            return Err(Error::not_usable(path, Unusable::InUse(pid.into())));
+        }
     }
     Ok(())
 }
@@ -66,6 +103,9 @@ pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
     let data = Directory::open(path)?;
     confined::check(&data, POINTERS)?;
     let mut done = Vec::new();
+    if data.remove_file("mysqld-auto.cnf")? {
+        done.push("removed `mysqld-auto.cnf`, the settings of `SET PERSIST`".to_owned());
+    }
     for entry in data.entries()?.into_iter().filter(|entry| entry.kind == FileType::RegularFile) {
         let Some(name) = entry.name.to_str() else { continue };
         let replica = name == "multi-master.info" || name.starts_with("master") && name.ends_with(".info");

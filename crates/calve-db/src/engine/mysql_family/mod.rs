@@ -1,0 +1,129 @@
+//! What MariaDB and MySQL have in common: the protocol's greeting, the address, the client's configuration.
+
+mod files;
+mod mariadb;
+mod mysql;
+
+use std::ffi::OsString;
+use std::io::{BufRead as _, Read as _};
+use std::path::Path;
+use std::time::Duration;
+
+pub(super) use mariadb::Mariadb;
+pub(super) use mysql::Mysql;
+
+use super::{Instance, Probe, Purpose};
+use crate::engine::connection::Connection;
+use crate::error::{Error, Result};
+use crate::server::runtime;
+use crate::server::{Address, in_query};
+
+const USER: &str = "root";
+/// What `mariadb-install-db` makes, and `mysqld --initialize` does not.
+const DATABASE: &str = "test";
+const STANDARD_PORT: u16 = 3306;
+/// A greeting, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_GREETING: u64 = 4096;
+
+/// From the data directory, in which the server works. The option is a list of paths, which colons separate, and a whole path may have one.
+const TEMPORARY: &str = "--tmpdir=../tmp";
+
+/// Returns the server's command line, with the options that depend on the instance after `fixed`. `statements`: what the server runs before
+/// it lets anybody in, one statement a line.
+fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Vec<OsString>> {
+    let address = &instance.address;
+    let mut command = vec![instance.program.clone().into(), "--no-defaults".into()];
+    command.extend(fixed.iter().map(OsString::from));
+    command.push(option("--basedir", base(&instance.program)));
+    command.push(option("--datadir", &instance.data));
+    command.push(TEMPORARY.into());
+    command.push(option("--socket", &address.socket));
+    command.push(option("--pid-file", &instance.sockets.join("server.pid")));
+    match address.tcp_port {
+        Some(port) => command.extend(["--bind-address=127.0.0.1".into(), format!("--port={port}").into()]),
+        None => command.push("--skip-networking".into()),
+    }
+    if instance.purpose != Purpose::Serve {
+        // All of it is written, and nothing is left to be cleaned up by each server anew.
+        command.push("--innodb-fast-shutdown=0".into());
+    }
+    let client = format!(
+        "[client]\nsocket={}\nhost=localhost\nport={}\nuser={USER}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
+        address.socket.display(),
+        address.port
+    );
+    instance.configure("my.cnf", &client)?;
+    if !statements.is_empty() {
+        command.push(option("--init-file", &instance.configure("init.sql", statements)?));
+    }
+    Ok(command)
+}
+
+fn probe(address: &Address, patience: Duration) -> Probe {
+    let Some(mut connection) = Connection::open(&address.socket, patience) else { return Probe::NotYet };
+    let mut head = [0; 5];
+    match (connection.read_exact(&mut head), head[4]) {
+        // Protocol version 10: the greeting.
+        (Ok(()), 10) => Probe::Ready,
+        (Ok(()), 255) => {
+            let mut said = [0; 512];
+            let length = connection.read(&mut said).unwrap_or(0);
+            Probe::Refused(String::from_utf8_lossy(said[..length].get(2..).unwrap_or_default()).into_owned())
+        }
+        _ => Probe::NotYet,
+    }
+}
+
+fn connections(address: &Address, asked: u64) -> Result<u64> {
+    let failed = |error| Error::io("ask for a greeting on", &address.socket, error);
+    let connection = Connection::open(&address.socket, PATIENCE);
+    let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
+    // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number
+    // of the connection, which each one raises.
+    let mut greeting = std::io::BufReader::new(connection.take(LONGEST_GREETING));
+    let (mut version, mut number) = (Vec::new(), [0; 4]);
+    greeting.read_exact(&mut [0; 5]).map_err(failed)?;
+    greeting.read_until(0, &mut version).map_err(failed)?;
+    greeting.read_exact(&mut number).map_err(failed)?;
+    Ok(u64::from(u32::from_le_bytes(number)).saturating_sub(asked))
+}
+
+fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
+    let socket = runtime::sockets(directory).join("mysql.sock");
+    let path = socket.to_string_lossy().into_owned();
+    let port = tcp.unwrap_or(STANDARD_PORT);
+    let secret = password.map_or(String::new(), |password| format!(":{password}"));
+    // The clients' own configuration, which on Debian names a socket, overrides MYSQL_UNIX_PORT, but not the file in MYSQL_HOME.
+    let variables = [
+        ("MYSQL_UNIX_PORT", path.clone()),
+        ("MYSQL_HOST", "localhost".into()),
+        ("MYSQL_TCP_PORT", port.to_string()),
+        ("MYSQL_HOME", directory.join(runtime::SETTINGS).to_string_lossy().into_owned()),
+    ];
+    Address {
+        url: format!("mysql://{USER}@localhost/{DATABASE}?socket={}", in_query(&path)),
+        tcp_url: tcp.map(|port| format!("mysql://{USER}{secret}@127.0.0.1:{port}/{DATABASE}")),
+        dsn: format!("{USER}@unix({path})/{DATABASE}"),
+        host: "localhost".into(),
+        port,
+        socket,
+        user: USER.into(),
+        password: password.map(Into::into),
+        database: DATABASE.into(),
+        tcp_port: tcp,
+        variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+    }
+}
+
+/// The installation that a server program belongs to: the directory above `bin`, `sbin` or `libexec`.
+fn base(program: &Path) -> &Path {
+    program.ancestors().nth(2).unwrap_or(program)
+}
+
+fn option(name: &str, path: &Path) -> OsString {
+    let mut option = OsString::from(name);
+    option.push("=");
+    option.push(path);
+    option
+}

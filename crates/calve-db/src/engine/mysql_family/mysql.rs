@@ -1,0 +1,166 @@
+//! MySQL 8.0 and later.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{DATABASE, TEMPORARY, USER, base, files, option};
+use crate::engine::{Engine, Instance, Probe, Purpose, Version, mysql_family, numbers};
+use crate::error::Result;
+use crate::server::Address;
+
+pub(crate) struct Mysql;
+
+/// What shapes the data directory. Another size of the redo log than the server's is changed when it starts, so it is the same everywhere.
+const LOG_SIZE: &str = "--loose-innodb-redo-log-capacity=32M";
+
+/// What goes for filling the data directory too. The data are not worth a wait for the disk. Native AIO is off because `io_setup` fails,
+/// after retrying for seconds, with many servers.
+const STORAGE: &[&str] = &[
+    LOG_SIZE,
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-flush-method=nosync",
+    "--innodb-doublewrite=OFF",
+    "--skip-innodb-use-native-aio",
+    "--innodb-buffer-pool-size=64M",
+    "--skip-innodb-buffer-pool-dump-at-shutdown",
+    "--skip-log-bin",
+    "--loose-mysqlx=OFF",
+    "--secure-file-priv=NULL",
+];
+
+/// `SET PERSIST` overrides the command line unless that is off. The last ones keep the server from contacting other machines; the names of
+/// replication differ between versions.
+const FIXED: &[&str] = &[
+    "--skip-innodb-buffer-pool-load-at-startup",
+    "--skip-performance-schema",
+    "--key-buffer-size=1M",
+    // A recovery is told as a note.
+    "--log-error-verbosity=3",
+    "--persisted-globals-load=OFF",
+    "--skip-name-resolve",
+    "--loose-skip-slave-start",
+    "--loose-skip-replica-start",
+    "--loose-group-replication-start-on-boot=OFF",
+    "--event-scheduler=OFF",
+];
+
+/// Certificates and keys are made with a template, and not by each of its servers.
+const KEYS_ARE_THERE: &[&str] = &["--auto-generate-certs=OFF", "--caching-sha2-password-auto-generate-rsa-keys=OFF"];
+
+impl Engine for Mysql {
+    fn name(&self) -> &'static str {
+        "mysql"
+    }
+
+    fn accounts(&self) -> &'static [&'static str] {
+        &["mysql"]
+    }
+
+    fn program(&self) -> &'static str {
+        "mysqld"
+    }
+
+    fn usual_places(&self) -> Vec<PathBuf> {
+        let places =
+            ["/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/mysql/bin", "/opt/homebrew/opt/mysql/bin"];
+        places.map(PathBuf::from).to_vec()
+    }
+
+    fn version(&self, printed: &str) -> Option<Version> {
+        let (major, minor) = numbers(printed.split_once("Ver ")?.1)?;
+        Some(Version { major, minor, text: printed.trim().to_owned() })
+    }
+
+    fn unsupported(&self, version: &Version) -> Option<&'static str> {
+        // MariaDB's packages have a `mysqld` too.
+        let fits = !version.text.contains("MariaDB") && version.major >= 8;
+        (!fits).then_some("MySQL 8.0 and later")
+    }
+
+    fn recipe(&self) -> String {
+        format!("{LOG_SIZE} {USER} {DATABASE}")
+    }
+
+    fn init(&self, program: &Path, data: &Path) -> Result<Vec<OsString>> {
+        let mut command = vec![program.into(), "--no-defaults".into(), "--initialize-insecure".into()];
+        command.extend(STORAGE.iter().map(OsString::from));
+        command.extend([TEMPORARY.into(), option("--basedir", base(program)), option("--datadir", data)]);
+        Ok(command)
+    }
+
+    fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
+        let keys = if instance.purpose == Purpose::Serve { KEYS_ARE_THERE } else { &[] };
+        mysql_family::arguments(instance, &[STORAGE, FIXED, keys].concat(), &first_statements(instance))
+    }
+
+    fn probe(&self, address: &Address, patience: Duration) -> Probe {
+        mysql_family::probe(address, patience)
+    }
+
+    fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
+        mysql_family::connections(address, asked)
+    }
+
+    fn settle(&self, _: &Instance) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn stop_signal(&self) -> Signal {
+        Signal::TERM
+    }
+
+    fn log_tells_of_recovery(&self, log: &str) -> bool {
+        log.contains("Database was not shutdown normally")
+    }
+
+    fn examine(&self, data: &Path, version: &Version) -> Result<()> {
+        files::examine_mysql(data, version)
+    }
+
+    fn neutralise(&self, data: &Path) -> Result<Vec<String>> {
+        files::neutralise(data)
+    }
+
+    fn scrub(&self, data: &Path) -> Result<()> {
+        files::scrub(data)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        // The buffer pool, and what it takes without.
+        384 << 20
+    }
+
+    fn memory_keys(&self, _: u64) -> Vec<i32> {
+        Vec::new()
+    }
+
+    fn noted_memory(&self, _: &[u8]) -> Option<String> {
+        None
+    }
+
+    fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
+        mysql_family::address(directory, tcp, password)
+    }
+}
+
+/// The password is of letters and digits.
+fn first_statements(instance: &Instance) -> String {
+    let mut sql = String::new();
+    if instance.purpose == Purpose::TakeOver {
+        sql.push_str("CREATE USER IF NOT EXISTS root@localhost;\n");
+        sql.push_str("ALTER USER root@localhost IDENTIFIED WITH caching_sha2_password BY '' ACCOUNT UNLOCK;\n");
+        sql.push_str("GRANT ALL PRIVILEGES ON *.* TO root@localhost WITH GRANT OPTION;\n");
+    }
+    if instance.purpose != Purpose::Serve {
+        sql.push_str(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n"));
+    }
+    if let Some(password) = &instance.address.password {
+        sql.push_str("DROP USER IF EXISTS root@'127.0.0.1';\n");
+        sql.push_str(&format!("CREATE USER root@'127.0.0.1' IDENTIFIED BY '{password}';\n"));
+        sql.push_str("GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n");
+    }
+    sql
+}
