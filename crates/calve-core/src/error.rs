@@ -248,6 +248,9 @@ pub enum Protection {
     /// The current directory is in it.
     #[error("the current directory is inside it")]
     CurrentDirectory,
+    /// The system needs it.
+    #[error("it is a directory of the system")]
+    System,
     /// It is, or contains, this directory, which the caller protects.
     #[error("it is, or contains, the protected directory `{}`", Shown(.0))]
     Contains(PathBuf),
@@ -263,7 +266,7 @@ impl Protection {
             Self::NoName => Remedy::NameDirectoryFromOutside,
             Self::MountPoint(mount) | Self::MountBelow(mount) => Remedy::Unmount(mount.clone()),
             Self::CurrentDirectory => Remedy::LeaveDirectory,
-            Self::Contains(_) => Remedy::NameUnprotected,
+            Self::System | Self::Contains(_) => Remedy::NameUnprotected,
             Self::Exchanged(_) => Remedy::StopWrites,
         }
     }

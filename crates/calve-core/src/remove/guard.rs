@@ -1,5 +1,6 @@
 //! Refuses to move away or delete protected places, however they are spelled.
 
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,34 @@ pub(crate) fn check_replaceable(_source: &Source, destination: &Location, protec
     check(destination, protect)
 }
 
-/// Refuses the root, mount points, trees with something mounted below, protected places and whatever contains one, and ancestors
+/// What no system does without (hier(7), and what macOS has).
+const OF_THE_SYSTEM: [&CStr; 23] = [
+    c"/bin",
+    c"/boot",
+    c"/dev",
+    c"/etc",
+    c"/home",
+    c"/lib",
+    c"/lib64",
+    c"/opt",
+    c"/private",
+    c"/proc",
+    c"/root",
+    c"/run",
+    c"/sbin",
+    c"/srv",
+    c"/sys",
+    c"/tmp",
+    c"/usr",
+    c"/var",
+    c"/Applications",
+    c"/Library",
+    c"/System",
+    c"/Users",
+    c"/Volumes",
+];
+
+/// Refuses the root and directories of the system, mount points, trees with something mounted below, protected places and whatever contains one, and ancestors
 /// of the current directory. Goes by identity, not by spelling.
 pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Error> {
     let path = location.path();
@@ -30,8 +58,11 @@ pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
     let directory = location.open_at(flags).map_err(|errno| Error::io(Operation::OpenDirectory, path, errno))?;
     let directory = directory.as_fd();
     let root = identity(&stat);
-    if is_root(root) {
+    if is_at(c"/", root) {
         return refuse(Protection::Root);
+    }
+    if OF_THE_SYSTEM.iter().any(|path| is_at(path, root)) {
+        return refuse(Protection::System);
     }
     let unknown = |errno| Error::io(Operation::FindMounts, path, errno);
     if sys::is_mount_point(directory).map_err(unknown)? {
@@ -51,8 +82,8 @@ pub(crate) fn check(location: &Location, protect: &[PathBuf]) -> Result<(), Erro
     Ok(())
 }
 
-fn is_root(directory: (u64, u64)) -> bool {
-    rustix::fs::statat(CWD, c"/", AtFlags::empty()).is_ok_and(|stat| identity(&stat) == directory)
+fn is_at(path: &CStr, directory: (u64, u64)) -> bool {
+    rustix::fs::statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| identity(&stat) == directory)
 }
 
 /// Returns whether the directory `inner` is `root` or inside it. What does not exist, or has been deleted, is in nothing.

@@ -59,7 +59,8 @@ fn lock_name(name: &CStr) -> CString {
 const SUBVOLUME: &CStr = c"subvolume";
 const FAILED: &CStr = c"failed";
 
-/// Without the device, whose number may be another one after a restart: what is protected is on that of its lock.
+/// Without the device, whose number may be another one after a restart: what is protected is on that of its lock, or a
+/// subvolume there.
 fn record_name((_, inode): (u64, u64)) -> CString {
     CString::new(format!("inode-{inode:x}")).unwrap_or_default()
 }
@@ -131,9 +132,10 @@ impl Lock {
     /// Returns whether this directory, found under the hidden name, is what the lock protects.
     pub(crate) fn protects(&self, found: BorrowedFd<'_>) -> bool {
         let Ok(stat) = rustix::fs::fstat(found) else { return false };
+        let is_subvolume = || sys::is_subvolume(found, &stat).unwrap_or(false);
         let found_as = identity(&stat);
-        found_as.0 == self.identity.0 && self.has(&record_name(found_as))
-            || self.has(SUBVOLUME) && sys::is_subvolume(found, &stat).unwrap_or(false)
+        let is_recorded = self.has(&record_name(found_as)) && (found_as.0 == self.identity.0 || is_subvolume());
+        is_recorded || self.has(SUBVOLUME) && is_subvolume()
     }
 
     fn note(&self, record: &CStr) -> sys::Result<()> {

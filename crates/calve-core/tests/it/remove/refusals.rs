@@ -4,7 +4,7 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::{Error, RemoveOptions, check_removable};
+use calve_core::{Error, Protection, RemoveOptions, check_removable};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
 use fs_err as fs;
 use rustix::io::Errno;
@@ -138,4 +138,15 @@ fn a_symlink_is_removed_and_not_followed() {
     before.assert_unchanged(volume.path().join("target"));
     assert_holds(volume.path(), &["target"]);
     fs::remove_file(volume.path().join("target/file")).unwrap();
+}
+
+/// Only looked at, and not by [`is_protected`].
+#[test]
+fn directories_of_the_system() {
+    for path in ["/etc", "/usr", "/usr/../etc/", "/usr/bin/../../var"] {
+        match check_removable(Path::new(path), &RemoveOptions::default()) {
+            Err(Error::Protected { reason: Protection::System | Protection::MountPoint(_), .. }) => {}
+            other => panic!("{path}: {other:?}"),
+        }
+    }
 }
