@@ -146,8 +146,8 @@ impl fmt::Debug for LastLook {
 pub struct SpareUse {
     /// Where they are kept.
     pub home: PathBuf,
-    /// The patterns of what they are made without. A clone that selects by a function can use spares without these, and nothing else
-    /// left out, for the root of a [`crate::StagedTree`]; what is not selected is removed from it.
+    /// The patterns of what they are made without. A clone that selects by a function uses spares only if this says what they
+    /// are made without; what is not selected is then removed from the spare.
     pub made_without: Vec<String>,
 }
 

@@ -55,7 +55,7 @@ impl Shape {
     pub(super) fn serves(&self, options: &CloneOptions) -> bool {
         match (&options.spares, &options.select) {
             // Nothing is missing in a spare but what its patterns leave out, so nothing had to be passed over as unreadable.
-            (Some(using), Some(_)) => {
+            (Some(using), Some(_)) if !using.made_without.is_empty() => {
                 let exclude = options.exclude.iter().chain(&using.made_without);
                 options.keep.plain().is_none() && self.mounts == options.mounts && self.exclude.iter().eq(exclude)
             }
