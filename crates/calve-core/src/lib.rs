@@ -78,6 +78,7 @@ pub use operation::Operation;
 pub use options::{
     Background, CloneOptions, Decision, Durability, Existing, FrozenSince, InlinedBytes, Keep, KeptLinks, KeptTimes,
     KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Selection, SpareUse, Unreadable, Verify, Wait,
+    lower_priority,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};

@@ -327,3 +327,9 @@ pub enum Background {
     /// It gets the lowest priority for processor and disk.
     Yes,
 }
+
+/// Makes the calling thread, and those that it starts, ones that are not felt: they run when nothing else does, and get the disk when
+/// nobody else wants it. Where a system knows that for processes only, as macOS does, it is the whole process.
+pub fn lower_priority() {
+    crate::sys::lower_priority();
+}

@@ -29,21 +29,36 @@ impl Progress {
 
 /// A switch that ends an operation early. Clones of it are the same switch.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel {
+    flag: Arc<AtomicBool>,
+    pace: Option<Arc<dyn Pace>>,
+}
+
+/// Holds an operation up whenever it asks whether it is to go on.
+pub(crate) trait Pace: std::fmt::Debug + Send + Sync {
+    /// Returns when the operation may go on. False if it is to end.
+    fn keep(&self) -> bool;
+}
 
 impl Cancel {
     /// A switch that is also thrown by whoever holds `flag` (a signal handler, say).
     pub fn from_flag(flag: Arc<AtomicBool>) -> Self {
-        Self(flag)
+        Self { flag, pace: None }
+    }
+
+    /// The same switch, for an operation that is held up.
+    #[allow(dead_code, reason = "Windows has no spares")]
+    pub(crate) fn with_pace(&self, pace: Arc<dyn Pace>) -> Self {
+        Self { flag: Arc::clone(&self.flag), pace: Some(pace) }
     }
 
     /// Ends the operation as soon as possible.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether it has been thrown.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed) || self.pace.as_ref().is_some_and(|pace| !pace.keep())
     }
 }

@@ -1,9 +1,12 @@
 //! When the next spare is built: by one process of a user at a time, and in the background only while the machine has time for it.
 
+mod pace;
+
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
+use self::pace::RefillPace;
 use super::ask::ask;
 use super::build::{build, sweep};
 use super::store::{Held, Home, Set, SpareSource, spares};
@@ -41,11 +44,13 @@ impl Spares {
 /// Waits for this process's turn. `None` if another one waits already, which will do the work, or if the machine has no time.
 fn turn(home: &Home, options: &RefillOptions) -> Result<Option<Held>, Error> {
     if options.background == Background::No {
-        return home.lock(true);
+        return home.lock_soon();
     }
     // What is claimed after this is let go of is seen by whoever comes next.
     let Some(_waiting) = home.wait_in_line()? else { return Ok(None) };
-    if calm(home, options)? { home.lock(true) } else { Ok(None) }
+    let is_wanted = || home.sets(None).is_ok_and(|sets| sets.iter().any(|set| !set.paused));
+    let may_go_on = || !options.cancel.is_cancelled() && is_wanted();
+    if pace::stand_still(&mut pace::Look::now(), pace::LONGEST, may_go_on) { home.lock() } else { Ok(None) }
 }
 
 /// Works on every set; in the background until one spare has been built. Returns whether one was.
@@ -74,7 +79,15 @@ fn one(home: &Home, set: &Set, options: &RefillOptions, report: &mut RefillRepor
     report.removed += sweep(set, source.as_ref(), &deletion)?;
     let origin = origin.ok_or_else(|| Error::Missing(named(&set.definition.source)))?;
     while !set.paused && ready(set)? < set.definition.count {
-        build(set, &origin, &options.cancel, &options.progress)?;
+        let cancel = match options.background {
+            Background::No => options.cancel.clone(),
+            Background::Yes => options.cancel.with_pace(Arc::new(RefillPace::new(home, set, &options.cancel)?)),
+        };
+        match build(set, &origin, &cancel, &options.progress) {
+            // The machine has no time for it, or nobody wants it any more.
+            Err(Error::Interrupted) if !options.cancel.is_cancelled() => break,
+            built => built?,
+        }
         report.built += 1;
         // The watcher, if there is one, learns of the new spare. The answer does not matter.
         ask(home.path(), &set.id);
@@ -100,18 +113,4 @@ fn ready(set: &Set) -> Result<usize, Error> {
         count += usize::from(found.head()?.is_some());
     }
     Ok(count)
-}
-
-/// Waits until the machine has time, for some minutes at most. Returns false if it never has, or if there is nothing to do any more.
-fn calm(home: &Home, options: &RefillOptions) -> Result<bool, Error> {
-    const LONGEST: Duration = Duration::from_secs(300);
-    let end = Instant::now() + LONGEST;
-    while sys::is_busy() {
-        let is_wanted = home.sets(None)?.iter().any(|set| !set.paused);
-        if Instant::now() > end || options.cancel.is_cancelled() || !is_wanted {
-            return Ok(false);
-        }
-        std::thread::sleep(Duration::from_secs(1));
-    }
-    Ok(true)
 }

@@ -33,6 +33,7 @@ use crate::tree::location::DIRECTORY;
 
 const SET: &CStr = c"set";
 const PAUSED: &CStr = c"paused";
+const AWAITED: &CStr = c"awaited";
 pub(super) const TREE: &CStr = c"tree";
 const VERSION: &str = "calve-spares-1";
 
@@ -184,16 +185,34 @@ impl Home {
         self.directory.as_fd()
     }
 
-    /// Takes the lock that builders and sweepers hold. `None` if another process has it and `wait` is false.
-    pub(super) fn lock(&self, wait: bool) -> Result<Option<Held>, Error> {
-        lock(self.directory.as_fd(), c".", &self.path, wait)
+    /// Waits for the lock that builders and sweepers hold.
+    pub(super) fn lock(&self) -> Result<Option<Held>, Error> {
+        lock(self.directory.as_fd(), c".", &self.path, FlockOperation::LockExclusive)
+    }
+
+    /// Waits for that lock on behalf of somebody who waits too: a builder in the background gives up.
+    pub(super) fn lock_soon(&self) -> Result<Option<Held>, Error> {
+        if let Some(held) = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)? {
+            return Ok(Some(held));
+        }
+        let path = self.path.join("awaited");
+        make_directory(self.directory.as_fd(), Path::new("awaited"), &path)?;
+        let _awaited = lock(self.directory.as_fd(), AWAITED, &path, FlockOperation::LockShared)?;
+        self.lock()
+    }
+
+    /// Returns whether somebody is in [`Self::lock_soon`].
+    pub(super) fn is_awaited(&self) -> bool {
+        let path = self.path.join("awaited");
+        let free = lock(self.directory.as_fd(), AWAITED, &path, FlockOperation::NonBlockingLockExclusive);
+        matches!(free, Ok(None))
     }
 
     /// Takes the place of the one process that waits for the lock. `None` if another one has it.
     pub(super) fn wait_in_line(&self) -> Result<Option<Held>, Error> {
         let path = self.path.join("waiting");
         make_directory(self.directory.as_fd(), Path::new("waiting"), &path)?;
-        lock(self.directory.as_fd(), c"waiting", &path, false)
+        lock(self.directory.as_fd(), c"waiting", &path, FlockOperation::NonBlockingLockExclusive)
     }
 
     /// Removes the directories of a set that is none any more, as far as they are empty.
@@ -367,7 +386,10 @@ impl Found {
 
     /// Takes the spare's lock. `None` if another process has it, or had it and took the spare away.
     pub(super) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<Held>, Error> {
-        let Some(lock) = lock(self.directory.as_fd(), c".", &self.path, false)? else { return Ok(None) };
+        let Some(lock) = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)?
+        else {
+            return Ok(None);
+        };
         let named = rustix::fs::statat(place, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
         let mine = rustix::fs::fstat(&lock.0).map_err(|errno| Error::io(Operation::Stat, &self.path, errno))?;
         Ok(named.is_ok_and(|named| named.st_ino == mine.st_ino).then_some(lock))
@@ -406,11 +428,11 @@ impl Drop for Held {
     }
 }
 
-fn lock(directory: BorrowedFd<'_>, name: &CStr, path: &Path, wait: bool) -> Result<Option<Held>, Error> {
+/// `None` if another process has it and the operation does not wait.
+fn lock(directory: BorrowedFd<'_>, name: &CStr, path: &Path, operation: FlockOperation) -> Result<Option<Held>, Error> {
     let failed = |errno| Error::io(Operation::LockSpares, path, errno);
     // A description of its own: a lock belongs to one.
     let opened = sys::open_at(directory, name, DIRECTORY, Mode::empty()).map_err(failed)?;
-    let operation = if wait { FlockOperation::LockExclusive } else { FlockOperation::NonBlockingLockExclusive };
     match sys::retry(|| rustix::fs::flock(&opened, operation)) {
         Ok(()) => Ok(Some(Held(opened))),
         Err(Errno::WOULDBLOCK) => Ok(None),

@@ -36,8 +36,8 @@ pub(crate) fn mount_identity(fd: BorrowedFd<'_>) -> Result<u64> {
 }
 
 /// Nothing tells.
-pub(crate) fn is_busy() -> bool {
-    false
+pub(crate) fn stalled() -> Option<[u64; 3]> {
+    None
 }
 
 /// Threads share one descriptor table; there is no other.

@@ -1,12 +1,17 @@
 //! `calve spares`, and what `calve cp` makes of them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use calve_testkit::{FileSystem, SplitMix64, Tree, assert_same, fingerprint, node_modules_like, require_root};
+use calve_testkit::{
+    FileSystem, SplitMix64, Tree, assert_same, fingerprint, node_modules_like, require_program, require_root,
+};
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::kill::Killer;
+use crate::process::send;
 use crate::program::{Calve, Ran, Reachable, calve, cp};
 use crate::spot::{Spot, eventually, leftovers, names, nothing_left};
 
@@ -189,6 +194,31 @@ fn two_users_have_stores_of_their_own() {
     assert_eq!(strategy(&ran), "copy");
     assert!(ran.stderr.contains("no spare: the spares cannot be reached"), "{}", ran.stderr);
     assert_eq!(place.states(), ["ready"]);
+}
+
+/// The scheduling policy of a process (sched(7)), and its class for the disk.
+fn priority(id: u32) -> Option<(u32, String)> {
+    let stat = fs_err::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let policy = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(38)?.parse().ok()?;
+    let class = Command::new("ionice").args(["-p", &id.to_string()]).output().ok()?;
+    Some((policy, String::from_utf8_lossy(&class.stdout).trim().to_owned()))
+}
+
+#[test]
+fn a_refill_in_the_background_runs_when_nothing_else_does() {
+    const SCHED_IDLE: u32 = 5;
+    if !require_program("ionice") {
+        return;
+    }
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spares(&["add", "-q", "src"]).succeeds();
+    // It waits for whoever works on the spares.
+    let store = fs_err::File::open(place.home().join("spares")).unwrap();
+    flock(store.file(), FlockOperation::LockExclusive).unwrap();
+    let refill = place.with_home(calve(["__refill"])).start();
+    eventually("it has the lowest priority", || priority(refill.id()) == Some((SCHED_IDLE, "idle".into())));
+    send(refill.id(), Signal::KILL);
+    assert!(refill.wait().was_killed());
 }
 
 /// How many times something is killed: all that are promised take a while.

@@ -348,41 +348,34 @@ pub(crate) fn magic(fd: BorrowedFd<'_>) -> Result<u64> {
     Ok(rustix::fs::fstatfs(fd)?.f_type as u64 & 0xffff_ffff)
 }
 
-/// Makes the calling process one that is not felt: lowest CPU share, and no disk time while others want it.
+/// Makes the calling thread, and those that it starts, ones that are not felt: they run when nothing else does (SCHED_IDLE), and get the
+/// disk when nobody else wants it.
 pub(crate) fn lower_priority() {
-    let _ = rustix::process::setpriority_process(None, 19);
-    const WHO_PROCESS: std::ffi::c_int = 1;
-    const CLASS_IDLE: std::ffi::c_int = 3 << 13;
-    if let Some(ioprio_set) = IOPRIO_SET {
-        // SAFETY: three integer arguments; it changes the scheduling of the calling thread only, and a failure is harmless.
-        unsafe { syscall(ioprio_set, WHO_PROCESS, 0 as std::ffi::c_int, CLASS_IDLE) };
+    const WHO_PROCESS: libc::c_int = 1;
+    const CLASS_IDLE: libc::c_int = 3 << 13;
+    // SAFETY: integers, and a structure that lives until the call returns. They change the scheduling of the calling thread only, and a
+    // failure is harmless.
+    unsafe {
+        let parameters: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
+        libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE);
     }
 }
 
-/// Returns whether tasks have been waiting for processor, memory or disk in the last ten seconds (/proc/pressure, Linux 4.20).
-pub(crate) fn is_busy() -> bool {
-    /// Per cent of the time in which some task waited.
-    const MOST: [(&str, f64); 3] = [("cpu", 40.0), ("memory", 5.0), ("io", 40.0)];
-    MOST.iter().any(|(what, most)| pressure(what).is_some_and(|now| now > *most))
+/// How long some task has waited for processor, memory and disk since the system was started, in microseconds (/proc/pressure, Linux 4.20).
+pub(crate) fn stalled() -> Option<[u64; 3]> {
+    Some([pressure("cpu")?, pressure("memory")?, pressure("io")?])
 }
 
-fn pressure(what: &str) -> Option<f64> {
+fn pressure(what: &str) -> Option<u64> {
     let path = format!("/proc/pressure/{what}");
     let file = crate::sys::open_at(rustix::fs::CWD, path.as_str(), OFlags::RDONLY, Mode::empty()).ok()?;
-    let mut line = [0; 64];
+    // The first line is of the time in which some task waited.
+    let mut line = [0; 96];
     let length = rustix::io::read(&file, &mut line).ok()?;
     let text = std::str::from_utf8(&line[..length]).ok()?;
-    text.split_once("avg10=")?.1.split_ascii_whitespace().next()?.parse().ok()
+    text.split_once("total=")?.1.split_ascii_whitespace().next()?.parse().ok()
 }
-
-/// The system call's number, where it is known.
-const IOPRIO_SET: Option<std::ffi::c_long> = if cfg!(target_arch = "x86_64") {
-    Some(251)
-} else if cfg!(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64")) {
-    Some(30)
-} else {
-    None
-};
 
 /// 64 random bits, for names that nobody can guess or collide with.
 pub(crate) fn random() -> u64 {

@@ -8,11 +8,11 @@ mod spawn;
 mod watch;
 mod who;
 
+pub(crate) use calve_core::lower_priority;
 pub(crate) use isolate::{Isolation, bind, exchange, isolate, unbind};
 pub(crate) use peer::{connect, is_of_this_process, peer_uid};
 pub(crate) use process::{
-    ProcessHandle, boot, children, end_tree, lock_holder, lower_priority, members, process_namespace, session,
-    start_time,
+    ProcessHandle, boot, children, end_tree, lock_holder, members, process_namespace, session, start_time,
 };
 pub(crate) use segment::{read_segment, remove_segment, remove_shared, segments};
 pub(crate) use spawn::{Server, collect_orphan, spawn};

@@ -140,20 +140,6 @@ pub(crate) fn session() -> Option<(u32, u64)> {
     (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
 }
 
-/// Makes the calling thread, and those that it starts, ones that are not felt: they run when nothing else does (SCHED_IDLE), and get the
-/// disk when nobody else wants it.
-pub(crate) fn lower_priority() {
-    const WHO_PROCESS: libc::c_int = 1;
-    const CLASS_IDLE: libc::c_int = 3 << 13;
-    // SAFETY: integers, and a structure that lives until the call returns. They change the scheduling of the calling thread only, and a
-    // failure is harmless.
-    unsafe {
-        let parameters: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
-        libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE);
-    }
-}
-
 /// A word for the process namespace in which this process's numbers mean something.
 pub(crate) fn process_namespace() -> String {
     fs_err::read_link("/proc/self/ns/pid").unwrap_or_default().to_string_lossy().into_owned()

@@ -1,0 +1,292 @@
+//! A refill in the background stops while the machine is busy, goes on later, and gives up when it is in the way.
+
+use std::os::fd::AsFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::super::store::{Home, Set, SpareSource};
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::progress::{Cancel, Pace};
+use crate::sys;
+
+/// How long a refill waits for the machine, before and while it builds one spare.
+pub(super) const LONGEST: Duration = Duration::from_secs(300);
+/// How often the machine is looked at.
+const STEP: Duration = Duration::from_secs(1);
+/// The share of the time in which some task waits for processor, memory or disk, from which on the machine is busy.
+const MOST: [f64; 3] = [0.4, 0.05, 0.4];
+
+/// How much all tasks had waited at a moment.
+pub(super) struct Look {
+    at: Instant,
+    stalled: Option<[u64; 3]>,
+}
+
+impl Look {
+    pub(super) fn now() -> Self {
+        Self { at: Instant::now(), stalled: sys::stalled() }
+    }
+
+    fn is_busy_since(&self, earlier: &Self) -> bool {
+        let (Some(now), Some(before)) = (self.stalled, earlier.stalled) else { return false };
+        let micros = (self.at - earlier.at).as_micros() as f64;
+        (0..MOST.len()).any(|which| now[which].saturating_sub(before[which]) as f64 > MOST[which] * micros)
+    }
+}
+
+/// Waits until the machine has time. Returns false if it has none for `longest`, or if the caller may not go on.
+pub(super) fn stand_still(last: &mut Look, longest: Duration, may_go_on: impl Fn() -> bool) -> bool {
+    let end = Instant::now() + longest;
+    loop {
+        std::thread::sleep(STEP);
+        let now = Look::now();
+        let is_busy = now.is_busy_since(last);
+        *last = now;
+        if !may_go_on() || (is_busy && last.at > end) {
+            return false;
+        }
+        if !is_busy {
+            return true;
+        }
+    }
+}
+
+/// Holds the building of one spare up.
+pub(super) struct RefillPace {
+    home: Home,
+    source: SpareSource,
+    id: String,
+    /// The disk was not short of space in the beginning.
+    had_room: bool,
+    cancel: Cancel,
+    longest: Duration,
+    state: Mutex<State>,
+}
+
+struct State {
+    last: Look,
+    /// When to look again.
+    due: Instant,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for RefillPace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RefillPace").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl RefillPace {
+    pub(super) fn new(home: &Home, set: &Set, cancel: &Cancel) -> Result<Self, Error> {
+        let path = home.path();
+        let home = Home::open(path)?.ok_or_else(|| Error::Missing(path.to_path_buf()))?;
+        let state = State { last: Look::now(), due: Instant::now() + STEP, is_over: false };
+        let (source, id) = (set.definition.source.clone(), set.id.clone());
+        let (had_room, cancel) = (has_room(set)?, cancel.clone());
+        Ok(Self { home, source, id, had_room, cancel, longest: LONGEST, state: Mutex::new(state) })
+    }
+
+    /// Returns whether the spare is still wanted, nobody waits for this process to end, and there is room.
+    fn may_go_on(&self) -> bool {
+        if self.cancel.is_cancelled() || self.home.is_awaited() {
+            return false;
+        }
+        let Ok(sets) = self.home.sets(Some(&self.source)) else { return false };
+        let Some(set) = sets.iter().find(|set| set.id == self.id) else { return false };
+        !set.paused && (!self.had_room || has_room(set).unwrap_or(false))
+    }
+}
+
+impl Pace for RefillPace {
+    fn keep(&self) -> bool {
+        // All threads stand still, as each asks.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_over || Instant::now() < state.due {
+            return !state.is_over;
+        }
+        let now = Look::now();
+        let is_busy = now.is_busy_since(&state.last);
+        state.last = now;
+        // Perhaps only with this. That shows while it stands still, and then it goes on for longer.
+        let may_go_on = || self.may_go_on();
+        state.is_over =
+            if is_busy { !stand_still(&mut state.last, self.longest, may_go_on) } else { !self.may_go_on() };
+        state.due = state.last.at + if is_busy { 4 * STEP } else { STEP };
+        !state.is_over
+    }
+}
+
+/// Returns whether a fifth of the disk is free.
+fn has_room(set: &Set) -> Result<bool, Error> {
+    let place = set.make_place()?;
+    let status =
+        rustix::fs::fstatvfs(place.as_fd()).map_err(|errno| Error::io(Operation::Stat, set.place_path(), errno))?;
+    Ok(status.f_bavail >= status.f_blocks / 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+    use std::sync::Arc;
+
+    use calve_testkit::{FileSystem, Volume, node_modules_like};
+    use fs_err as fs;
+
+    use super::*;
+    use crate::options::Background;
+    use crate::progress::Progress;
+    use crate::spare::{RefillOptions, SpareOptions, SpareOrigin, Spares};
+
+    /// A source of which there are to be spares, on a volume of its own.
+    struct Place {
+        volume: Volume,
+        spares: Spares,
+    }
+
+    impl Place {
+        fn new() -> Option<Self> {
+            let volume = Volume::with_size(FileSystem::Ext4, 64 << 20)?;
+            node_modules_like(volume.path().join("src"), 50);
+            fs::create_dir(volume.path().join("home")).unwrap();
+            let spares = Spares::at(volume.path().join("home/spares"));
+            let source = SpareOrigin::Directory(volume.path().join("src"));
+            spares.add(&source, &SpareOptions::default()).unwrap();
+            Some(Self { volume, spares })
+        }
+
+        fn home(&self) -> Home {
+            Home::open(&self.spares.home).unwrap().unwrap()
+        }
+
+        fn set(&self) -> Set {
+            self.home().sets(None).unwrap().remove(0)
+        }
+
+        fn pace(&self, longest: Duration) -> RefillPace {
+            let pace = RefillPace::new(&self.home(), &self.set(), &Cancel::default()).unwrap();
+            RefillPace { longest, ..pace }
+        }
+    }
+
+    /// Asks until the answer is no.
+    fn keep_on(pace: &RefillPace) {
+        while pace.keep() {
+            std::thread::yield_now();
+        }
+        assert!(!pace.keep(), "it stays over");
+    }
+
+    /// Processes that keep every processor busy, and have others wait for one.
+    struct Load(Vec<Child>);
+
+    impl Load {
+        /// `None` where the system does not tell of it.
+        fn new() -> Option<Self> {
+            sys::stalled()?;
+            let count = std::thread::available_parallelism().unwrap().get() * 4;
+            let one = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+            Some(Self((0..count).map(one).collect()))
+        }
+    }
+
+    impl Drop for Load {
+        fn drop(&mut self) {
+            for one in &mut self.0 {
+                let _ = one.kill();
+                let _ = one.wait();
+            }
+        }
+    }
+
+    #[test]
+    fn a_refill_gives_up_when_the_machine_stays_busy() {
+        let (Some(place), Some(_load)) = (Place::new(), Load::new()) else { return };
+        keep_on(&place.pace(STEP));
+        // And does not begin.
+        assert!(!stand_still(&mut Look::now(), STEP, || true));
+    }
+
+    #[test]
+    fn a_refill_goes_on_when_the_machine_has_time_again() {
+        let (Some(place), Some(load)) = (Place::new(), Load::new()) else { return };
+        let pace = place.pace(LONGEST);
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                while pace.state.lock().unwrap().due < Instant::now() + 2 * STEP && pace.keep() {
+                    std::thread::yield_now();
+                }
+                pace.keep()
+            });
+            // It holds the lock while it stands still, and for no other second.
+            let mut since = Instant::now();
+            while since.elapsed() < STEP / 2 {
+                if pace.state.try_lock().is_ok() {
+                    since = Instant::now();
+                }
+                std::thread::yield_now();
+            }
+            drop(load);
+            // Other tests may keep the machine busy.
+            while !worker.is_finished() {
+                std::thread::sleep(STEP / 10);
+                if since.elapsed() > 10 * STEP {
+                    pace.cancel.cancel();
+                }
+            }
+            assert!(worker.join().unwrap() || pace.cancel.is_cancelled());
+        });
+    }
+
+    #[test]
+    fn a_refill_that_nobody_wants_any_more_ends() {
+        let Some(place) = Place::new() else { return };
+        let source = place.set().definition.source;
+        let pace = place.pace(LONGEST);
+        place.spares.pause(&source, true).unwrap();
+        keep_on(&pace);
+        place.spares.pause(&source, false).unwrap();
+        let pace = place.pace(LONGEST);
+        place.spares.remove(&source, &Cancel::default()).unwrap();
+        keep_on(&pace);
+    }
+
+    #[test]
+    fn a_refill_makes_way_for_somebody_who_waits() {
+        let Some(place) = Place::new() else { return };
+        let pace = place.pace(LONGEST);
+        let held = place.home().lock().unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let options = RefillOptions {
+                    resolve: |source| match source {
+                        SpareSource::Directory(path) => Some(SpareOrigin::Directory(path.clone())),
+                        SpareSource::Template(_) => None,
+                    },
+                    only: None,
+                    background: Background::No,
+                    progress: Arc::new(Progress::default()),
+                    cancel: Cancel::default(),
+                };
+                place.spares.refill(&options).unwrap()
+            });
+            keep_on(&pace);
+            drop(held);
+            assert_eq!(waiting.join().unwrap().built, 1);
+        });
+    }
+
+    #[test]
+    fn a_refill_ends_when_the_disk_gets_short() {
+        let Some(place) = Place::new() else { return };
+        let pace = place.pace(LONGEST);
+        let ballast = fs::File::create(place.volume.path().join("ballast")).unwrap();
+        let status = rustix::fs::fstatvfs(&ballast).unwrap();
+        let bytes = (status.f_bavail - status.f_blocks / 6) * status.f_frsize;
+        rustix::fs::fallocate(&ballast, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+        keep_on(&pace);
+        // One that began like this had better reason to.
+        drop(ballast);
+        assert!(!place.pace(LONGEST).had_room);
+    }
+}
