@@ -28,6 +28,7 @@ mod rm;
 mod shell_init;
 mod space;
 mod spares;
+mod spares_watch;
 mod spot;
 mod template;
 mod unprivileged;

@@ -16,18 +16,18 @@ use crate::program::{Calve, Ran, Reachable, calve, cp};
 use crate::spot::{Spot, eventually, leftovers, names, nothing_left};
 
 /// A place with a store of its own.
-struct Place {
-    spot: Spot,
+pub(crate) struct Place {
+    pub(crate) spot: Spot,
 }
 
 impl Place {
-    fn on(file_system: FileSystem) -> Option<Self> {
+    pub(crate) fn on(file_system: FileSystem) -> Option<Self> {
         let place = Self { spot: Spot::on(file_system)? };
         node_modules_like(place.spot.join("src"), 300);
         Some(place)
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.spot.join("home")
     }
 
@@ -35,11 +35,11 @@ impl Place {
         command.env("CALVE_HOME", self.home()).within(&self.spot)
     }
 
-    fn spares(&self, words: &[&str]) -> Calve {
+    pub(crate) fn spares(&self, words: &[&str]) -> Calve {
         self.with_home(calve(["spares"]).args(words))
     }
 
-    fn cp(&self, words: &[&str]) -> Calve {
+    pub(crate) fn cp(&self, words: &[&str]) -> Calve {
         self.with_home(cp().args(words))
     }
 

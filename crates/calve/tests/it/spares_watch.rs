@@ -1,0 +1,188 @@
+//! `calve spares watch` as a process: how it ends, and what a clone makes of it meanwhile.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Stdio};
+
+use calve_testkit::{FileSystem, assert_same, require_root};
+use fs_err as fs;
+use rustix::process::Signal;
+
+use crate::process::send;
+use crate::program::Reachable;
+use crate::spares::Place;
+
+/// A watcher of its own, which ends with this.
+struct Watcher {
+    process: Child,
+    told: BufReader<ChildStderr>,
+}
+
+impl Watcher {
+    /// Returns when it answers.
+    fn start(place: &Place) -> Self {
+        let mut command = place.spares(&["watch"]).command();
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let told = BufReader::new(process.stderr.take().unwrap());
+        let mut watcher = Self { process, told };
+        watcher.says("Ctrl-C ends it");
+        watcher
+    }
+
+    /// Waits until it says so.
+    #[track_caller]
+    fn says(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(self.told.read_line(&mut line).unwrap() > 0, "it ended without a word of `{words}`");
+        }
+    }
+
+    fn send(&self, signal: Signal) {
+        send(self.process.id(), signal);
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Place {
+    /// A source with spares of it, of which no more are built.
+    fn with_spares(count: &str) -> Option<Self> {
+        let place = Self::on(FileSystem::Ext4)?;
+        place.spares(&["add", "-q", "--count", count, "src"]).succeeds();
+        place.spares(&["pause", "-q", "src"]).succeeds();
+        Some(place)
+    }
+
+    /// Hands a spare over, and returns how it was checked.
+    #[track_caller]
+    fn checked(&self, dst: &str) -> String {
+        let receipt = self.cp(&["-q", "--json", "-T", "src", dst]).succeeds().json();
+        assert_same(self.spot.join("src"), self.spot.join(dst));
+        receipt["spare"]["checked"].as_str().unwrap().to_owned()
+    }
+
+    fn socket(&self) -> std::path::PathBuf {
+        self.home().join("spares/watch.sock")
+    }
+}
+
+#[test]
+fn a_watcher_ends_when_it_is_asked_to() {
+    let Some(place) = Place::with_spares("3") else { return };
+    for (signal, dst) in [(Signal::INT, "one"), (Signal::TERM, "two")] {
+        let mut watcher = Watcher::start(&place);
+        assert_eq!(place.checked(dst), "watched");
+        watcher.send(signal);
+        assert!(watcher.process.wait().unwrap().success(), "that is how it ends");
+        assert!(!place.socket().exists());
+    }
+    assert_eq!(place.checked("three"), "walked");
+}
+
+#[test]
+fn a_watcher_that_was_killed_is_not_believed() {
+    let Some(place) = Place::with_spares("3") else { return };
+    let mut watcher = Watcher::start(&place);
+    watcher.send(Signal::KILL);
+    watcher.process.wait().unwrap();
+    assert!(place.socket().exists());
+    assert_eq!(place.checked("one"), "walked");
+    // Another one takes its place.
+    let _next = Watcher::start(&place);
+    assert_eq!(place.checked("two"), "watched");
+}
+
+/// A watcher that does not answer is not waited for, and one whose queue was too short knows nothing.
+#[test]
+fn a_watcher_that_was_stopped_knows_of_what_it_missed() {
+    let Some(place) = Place::with_spares("3") else { return };
+    let most: u64 = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
+    let mut watcher = Watcher::start(&place);
+    watcher.send(Signal::STOP);
+    assert_eq!(place.checked("one"), "walked");
+    // No two in a row are equal, which would be one.
+    let names = [place.spot.join("src/a"), place.spot.join("src/b")];
+    for number in 0..most {
+        fs::write(&names[usize::from(number % 2 == 1)], number.to_string()).unwrap();
+    }
+    watcher.send(Signal::CONT);
+    watcher.says("too much happened at a time");
+    assert_eq!(place.checked("two"), "walked");
+    watcher.says("watched");
+}
+
+#[test]
+fn a_user_has_one_watcher_and_another_user_has_another() {
+    let Some(place) = Place::with_spares("1") else { return };
+    let _watcher = Watcher::start(&place);
+    let second = place.spares(&["watch"]).fails(1);
+    assert!(second.stderr.contains("another `calve spares watch` is running"), "{}", second.stderr);
+    if !require_root("another user") {
+        return;
+    }
+    // Who may not look at the spares may not watch them either, nor ask.
+    let reachable = Reachable::new();
+    let theirs = place.spares(&["watch"]).by_somebody_else(&reachable).run();
+    theirs.ended(1);
+    assert!(theirs.stderr.contains("hint: "), "{}", theirs.stderr);
+    assert_eq!(place.checked("one"), "watched");
+}
+
+#[test]
+fn a_source_that_is_not_where_it_was_is_not_watched() {
+    let Some(place) = Place::with_spares("2") else { return };
+    let mut watcher = Watcher::start(&place);
+    let (spot, elsewhere) = (place.spot.join("src"), place.spot.join("elsewhere"));
+    fs::rename(&spot, &elsewhere).unwrap();
+    watcher.says("it was moved, removed or unmounted");
+    fs::rename(&elsewhere, &spot).unwrap();
+    assert!(["walked", "watched"].contains(&&*place.checked("one")));
+}
+
+/// The directory above is moved, and another source comes to be at its path: the watched one is not asked about that.
+#[test]
+fn a_source_whose_parent_was_moved_is_another_one() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    fs::create_dir(place.spot.join("above")).unwrap();
+    fs::rename(place.spot.join("src"), place.spot.join("above/src")).unwrap();
+    place.spares(&["add", "-q", "above/src"]).succeeds();
+    place.spares(&["pause", "-q", "above/src"]).succeeds();
+    let _watcher = Watcher::start(&place);
+    fs::rename(place.spot.join("above"), place.spot.join("moved")).unwrap();
+    place.spot.tree("above/src").file("other", b"1");
+    let clone = |dst: &str| place.cp(&["--json", "-T", "above/src", dst]).succeeds();
+    let ran = clone("one");
+    assert!(ran.stderr.contains("another directory than the one it was built from"), "{}", ran.stderr);
+    assert_same(place.spot.join("above/src"), place.spot.join("one"));
+    fs::remove_dir_all(place.spot.join("above")).unwrap();
+    fs::write(place.spot.join("moved/src/changed"), "1").unwrap();
+    fs::rename(place.spot.join("moved"), place.spot.join("above")).unwrap();
+    clone("two");
+    assert_same(place.spot.join("above/src"), place.spot.join("two"));
+}
+
+/// Nothing that the watcher has open keeps a file system mounted.
+#[test]
+fn a_watched_file_system_can_be_unmounted() {
+    let (Some(place), Some(other)) = (Place::on(FileSystem::Ext4), calve_testkit::Volume::new(FileSystem::Ext4)) else {
+        return;
+    };
+    let src = other.path().join("src");
+    fs::create_dir(&src).unwrap();
+    fs::write(src.join("file"), "1").unwrap();
+    place.spares(&["add", "-q", path(&src)]).succeeds();
+    let mut watcher = Watcher::start(&place);
+    rustix::mount::unmount(other.path(), rustix::mount::UnmountFlags::empty()).unwrap();
+    watcher.says("it was moved, removed or unmounted");
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
