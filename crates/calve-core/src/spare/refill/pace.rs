@@ -1,6 +1,7 @@
 //! A refill in the background stops while the machine is busy, goes on later, and gives up when it is in the way.
 
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -54,7 +55,8 @@ pub(super) fn stand_still(last: &mut Look, longest: Duration, may_go_on: impl Fn
 
 /// Holds the building of one spare up.
 pub(super) struct RefillPace {
-    home: Home,
+    /// The store, by path: the threads that clone have descriptor tables of their own.
+    home: PathBuf,
     source: SpareSource,
     id: String,
     /// The disk was not short of space in the beginning.
@@ -79,8 +81,7 @@ impl std::fmt::Debug for RefillPace {
 
 impl RefillPace {
     pub(super) fn new(home: &Home, set: &Set, cancel: &Cancel) -> Result<Self, Error> {
-        let path = home.path();
-        let home = Home::open(path)?.ok_or_else(|| Error::Missing(path.to_path_buf()))?;
+        let home = home.path().to_path_buf();
         let state = State { last: Look::now(), due: Instant::now() + STEP, is_over: false };
         let (source, id) = (set.definition.source.clone(), set.id.clone());
         let (had_room, cancel) = (has_room(set)?, cancel.clone());
@@ -89,10 +90,11 @@ impl RefillPace {
 
     /// Returns whether the spare is still wanted, nobody waits for this process to end, and there is room.
     fn may_go_on(&self) -> bool {
-        if self.cancel.is_cancelled() || self.home.is_awaited() {
+        let Ok(Some(home)) = Home::open(&self.home) else { return false };
+        if self.cancel.is_cancelled() || home.is_awaited() {
             return false;
         }
-        let Ok(sets) = self.home.sets(Some(&self.source)) else { return false };
+        let Ok(sets) = home.sets(Some(&self.source)) else { return false };
         let Some(set) = sets.iter().find(|set| set.id == self.id) else { return false };
         !set.paused && (!self.had_room || has_room(set).unwrap_or(false))
     }
@@ -236,6 +238,17 @@ mod tests {
             }
             assert!(worker.join().unwrap() || pace.cancel.is_cancelled());
         });
+    }
+
+    #[test]
+    fn a_thread_with_descriptors_of_its_own_goes_on() {
+        let Some(place) = Place::new() else { return };
+        let pace = place.pace(LONGEST);
+        let worker = || {
+            sys::private_descriptors(&[]);
+            pace.may_go_on()
+        };
+        assert!(std::thread::scope(|scope| scope.spawn(worker).join().unwrap()));
     }
 
     #[test]
