@@ -299,14 +299,15 @@ impl Spares {
         Ok(sets.len())
     }
 
-    /// Forgets about a source, and deletes its spares. One that is being built is deleted when it is complete. Returns how many sets there
-    /// were.
+    /// Forgets about a source, and deletes its spares. Waits for a process that builds one, which would leave it if it were killed: in the
+    /// background it gives up. Returns how many sets there were.
     pub fn remove(&self, source: &SpareSource, cancel: &Cancel) -> Result<usize, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(0) };
         let sets = home.sets(Some(source))?;
+        sets.iter().try_for_each(|set| set.pause(true))?;
+        let _lock = home.lock_soon()?;
         let progress = Progress::default();
         for set in &sets {
-            set.pause(true)?;
             build::sweep(set, None, &Deletion::new(None, &progress, cancel))?;
             set.undefine()?;
             home.forget(set);

@@ -221,6 +221,22 @@ fn a_refill_in_the_background_runs_when_nothing_else_does() {
     assert!(refill.wait().was_killed());
 }
 
+#[test]
+fn what_a_killed_build_has_left_goes_with_the_spares() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    let at = place.spot.join("at");
+    fs_err::create_dir(&at).unwrap();
+    let building = place.spares(&["add", "-q", "--count", "9", "--at", "at", "src"]).start();
+    eventually("it builds", || !place.is_free(""));
+    send(building.id(), Signal::STOP);
+    let mut removing = place.spares(&["remove", "-q", "src"]).start();
+    eventually("it waits for the build", || removing.has_ended() || !place.is_free("awaited"));
+    send(building.id(), Signal::KILL);
+    assert!(building.wait().was_killed());
+    removing.wait().ended(0);
+    assert_eq!(names(&at), [] as [String; 0]);
+}
+
 /// How many times something is killed: all that are promised take a while.
 fn rounds() -> usize {
     std::env::var("CALVE_SPARE_KILLS").map_or(40, |wanted| wanted.parse().unwrap())
