@@ -103,8 +103,7 @@ pub(crate) struct RemoveArguments {
 #[command(after_help = "\
 Examples:
   calve spares watch
-  calve spares watch --print-unit > ~/.config/systemd/user/calve-spares.service
-  systemctl --user enable --now calve-spares")]
+  calve spares watch --install     systemd starts it, now and whenever you log in")]
 pub(crate) struct WatchArguments {
     /// Print nothing but errors
     #[arg(short, long)]
@@ -112,6 +111,12 @@ pub(crate) struct WatchArguments {
     /// Print a systemd user unit that runs it, and end
     #[arg(long)]
     pub(crate) print_unit: bool,
+    /// Write that unit to ~/.config/systemd/user, show it, and have systemd run it
+    #[arg(long, conflicts_with = "print_unit")]
+    pub(crate) install: bool,
+    /// Have systemd stop it, and delete the unit
+    #[arg(long, conflicts_with_all = ["print_unit", "install"])]
+    pub(crate) uninstall: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! `calve spares`.
 
+mod unit;
 mod watch;
 
 use std::path::{Path, PathBuf};

@@ -1,18 +1,22 @@
 //! `calve spares watch`.
 
-use std::path::Path;
-
 use calve_core::{Cancel, Shown, Untracked, WatchNote, WatchOptions, Watching};
 use calve_receipt::human::counted;
 
-use super::store;
+use super::{store, unit};
 use crate::cli::spares::WatchArguments;
 use crate::failure::{FAILED, Failure};
-use crate::{home, output};
+use crate::output;
 
 pub(crate) fn run(arguments: &WatchArguments, cancel: &Cancel) -> Result<(), Failure> {
     if arguments.print_unit {
-        return output::result(&unit()?);
+        return output::result(&unit::text()?);
+    }
+    if arguments.install {
+        return unit::install(arguments.quiet);
+    }
+    if arguments.uninstall {
+        return unit::uninstall(arguments.quiet);
     }
     let mut told = |note: WatchNote<'_>| {
         if !arguments.quiet
@@ -58,27 +62,4 @@ fn reason(why: Untracked) -> &'static str {
         Untracked::Unreadable => "not watched, as a directory in it cannot be read",
         _ => "not watched",
     }
-}
-
-/// The unit for systemd's manager of the user's services.
-fn unit() -> Result<String, Failure> {
-    let program = std::env::current_exe()?;
-    let home = home::directory()
-        .map_err(|why| Failure::stated(FAILED, format!("there is no place for spares: {why}"), "set CALVE_HOME"))?;
-    Ok(format!(
-        "[Unit]\nDescription=Watches the directories that calve keeps spares of\n\n[Service]\nEnvironment={}\n\
-         ExecStart={} spares watch --quiet\nRestart=on-failure\nNice=5\n\n[Install]\nWantedBy=default.target\n",
-        quoted(&format!("CALVE_HOME={}", home.display())),
-        quoted(&text(&program)),
-    ))
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
-}
-
-/// As systemd reads it: in quotes, and with `%` and `$` doubled.
-fn quoted(text: &str) -> String {
-    let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
-    format!("\"{text}\"")
 }
