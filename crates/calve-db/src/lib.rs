@@ -42,7 +42,7 @@ pub use mark::marks;
 pub use registry::{EndReason, Ending, Home, Log, Record, Swept, delete_trash, endings, find, list, log, sweep};
 pub use remedy::Remedy;
 pub use server::{Address, OwnedServer, Ownership, StartOptions, check_option_files, start};
-pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool};
+pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool};
 pub use supervise::{Reset, Starting, Stopped, mark, reset, stop, supervise, unmark};
 pub use sys::Ended;
 pub use template::{

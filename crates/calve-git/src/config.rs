@@ -1,5 +1,6 @@
 //! The project's configuration: `.calve.toml` at the root of a worktree, and `.calve.local.toml` beside it for one machine.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,12 @@ pub const LOCAL: &str = ".calve.local.toml";
 const LARGEST_BYTES: u64 = 256 * 1024;
 
 /// Every table that the files may have, with its keys. Whoever reads more from them adds it here: what is not listed is a mistake.
-const TABLES: [(&str, &[&str]); 2] =
-    [("worktree", &["path", "include", "exclude", "secrets"]), ("hooks", &["post-add", "pre-remove"])];
+const TABLES: [(&str, &[&str]); 3] = [
+    ("worktree", &["path", "include", "exclude", "secrets"]),
+    ("hooks", &["post-add", "pre-remove"]),
+    (DATABASE, &["standby"]),
+];
+const DATABASE: &str = "db.NAME";
 
 /// What the two files say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +40,8 @@ pub struct Config {
     pub secrets: Option<Secrets>,
     /// `[hooks]`.
     pub hooks: Hooks,
+    /// `[db.NAME] standby`: how many servers of the template NAME should wait.
+    pub standbys: BTreeMap<String, usize>,
 }
 
 /// What becomes of ignored files that look like secrets.
@@ -77,6 +84,7 @@ impl Config {
             match key.get_ref().as_ref() {
                 "worktree" => self.add_worktree(&at, value)?,
                 "hooks" => self.add_hooks(&at, value)?,
+                "db" => self.add_databases(&at, value)?,
                 other => return Err(at.unknown_table(key.span(), other)),
             }
         }
@@ -112,6 +120,20 @@ impl Config {
                 "post-add" => self.hooks.post_add = Some(at.string(value, "post-add")?),
                 "pre-remove" => self.hooks.pre_remove = Some(at.string(value, "pre-remove")?),
                 other => return Err(at.unknown_key(key.span(), "hooks", other)),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_databases(&mut self, at: &ConfigText<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
+        for (name, value) in at.table(value, DATABASE)? {
+            for (key, value) in at.table(value, DATABASE)? {
+                match key.get_ref().as_ref() {
+                    "standby" => {
+                        self.standbys.insert(name.get_ref().to_string(), at.number(value, "standby")?);
+                    }
+                    other => return Err(at.unknown_key(key.span(), DATABASE, other)),
+                }
             }
         }
         Ok(())
@@ -245,6 +267,14 @@ impl ConfigText<'_> {
         }
     }
 
+    fn number(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<usize> {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        number.ok_or_else(|| self.error(Some(value.span()), &format!("`{name}` is a whole number")))
+    }
+
     fn strings(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<Vec<String>> {
         match value.get_ref() {
             DeValue::Array(values) => values.iter().map(|value| self.string(value, name)).collect(),
@@ -271,6 +301,9 @@ mod tests {
         assert_eq!(config.include, [".env", "/x"]);
         assert_eq!(config.secrets, Some(Secrets::Leave));
         assert_eq!(config.hooks.post_add.as_deref(), Some("npm ci\n"));
+        config.add(Path::new(SHARED), "db.shop.standby = 4\n[db.'a b']\nstandby = 0x2").unwrap();
+        config.add(Path::new(LOCAL), "[db.shop]\nstandby = 0").unwrap();
+        assert_eq!(config.standbys, BTreeMap::from([("a b".into(), 2), ("shop".into(), 0)]));
         config.add(Path::new(LOCAL), "worktree.include = []\nhooks.pre-remove = 'true'").unwrap();
         assert!(config.include.is_empty());
         assert_eq!(config.secrets, Some(Secrets::Leave));
@@ -293,7 +326,13 @@ mod tests {
             ("secrets = 'leave'\n", 1, 1, "below `[worktree]`"),
             ("[worktrees]\nsecrets = 'leave'", 1, 2, "did you mean `[worktree]`?"),
             ("[hook]\npost-add = 'x'", 1, 2, "did you mean `[hooks]`?"),
-            ("[worktree]\n[[db]]\nport = 1", 2, 3, "[worktree], [hooks]"),
+            ("[worktree]\n[[data]]\nport = 1", 2, 3, "[worktree], [hooks], [db.NAME]"),
+            ("[worktree]\n[[db]]\nport = 1", 2, 1, "table"),
+            ("[db]\nstandby = 1", 2, 11, "table"),
+            ("[db.shop]\nstandbys = 1", 2, 1, "did you mean `standby`?"),
+            ("[db.shop]\nstandby = -1", 2, 11, "whole number"),
+            ("[db.shop]\nstandby = '4'", 2, 11, "whole number"),
+            ("standby = 1", 1, 1, "below `[db.NAME]`"),
             ("[worktree]\npost-add = 'x'", 2, 1, "`[hooks]` has"),
             ("[worktree]\nsecret = 'leave'", 2, 1, "did you mean `secrets`?"),
             ("[worktree]\nSecrets = 'leave'", 2, 1, "did you mean `secrets`?"),
@@ -317,10 +356,13 @@ mod tests {
     #[test]
     fn fuzz_configuration() {
         let all = b"[worktree]\npath = \"../{repo}-wt/{branch}\"\ninclude = ['.env', \"/x\"]\nsecrets = 'leave'\n[hooks]\npost-add = \'\'\'\nnpm ci\n\'\'\'\n";
-        calve_testkit::fuzz(&[all, b"worktree.include = []\nhooks.pre-remove = 'true'", b"[db]\nport = 1"], |input| {
-            if let Ok(text) = std::str::from_utf8(input) {
-                drop(parse(text));
-            }
-        });
+        calve_testkit::fuzz(
+            &[all, b"worktree.include = []\nhooks.pre-remove = 'true'", b"[db.x]\nstandby = 1"],
+            |input| {
+                if let Ok(text) = std::str::from_utf8(input) {
+                    drop(parse(text));
+                }
+            },
+        );
     }
 }

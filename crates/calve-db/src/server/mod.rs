@@ -56,6 +56,13 @@ pub struct StartOptions {
     pub cancel: Cancel,
 }
 
+impl StartOptions {
+    /// Returns whether a standby fits. It has no port, and the strategy that is best.
+    pub fn may_be_standby(&self) -> bool {
+        self.strategy.is_none() && self.tcp.is_none() && !self.trace
+    }
+}
+
 /// Whose end is a server's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ownership {
@@ -135,8 +142,7 @@ pub fn start(
         Ownership::Caller => Owner::Starter,
         Ownership::Process(pid) => Owner::Process(pid),
     };
-    // A standby is like all others: it has no port, and the strategy that is best.
-    if options.strategy.is_none() && options.tcp.is_none() && !options.trace {
+    if options.may_be_standby() {
         let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner };
         if let Some(owned) = standby::claim(home, &template, &claim)? {
             return Ok(owned);

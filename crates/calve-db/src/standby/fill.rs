@@ -25,9 +25,6 @@ pub fn set_pool(
     supervisor: &[PathBuf],
     cancel: &Cancel,
 ) -> Result<Option<Pool>> {
-    if options.size > MOST {
-        return Err(Error::PoolSize { size: options.size, most: MOST });
-    }
     crate::registry::name::check(template)?;
     home.prepare()?;
     if options.size == 0 {
@@ -35,13 +32,35 @@ pub fn set_pool(
         return Ok(None);
     }
     template::load(home, template)?;
+    write(home, template, options)?;
+    fill_pool(home, template, supervisor, cancel)
+}
+
+/// Makes a pool that ends with the session, or gives the one that there is this size. Its servers are started by [`fill_pool`].
+pub fn want_pool(home: &Home, template: &str, size: usize) -> Result<()> {
+    crate::registry::name::check(template)?;
+    home.prepare()?;
+    let pool = settings(&path(home, template));
+    if pool.as_ref().is_some_and(|pool| pool.size == size) {
+        return Ok(());
+    }
+    template::load(home, template)?;
+    match pool {
+        Some(pool) if size <= MOST => private::write_json(&path(home, template), &Settings { size, ..pool }),
+        _ => write(home, template, &PoolOptions { size, ..PoolOptions::default() }),
+    }
+}
+
+fn write(home: &Home, template: &str, options: &PoolOptions) -> Result<()> {
+    if options.size > MOST {
+        return Err(Error::PoolSize { size: options.size, most: MOST });
+    }
     let session = match options.lifetime {
         PoolLifetime::Session => sys::session(),
         PoolLifetime::Kept => None,
     };
     let pool = Settings { size: options.size, idle: options.idle, session, boot: sys::boot(), limit: None };
-    private::write_json(&path(home, template), &pool)?;
-    fill_pool(home, template, supervisor, cancel)
+    private::write_json(&path(home, template), &pool)
 }
 
 /// Starts servers until as many wait as should, and ends those that are too many or of an older template. `None` if there is no pool.

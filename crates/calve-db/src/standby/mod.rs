@@ -17,7 +17,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::claim::claim;
-pub use self::fill::{fill_pool, set_pool};
+pub use self::fill::{fill_pool, set_pool, want_pool};
 pub(crate) use self::room::has_room;
 use crate::error::{Error, Result};
 use crate::files::private;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use calve_testkit::{FileSystem, is_root, skip};
+use calve_testkit::{FileSystem, Unprivileged, is_root, skip};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -317,4 +317,67 @@ fn a_command_that_is_killed_takes_its_standby_along() {
         world.nothing_runs();
         world.nothing_left();
     }
+}
+
+#[test]
+fn a_project_has_a_pool() {
+    for user in users() {
+        let Some(world) = World::of(user, None) else { return };
+        world.template(Postgres);
+        let project = world.path().join("project");
+        fs::create_dir_all(project.join(".git")).unwrap();
+        fs::create_dir(project.join("below")).unwrap();
+        let configure = |text: &str| {
+            fs::write(project.join(".calve.toml"), text).unwrap();
+            world.give(&project);
+        };
+        configure("[db.t]\nstandby = 2\n[db.other]\nstandby = 7\n");
+        let there = |words: &[&str]| world.db(words).within(&project.join("below"));
+        // A server that no standby can be, and one elsewhere, need none.
+        world.db(["run", "t", "--", "true"]).succeeds();
+        there(&["run", "t", "--tcp", "--", "true"]).succeeds();
+        assert_eq!(world.db(["pool"]).succeeds().stdout(), "");
+        // The first start takes none yet, and does not wait for any.
+        there(&["run", "t", "--", "true"]).succeeds();
+        eventually_wait(&world, 2);
+        assert_eq!(there(&["start", "t", "--json", "--name", "a"]).succeeds().json()["standby"], true);
+        eventually_wait(&world, 2);
+        // What the file says holds, also for a pool that there is.
+        configure("[db.t]\nstandby = 1\n");
+        there(&["run", "t", "-q", "--", "true"]).succeeds();
+        eventually_wait(&world, 1);
+        assert_eq!(world.db(["pool", "--json"]).succeeds().json()["pools"][0]["size"], 1);
+        // For this machine there is to be none.
+        pool(&world, 0);
+        fs::write(project.join(".calve.local.toml"), "db.t.standby = 0").unwrap();
+        world.give(&project);
+        there(&["run", "t", "--", "true"]).succeeds();
+        assert_eq!(world.db(["pool"]).succeeds().stdout(), "");
+
+        configure("[db.t]\nstandbys = 1\n");
+        there(&["start", "t"]).fails(1, &[".calve.toml`, line 2, column 1", "did you mean `standby`?"]);
+        fs::remove_file(project.join(".calve.local.toml")).unwrap();
+        configure("[db.t]\nstandby = 65\n");
+        there(&["start", "t"]).fails(2, &["at most 64"]);
+        end(&world);
+    }
+}
+
+/// Whoever can write to a directory above decides nothing.
+#[test]
+fn the_configuration_of_somebody_else_makes_no_pool() {
+    if !is_root() {
+        return skip("needs root, for files of another user");
+    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    fs::create_dir(world.path().join(".git")).unwrap();
+    fs::write(world.path().join(".calve.toml"), "[db.t]\nstandby = 1\n").unwrap();
+    std::os::unix::fs::chown(world.path(), Some(Unprivileged::UID), None).unwrap();
+    world.db(["run", "t", "--", "true"]).succeeds();
+    assert_eq!(world.db(["pool"]).succeeds().stdout(), "");
+    std::os::unix::fs::chown(world.path(), Some(0), None).unwrap();
+    world.db(["run", "t", "--", "true"]).succeeds();
+    eventually_wait(&world, 1);
+    end(&world);
 }

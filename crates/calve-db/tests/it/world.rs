@@ -460,6 +460,11 @@ impl Run {
         self
     }
 
+    pub(crate) fn within(mut self, directory: &Path) -> Self {
+        self.command.current_dir(directory);
+        self
+    }
+
     pub(crate) fn spawn(mut self) -> Child {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }

@@ -189,6 +189,8 @@ pub(crate) struct ResetArguments {
 /// Without --size, lists the pools. A pool takes as many servers as the memory and the disk permit. Its servers end when nobody takes one
 /// for a while (--idle), when the template changes, and with the session in which the pool was made (see setsid(2)), such as that of a
 /// terminal or a CI job. `--tcp`, `--strategy` and `--trace` always start a new server.
+///
+/// With `[db.TEMPLATE] standby = N` in a project's `.calve.toml`, `calve db start TEMPLATE` and `calve db run TEMPLATE` make the pool themselves.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

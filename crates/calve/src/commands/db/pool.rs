@@ -1,9 +1,11 @@
 //! `calve db pool`, and the hidden command that starts what a pool lacks.
 
+use std::env;
 use std::process::{Command, Stdio};
 
 use calve_core::Cancel;
-use calve_db::{Home, Pool, PoolLifetime, PoolOptions};
+use calve_db::{Home, Pool, PoolLifetime, PoolOptions, StartOptions};
+use calve_git::Config;
 
 use super::{home, supervisor, unswept_home};
 use crate::cli::db::PoolArguments;
@@ -49,12 +51,28 @@ fn told(pool: &Pool) -> String {
     format!("{waiting} of {size} standbys of `{template}` wait{limit}")
 }
 
+/// Makes the pool that the configuration of the worktree around the current directory wants. Starts none of its servers.
+pub(super) fn configure(home: &Home, template: &str, options: &StartOptions) -> Result<(), Failure> {
+    let Ok(here) = env::current_dir() else { return Ok(()) };
+    // Asking git would take longer than a start with a standby.
+    let root = here.ancestors().find(|directory| directory.join(".git").exists());
+    let Some(root) = root.filter(|_| options.may_be_standby()) else { return Ok(()) };
+    // As git has it: others may have put a repository there.
+    if !sys::is_trusted(root)? {
+        return Ok(());
+    }
+    match Config::load(root)?.standbys.get(template) {
+        None | Some(0) => Ok(()),
+        Some(size) => Ok(calve_db::want_pool(home, template, *size)?),
+    }
+}
+
 /// Starts a process that starts what the pool of a template lacks, if there is a pool. Should it not start, the next one tries again.
 pub(super) fn refill(home: &Home, template: &str) {
     if !calve_db::has_pool(home, template) {
         return;
     }
-    let Ok(program) = std::env::current_exe() else { return };
+    let Ok(program) = env::current_exe() else { return };
     let null = Stdio::null;
     let _ = Command::new(program)
         .args(["__fill", template])

@@ -16,6 +16,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
     let mut options = start::options(&arguments.server, cancel);
     options.owner = Ownership::Caller;
     let home = home()?;
+    pool::configure(&home, &arguments.template, &options)?;
     let (owned, following) = start::started(&home, &arguments.template, &arguments.server, &options)?;
     pool::refill(&home, &arguments.template);
     let address = &owned.record.address;

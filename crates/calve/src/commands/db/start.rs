@@ -15,6 +15,7 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Fai
     options.name.clone_from(&arguments.name);
     options.owner = arguments.owner_pid.map_or(Ownership::Nobody, Ownership::Process);
     let home = home()?;
+    pool::configure(&home, &arguments.template, &options)?;
     let (owned, following) = started(&home, &arguments.template, &arguments.server, &options)?;
     if let Some(following) = following {
         following.end();
