@@ -1,4 +1,6 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import type { Socket } from 'node:net';
+import type { Readable, Writable } from 'node:stream';
 import { checkText, flag, invalid, object, wrong } from './arguments.js';
 import { CalveError, fromDocument, type Document } from './errors.js';
 import { program } from './native.js';
@@ -140,17 +142,77 @@ export async function printed(words: string[]): Promise<unknown> {
   throw await failure(done);
 }
 
-function run(words: string[]): Promise<Done> {
+async function run(words: string[]): Promise<Done> {
   if (process.platform === 'win32') {
     const hint = 'run the tests in WSL';
     throw new CalveError({ code: 'ERR_CALVE_UNSUPPORTED', message: 'Calve starts no database servers on Windows', hint });
   }
-  return said(program(), ['db', ...words]);
+  const file = program();
+  const waited = taken(file, ['db', ...words]);
+  const running = waited === undefined ? said(file, ['db', ...words]) : ended(file, waited);
+  waitAhead(file);
+  const done = await running;
+  // It had just ended: its time was over, or by Ctrl-C.
+  const isUnused = waited !== undefined && (done.code === null || done.code === UNUSED);
+  return isUnused ? said(file, ['db', ...words]) : done;
+}
+
+const UNUSED = 125;
+
+/** A program that was started ahead of time waits for its command line, so that a call need not wait for its start. */
+interface Waiting {
+  child: ChildProcessByStdio<Writable, Readable, Readable>;
+  /** What it was started with. */
+  here: string;
+}
+
+let waiting: Waiting | undefined;
+
+function place(file: string): string {
+  let directory;
+  try {
+    directory = process.cwd();
+  } catch {
+    // It was removed.
+  }
+  return JSON.stringify([file, process.geteuid?.(), directory, process.env]);
+}
+
+/** The one that waits, once it has its command line. It ends if what it was started with holds no more. */
+function taken(file: string, words: string[]): Waiting['child'] | undefined {
+  if (waiting === undefined) return undefined;
+  const { child, here } = waiting;
+  waiting = undefined;
+  if (here !== place(file)) {
+    child.stdin.end();
+    return undefined;
+  }
+  child.ref();
+  for (const stream of [child.stdout, child.stderr] as unknown as Socket[]) stream.ref();
+  child.stdin.end(JSON.stringify(words));
+  return child;
+}
+
+/** Starts the next one. Nothing waits for it, this process's end neither. */
+function waitAhead(file: string): void {
+  if (waiting !== undefined) return;
+  const child = spawn(file, ['__await'], { stdio: 'pipe' });
+  const mine = { child, here: place(file) };
+  // It could not be started, or was ended, as by Ctrl-C.
+  const forget = (): void => { if (waiting === mine) waiting = undefined; };
+  child.on('error', forget).on('exit', forget);
+  child.stdin.on('error', forget);
+  child.unref();
+  for (const stream of [child.stdin, child.stdout, child.stderr] as unknown as Socket[]) stream.unref();
+  waiting = mine;
 }
 
 function said(file: string, words: string[]): Promise<Done> {
+  return ended(file, spawn(file, words, { stdio: ['ignore', 'pipe', 'pipe'] }));
+}
+
+function ended(file: string, child: ChildProcessByStdio<null | Writable, Readable, Readable>): Promise<Done> {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, words, { stdio: ['ignore', 'pipe', 'pipe'] });
     const done: Done = { program: file, code: null, stdout: '', stderr: '' };
     child.stdout.setEncoding('utf8').on('data', (data: string) => { done.stdout += data; });
     child.stderr.setEncoding('utf8').on('data', (data: string) => { done.stderr += data; });

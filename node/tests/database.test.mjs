@@ -65,6 +65,50 @@ test('a server goes back to a mark', async (t) => {
   await database.stop();
 });
 
+// The processes of this one that wait for a command line.
+const waiting = async () => (await said('ps', '-A', '-o', 'ppid=,pid=,args=')).split('\n')
+  .map((line) => line.trim().split(/\s+/)).filter((words) => words[0] === String(process.pid) && words.at(-1) === '__await').map((words) => Number(words[1]));
+
+test('a program waits for the next call', async (t) => {
+  if (!hasProgram(t, 'psql')) return;
+  const database = await startDatabase('shop');
+  const [first] = await waiting();
+  await database.reset();
+  const [second] = await waiting();
+  assert.ok(first > 0 && second > 0 && first !== second);
+  // As by Ctrl-C, or when its time is over.
+  process.kill(second, 'SIGKILL');
+  await database.mark('m');
+  const [third] = await waiting();
+  // What the program was started with holds no more.
+  process.env.CALVE_HOME = `${home}-none`;
+  await assert.rejects(startDatabase('shop'), /no template/);
+  process.env.CALVE_HOME = home;
+  await until(async () => !(await waiting()).includes(third));
+  await Promise.all([database.reset({ to: 'm' }), startDatabase('shop').then((other) => other.stop())]);
+  await database.stop();
+  await until(async () => (await waiting()).length === 1);
+});
+
+test('nothing waits for a process that has ended', async (t) => {
+  if (!hasProgram(t, 'psql')) return;
+  // By itself, as soon as it has nothing to do, and by an exit in the middle of anything.
+  for (const end of ['', 'process.exit(0)', "process.kill(process.pid, 'SIGKILL')"]) {
+    const script = `
+      const { startDatabase } = require('calve');
+      const processes = () => require('node:child_process').execFileSync('ps', ['-A', '-o', 'ppid=,pid=,args='], { encoding: 'utf8' }).split('\\n');
+      startDatabase('shop').then((one) => one.stop()).then(() => {
+        console.log(processes().map((line) => line.trim().split(/ +/)).find((words) => words[0] == process.pid && words.at(-1) === '__await')[1]);
+        ${end}
+      });`;
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [[pid]] = await Promise.all([once(child.stdout, 'data'), once(child, 'exit')]);
+    assert.match(String(pid), /^\d+\n$/);
+    // Where nobody waits for it, something of it stays.
+    await until(async () => /^(Z|$)/.test(await said('ps', '-o', 'stat=', '-p', String(pid).trim()).catch(() => '')));
+  }
+});
+
 test('several at once, by TCP too, end with their blocks', async (t) => {
   if (!hasProgram(t, 'psql')) return;
   const all = await Promise.all([startDatabase('shop'), startDatabase('shop', { tcp: true })]);

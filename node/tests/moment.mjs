@@ -14,6 +14,6 @@ export async function inTime(attempt) {
 
 /** Until `done`, which another process sees to: one of the lowest priority, which gets little of a busy machine. */
 export async function until(done) {
-  for (let tries = 0; tries < 12_000 && !done(); tries += 1) await new Promise((resolve) => { setTimeout(resolve, 25); });
-  assert.ok(done(), 'not within five minutes');
+  for (let tries = 0; tries < 12_000 && !(await done()); tries += 1) await new Promise((resolve) => { setTimeout(resolve, 25); });
+  assert.ok(await done(), 'not within five minutes');
 }

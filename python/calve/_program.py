@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,75 @@ def program() -> Optional[str]:
     """Return its path. An application that is packed into one file may have left it out."""
     path = os.path.join(_HERE, "_program", "calve.exe" if sys.platform == "win32" else "calve")
     return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
+
+
+def run(path: str, words: list[str]) -> subprocess.CompletedProcess[bytes]:
+    """Run the program and return what it prints. A process that an earlier call has started, and that waits, is used if there is one."""
+    here = (path, os.getpid(), os.geteuid(), _directory(), dict(os.environ))
+    waited = _told(_taken(here), words)
+    with waited or _start(path, words, stdin=subprocess.DEVNULL) as child:
+        try:
+            if not _waiting:
+                # While the other one works.
+                _waiting.append((_start(path, ["__await"], stdin=subprocess.PIPE), here))
+            output, errors = child.communicate()
+        except BaseException:
+            child.kill()
+            raise
+    if waited is not None and (child.returncode == _UNUSED or child.returncode < 0):
+        # It had just ended: its time was over, or by Ctrl-C.
+        return subprocess.run([path, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.CompletedProcess([path, *words], child.returncode, output, errors)
+
+
+_UNUSED = 125
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        # It was removed.
+        return ""
+
+
+def _start(path: str, words: list[str], stdin: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([path, *words], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def _told(child: Optional[subprocess.Popen[bytes]], words: list[str]) -> Optional[subprocess.Popen[bytes]]:
+    """Return the process that waited, once it has its command line."""
+    if child is None or child.stdin is None:
+        return None
+    stdin, child.stdin = child.stdin, None
+    try:
+        with stdin:
+            stdin.write(json.dumps(words, ensure_ascii=False).encode())
+    except (OSError, UnicodeEncodeError):
+        # It was ended, as by Ctrl-C; or this cannot be said in JSON.
+        child.communicate()
+        return None
+    return child
+
+
+_Here = tuple[str, int, int, str, dict[str, str]]
+_waiting: list[tuple[subprocess.Popen[bytes], _Here]] = []
+
+
+def _taken(here: Optional[_Here]) -> Optional[subprocess.Popen[bytes]]:
+    """Return the process that waits, if what it was started with still holds. Else it ends."""
+    try:
+        child, there = _waiting.pop()
+    except IndexError:
+        return None
+    if here == there and child.poll() is None:
+        return child
+    if there[1] == os.getpid():
+        child.communicate()
+    else:
+        # That of the process that this one was forked from.
+        child.returncode = 0
+    return None
 
 
 def reap(path: bytes) -> None:
@@ -71,6 +141,11 @@ def _start(command: list[str], stdin: int) -> None:
 
 _running: list[subprocess.Popen[bytes]] = []
 _running_lock = threading.Lock()
+
+
+@atexit.register
+def _end_waiting() -> None:
+    _taken(None)
 
 
 @atexit.register

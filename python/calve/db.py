@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Optional, Union
 
 from . import __version__
 from ._errors import CalveError, from_document, path_of
-from ._program import program
+from ._program import program, run
 
 SERVER = "calve.db.server/1"
 SERVERS = "calve.db.servers/1"
@@ -109,7 +109,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
             "the program `calve`, which starts database servers, is not part of this installation",
             "install the package's wheel with pip",
         )
-    return subprocess.run([path, "db", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return run(path, ["db", *arguments])
 
 
 def _failed(done: subprocess.CompletedProcess[bytes]) -> NoReturn:

@@ -41,7 +41,12 @@ fn main() -> ExitCode {
     if let Some(answered) = commands::completions::answer() {
         return answered;
     }
-    let matches = Arguments::command().get_matches();
+    let parser = Arguments::command();
+    #[cfg(unix)]
+    let Some(line) = commands::awaited::command_line() else { return ExitCode::from(commands::awaited::UNUSED) };
+    #[cfg(windows)]
+    let line = std::env::args_os();
+    let matches = parser.get_matches_from(line);
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let cancel = match interrupt::listen() {

@@ -7,8 +7,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use calve_core::{Background, Cancel, Error, Offer, ReapReport, SpareUse, Spares};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{CWD, Mode, OFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -37,6 +39,12 @@ pub(crate) fn start_reaper(program: &Path, parent: &Path) {
 pub(crate) fn is_trusted(path: &Path) -> io::Result<bool> {
     let owner = fs_err::metadata(path)?.uid();
     Ok(owner == 0 || owner == rustix::process::geteuid().as_raw())
+}
+
+/// Waits until there is something to read from standard input, or it has ended. Whether that was so in time.
+pub(crate) fn has_input_within(patience: Duration) -> bool {
+    let limit = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: 0 };
+    matches!(rustix::event::poll(&mut [PollFd::new(&io::stdin(), PollFlags::IN)], Some(&limit)), Ok(1..))
 }
 
 /// Leaves the terminal and its signals.
