@@ -12,8 +12,8 @@ export interface StartOptions {
   name?: string | undefined;
   /** Whether it also listens on 127.0.0.1, with a password; a number is the port. */
   tcp?: boolean | number | undefined;
-  /** The server ends when this process ends, however it does. By default this one. */
-  ownerPid?: number | undefined;
+  /** The server ends when this process ends, however it does. By default this one. Of several, the first that ends counts. */
+  ownerPid?: number | readonly number[] | undefined;
 }
 
 /** @internal What `calve db start` prints. */
@@ -106,7 +106,8 @@ const SERVER = 'calve.db.server/1';
 /** Starts a database server on a clone of a template. Resolves when the server answers. */
 export async function startDatabase(template: string, options?: StartOptions): Promise<Database> {
   const { name, tcp, ownerPid } = object<StartOptions>(options, ['name', 'tcp', 'ownerPid']);
-  const given = ['--owner-pid', String(ownerPid === undefined ? process.pid : whole(ownerPid, 'options.ownerPid'))];
+  const owners = Array.isArray(ownerPid) ? ownerPid as readonly unknown[] : [ownerPid === undefined ? process.pid : ownerPid];
+  const given = owners.map((pid) => `--owner-pid=${whole(pid, 'options.ownerPid')}`);
   if (name !== undefined) given.push('--name', text(name, 'options.name'));
   if (typeof tcp === 'number') given.push(`--tcp=${whole(tcp, 'options.tcp')}`);
   else if (flag(tcp, 'tcp')) given.push('--tcp');

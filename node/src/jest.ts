@@ -37,7 +37,7 @@ function withDatabase(template: string, Base: EnvironmentClass, config: Config, 
     override async setup(): Promise<void> {
       await super.setup();
       // In a worker that is a process, and not a thread, the runner is its parent.
-      const ownerPid = /processChild\.js$/.test(process.argv[1] ?? '') ? process.ppid : process.pid;
+      const ownerPid = /processChild\.js$/.test(process.argv[1] ?? '') ? [process.ppid, process.pid] : process.pid;
       this.server = await withHint(startDatabase(template, { ownerPid }));
       lead(this.global, this.global.process.env, this.server);
     }

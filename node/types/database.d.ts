@@ -5,8 +5,8 @@ export interface StartOptions {
     name?: string | undefined;
     /** Whether it also listens on 127.0.0.1, with a password; a number is the port. */
     tcp?: boolean | number | undefined;
-    /** The server ends when this process ends, however it does. By default this one. */
-    ownerPid?: number | undefined;
+    /** The server ends when this process ends, however it does. By default this one. Of several, the first that ends counts. */
+    ownerPid?: number | readonly number[] | undefined;
 }
 /** @internal What `calve db start` prints. */
 export interface ServerDocument {

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, NoReturn, Optional, Union
+from typing import Any, NoReturn, Optional, Sequence, Union
 
 from . import __version__
 from ._errors import CalveError, from_document, path_of
@@ -73,14 +73,15 @@ class Server:
 
 
 def start(
-    template: str, *, name: Optional[str] = None, tcp: Union[bool, int] = False, owner_pid: Optional[int] = None
+    template: str, *, name: Optional[str] = None, tcp: Union[bool, int] = False, owner_pid: Union[int, Sequence[int], None] = None
 ) -> Server:
     """Start a server on a clone of ``template``, and return it when it answers.
 
     ``tcp`` is true or a port: the server also listens on 127.0.0.1, with a password. It ends when the process ``owner_pid`` ends, by
-    default this one, also by ``kill -9``.
+    default this one, also by ``kill -9``. Of several, the first that ends counts.
     """
-    options = ["--owner-pid", str(os.getpid() if owner_pid is None else owner_pid)]
+    owners = [os.getpid()] if owner_pid is None else [owner_pid] if isinstance(owner_pid, int) else owner_pid
+    options = [f"--owner-pid={pid}" for pid in owners]
     if name is not None:
         options += ["--name", name]
     if tcp is not False:

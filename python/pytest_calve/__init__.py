@@ -28,7 +28,7 @@ def calve_server(pytestconfig: pytest.Config) -> Iterator[Server]:
     if not template:
         pytest.fail(f"no template is named for the database server\nhint: {NAMED_BY}", pytrace=False)
     try:
-        server = db.start(template, owner_pid=_runner(pytestconfig))
+        server = db.start(template, owner_pid=_owners(pytestconfig))
     except CalveError as error:
         pytest.fail(str(error), pytrace=False)
     with server, pytest.MonkeyPatch.context() as environment:
@@ -47,7 +47,7 @@ def calve_db(calve_server: Server) -> Iterator[Server]:
     calve_server.reset()
 
 
-def _runner(config: pytest.Config) -> int:
-    """The process whose end ends the run. A worker of pytest-xdist may stay for a while when that is killed."""
+def _owners(config: pytest.Config) -> list[int]:
+    """The processes whose end ends the tests here. A worker of pytest-xdist may stay for a while when the one that runs it is killed."""
     parent = os.getppid()
-    return parent if hasattr(config, "workerinput") and parent > 1 else os.getpid()
+    return [parent, os.getpid()] if hasattr(config, "workerinput") and parent > 1 else [os.getpid()]

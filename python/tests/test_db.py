@@ -105,6 +105,14 @@ def test_a_server_ends_with_the_process_that_is_killed(shop):
     until(lambda: not running())
 
 
+def test_a_server_ends_with_the_first_of_its_owners(shop):
+    with subprocess.Popen(["sleep", "1000"]) as owner:
+        server = db.start(shop, owner_pid=[os.getpid(), owner.pid])
+        assert psql(server, COUNT) == "100"
+        owner.kill()
+    until(lambda: running() == [])
+
+
 def waiting():
     """The processes of this one that wait for a command line."""
     found = subprocess.run(["ps", "-A", "-o", "ppid=,pid=,args="], check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -78,7 +78,7 @@ pub struct Record {
     pub started_unix_s: u64,
     /// The same; none when it may stay for good.
     pub expires_unix_s: Option<u64>,
-    /// The process that owns it, if it is a process.
+    /// The process that owns it, if processes do: the first that was named.
     pub owner_pid: Option<u32>,
     /// Whether it was started ahead of time, and only handed over when somebody wanted it.
     #[serde(default)]

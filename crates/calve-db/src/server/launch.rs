@@ -49,8 +49,8 @@ pub(crate) struct LaunchRequest<'a> {
     /// Whether this process has namespaces of its own.
     pub(crate) isolated: bool,
     pub(crate) starter: Option<BorrowedFd<'a>>,
-    /// Those whose end is the server's, as far as descriptors tell: of a socket, and of a process.
-    pub(crate) owners: (Option<BorrowedFd<'a>>, Option<BorrowedFd<'a>>),
+    /// Those whose end is the server's, as far as descriptors tell: of a socket, and of processes.
+    pub(crate) owners: (Option<BorrowedFd<'a>>, Vec<BorrowedFd<'a>>),
     pub(crate) cancel: &'a Cancel,
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a (dyn Fn(Starting) + Sync),
@@ -196,14 +196,14 @@ fn watched(
 /// Does what may take long, such as copying gigabytes, for as long as somebody wants the server.
 fn unless_left<T>(wanted: &LaunchRequest<'_>, work: impl FnOnce() -> T) -> T {
     let Ok((told, done)) = std::io::pipe() else { return work() };
-    let (socket, process) = wanted.owners;
+    let (socket, processes) = &wanted.owners;
     let cancel = wanted.cancel;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
             // Nothing but the other end's being closed: what it may ask for is read later.
             fds.extend(socket.map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::empty())));
-            fds.extend(process.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
+            fds.extend(processes.iter().map(|process| PollFd::from_borrowed_fd(*process, PollFlags::IN)));
             let _ = crate::sys::retry(|| rustix::event::poll(&mut fds, None));
             if fds[0].revents().is_empty() {
                 cancel.cancel();

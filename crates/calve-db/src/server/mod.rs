@@ -64,15 +64,15 @@ impl StartOptions {
 }
 
 /// Whose end is a server's end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ownership {
     /// Nobody's.
     #[default]
     Nobody,
     /// The end of the returned [`OwnedServer`].
     Caller,
-    /// The end of this process.
-    Process(u32),
+    /// The end of the first of these processes that ends.
+    Processes(Vec<u32>),
 }
 
 /// A server that was started, and the connection to its supervisor.
@@ -137,13 +137,13 @@ pub fn start(
     let template = template::load(home, template)?;
     options.name.as_deref().map_or(Ok(()), name::check)?;
     home.prepare()?;
-    let owner = match options.owner {
+    let owner = match &options.owner {
         Ownership::Nobody => Owner::Nobody,
         Ownership::Caller => Owner::Starter,
-        Ownership::Process(pid) => Owner::Process(pid),
+        Ownership::Processes(pids) => Owner::Processes(pids.clone()),
     };
     if options.may_be_standby() {
-        let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner };
+        let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner: owner.clone() };
         if let Some(owned) = standby::claim(home, &template, &claim)? {
             return Ok(owned);
         }

@@ -127,7 +127,7 @@ impl Supervisor<'_> {
                 starter: None,
                 owners: (
                     (self.owner == Owner::Starter).then(|| talk.as_fd()),
-                    self.watched.as_ref().and_then(ProcessHandle::end),
+                    self.watched.iter().filter_map(ProcessHandle::end).collect(),
                 ),
                 // Of its own: that the owner has gone is no failure of this.
                 cancel: &Cancel::default(),

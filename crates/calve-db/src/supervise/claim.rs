@@ -8,8 +8,7 @@ use super::{End, Supervisor};
 use crate::error::{Error, Result};
 use crate::registry::{EndReason, unix_now};
 use crate::standby;
-use crate::supervise::messages::{Answer, Claim, Owner, Ready, send};
-use crate::sys::ProcessHandle;
+use crate::supervise::messages::{Answer, Claim, Ready, send};
 
 impl Supervisor<'_> {
     /// Whether it waits in a pool that is no more, or of which nobody took a server for long.
@@ -40,18 +39,12 @@ impl Supervisor<'_> {
 
     /// When this fails, it waits on.
     fn hand_over(&mut self, claim: &Claim) -> Result<()> {
-        let watched = match claim.owner {
-            Owner::Process(pid) => Some(ProcessHandle::open(pid, None).ok_or(Error::NoOwner(pid))?),
-            _ => None,
-        };
+        let watched = claim.owner.processes()?;
         let mut record = self.record.clone();
         let now = unix_now();
         record.started_unix_s = now;
         record.expires_unix_s = claim.ttl.map(|ttl| now + ttl.as_secs());
-        record.owner_pid = match claim.owner {
-            Owner::Process(pid) => Some(pid),
-            _ => None,
-        };
+        record.owner_pid = claim.owner.first_pid();
         (record.waits, record.standby) = (false, true);
         let mut link = None;
         if let Some(name) = claim.name.as_ref().filter(|name| **name != self.spec.name) {
@@ -70,7 +63,7 @@ impl Supervisor<'_> {
             return Err(error);
         }
         self.link = link;
-        self.owner = claim.owner;
+        self.owner = claim.owner.clone();
         self.watched = watched;
         self.deadline = claim.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         Ok(())

@@ -12,6 +12,7 @@ use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::registry::Record;
+use crate::sys::ProcessHandle;
 use crate::template::Template;
 
 /// The server that is wanted.
@@ -81,14 +82,29 @@ pub(crate) enum Origin {
 }
 
 /// Whose end is the server's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Owner {
     /// Nobody's: it is there until it is stopped, or too old.
     Nobody,
     /// The process that started it, which holds the other end of a socket.
     Starter,
-    /// This process.
-    Process(u32),
+    /// The first of these processes that ends.
+    Processes(Vec<u32>),
+}
+
+impl Owner {
+    /// Fails if one of the processes is not there.
+    pub(crate) fn processes(&self) -> Result<Vec<ProcessHandle>> {
+        let Self::Processes(pids) = self else { return Ok(Vec::new()) };
+        pids.iter().map(|pid| ProcessHandle::open(*pid, None).ok_or(Error::NoOwner(*pid))).collect()
+    }
+
+    pub(crate) fn first_pid(&self) -> Option<u32> {
+        match self {
+            Self::Processes(pids) => pids.first().copied(),
+            _ => None,
+        }
+    }
 }
 
 /// What is asked of a supervisor.

@@ -115,7 +115,7 @@ struct Supervisor<'a> {
     record: Record,
     requests: Requests,
     owner: Owner,
-    watched: Option<ProcessHandle>,
+    watched: Vec<ProcessHandle>,
     /// The command that the starter runs, which ends with it.
     command: Option<ProcessHandle>,
     deadline: Option<Instant>,
@@ -145,10 +145,7 @@ enum End {
 impl<'a> Supervisor<'a> {
     fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &Cancel) -> Result<(Self, Ready)> {
         let engine = engine::named(&spec.engine)?;
-        let watched = match spec.owner {
-            Owner::Process(pid) => Some(ProcessHandle::open(pid, None).ok_or(Error::NoOwner(pid))?),
-            _ => None,
-        };
+        let watched = spec.owner.processes()?;
         let port = spec.tcp.map(Port::take).transpose()?;
         let password = port.as_ref().map(|_| crate::registry::name::random(24)).transpose()?;
         runtime::make(&spec.directory, spec.account)?;
@@ -166,7 +163,7 @@ impl<'a> Supervisor<'a> {
             address: &address,
             isolated,
             starter: Some(talk.as_fd()),
-            owners: (Some(talk.as_fd()), watched.as_ref().and_then(ProcessHandle::end)),
+            owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
             cancel,
             tell: &tell,
         };
@@ -196,10 +193,7 @@ impl<'a> Supervisor<'a> {
             ready_ms: 0.0,
             started_unix_s: now,
             expires_unix_s: spec.ttl.map(|ttl| now + ttl.as_secs()),
-            owner_pid: match spec.owner {
-                Owner::Process(pid) => Some(pid),
-                _ => None,
-            },
+            owner_pid: spec.owner.first_pid(),
             standby: false,
             prepared: false,
             waits: spec.waits,
@@ -214,7 +208,7 @@ impl<'a> Supervisor<'a> {
             isolated,
         };
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
-        let owner = spec.owner;
+        let owner = spec.owner.clone();
         let mut supervisor = Self {
             spec,
             engine,
@@ -303,7 +297,7 @@ impl<'a> Supervisor<'a> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) || self.is_idle() {
             return Some(EndReason::TimeOver);
         }
-        if self.watched.as_ref().is_some_and(|owner| !owner.lives()) {
+        if self.watched.iter().any(|owner| !owner.lives()) {
             return Some(EndReason::OwnerEnded);
         }
         self.launched.server.ended().map(EndReason::EndedByItself)
@@ -315,7 +309,7 @@ impl<'a> Supervisor<'a> {
             self.requests.descriptors().map(|from| PollFd::from_borrowed_fd(from, PollFlags::IN)).collect();
         fds.extend(self.launched.server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
         fds.extend(
-            self.watched.as_ref().and_then(ProcessHandle::end).map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)),
+            self.watched.iter().filter_map(ProcessHandle::end).map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)),
         );
         let others = fds.len();
         fds.extend(talk.map(|talk| PollFd::new(talk, PollFlags::IN)));
@@ -480,7 +474,7 @@ impl<'a> Supervisor<'a> {
             starter: None,
             owners: (
                 (self.owner == Owner::Starter).then(|| talk.as_fd()),
-                self.watched.as_ref().and_then(ProcessHandle::end),
+                self.watched.iter().filter_map(ProcessHandle::end).collect(),
             ),
             cancel,
             tell: &tell,

@@ -43,6 +43,29 @@ fn a_server_ends_with_the_process_that_owns_it() {
 }
 
 #[test]
+fn a_server_ends_with_the_first_of_its_owners() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    for standbys in ["0", "1"] {
+        for first in [0, 1] {
+            world.db(["pool", "t", "-q", "--size", standbys]).succeeds();
+            let mut owners = [0, 1].map(|_| Command::new("sleep").arg("1000").spawn().unwrap());
+            let [runner, worker] = [&owners[0], &owners[1]].map(|owner| owner.id().to_string());
+            let words = ["start", "t", "--name", "a", "--json", "--owner-pid", &runner, "--owner-pid", &worker];
+            let server = world.db(words).succeeds().json();
+            assert_eq!((&server["owner_pid"], &server["standby"] == true), (&owners[0].id().into(), standbys == "1"));
+            world.db(["pool", "t", "-q", "--size", "0"]).succeeds();
+            owners[first].kill().unwrap();
+            owners[first].wait().unwrap();
+            world.nothing_runs();
+            world.nothing_left();
+            owners[1 - first].kill().unwrap();
+            owners[1 - first].wait().unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_command_has_its_server_as_long_as_it_runs() {
     for engine in Engine::all() {
         let Some(world) = World::new() else { return };

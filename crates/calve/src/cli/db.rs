@@ -136,9 +136,9 @@ pub(crate) struct StartArguments {
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) server: ServerOptions,
-    /// End it when this process ends, however it does
+    /// End it when this process ends, however it does (may be given several times: when the first of them ends)
     #[arg(long, value_name = "PID")]
-    pub(crate) owner_pid: Option<u32>,
+    pub(crate) owner_pid: Vec<u32>,
     /// Print the server as JSON on stdout (schema calve.db.server/1)
     #[arg(long)]
     pub(crate) json: bool,

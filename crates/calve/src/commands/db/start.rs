@@ -13,7 +13,9 @@ use calve_receipt::DbServerReceipt;
 pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = options(&arguments.server, cancel);
     options.name.clone_from(&arguments.name);
-    options.owner = arguments.owner_pid.map_or(Ownership::Nobody, Ownership::Process);
+    if !arguments.owner_pid.is_empty() {
+        options.owner = Ownership::Processes(arguments.owner_pid.clone());
+    }
     let home = home()?;
     pool::configure(&home, &arguments.template, &options)?;
     let (owned, following) = started(&home, &arguments.template, &arguments.server, &options)?;
