@@ -117,7 +117,7 @@ fn mysql_and_mariadb_do_not_take_each_other_s() {
     // What Debian calls `mysqld` beside MariaDB is MariaDB's.
     let bin = world.path().join("bin");
     fs::create_dir(&bin).unwrap();
-    write_program(&bin.join("mysqld"), "#!/bin/sh\necho 'mysqld  Ver 10.11.6-MariaDB'\n");
+    write_program(bin.join("mysqld"), "#!/bin/sh\necho 'mysqld  Ver 10.11.6-MariaDB'\n");
     let words = ["is mysqld  Ver 10.11.6-MariaDB", "MySQL 8.0 and later"];
     create(&world, Mysql, &theirs).arg("--server-bin").arg(&bin).fails(1, &words);
 
