@@ -110,7 +110,7 @@ pub use {
         RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, Spares, Standing,
         Untracked, WatchNote, WatchOptions, Watching,
     },
-    strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
+    strategy::{OverlayMount, OverlayOptions, PrivateOverlay, Refused, make_snapshotable_directory, mount_overlay},
     template::{
         CreatedTemplate, Difference, Differing, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate, SweptTemplates,
         Template, TemplateOptions, Templates, Verification, is_template_name, template_name, with_source,

@@ -13,6 +13,8 @@ pub(crate) mod hook;
 #[cfg(unix)]
 pub(crate) mod report;
 #[cfg(unix)]
+pub(crate) mod run;
+#[cfg(unix)]
 pub(crate) mod shell_init;
 #[cfg(unix)]
 mod space;
@@ -112,6 +114,8 @@ pub(crate) enum Command {
         /// Its template
         template: String,
     },
+    #[cfg(unix)]
+    Run(run::RunArguments),
     Completions(CompletionsArguments),
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]

@@ -81,6 +81,8 @@ fn main() -> ExitCode {
         Command::Supervise => commands::db::supervise::run(&cancel),
         #[cfg(unix)]
         Command::Fill { template } => commands::db::pool::fill(&template, &cancel),
+        #[cfg(unix)]
+        Command::Run(arguments) => commands::run::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         #[cfg(unix)]

@@ -4,10 +4,12 @@ mod clonefile;
 mod copy;
 mod hardlink;
 mod overlay;
+mod private;
 mod reflink;
 mod snapshot;
 
 pub use overlay::{OverlayMount, OverlayOptions, mount_overlay};
+pub use private::{PrivateOverlay, Refused};
 pub use snapshot::make_snapshotable_directory;
 
 use std::os::fd::BorrowedFd;

@@ -18,7 +18,7 @@ use crate::remove::delete::{Deletion, delete};
 use crate::source::Source;
 use crate::sys::{self, XattrTarget};
 use crate::tree::fill::metadata::{Created, Keeper, Target};
-use crate::tree::location::Location;
+use crate::tree::location::{Location, identity};
 use crate::tree::lock::{Lock, Purpose};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
@@ -65,10 +65,10 @@ pub struct OverlayMount {
 }
 
 /// The hidden directory with the changes.
-struct State {
-    parent: OwnedFd,
-    path: PathBuf,
-    lock: Lock,
+pub(super) struct State {
+    pub(super) parent: OwnedFd,
+    pub(super) path: PathBuf,
+    pub(super) lock: Lock,
 }
 
 impl std::fmt::Debug for State {
@@ -154,7 +154,7 @@ impl Drop for OverlayMount {
 impl State {
     /// `upper` and `work` under a hidden name. The upper directory gets the source's metadata: it is what the root of the
     /// mounted tree shows.
-    fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
+    pub(super) fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
         let failed = |errno| Error::io(Operation::CreateUpper, parent, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty()).map_err(failed)?;
@@ -174,6 +174,8 @@ impl State {
         let failed = |errno| Error::io(Operation::CreateUpper, &self.path, errno);
         rustix::fs::mkdirat(&self.parent, self.lock.name(), Mode::RWXU).map_err(failed)?;
         let root = open(self.parent.as_fd(), self.lock.name()).map_err(failed)?;
+        let made = rustix::fs::fstat(&root).map_err(failed)?;
+        self.lock.record(identity(&made)).map_err(failed)?;
         for name in [c"upper", c"work"] {
             rustix::fs::mkdirat(&root, name, Mode::RWXU).map_err(failed)?;
         }

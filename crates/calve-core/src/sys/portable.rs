@@ -206,6 +206,26 @@ pub(crate) fn mount_overlay(
     Err(Errno::NOSYS)
 }
 
+/// What [`contain`] would return.
+pub(crate) struct Steps;
+
+impl Steps {
+    pub(crate) fn refused_namespaces(&self) -> Option<bool> {
+        None
+    }
+}
+
+/// Only Linux has mounts that one command sees alone.
+pub(crate) fn contain(
+    _command: &mut std::process::Command,
+    _tree: &std::path::Path,
+    _layers: [&std::path::Path; 2],
+    _working_directory: &std::path::Path,
+    _lock: BorrowedFd<'_>,
+) -> Result<Steps> {
+    Err(Errno::NOSYS)
+}
+
 /// Only Linux has OverlayFS.
 pub(crate) fn detach_mount(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Err(Errno::NOSYS)

@@ -149,6 +149,11 @@ impl Lock {
         rustix::fs::statat(&self.directory, record, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
+    /// For a process that is to hold the lock too: a copy of the descriptor does.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
     /// The name that the lock protects.
     pub(crate) fn name(&self) -> &CStr {
         &self.name

@@ -31,6 +31,8 @@ pub(crate) mod reap;
 pub(crate) mod reshare;
 pub(crate) mod rm;
 #[cfg(unix)]
+pub(crate) mod run;
+#[cfg(unix)]
 pub(crate) mod shell_init;
 #[cfg(unix)]
 pub(crate) mod spares;

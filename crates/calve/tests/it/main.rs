@@ -25,6 +25,7 @@ mod probe;
 mod process;
 mod program;
 mod rm;
+mod run;
 mod shell_init;
 mod space;
 mod spares;

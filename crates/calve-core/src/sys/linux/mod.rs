@@ -7,6 +7,7 @@ mod identity;
 mod mode;
 mod mounts;
 mod overlay;
+mod private;
 mod stores;
 mod watches;
 mod xattr;
@@ -32,6 +33,7 @@ pub(crate) use mounts::{
     file_system_name, is_inside_by_another_mount, is_mount_point, mount_identity, mount_options, mounts_below,
 };
 pub(crate) use overlay::{detach_mount, mount_overlay};
+pub(crate) use private::{Steps, contain};
 pub(crate) use stores::{shows_stores, write_back_stores};
 pub(crate) use watches::{Watches, lease, most_watches, tells_watches};
 pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs, remove_xattr};

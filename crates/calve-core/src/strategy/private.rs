@@ -1,0 +1,95 @@
+//! A directory that one command sees as a writable copy of itself, and nobody else: an overlay in a mount namespace of its own.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{AtFlags, Mode};
+use rustix::io::Errno;
+
+use super::overlay::State;
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::remove::delete::Deletion;
+use crate::remove::sweep::sweep;
+use crate::source::Source;
+use crate::sys::{self, Steps};
+use crate::tree::lock::Purpose;
+use crate::{Cancel, Progress};
+
+/// What a command that sees a private copy has changed in it.
+pub struct PrivateOverlay {
+    tree: PathBuf,
+    state: State,
+    mounts: u32,
+}
+
+/// Tells why a command could not be started.
+pub struct Refused(Steps);
+
+impl Refused {
+    /// `Some(true)`: there are no namespaces for this user. `Some(false)`: the overlay could not be mounted. `None`: the command itself
+    /// could not be run.
+    pub fn refused_namespaces(&self) -> Option<bool> {
+        self.0.refused_namespaces()
+    }
+}
+
+impl PrivateOverlay {
+    /// Makes room in the directory `changes` for what a command changes in the directory `tree`, a path free of links. Deletes first
+    /// what killed runs have left in `changes`.
+    ///
+    /// # Errors
+    /// Fails when something is mounted below `tree`, which an overlay would hide, with [`Errno::XDEV`].
+    pub fn new(tree: &Path, changes: &Path) -> Result<Self, Error> {
+        let source = Source::open(tree)?;
+        if source.single().is_some() {
+            return Err(Error::io(Operation::MountOverlayOf, tree, Errno::NOTDIR));
+        }
+        let below = sys::mounts_below(source.directory())
+            .map_err(|errno| Error::io(Operation::LookForMounts, source.path(), errno))?;
+        if let Some(mount) = below.first() {
+            return Err(Error::io(Operation::MountOverlayOf, mount, Errno::XDEV));
+        }
+        let state = State::make(changes, &source)?;
+        let overlay = Self { tree: tree.to_path_buf(), state, mounts: 0 };
+        overlay.sweep()?;
+        Ok(overlay)
+    }
+
+    /// Has `command` see the changes of all commands before, and add its own. The changes are kept as long as one of its processes
+    /// lives.
+    pub fn contain(&mut self, command: &mut Command, working_directory: &Path) -> Result<Refused, Error> {
+        // The kernel never mounts a work directory of a volatile overlay again.
+        self.mounts += 1;
+        let work = self.state.path.join(format!("work-{}", self.mounts));
+        let failed = |errno| Error::io(Operation::CreateUpper, &work, errno);
+        rustix::fs::mkdir(&work, Mode::RWXU).map_err(failed)?;
+        let layers = [&*self.state.path.join("upper"), &*work];
+        let lock = self.state.lock.descriptor();
+        sys::contain(command, &self.tree, layers, working_directory, lock)
+            .map(Refused)
+            .map_err(|errno| Error::io(Operation::MountOverlay, &self.tree, errno))
+    }
+
+    /// Deletes the changes. Returns whether they are gone: processes that the commands have left behind keep theirs, until another
+    /// overlay in the same directory finds that they have ended.
+    pub fn discard(self) -> Result<bool, Error> {
+        // Not unlocked: that would take the lock from those processes too.
+        let Self { state: State { parent, path, lock }, .. } = self;
+        let name = lock.name().to_owned();
+        drop(lock);
+        clean(parent.as_fd(), path.parent().unwrap_or(&path))?;
+        Ok(rustix::fs::statat(&parent, &*name, AtFlags::SYMLINK_NOFOLLOW).is_err())
+    }
+
+    fn sweep(&self) -> Result<(), Error> {
+        clean(self.state.parent.as_fd(), self.state.path.parent().unwrap_or(&self.state.path))
+    }
+}
+
+fn clean(parent: std::os::fd::BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+    let (progress, cancel) = (Progress::default(), Cancel::default());
+    let swept = sweep(parent, path, Purpose::Overlay, &Deletion::new(None, &progress, &cancel))?;
+    swept.failure.map_or(Ok(()), Err)
+}

@@ -1,0 +1,97 @@
+//! Mounts that one command sees, and nobody else.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::{Errno, FdFlags};
+use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::pipe::PipeFlags;
+use rustix::process::{getegid, geteuid};
+use rustix::thread::UnshareFlags;
+
+use super::{Result, mount_overlay};
+
+/// Tells, when a command could not be started, at which step it failed.
+pub(crate) struct Steps(OwnedFd);
+
+const NAMESPACES: u8 = 1;
+const MOUNT: u8 = 2;
+const STARTED: u8 = 3;
+
+impl Steps {
+    /// Whether the namespaces could not be had, or the overlay not be mounted in them. `None`: it was the command itself.
+    pub(crate) fn refused_namespaces(&self) -> Option<bool> {
+        let mut steps = [0; 8];
+        let length = rustix::io::read(&self.0, &mut steps).unwrap_or(0);
+        match steps[..length].last() {
+            Some(&NAMESPACES) => Some(true),
+            Some(&MOUNT) => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// Has `command` run in mounts of its own, where `upper` and `work` are an overlay over `tree`. The command's processes inherit
+/// `lock`.
+pub(crate) fn contain(
+    command: &mut Command,
+    tree: &Path,
+    [upper, work]: [&Path; 2],
+    working_directory: &Path,
+    lock: BorrowedFd<'_>,
+) -> Result<Steps> {
+    let (told, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    let paths = [tree, upper, work, working_directory];
+    let [tree, upper, work, here] = paths.map(|path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default());
+    let lock = lock.as_raw_fd();
+    let enter = move || {
+        rustix::io::write(&tell, &[NAMESPACES])?;
+        enter_namespaces()?;
+        rustix::io::write(&tell, &[MOUNT])?;
+        // Opened in the new namespace: the kernel takes no directory of another one.
+        let target = directory(&tree)?;
+        mount_overlay(target.as_fd(), directory(&upper)?.as_fd(), directory(&work)?.as_fd(), target.as_fd(), true)?;
+        rustix::process::chdir(&here)?;
+        rustix::io::write(&tell, &[STARTED])?;
+        // SAFETY: the process that starts the command holds the descriptor, of which this one has a copy, until it has started.
+        rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(lock) }, FdFlags::empty())?;
+        Ok(())
+    };
+    // SAFETY: the closure runs in the child, between fork and exec. It touches no state of other threads, and the C libraries that
+    // Calve is built for permit a forked child to allocate.
+    unsafe {
+        command.pre_exec(enter);
+    }
+    Ok(Steps(told))
+}
+
+/// Mounts of its own for this process; without privilege, in a user namespace that maps this user to itself.
+fn enter_namespaces() -> Result<()> {
+    let (user, group) = (geteuid(), getegid());
+    let new_user = if user.is_root() { UnshareFlags::empty() } else { UnshareFlags::NEWUSER };
+    // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS | new_user)? };
+    if !user.is_root() {
+        let (user, group) = (user.as_raw(), group.as_raw());
+        write(c"/proc/self/setgroups", "deny")?;
+        write(c"/proc/self/uid_map", &format!("{user} {user} 1"))?;
+        write(c"/proc/self/gid_map", &format!("{group} {group} 1"))?;
+    }
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+}
+
+fn write(path: &std::ffi::CStr, text: &str) -> Result<()> {
+    let file = crate::sys::open_at(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let written = rustix::io::write(&file, text.as_bytes())?;
+    if written == text.len() { Ok(()) } else { Err(Errno::IO) }
+}
+
+fn directory(path: &std::ffi::CStr) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    crate::sys::open_at(CWD, path, flags, Mode::empty())
+}

@@ -1,0 +1,29 @@
+//! The arguments of `calve run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Run a command in a throw-away copy of a directory
+///
+/// CMD sees a writable copy of DIR at DIR's own path. What it writes there is seen by nobody else, and is dropped when CMD has ended.
+/// Everything outside of DIR is as always. The exit code is CMD's; 128 and the signal's number if a signal ended it. It takes
+/// milliseconds whatever the size of DIR: it is an overlay in a mount namespace, which needs Linux, and no privilege where the system
+/// lets users have namespaces.
+///
+/// This keeps mistakes away from DIR. It is no security boundary: a hostile CMD can write to anything else that you can write to.
+///
+/// Nobody should change DIR while CMD runs. Processes that CMD leaves behind keep their copy until they end.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The directory; by default the repository around the working directory, else the working directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tree: Option<PathBuf>,
+    /// Afterwards make a complete, independent copy of DIR as CMD left it, also if CMD failed. DST is outside of DIR
+    #[arg(long, value_name = "DST")]
+    pub(crate) keep: Option<PathBuf>,
+    /// What to run
+    #[arg(value_name = "CMD", last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}

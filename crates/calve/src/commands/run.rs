@@ -1,0 +1,119 @@
+//! `calve run`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use calve_core::{Error, PrivateOverlay, Shown};
+
+use crate::cli::run::RunArguments;
+use crate::failure::{FAILED, Failure, REFUSED, USAGE};
+use crate::{home, output, sys};
+
+/// As shells have it: there is no such program, or it cannot be run.
+const NOT_FOUND: u8 = 127;
+
+pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
+    let here = std::env::current_dir()?;
+    let tree = fs_err::canonicalize(arguments.tree.clone().unwrap_or_else(|| repository(&here)))?;
+    let keep = arguments.keep.as_deref().map(|dst| outside(dst, &tree)).transpose()?;
+    let mut overlay = PrivateOverlay::new(&tree, &changes()?).map_err(|error| mounted(&tree, error))?;
+    let mut command = Command::new(&arguments.command[0]);
+    command.args(&arguments.command[1..]);
+    let ended = contained(&mut overlay, &mut command, &here, &tree);
+    let kept = match (&ended, keep) {
+        (Ok(_), Some(dst)) => copy(&mut overlay, &tree, &dst),
+        _ => Ok(()),
+    };
+    if !overlay.discard()? {
+        output::say(
+            "processes of the command still run; their copy is deleted after they end, by the next `calve run`",
+        );
+    }
+    let code = sys::command_end(ended?).map(|(code, _)| code);
+    kept?;
+    code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
+}
+
+/// Runs `command` in the private copy.
+fn contained(
+    overlay: &mut PrivateOverlay,
+    command: &mut Command,
+    here: &Path,
+    tree: &Path,
+) -> Result<ExitStatus, Failure> {
+    let refused = overlay.contain(command, here)?;
+    let error = match sys::run_command(command) {
+        Ok(status) => return Ok(status),
+        Err(error) => error,
+    };
+    Err(match refused.refused_namespaces() {
+        Some(true) => Failure::stated(
+            REFUSED,
+            format!("the system lets this user have no namespaces: {error}"),
+            "allow them: kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu) and user.max_user_namespaces above 0, \
+             by sysctl; a container needs CAP_SYS_ADMIN",
+        ),
+        Some(false) => Failure::stated(
+            REFUSED,
+            format!("cannot mount an overlay of `{}`: {error}", Shown(tree)),
+            "set CALVE_HOME to a directory on ext4, XFS, btrfs or tmpfs, outside of that tree",
+        ),
+        None => Failure::stated(
+            NOT_FOUND,
+            format!("cannot run `{}`: {error}", Shown(Path::new(command.get_program()))),
+            "check the name of the command after `--`",
+        ),
+    })
+}
+
+/// Makes the complete copy, with the program itself, which sees what the command saw.
+fn copy(overlay: &mut PrivateOverlay, tree: &Path, dst: &Path) -> Result<(), Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["cp", "-q", "-T"]).args([tree, dst]);
+    let status = contained(overlay, &mut command, Path::new("/"), tree)?;
+    sys::command_end(status).map_or(Ok(()), |(code, _)| Err(Failure::Reported(code)))
+}
+
+/// Says that something is mounted in the tree, where that is what went wrong.
+fn mounted(tree: &Path, error: Error) -> Failure {
+    match error {
+        Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::CrossesDevices => Failure::stated(
+            REFUSED,
+            format!("something is mounted at `{}`, which the command would not see", Shown(&path)),
+            format!("unmount it, or name a directory inside `{}` with --tree", Shown(tree)),
+        ),
+        other => other.into(),
+    }
+}
+
+/// The repository around a directory, else the directory.
+fn repository(here: &Path) -> PathBuf {
+    let found = here.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok());
+    found.unwrap_or(here).to_path_buf()
+}
+
+/// The absolute path of a destination that the overlay does not hide.
+fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
+    let dst = std::path::absolute(dst)?;
+    let parent = fs_err::canonicalize(dst.parent().unwrap_or(&dst))?;
+    if parent.starts_with(tree) {
+        return Err(Failure::stated(
+            USAGE,
+            format!("`{}` is inside `{}`", Shown(&dst), Shown(tree)),
+            "name a destination outside of the directory",
+        ));
+    }
+    if dst.symlink_metadata().is_ok() {
+        return Err(Error::DestinationExists(dst).into());
+    }
+    Ok(dst)
+}
+
+/// Where the changes are, while the command runs.
+fn changes() -> Result<PathBuf, Failure> {
+    let home = home::directory()
+        .map_err(|why| Failure::stated(FAILED, format!("no directory for changes: {why}"), "set CALVE_HOME"))?;
+    let changes = home.join("runs");
+    fs_err::create_dir_all(&changes)?;
+    Ok(changes)
+}

@@ -1,0 +1,186 @@
+//! `calve run`: what the command sees, what stays of it, and what does not.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use calve_testkit::{FileSystem, assert_same, fingerprint, git, is_root, require_root, skip};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program::{Calve, Reachable, calve};
+use crate::spot::{Spot, names};
+
+const CHANGES: &str = "echo new > new; echo more >> a; rm b; rm -r d; mkdir d; echo again > d/again; mv e f || exit 9";
+
+/// A place with a tree and a home for the changes; `None` is a skip.
+#[track_caller]
+fn place(spot: Spot) -> Option<Spot> {
+    if !is_root() && !Command::new("unshare").args(["-Ur", "true"]).status().is_ok_and(|status| status.success()) {
+        skip("this user may have no namespaces");
+        return None;
+    }
+    let tree = spot.tree("tree").file("a", b"a").file("b", b"b").file("d/old", b"old").file("e/deep", b"deep");
+    tree.hard_link("a2", "a").symlink("l", "a").xattr("a", "user.x", b"1").dir("sub");
+    fs_err::create_dir(spot.join("home")).unwrap();
+    Some(spot)
+}
+
+fn run(spot: &Spot, options: &[&str], script: &str) -> Calve {
+    let command = calve(["run"]).args(options).args(["--", "sh", "-c", script]);
+    command.within(spot.join("tree")).env("CALVE_HOME", spot.join("home"))
+}
+
+fn left(spot: &Spot) -> Vec<String> {
+    names(spot.join("home/runs"))
+}
+
+#[test]
+fn what_the_command_writes_is_dropped() {
+    let everywhere = FileSystem::ALL.into_iter().filter_map(|file_system| is_root().then(|| Spot::on(file_system))?);
+    for spot in everywhere.chain([Spot::anywhere()]) {
+        let Some(spot) = place(spot) else { return };
+        let before = fingerprint(spot.join("tree"));
+        let script = format!("{CHANGES}; cat a new d/*; ls d; cat f/deep; test ! -e b && pwd && id -u");
+        let ran = run(&spot, &[], &script).succeeds();
+        let user = rustix::process::geteuid().as_raw();
+        let expected = format!("amore\nnew\nagain\nagain\ndeep{}\n{user}\n", spot.join("tree").display());
+        assert_eq!(ran.stdout, expected);
+        before.assert_unchanged(spot.join("tree"));
+        assert_eq!(left(&spot), [""; 0]);
+    }
+}
+
+#[test]
+fn a_kept_copy_is_complete_and_independent() {
+    let everywhere = FileSystem::ALL.into_iter().filter_map(|file_system| is_root().then(|| Spot::on(file_system))?);
+    for spot in everywhere.chain([Spot::anywhere()]) {
+        let Some(spot) = place(spot) else { return };
+        let before = fingerprint(spot.join("tree"));
+        run(&spot, &["--keep", "../kept"], &format!("{CHANGES}; exit 7")).run().ended(7);
+        before.assert_unchanged(spot.join("tree"));
+        assert_eq!(left(&spot), [""; 0]);
+        let by_hand = Command::new("cp").args(["-a", "tree", "by_hand"]).current_dir(&*spot).status().unwrap();
+        assert!(by_hand.success());
+        let changed = Command::new("sh").args(["-c", CHANGES]).current_dir(spot.join("by_hand")).status().unwrap();
+        assert!(changed.success());
+        for name in ["new", "d/again", "f/deep", "l", "a"] {
+            assert_eq!(
+                fs_err::read(spot.join("kept").join(name)).unwrap(),
+                fs_err::read(spot.join("by_hand").join(name)).unwrap()
+            );
+        }
+        assert_eq!(names(spot.join("kept")), names(spot.join("by_hand")));
+        assert_eq!(names(spot.join("kept/d")), ["again"]);
+    }
+}
+
+#[test]
+fn an_unchanged_copy_is_the_tree() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    run(&spot, &["--keep", "../kept"], "true").succeeds();
+    assert_same(spot.join("tree"), spot.join("kept"));
+}
+
+#[test]
+fn git_sees_no_changes_but_the_commands() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    fs_err::create_dir_all(spot.join("repository/below")).unwrap();
+    fs_err::write(spot.join("repository/file"), "1").unwrap();
+    git(spot.join("repository"), ["init", "-q"]);
+    git(spot.join("repository"), ["add", "."]);
+    git(spot.join("repository"), ["-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-qm", "first"]);
+    let script = "git status --porcelain; cd ..; echo x > x; git status --porcelain";
+    let command = calve(["run", "--", "sh", "-c", script]).within(spot.join("repository/below"));
+    let ran = command.env("CALVE_HOME", spot.join("home")).succeeds();
+    assert_eq!(ran.stdout, "?? x\n");
+    assert_eq!(git(spot.join("repository"), ["status", "--porcelain"]), "");
+}
+
+#[test]
+fn its_exit_code_is_the_commands() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    run(&spot, &[], "exit 3").run().ended(3);
+    run(&spot, &[], "kill -9 $$").run().ended(137);
+    let missing = calve(["run", "--", "./no-such-command"]).within(spot.join("tree"));
+    missing.env("CALVE_HOME", spot.join("home")).fails(127).says(&["no-such-command"]).hints();
+    assert_eq!(left(&spot), [""; 0]);
+}
+
+#[test]
+fn destinations_that_cannot_be_are_refused_before_the_command_runs() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    run(&spot, &["--keep", "inside"], "touch ../ran").fails(2).says(&["inside"]).hints();
+    run(&spot, &["--keep", "../home"], "touch ../ran").fails(1).says(&["home"]).hints();
+    run(&spot, &["--tree", "../missing"], "touch ../ran").fails(1).says(&["missing"]).hints();
+    run(&spot, &["--tree", "a"], "touch ../ran").fails(1).hints();
+    spot.holds(&["home", "tree"]);
+}
+
+#[test]
+fn without_namespaces_it_says_so() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let none = "echo 0 > /proc/sys/user/max_mnt_namespaces; exec \"$0\" \"$@\"";
+    let ran = run(&spot, &[], "touch ../ran").under(&["unshare", "-Ur", "sh", "-c", none]).fails(3);
+    ran.says(&["namespaces"]).hints();
+    assert_eq!(left(&spot), [""; 0]);
+    spot.holds(&["home", "tree"]);
+}
+
+#[test]
+fn a_tree_with_mounts_in_it_is_refused() {
+    if !require_root("mounts") {
+        return;
+    }
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let _mount = calve_testkit::BindMount::new(spot.join("home"), spot.join("tree/sub"));
+    run(&spot, &[], "touch ../ran").fails(3).says(&["mounted", "sub"]).hints();
+    assert!(!spot.join("ran").exists());
+}
+
+#[test]
+fn somebody_without_privilege_can_use_it() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
+    let reachable = Reachable::new();
+    let id = calve_testkit::Unprivileged::UID;
+    let owned = Command::new("chown")
+        .args(["-hR", &format!("{id}:{id}"), "tree", "home"])
+        .current_dir(&*spot)
+        .status()
+        .unwrap();
+    assert!(owned.success());
+    let before = fingerprint(spot.join("tree"));
+    let ran = run(&spot, &[], &format!("{CHANGES}; id -u; ls d")).by_somebody_else(&reachable).succeeds();
+    assert_eq!(ran.stdout, format!("{id}\nagain\n"));
+    before.assert_unchanged(spot.join("tree"));
+    assert_eq!(left(&spot), [""; 0]);
+}
+
+/// The lock is the command's too: nothing is deleted under a command whose `calve` was killed, and everything after it.
+#[test]
+fn what_a_killed_run_leaves_is_deleted_when_its_command_has_ended() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    for name in ["ready", "end"] {
+        assert!(Command::new("mkfifo").arg(spot.join(name)).status().unwrap().success());
+    }
+    let running = run(&spot, &[], "echo x > new; echo > ../ready; read line < ../end; cat new > ../saw").start();
+    fs_err::read(spot.join("ready")).unwrap();
+    kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::KILL).unwrap();
+    run(&spot, &[], "true").succeeds();
+    assert_eq!(left(&spot).len(), 2, "a directory and its lock");
+    fs_err::write(spot.join("end"), "\n").unwrap();
+    assert!(running.wait().was_killed());
+    assert_eq!(fs_err::read_to_string(spot.join("saw")).unwrap(), "x\n");
+    swept(&spot);
+}
+
+fn swept(spot: &Spot) {
+    let begun = Instant::now();
+    while !left(spot).is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", left(spot));
+        run(spot, &[], "true").succeeds();
+    }
+    assert!(Path::new(&spot.join("tree/a")).exists());
+}
