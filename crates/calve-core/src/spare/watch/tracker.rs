@@ -300,7 +300,9 @@ impl Tracker {
         let watch = self.watches.add(directory.as_fd())?;
         let stat = rustix::fs::fstat(&directory)?;
         self.place(watch, &path, identity(&stat));
-        // From here on everything is told.
+        // From here on everything is told. Opened anew, because btrfs lists what was there when the directory was opened, and something
+        // may have come between that and the watch.
+        let directory = node(Path::new("")).open_source(directory.as_fd())?;
         let mut files = Vec::new();
         let mut listing = Listing::new(directory.as_fd(), &mut self.buffer)?;
         while let Some(entry) = listing.next() {
