@@ -42,6 +42,8 @@ mod tree;
 #[cfg(unix)]
 mod bulk;
 #[cfg(unix)]
+mod private;
+#[cfg(unix)]
 mod probe;
 #[cfg(unix)]
 mod remove;
@@ -100,6 +102,7 @@ pub use {
     clone::build::{BuildPaths, build_tree},
     clone::merge::{Overwrite, merge_tree},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
+    private::{PrivateOverlay, Refused},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},
     space::{
@@ -110,7 +113,7 @@ pub use {
         RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, Spares, Standing,
         Untracked, WatchNote, WatchOptions, Watching,
     },
-    strategy::{OverlayMount, OverlayOptions, PrivateOverlay, Refused, make_snapshotable_directory, mount_overlay},
+    strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
         CreatedTemplate, Difference, Differing, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate, SweptTemplates,
         Template, TemplateOptions, Templates, Verification, is_template_name, template_name, with_source,

@@ -4,12 +4,11 @@ mod clonefile;
 mod copy;
 mod hardlink;
 mod overlay;
-mod private;
 mod reflink;
 mod snapshot;
 
+pub(crate) use overlay::State as OverlayState;
 pub use overlay::{OverlayMount, OverlayOptions, mount_overlay};
-pub use private::{PrivateOverlay, Refused};
 pub use snapshot::make_snapshotable_directory;
 
 use std::os::fd::BorrowedFd;

@@ -65,10 +65,10 @@ pub struct OverlayMount {
 }
 
 /// The hidden directory with the changes.
-pub(super) struct State {
-    pub(super) parent: OwnedFd,
-    pub(super) path: PathBuf,
-    pub(super) lock: Lock,
+pub(crate) struct State {
+    pub(crate) parent: OwnedFd,
+    pub(crate) path: PathBuf,
+    pub(crate) lock: Lock,
 }
 
 impl std::fmt::Debug for State {
@@ -154,7 +154,7 @@ impl Drop for OverlayMount {
 impl State {
     /// `upper` and `work` under a hidden name. The upper directory gets the source's metadata: it is what the root of the
     /// mounted tree shows.
-    pub(super) fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
+    pub(crate) fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
         let failed = |errno| Error::io(Operation::CreateUpper, parent, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = crate::sys::open_at(rustix::fs::CWD, parent, flags, Mode::empty()).map_err(failed)?;

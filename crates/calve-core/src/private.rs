@@ -7,12 +7,12 @@ use std::process::Command;
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use super::overlay::State;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
 use crate::source::Source;
+use crate::strategy::OverlayState;
 use crate::sys::{self, Steps};
 use crate::tree::lock::Purpose;
 use crate::{Cancel, Progress};
@@ -20,7 +20,7 @@ use crate::{Cancel, Progress};
 /// What a command that sees a private copy has changed in it.
 pub struct PrivateOverlay {
     tree: PathBuf,
-    state: State,
+    state: OverlayState,
     mounts: u32,
 }
 
@@ -51,7 +51,7 @@ impl PrivateOverlay {
         if let Some(mount) = below.first() {
             return Err(Error::io(Operation::MountOverlayOf, mount, Errno::XDEV));
         }
-        let state = State::make(changes, &source)?;
+        let state = OverlayState::make(changes, &source)?;
         let overlay = Self { tree: tree.to_path_buf(), state, mounts: 0 };
         overlay.sweep()?;
         Ok(overlay)
@@ -76,7 +76,7 @@ impl PrivateOverlay {
     /// overlay in the same directory finds that they have ended.
     pub fn discard(self) -> Result<bool, Error> {
         // Not unlocked: that would take the lock from those processes too.
-        let Self { state: State { parent, path, lock }, .. } = self;
+        let Self { state: OverlayState { parent, path, lock }, .. } = self;
         let name = lock.name().to_owned();
         drop(lock);
         clean(parent.as_fd(), path.parent().unwrap_or(&path))?;
