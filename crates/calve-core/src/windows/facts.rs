@@ -55,11 +55,16 @@ impl Facts {
         let failed = |error| Error::io(Operation::Create, staging.path(), error);
         let path = staging.path().join(".calve-probe");
         let target = sys::create_file(&path).map_err(failed)?;
-        if self.reflink.is_ok()
-            && let Some(sample) = sample(source)
-            && let Err(error) = sys::open(&sample, GENERIC_READ).and_then(|file| sys::reflink(&file, &target))
-        {
-            self.reflink = Err(Reason::new(format!("sharing the blocks of a file failed: {error}")));
+        if self.reflink.is_ok() {
+            // A file that is in use, or special in another way, says nothing of the others.
+            let share =
+                |sample: &PathBuf| sys::open(sample, GENERIC_READ).and_then(|file| sys::reflink(&file, &target));
+            let mut failures = Vec::new();
+            let one_is_shared =
+                samples(source).iter().any(|sample| share(sample).map_err(|error| failures.push(error)).is_ok());
+            if let (false, Some(error)) = (one_is_shared, failures.first()) {
+                self.reflink = Err(Reason::new(format!("sharing the blocks of a file failed: {error}")));
+            }
         }
         drop(target);
         std::fs::remove_file(&path).map_err(failed)
@@ -86,23 +91,28 @@ impl Facts {
     }
 }
 
-/// Some file of the source with contents.
-fn sample(source: &Source) -> Option<PathBuf> {
+/// Some files that have contents.
+fn samples(source: &Source) -> Vec<PathBuf> {
+    const MOST: usize = 8;
     const MOST_DIRECTORIES: usize = 256;
     if let Some(name) = source.single() {
-        return Some(source.directory().join(name));
+        return vec![source.directory().join(name)];
     }
-    let mut waiting = vec![source.directory().to_path_buf()];
+    let (mut found, mut waiting) = (Vec::new(), vec![source.directory().to_path_buf()]);
     for _ in 0..MOST_DIRECTORIES {
-        for entry in std::fs::read_dir(waiting.pop()?).ok()?.flatten() {
+        let Some(directory) = waiting.pop() else { break };
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             match (entry.file_type(), entry.metadata()) {
-                (Ok(kind), Ok(metadata)) if kind.is_file() && metadata.len() > 0 => return Some(entry.path()),
+                (Ok(kind), Ok(metadata)) if kind.is_file() && metadata.len() > 0 => found.push(entry.path()),
                 (Ok(kind), _) if kind.is_dir() => waiting.push(entry.path()),
                 _ => {}
             }
+            if found.len() == MOST {
+                return found;
+            }
         }
     }
-    None
+    found
 }
 
 /// Finds out what cloning `src` to `dst` could use. Where `dst` is a directory, into it; otherwise beside it.

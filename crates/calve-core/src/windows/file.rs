@@ -14,6 +14,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 
 use super::fill::{Files, Worker};
+use super::location::code;
 use crate::choice::{Requirement, Strategy};
 use crate::error::{Error, Required};
 use crate::operation::Operation;
@@ -41,6 +42,11 @@ const NOT_SETTABLE: u32 =
 /// The attributes that are given to a copy.
 pub(super) fn settable(attributes: u32) -> u32 {
     attributes & !(NOT_SETTABLE | FILE_ATTRIBUTE_NORMAL)
+}
+
+/// Whether a file's bytes may be copied after this refusal to share its blocks.
+pub(super) fn may_be_copied(error: &io::Error) -> bool {
+    is_any(error, &REFLINK_FALLS_BACK)
 }
 
 pub(super) fn is_any(error: &io::Error, codes: &[u32]) -> bool {
@@ -124,7 +130,12 @@ impl Worker<'_> {
 
     fn reflinked(&mut self, file: &File, dst: &Path, relative: &Path, info: &Info, strict: bool) -> Result<(), Error> {
         let target = sys::create_file(dst).map_err(|error| self.dst_error(Operation::Create, relative, error))?;
-        let shared = if info.size == 0 { Ok(()) } else { sys::reflink(file, &target) };
+        let shared = match info.size {
+            0 => Ok(()),
+            // A filter makes its contents (deduplicated, in the cloud). It was opened without, and what is there may be zeros.
+            _ if info.tag != 0 => Err(code(ERROR_NOT_SUPPORTED)),
+            _ => sys::reflink(file, &target),
+        };
         drop(target);
         let (src, _) = self.paths(relative);
         match shared {
@@ -132,12 +143,12 @@ impl Worker<'_> {
                 self.tally.bytes.shared += info.size;
                 self.streams(&src, dst, relative)
             }
-            Err(error) if is_any(&error, &REFLINK_FALLS_BACK) && !strict => {
+            Err(error) if may_be_copied(&error) && !strict => {
                 self.fill.notes.fell_back(Strategy::Reflink, Strategy::Copy, error, || relative.to_path_buf());
                 std::fs::remove_file(dst).map_err(|error| self.dst_error(Operation::Remove, relative, error))?;
                 self.copied(&src, dst, relative, info)
             }
-            Err(error) if is_any(&error, &REFLINK_FALLS_BACK) => Err(Error::RequirementRefused {
+            Err(error) if may_be_copied(&error) => Err(Error::RequirementRefused {
                 requirement: Required::Property(Requirement::Cow),
                 refused: Vec::new(),
                 detail: Some(self.src_error(Operation::ShareExtents, relative, error).to_string()),
@@ -208,7 +219,7 @@ impl Worker<'_> {
             (FILE_ATTRIBUTE_SPARSE_FILE, "holes (sparse file)"),
         ];
         for (_, what) in kinds.iter().filter(|(bit, _)| src.attributes & !dst.attributes & bit != 0) {
-            let reason = super::location::code(ERROR_NOT_SUPPORTED);
+            let reason = code(ERROR_NOT_SUPPORTED);
             self.fill.notes.not_kept(WarningCode::AttributeNotKept, what, reason, || relative.to_path_buf());
         }
     }

@@ -61,7 +61,7 @@ impl<'p> Staging<'p> {
             Err(error) if sys::is(&error, ERROR_ACCESS_DENIED) && !is_there() => Err(sys::in_use()),
             other => other,
         };
-        let renamed = match sys::patiently(sys::PATIENCE, rename) {
+        let renamed = match sys::patiently(sys::PUBLISH_PATIENCE, rename) {
             Err(error) if is_taken(&error) && is_there() => match (existing, inside) {
                 // A file is exchanged for a file in one step; for directories there is no such call.
                 (Existing::Replace, Some(_)) => sys::patiently(sys::PATIENCE, || sys::rename_replace_file(&from, to)),

@@ -199,3 +199,13 @@ fn verification_finds_what_differs() {
     std::fs::remove_file(dst.join("a")).unwrap();
     assert!(differs().is_some());
 }
+
+/// Neither tmpfs nor NTFS has block cloning: whatever a file system says to it has to be known.
+#[test]
+fn a_refusal_to_share_blocks_is_understood() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a"), "1").unwrap();
+    let (a, b) = (std::fs::File::open(directory.path().join("a")), sys::create_file(&directory.path().join("b")));
+    let error = sys::reflink(&a.unwrap(), &b.unwrap()).unwrap_err();
+    assert!(super::file::may_be_copied(&error), "{error:?}");
+}

@@ -20,7 +20,7 @@ use std::os::windows::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf, Prefix};
 use std::time::{Duration, Instant};
 
-use windows_sys::Win32::Foundation::{ERROR_LOCK_VIOLATION, ERROR_SHARING_VIOLATION};
+use windows_sys::Win32::Foundation::{ERROR_DIR_NOT_EMPTY, ERROR_LOCK_VIOLATION, ERROR_SHARING_VIOLATION};
 use windows_sys::Win32::Storage::FileSystem::{
     MOVE_FILE_FLAGS, MOVEFILE_REPLACE_EXISTING, MOVEFILE_WRITE_THROUGH, MoveFileExW,
 };
@@ -99,9 +99,12 @@ pub(crate) fn patiently<T>(patience: Duration, mut call: impl FnMut() -> io::Res
     }
 }
 
-/// Whether another program's open handle is the reason.
+/// How long the rename that publishes a clone is tried again, which may be hours of work.
+pub(crate) const PUBLISH_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether another program's open handle is the reason. A directory is not empty as long as what was deleted in it is open.
 pub(crate) fn is_in_use(error: &io::Error) -> bool {
-    is(error, ERROR_SHARING_VIOLATION) || is(error, ERROR_LOCK_VIOLATION)
+    [ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_DIR_NOT_EMPTY].iter().any(|code| is(error, *code))
 }
 
 /// The error that says so. Renames of directories say something else.
@@ -109,9 +112,12 @@ pub(crate) fn in_use() -> io::Error {
     io::Error::from_raw_os_error(ERROR_SHARING_VIOLATION.cast_signed())
 }
 
-/// Whether an error has this number.
+/// Whether an error has this number, be it as it is or in an HRESULT, as the crate `windows` has it.
 pub(crate) fn is(error: &io::Error, code: u32) -> bool {
-    error.raw_os_error() == Some(code.cast_signed())
+    /// FACILITY_WIN32.
+    const HRESULT: u32 = 0x8007_0000;
+    let found = error.raw_os_error().map(i32::cast_unsigned);
+    found == Some(code) || found == Some(HRESULT | code)
 }
 
 /// A path that is not Unicode, and how it is printed.
@@ -140,6 +146,13 @@ mod tests {
         }
         let relative = verbatim(Path::new("a")).unwrap();
         assert!(relative.starts_with(r"\\?\") || relative.to_str().unwrap().starts_with(r"\\?\"), "{relative:?}");
+    }
+
+    #[test]
+    fn numbers_are_found_in_other_numbers() {
+        let number = |code: u32| io::Error::from_raw_os_error(code.cast_signed());
+        assert!(is(&number(50), 50) && is(&number(0x8007_0032), 50));
+        assert!(!is(&number(0x8007_0033), 50) && !is(&number(0x8004_0032), 50));
     }
 
     #[test]
