@@ -229,14 +229,14 @@ impl Spares {
         Ok(sets.iter().any(|set| Some(&set.definition.shape) == whole.as_ref()))
     }
 
-    /// Returns whether a watcher knows of a spare of `source` that nothing has changed since it was built. Just after all of a source was
-    /// read, it does not know yet.
+    /// Returns whether a watcher knows what has changed in `source` since a spare was built. Just after all of a source was read, it does not
+    /// know yet.
     pub fn are_known(&self, source: &SpareSource) -> Result<bool, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(false) };
         for set in home.sets(Some(source))? {
             let Some(place) = set.place()? else { continue };
             for found in spares(place.as_fd(), &set.place_path())? {
-                if ask::ask(home.path(), &found.id(&set)) == ask::Answer::Unchanged {
+                if ask::ask(home.path(), &found.id(&set)) != ask::Answer::Unknown {
                     return Ok(true);
                 }
             }
