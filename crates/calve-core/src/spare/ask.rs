@@ -6,10 +6,15 @@
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::{CWD, Mode, OFlags};
+
+use crate::sys;
 
 /// The name of the watcher's socket.
 pub(crate) const SOCKET: &str = "watch.sock";
@@ -62,11 +67,24 @@ impl Answer {
     }
 }
 
+/// A path to the socket in the store `home`, which is open as `directory`. A socket's own path may have 107 bytes at the most (unix(7)), so a
+/// long one goes by way of the descriptor.
+pub(crate) fn socket_path(home: &Path, directory: BorrowedFd<'_>) -> PathBuf {
+    const LONGEST: usize = 100;
+    let path = home.join(SOCKET);
+    match path.as_os_str().len() > LONGEST {
+        true => PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(SOCKET),
+        false => path,
+    }
+}
+
 /// Asks the watcher of the store `home` about a spare. Whatever goes wrong, nothing is known.
 pub(crate) fn ask(home: &Path, spare: &str) -> Answer {
     const PATIENCE: Duration = Duration::from_millis(300);
     let asked = || -> std::io::Result<Vec<u8>> {
-        let mut stream = UnixStream::connect(home.join(SOCKET))?;
+        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = sys::open_at(CWD, home, flags, Mode::empty())?;
+        let mut stream = UnixStream::connect(socket_path(home, directory.as_fd()))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.write_all(format!("{spare}\n").as_bytes())?;

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::super::ask::{Answer, SOCKET};
+use super::super::ask::{Answer, SOCKET, socket_path};
 use super::super::store::Home;
 use crate::error::Error;
 use crate::operation::Operation;
@@ -45,7 +45,7 @@ impl Door {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(Error::io(Operation::Remove, path, errno)),
         }
-        let listening = UnixListener::bind(&path).and_then(|listener| {
+        let listening = UnixListener::bind(socket_path(home.path(), home.directory())).and_then(|listener| {
             listener.set_nonblocking(true)?;
             Ok(listener)
         });

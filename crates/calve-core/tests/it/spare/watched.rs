@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
-use calve_core::{Cancel, CloneReport, SpareCheck, WatchNote, WatchOptions, Watching, clone_tree};
+use calve_core::{Cancel, CloneReport, SpareCheck, SpareUse, Spares, WatchNote, WatchOptions, Watching, clone_tree};
 use calve_testkit::{BindMount, FileSystem, SplitMix64, Volume, node_modules_like, require_program};
 use fs_err as fs;
 
@@ -85,6 +85,22 @@ fn a_watched_source_is_not_walked() {
         assert_eq!(place.refill(), (3, 0));
         watcher.wait_for("knows");
     }
+}
+
+#[test]
+fn a_store_with_a_long_path_is_watched() {
+    let Some(mut place) = Place::new(FileSystem::Xfs) else { return };
+    let home = place.path(&"long".repeat(40));
+    fs::create_dir(&home).unwrap();
+    place.spares = Spares::at(home.join("spares"));
+    fs::create_dir(place.src()).unwrap();
+    place.add(1);
+    let watcher = Watcher::start(&place);
+    watcher.wait_for("knows");
+    let mut options = place.options();
+    options.spares = Some(SpareUse::in_home(&home));
+    let report = clone_tree(&place.src(), &place.path("place/one"), &options).unwrap();
+    assert_eq!(checked(&report), Some((SpareCheck::Watched, 0)));
 }
 
 #[test]
