@@ -115,7 +115,8 @@ pub(super) const CASES: &[Case] = &[
         "the names are `cp`, `cp -r`, `cp -a`, `cp -a --reflink=always`, `cp -a --reflink=never`, `cp -al`, `rsync`, `rsync -a`, \
          `rsync -a --link-dest=SRC`, `cpz`, `xcp`, `xcp -r --no-progress`, `btrfs`, `btrfs subvolume snapshot`, `calve`, `calve cp`, \
          `calve cp --strategy snapshot`, `calve cp --strategy clonefile`, `calve cp --strategy reflink`, `calve cp --strategy copy`, \
-         `calve cp --strategy hardlink`",
+         `calve cp --strategy hardlink`, `calve cp --strategy spare`, `calve cp --strategy spare --require instant`, \
+         `calve cp --strategy spare @TEMPLATE`",
         "calve bench copy -q --tree d --into .. --only 'cp -r' --runs 1",
     ),
     case(
