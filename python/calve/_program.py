@@ -25,11 +25,11 @@ def run(path: str, words: list[str]) -> subprocess.CompletedProcess[bytes]:
     """Run the program and return what it prints. A process that an earlier call has started, and that waits, is used if there is one."""
     here = (path, os.getpid(), os.geteuid(), _directory(), dict(os.environ))
     waited = _told(_taken(here), words)
-    with waited or _start(path, words, stdin=subprocess.DEVNULL) as child:
+    with waited or _piped(path, words, stdin=subprocess.DEVNULL) as child:
         try:
             if not _waiting:
                 # While the other one works.
-                _waiting.append((_start(path, ["__await"], stdin=subprocess.PIPE), here))
+                _waiting.append((_piped(path, ["__await"], stdin=subprocess.PIPE), here))
             output, errors = child.communicate()
         except BaseException:
             child.kill()
@@ -51,7 +51,7 @@ def _directory() -> str:
         return ""
 
 
-def _start(path: str, words: list[str], stdin: int) -> subprocess.Popen[bytes]:
+def _piped(path: str, words: list[str], stdin: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen([path, *words], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 

@@ -21,8 +21,8 @@ fn fill(engine: Engine) -> &'static str {
              FROM seq_1_to_20000"
         }
         Engine::Mysql => {
-            "CREATE TABLE big (n INT PRIMARY KEY, text TEXT) AS SELECT x.a * 1000 + y.a AS n, REPEAT(MD5(x.a * 1000 + y.a), 30) AS text \
-             FROM t x, t y WHERE x.a <= 20"
+            "CREATE TABLE big (n INT PRIMARY KEY, text TEXT) AS \
+             SELECT x.a * 1000 + y.a AS n, REPEAT(SHA2(x.a * 1000 + y.a, 224), 17) AS text FROM t x, t y WHERE x.a <= 20"
         }
     }
 }

@@ -163,7 +163,8 @@ fn a_standby_that_died_is_skipped() {
         kill(&records[0]["pid"]);
         kill(&records[1]["supervisor"]);
         let server = world.start("a");
-        assert_ne!(server["standby"], true);
+        // It may be one that has taken their place by now.
+        assert!(records.iter().all(|record| record["pid"] != server["pid"]), "{server:#} {records:#?}");
         assert_eq!(world.rows(engine, &server), "1000");
         eventually_wait(&world, 2);
         // Nobody wonders how servers ended that he never had.
