@@ -115,7 +115,7 @@ def test_a_server_ends_with_the_first_of_its_owners(shop):
 
 def waiting():
     """The processes of this one that wait for a command line."""
-    found = subprocess.run(["ps", "-A", "-o", "ppid=,pid=,args="], check=True, stdout=subprocess.PIPE, text=True).stdout
+    found = subprocess.run(["ps", "-A", "-ww", "-o", "ppid=,pid=,args="], check=True, stdout=subprocess.PIPE, text=True).stdout
     lines = [line.split() for line in found.splitlines() if line.endswith(" __await")]
     return [int(pid) for parent, pid, *_ in lines if int(parent) == os.getpid()]
 
