@@ -1,7 +1,6 @@
-import { spawn } from 'node:child_process';
-import { closeSync, constants, openSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
+import { clearTimeout, setTimeout } from 'node:timers';
 import { flag, object, pathBytes, type PathLike } from './arguments.js';
 import { done, native, program, type Failure } from './native.js';
 import type { RemoveReceipt } from './receipts.js';
@@ -75,34 +74,31 @@ export function parent(path: Buffer): Buffer {
 
 /** @internal Starts a process that deletes the trash of `directory`; where none can be started, a thread does. */
 export function reap(directory: Buffer): void {
-  const here = () => void native().startReap(directory);
-  let stdin: number | undefined;
   try {
-    const { startReaper } = native();
-    if (startReaper !== undefined) {
-      startReaper(Buffer.from(program()), directory);
-      return;
-    }
-    stdin = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
-    start('__reap', stdin, here);
+    native().startReaper(Buffer.from(program()), directory);
+    collectLater();
   } catch {
-    here();
-  } finally {
-    if (stdin !== undefined) closeSync(stdin);
+    void native().startReap(directory);
   }
 }
 
 /** @internal Starts a process that builds the spares that are missing. Where none can be started, a later one builds them. */
 export function refill(): void {
   try {
-    start('__refill', 'ignore', () => {});
+    native().startRefill?.(Buffer.from(program()));
+    collectLater();
   } catch {
     // As above.
   }
 }
 
-function start(command: string, stdin: number | 'ignore', failed: () => void): void {
-  const child = spawn(program(), [command], { cwd: '/', detached: true, stdio: [stdin, 'ignore', 'ignore'] });
-  child.on('error', failed);
-  child.unref();
+let collecting: NodeJS.Timeout | undefined;
+
+/** Leaves no zombies behind in a process that runs for long. It may exit at any time. */
+function collectLater(delay = 100): void {
+  clearTimeout(collecting);
+  const collect = () => {
+    if (native().collect?.() === true) collectLater(Math.min(delay * 2, 10_000));
+  };
+  collecting = setTimeout(collect, delay).unref();
 }

@@ -60,8 +60,11 @@ export interface Native {
     startProbe(src: Buffer, dst: Buffer): Promise<string | Failure>;
     startReap(parent: Buffer): Promise<void | Failure>;
     watchExit(): void;
-    /** On Windows. */
-    startReaper?(program: Buffer, parent: Buffer): void;
+    startReaper(program: Buffer, parent: Buffer): void;
+    /** Not on Windows. */
+    startRefill?(program: Buffer): void;
+    /** Not on Windows. Whether a process that was started still runs. */
+    collect?(): boolean;
 }
 /** @internal Many files at once: not on Windows. */
 export interface Bulk {

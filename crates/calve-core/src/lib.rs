@@ -40,6 +40,8 @@ mod tree;
 // The engine. On Unix it works relative to open directories, which Windows has no calls for in its documented interface; there it
 // works by path. Nowhere else outside of `sys` are systems told apart.
 #[cfg(unix)]
+mod background;
+#[cfg(unix)]
 mod bulk;
 #[cfg(unix)]
 mod private;
@@ -95,6 +97,7 @@ pub use report::{
 pub use windows::{check_removable, probe, reap, remove_tree, start_reaper, with_source};
 #[cfg(unix)]
 pub use {
+    background::{start_reaper, start_refill},
     bulk::{
         Directory, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteFailure, WriteOptions,
         WriteReport, Writer, read_files, write_files,

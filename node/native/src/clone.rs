@@ -196,10 +196,3 @@ fn reap_in(parent: &Path, cancel: &Cancel) -> Result<ReapReport, Error> {
 fn reap_in(parent: &Path, cancel: &Cancel) -> Result<ReapReport, Error> {
     reap(parent, Background::No, cancel)
 }
-
-/// Starts a process that deletes the trash of a directory and that inherits nothing.
-#[cfg(windows)]
-#[napi]
-pub fn start_reaper(program: BufferSlice, parent: BufferSlice) -> napi::Result<()> {
-    calve_core::start_reaper(&path(&program), &path(&parent)).map_err(invalid)
-}

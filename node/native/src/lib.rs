@@ -3,6 +3,7 @@
 //! Work runs on threads of its own, never on the event loop nor on libuv's. Reports and errors cross as JSON, the contents of
 //! files as buffers. Errors are returned, not thrown.
 
+mod background;
 mod clone;
 // The copies that Node makes are made so on Unix alone.
 #[cfg(unix)]

@@ -6,12 +6,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use calve_core::{Background, Cancel, Error, Offer, ReapReport, SpareUse, Spares};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::{CWD, Mode, OFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// The signals that ask to stop.
@@ -21,18 +20,9 @@ pub(crate) const STOPPING: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
 pub(crate) const FOREIGN: &[calve_core::Strategy] =
     if cfg!(target_vendor = "apple") { &[] } else { &[calve_core::Strategy::Clonefile] };
 
-/// Starts a reaper for the directory `parent`. It is handed over as an open descriptor, so that nothing can be put in its
-/// place. Should it not start, the next `calve` in that directory tries again.
+/// Starts a reaper for the directory `parent`. Should it not start, the next `calve` in that directory tries again.
 pub(crate) fn start_reaper(program: &Path, parent: &Path) {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(directory) = rustix::fs::openat(CWD, parent, flags, Mode::empty()) else { return };
-    let _ = Command::new(program)
-        .arg("__reap")
-        .stdin(Stdio::from(directory))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .current_dir("/")
-        .spawn();
+    let _ = calve_core::start_reaper(program, parent);
 }
 
 /// Whether what is there belongs to this user or to root.
@@ -66,14 +56,9 @@ pub(crate) fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
 
 /// Starts a process that builds the spares that are missing.
 pub(crate) fn start_refill() {
-    let Ok(program) = std::env::current_exe() else { return };
-    let _ = Command::new(program)
-        .arg("__refill")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .current_dir("/")
-        .spawn();
+    if let Ok(program) = std::env::current_exe() {
+        let _ = calve_core::start_refill(&program);
+    }
 }
 
 /// The reaper itself: standard input is the directory.
