@@ -290,7 +290,8 @@ fn a_second_interruption_ends_the_clean_up_and_the_next_run_sweeps() {
         let ran = running.wait();
         ran.ended(130);
         assert!(!spot.join("dst").exists());
-        if !leftovers(&spot).is_empty() {
+        // Its lock alone is no work of the next one that is told.
+        if self::staged(&spot).is_some() {
             caught = true;
             break;
         }
