@@ -287,6 +287,9 @@ fn of_template(error: Error, place: &Path, target: &Path, template: &str) -> Err
     }
 }
 
+/// MySQL may count a connection of this program, which looked whether it was ready, when that is over.
+const SETTLES_IN: Duration = Duration::from_millis(10);
+
 fn fill(
     engine: &dyn Engine,
     place: &Path,
@@ -304,14 +307,23 @@ fn fill(
     let said = log::open(place)?;
     let said = || log::read(&said).map_err(|error| Error::io("read", log::path(place), error));
     let address = &owned.record.address;
-    let before = engine.connections(address, &said()?, 0)?;
+    let mut asked = 0;
+    let before = loop {
+        let now = engine.connections(address, &said()?, asked)?;
+        std::thread::sleep(SETTLES_IN);
+        asked += 1;
+        if engine.connections(address, &said()?, asked)? == now {
+            break now;
+        }
+        asked += 1;
+    };
     let end = (caller.run)(owned)?;
     if caller.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
     match end {
         // Without another one, what was meant for the template went elsewhere.
-        None if engine.connections(address, &said()?, 1)? <= before => {
+        None if engine.connections(address, &said()?, asked + 1)? <= before => {
             Err(Error::NotConnected { template: options.name.clone() })
         }
         None => Ok(()),
