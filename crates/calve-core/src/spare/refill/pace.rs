@@ -128,6 +128,7 @@ fn has_room(set: &Set) -> Result<bool, Error> {
 }
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::process::{Child, Command};
     use std::sync::Arc;
