@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Counters of a clone or a removal. They are updated once per directory, and only grow.
+/// Counters of a clone, a removal or a transfer. They are updated once per directory, and only grow.
 #[derive(Debug, Default)]
 pub struct Progress {
     entries: AtomicU64,
@@ -11,7 +11,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn add(&self, entries: u64, bytes: u64) {
+    /// Counts what was done.
+    pub fn add(&self, entries: u64, bytes: u64) {
         self.entries.fetch_add(entries, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }

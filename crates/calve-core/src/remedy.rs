@@ -89,6 +89,10 @@ remedies! {
     VerifyTemplate(String) = "verify_template",
     /// Keep the template in a directory outside of its source.
     KeepTemplateElsewhere = "keep_template_elsewhere",
+    /// Leave the entry out of the template, or remove what it has that cannot travel.
+    LeaveOutOfTemplate = "leave_out_of_template",
+    /// Receive it on a file system that keeps everything, or have it sent anew.
+    SendTemplateAgain = "send_template_again",
     /// Name a directory.
     NameDirectory = "name_directory",
 

@@ -66,6 +66,24 @@ pub enum TemplateError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// It has something that does not travel to other machines.
+    #[error("the template `{name}` cannot travel: `{}` {what}", Shown(.path))]
+    NotPortable {
+        /// Its name.
+        name: String,
+        /// The first entry in the way.
+        path: PathBuf,
+        /// What it has.
+        what: &'static str,
+    },
+    /// What came from another machine is not what its manifest says.
+    #[error("the template `{name}` is not as its manifest says: `{}` differs", Shown(.path))]
+    NotAsSent {
+        /// Its name.
+        name: String,
+        /// The first entry that differs.
+        path: PathBuf,
+    },
     /// Another process refreshed or removed it meanwhile.
     #[error("the template `{0}` was refreshed or removed by another process meanwhile")]
     Superseded(String),
@@ -80,7 +98,9 @@ impl TemplateError {
             | Self::PlaceInsideSource { place: path, .. }
             | Self::Gone { path, .. }
             | Self::Changed { path, .. }
-            | Self::Damaged { path, .. } => Some(path),
+            | Self::Damaged { path, .. }
+            | Self::NotPortable { path, .. }
+            | Self::NotAsSent { path, .. } => Some(path),
             _ => None,
         }
     }
@@ -98,6 +118,8 @@ impl TemplateError {
             Self::Changed { name, .. } => Remedy::VerifyTemplate(name.clone()),
             Self::Gone { name, .. } => Remedy::RefreshTemplate(name.clone()),
             Self::Damaged { name, .. } => Remedy::RemoveTemplate(name.clone()),
+            Self::NotPortable { .. } => Remedy::LeaveOutOfTemplate,
+            Self::NotAsSent { .. } => Remedy::SendTemplateAgain,
             Self::Superseded(_) => Remedy::TryAgain,
         }
     }

@@ -12,6 +12,7 @@ use super::manifest::Manifest;
 use super::record::Template;
 use super::store::{self, MANIFEST, Reserved, TREE};
 use super::{SweptTemplates, Templates, name, read};
+use crate::choice::Strategy;
 use crate::clone::stage::stage;
 use crate::error::{Error, TemplateError};
 use crate::operation::Operation;
@@ -116,7 +117,7 @@ impl Templates {
     }
 
     /// Gives the version its name, if that still stands for what it did.
-    fn publish(&self, template: &Template, old: Option<&Template>) -> Result<(), Error> {
+    pub(super) fn publish(&self, template: &Template, old: Option<&Template>) -> Result<(), Error> {
         let _lock = self.store.lock()?;
         let path = self.store.record_path(&template.name);
         match old {
@@ -142,11 +143,16 @@ impl Templates {
         if inside.map_err(|errno| Error::io(Operation::Find, above, errno))? {
             return Err(TemplateError::PlaceInsideSource { place, source_path: source.to_path_buf() }.into());
         }
-        if place != self.store.trees() {
-            store::make_own(&place)?;
-            hide_from_git(&place)?;
-        }
+        self.make_place(&place)?;
         Ok(place)
+    }
+
+    pub(super) fn make_place(&self, place: &Path) -> Result<(), Error> {
+        if place != self.store.trees() {
+            store::make_own(place)?;
+            hide_from_git(place)?;
+        }
+        Ok(())
     }
 }
 
@@ -156,7 +162,7 @@ fn source(directory: &Path) -> Result<PathBuf, Error> {
     if source.is_dir() { Ok(source) } else { Err(TemplateError::NotADirectory(directory.into()).into()) }
 }
 
-fn canonical(path: &Path) -> Result<PathBuf, Error> {
+pub(super) fn canonical(path: &Path) -> Result<PathBuf, Error> {
     path.canonicalize().map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()),
         _ => Error::Io { operation: Operation::Find, path: path.to_path_buf(), source },
@@ -203,6 +209,27 @@ fn fill(
     };
     // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
     let (clone, _) = stage(&tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
+    let made = Made { source: source.to_path_buf(), exclude: options.exclude.clone(), strategy: clone.strategy };
+    let (template, _) = freeze(reserved, name, made, options)?;
+    Ok((template, clone))
+}
+
+/// How a tree of a template was made.
+pub(super) struct Made {
+    pub(super) source: PathBuf,
+    pub(super) exclude: Vec<String>,
+    pub(super) strategy: Strategy,
+}
+
+/// Reads the tree of a version, and writes its manifest. Returns that too.
+pub(super) fn freeze(
+    reserved: &Reserved,
+    name: &str,
+    made: Made,
+    options: &TemplateOptions,
+) -> Result<(Template, Manifest), Error> {
+    let directory = &reserved.directory;
+    let tree = directory.join(TREE);
     let moment = Moment::of_clock();
     let opened = super::open_tree(&tree)?;
     let found = read::read(opened.as_fd(), options.threads, &options.cancel)?;
@@ -220,16 +247,16 @@ fn fill(
     let template = Template {
         name: name.to_owned(),
         key: manifest.key(),
-        source: source.to_path_buf(),
-        exclude: options.exclude.clone(),
+        source: made.source,
+        exclude: made.exclude,
         at: options.at.as_deref().map(canonical).transpose()?,
         frozen: super::frozen(&tree, &manifest_path, latest)?,
         tree,
         entries: manifest.entries,
         bytes: manifest.bytes,
         created: SystemTime::now(),
-        strategy: clone.strategy,
+        strategy: made.strategy,
         version: reserved.version.clone(),
     };
-    Ok((template, clone))
+    Ok((template, manifest))
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::tree::location::Identity;
 
-const HEAD: &str = "#mtree\n# calve template manifest 1\n";
+pub(super) const HEAD: &str = "#mtree\n# calve template manifest 1\n";
 
 /// One entry, as it was read.
 pub(super) struct Entry {
@@ -67,7 +67,7 @@ pub(super) fn order(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/')
 }
 
-fn name(path: &[u8], text: &mut String) {
+pub(super) fn name(path: &[u8], text: &mut String) {
     text.push('.');
     if !path.is_empty() {
         text.push('/');
@@ -86,7 +86,7 @@ pub(super) fn escape(bytes: &[u8], text: &mut String) {
     }
 }
 
-fn unescape(text: &str) -> Option<Vec<u8>> {
+pub(super) fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, more @ ..] = rest {
@@ -118,7 +118,12 @@ impl Line<'_> {
 
 /// The lines of a manifest, in its order. `None` for one that this version did not write.
 pub(super) fn lines(text: &str) -> Option<impl Iterator<Item = Option<Line<'_>>>> {
-    let body = text.strip_prefix(HEAD)?;
+    lines_after(HEAD, text)
+}
+
+/// The lines of a manifest that begins with `head`.
+pub(super) fn lines_after<'t>(head: &str, text: &'t str) -> Option<impl Iterator<Item = Option<Line<'t>>> + use<'t>> {
+    let body = text.strip_prefix(head)?;
     Some(body.lines().map(|line| {
         let (name, keywords) = line.split_once(' ')?;
         let path = match name {

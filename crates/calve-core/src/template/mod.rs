@@ -3,7 +3,9 @@
 mod create;
 mod manifest;
 mod name;
+mod portable;
 mod read;
+mod receive;
 mod record;
 mod store;
 mod verify;
@@ -22,6 +24,8 @@ use crate::tree::stable::Moment;
 
 pub use create::{CreatedTemplate, TemplateOptions};
 pub use name::{LONGEST_TEMPLATE_NAME, is_template_name, template_name};
+pub use portable::{NotPortable, PortableEntry, PortableKind, PortableTemplate};
+pub use receive::ReceivedTemplate;
 pub use record::Template;
 pub use verify::{Difference, Differing, Verification};
 

@@ -91,6 +91,12 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::ListTemplates => {
             "`calve template list` tells which there are; a path that begins with @ is written ./@NAME"
         }
+        Remedy::LeaveOutOfTemplate => {
+            "leave it out with `calve template refresh NAME --exclude GLOB`, or clear that bit or attribute in the source and refresh"
+        }
+        Remedy::SendTemplateAgain => {
+            "pull to a file system that keeps modes, times and extended attributes (`--at`), or push the template again"
+        }
         Remedy::KeepTemplateElsewhere => "name a directory outside of it with `--at`, or another source",
         Remedy::NameDirectory => "name a directory",
 

@@ -1,0 +1,305 @@
+//! What of a template travels to other machines: a manifest without what means nothing there, and its entries.
+//!
+//! Owners do not travel: whoever receives a template owns its files. Of the extended attributes those of users do, the others belong to the
+//! machine.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+
+use super::manifest::{HEAD, Line, key, lines_after, order, unescape};
+
+const PORTABLE: &str = "#mtree\n# calve portable template 1\n";
+const SET_ID: u32 = 0o6000;
+const SET_GROUP_ID: u32 = 0o2000;
+
+/// The part of a template that is equal on every machine.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PortableTemplate {
+    /// The manifest: sorted, so that what is in a directory follows it.
+    pub text: String,
+    /// Its entries in the same order, the root first.
+    pub entries: Vec<PortableEntry>,
+}
+
+/// One entry of a template that travels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PortableEntry {
+    /// Its names below the root, with `/` between them; empty for the root. No name is `.` or `..`.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: PortableKind,
+    /// Its permission bits; 0 for a link.
+    pub mode: u32,
+    /// The seconds of its modification time since 1970.
+    pub seconds: i64,
+    /// The nanoseconds of that time.
+    pub nanoseconds: u32,
+    /// Its extended attributes, all of the user's namespace.
+    pub xattrs: Vec<(CString, Vec<u8>)>,
+    /// Where its line is in the text.
+    pub line: std::ops::Range<usize>,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PortableKind {
+    /// A directory.
+    Directory,
+    /// A file of this size and BLAKE3 hash.
+    File {
+        /// In bytes.
+        size: u64,
+        /// Of the contents.
+        hash: [u8; 32],
+    },
+    /// A symlink with this target.
+    Symlink(CString),
+    /// A further name of the file that is this entry.
+    HardLink(usize),
+}
+
+/// Why a manifest does not describe a template that can travel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotPortable {
+    /// The entry, if it is about one.
+    pub path: Vec<u8>,
+    /// What is in the way.
+    pub what: &'static str,
+}
+
+impl PortableTemplate {
+    /// Reads what came from another machine: every line is checked.
+    ///
+    /// # Errors
+    /// Fails for a text that no template can have: an entry outside of the root, or not in a directory, or twice.
+    pub fn parse(text: String) -> Result<Self, NotPortable> {
+        let mut entries: Vec<PortableEntry> = Vec::new();
+        let mut index: HashMap<Vec<u8>, usize> = HashMap::new();
+        let unreadable = || NotPortable { path: Vec::new(), what: "is not a manifest that this version can read" };
+        let mut end = PORTABLE.len();
+        for line in lines_after(PORTABLE, &text).ok_or_else(unreadable)? {
+            let Line { path, keywords } = line.ok_or_else(unreadable)?;
+            let refused = |what| NotPortable { path: path.clone(), what };
+            let start = end;
+            end = start + text[start..].find('\n').ok_or_else(unreadable)? + 1;
+            let in_order = entries.last().is_none_or(|last| order(&last.path).lt(order(&path)));
+            if !in_order {
+                return Err(refused("is not in order"));
+            }
+            let is_linked = keywords.contains(" hardlink=");
+            let mut entry =
+                fields(&path, keywords, start..end).ok_or_else(|| refused("has a line that is not valid"))?;
+            if entries.is_empty() != path.is_empty() || path.is_empty() && entry.kind != PortableKind::Directory {
+                return Err(refused("is not below a root"));
+            }
+            if !path.is_empty() {
+                check_place(&path, &entries, &index).map_err(refused)?;
+            }
+            if is_linked {
+                let first = first_name(keywords).and_then(|first| index.get(&first).copied());
+                let first = first.filter(|&first| is_same_file(&entries[first], &entry));
+                entry.kind = PortableKind::HardLink(first.ok_or_else(|| refused("is a hard link to nothing"))?);
+            }
+            if !matches!(entry.kind, PortableKind::Symlink(_) | PortableKind::HardLink(_)) {
+                index.insert(path, entries.len());
+            }
+            entries.push(entry);
+        }
+        if entries.is_empty() {
+            return Err(unreadable());
+        }
+        Ok(Self { text, entries })
+    }
+
+    /// Leaves out of the manifest of a template what does not travel.
+    pub(super) fn of_manifest(manifest: &str) -> Result<Self, NotPortable> {
+        let unreadable = || NotPortable { path: Vec::new(), what: "is not a manifest that this version can read" };
+        let mut text = PORTABLE.to_owned();
+        for line in lines_after(HEAD, manifest).ok_or_else(unreadable)? {
+            let line = line.ok_or_else(unreadable)?;
+            let refused = |what| NotPortable { path: line.path.clone(), what };
+            super::manifest::name(&line.path, &mut text);
+            for keyword in line.keywords.split(' ') {
+                let kept = travels(keyword, line.keywords).map_err(refused)?;
+                if let Some(kept) = kept {
+                    text.push(' ');
+                    text.push_str(&kept);
+                }
+            }
+            text.push('\n');
+        }
+        Self::parse(text)
+    }
+
+    /// Returns the key: equal templates have the same on every machine.
+    pub fn key(&self) -> String {
+        key(self.text.as_bytes())
+    }
+
+    /// Returns the sum of the sizes of its files, each once.
+    pub fn bytes(&self) -> u64 {
+        let size = |entry: &PortableEntry| match entry.kind {
+            PortableKind::File { size, .. } => size,
+            _ => 0,
+        };
+        self.entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(size(entry)))
+    }
+}
+
+/// Returns a keyword as it travels, or `None` if it does not. Fails for what would change who may do what.
+fn travels(keyword: &str, all: &str) -> Result<Option<String>, &'static str> {
+    let (name, value) = keyword.split_once('=').unwrap_or((keyword, ""));
+    match name {
+        "uid" | "gid" => Ok(None),
+        "type" if !matches!(value, "dir" | "file" | "link") => Err("is a device, a FIFO or a socket"),
+        "mode" => {
+            let mode = u32::from_str_radix(value, 8).map_err(|_| "has a line that is not valid")?;
+            let is_directory = all.split(' ').next() == Some("type=dir");
+            // On a directory it only says which group new entries get.
+            let mode = if is_directory { mode & !SET_GROUP_ID } else { mode };
+            if mode & SET_ID != 0 {
+                return Err("has the set-user-ID or the set-group-ID bit");
+            }
+            Ok(Some(format!("mode={mode:04o}")))
+        }
+        "xattr.security.capability" => Err("has capabilities"),
+        name if name.starts_with("xattr.system.posix_acl_") => Err("has an access control list"),
+        name if name.starts_with("xattr.") && !name.starts_with("xattr.user.") => Ok(None),
+        _ => Ok(Some(keyword.to_owned())),
+    }
+}
+
+/// Reads the keywords of one line, each of which may occur once and in one order.
+fn fields(path: &[u8], keywords: &str, line: std::ops::Range<usize>) -> Option<PortableEntry> {
+    let mut rest = keywords.split(' ').peekable();
+    let mut value = |name: &str| rest.next_if(|keyword| keyword.split('=').next() == Some(name))?.split_once('=');
+    let kind = value("type")?.1;
+    let mode = if kind == "link" { 0 } else { u32::from_str_radix(value("mode")?.1, 8).ok()? };
+    let (seconds, nanoseconds) = value("time")?.1.split_once('.')?;
+    let kind = match kind {
+        "dir" => PortableKind::Directory,
+        "file" => PortableKind::File {
+            size: value("size")?.1.parse().ok()?,
+            hash: digits(value("blake3digest")?.1)?.try_into().ok()?,
+        },
+        "link" => PortableKind::Symlink(CString::new(unescape(value("link")?.1)?).ok()?),
+        _ => return None,
+    };
+    let mut xattrs = Vec::new();
+    while let Some(keyword) = rest.next_if(|keyword| keyword.starts_with("xattr.user.")) {
+        let (name, value) = keyword.strip_prefix("xattr.")?.split_once('=')?;
+        xattrs.push((CString::new(unescape(name)?).ok()?, digits(value)?));
+    }
+    let _ = rest.next_if(|keyword| keyword.starts_with("hardlink="));
+    let nanoseconds = nanoseconds.parse().ok().filter(|&nanoseconds: &u32| nanoseconds < 1_000_000_000)?;
+    let is_whole = rest.next().is_none() && mode & !0o1777 == 0;
+    let (path, seconds) = (path.to_vec(), seconds.parse().ok()?);
+    is_whole.then_some(PortableEntry { path, kind, mode, seconds, nanoseconds, xattrs, line })
+}
+
+fn digits(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?, 16).ok())
+        .collect()
+}
+
+/// Checks that a path has names that may be used, and that it is in a directory that came before.
+fn check_place(path: &[u8], entries: &[PortableEntry], index: &HashMap<Vec<u8>, usize>) -> Result<(), &'static str> {
+    let is_name =
+        |name: &[u8]| !name.is_empty() && name != b"." && name != b".." && name.len() <= 255 && !name.contains(&0);
+    if !order(path).all(is_name) {
+        return Err("has a name that is not allowed");
+    }
+    let parent = path.iter().rposition(|&byte| byte == b'/').map_or(&path[..0], |slash| &path[..slash]);
+    let is_directory = index.get(parent).is_some_and(|&at| entries[at].kind == PortableKind::Directory);
+    if is_directory { Ok(()) } else { Err("is not in a directory of the template") }
+}
+
+fn first_name(keywords: &str) -> Option<Vec<u8>> {
+    let (_, first) = keywords.rsplit_once(" hardlink=")?;
+    unescape(first.strip_prefix("./")?)
+}
+
+/// Whether two names can be of one file: they say the same of it.
+fn is_same_file(first: &PortableEntry, other: &PortableEntry) -> bool {
+    let said = |entry: &PortableEntry| (entry.kind.clone(), entry.mode, entry.seconds, entry.nanoseconds);
+    matches!(first.kind, PortableKind::File { .. }) && said(first) == said(other) && first.xattrs == other.xattrs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "type=file mode=0644 time=1.000000000 size=0 blake3digest=";
+    const ROOT: &str = ". type=dir mode=0755 time=1.000000000\n";
+
+    fn parse(lines: &[&str]) -> Result<PortableTemplate, NotPortable> {
+        PortableTemplate::parse(format!("{PORTABLE}{}", lines.concat()))
+    }
+
+    fn file(path: &str) -> String {
+        format!("{path} {FILE}{}\n", "0".repeat(64))
+    }
+
+    #[test]
+    fn what_belongs_to_the_machine_is_left_out() {
+        let hash = "ab".repeat(32);
+        let full = format!(
+            "{HEAD}. type=dir mode=2755 uid=5 gid=6 time=-1.000000005 xattr.security.selinux=00\n\
+             ./a type=file mode=0644 uid=5 gid=6 time=1.000000000 size=3 blake3digest={hash} xattr.user.x=01ff\n\
+             ./b type=file mode=0644 uid=5 gid=6 time=1.000000000 size=3 blake3digest={hash} xattr.user.x=01ff hardlink=./a\n\
+             ./c type=link uid=5 gid=6 time=1.000000000 link=../../out\n"
+        );
+        let portable = PortableTemplate::of_manifest(&full).unwrap();
+        assert!(!portable.text.contains("uid") && !portable.text.contains("selinux"));
+        let [root, a, b, c] = &portable.entries[..] else { panic!("{portable:?}") };
+        assert_eq!((root.mode, root.seconds, root.nanoseconds), (0o755, -1, 5));
+        assert_eq!((&a.kind, a.xattrs.len()), (&PortableKind::File { size: 3, hash: [0xab; 32] }, 1));
+        assert_eq!(b.kind, PortableKind::HardLink(1));
+        assert_eq!(c.kind, PortableKind::Symlink(c"../../out".into()));
+        assert!(portable.text[b.line.clone()].starts_with("./b "));
+        assert_eq!(portable.bytes(), 3);
+    }
+
+    #[test]
+    fn what_would_change_who_may_do_what_does_not_travel() {
+        for (keywords, what) in [
+            ("type=file mode=4755 uid=0 gid=0 time=1.0", "set-user-ID"),
+            ("type=dir mode=4755 uid=0 gid=0 time=1.0", "set-user-ID"),
+            ("type=char mode=0644 uid=0 gid=0 time=1.0 device=native,1,3", "device"),
+            ("type=file mode=0755 xattr.security.capability=00", "capabilities"),
+            ("type=dir mode=0755 xattr.system.posix_acl_default=00", "access control list"),
+        ] {
+            let refused = PortableTemplate::of_manifest(&format!("{HEAD}{ROOT}./a {keywords}\n")).unwrap_err();
+            assert!(refused.what.contains(what) && refused.path == b"a", "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn no_entry_is_outside_of_the_root_or_behind_a_link() {
+        assert_eq!(parse(&[ROOT, &file("./a")]).unwrap().entries.len(), 2);
+        let link = "./a type=link time=1.000000000 link=/etc\n";
+        for lines in [
+            [ROOT, &file("./../a")],
+            [ROOT, &file(".//etc/passwd")],
+            [ROOT, &file("/etc/passwd")],
+            [ROOT, &file("./a/./b")],
+            [ROOT, &file("./a/b")],
+            [ROOT, &file("./a\\000b")],
+            [ROOT, ROOT],
+            [ROOT, &file("./a").replace("0644", "4644")],
+            [ROOT, &file("./a").replace("size=0", "size=-1")],
+            [ROOT, &format!("{link}{}", file("./a/b"))],
+            [ROOT, &format!("{}{}", file("./b"), file("./a"))],
+            [ROOT, &format!("{}{}", file("./a"), file("./a"))],
+            [ROOT, &format!("{} hardlink=./c\n", file("./a").trim_end())],
+            [ROOT, &format!("{link}{} hardlink=./a\n", file("./b").trim_end())],
+            ["", &file("./a")],
+        ] {
+            assert!(parse(&lines).is_err(), "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A tree, made as a manifest says.
+//!
+//! Directories come first, files next, links last: nothing that is opened on the way can be a link.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_core::{PortableEntry, PortableKind, PortableTemplate};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
+use rustix::io::Errno;
+
+use crate::error::Error;
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+/// Zeros are written as holes in pieces of this size.
+const HOLE_BYTES: usize = 64 << 10;
+
+/// The directories of a tree: the last one that was used stays open.
+pub(crate) struct Parents {
+    root: OwnedFd,
+    root_path: PathBuf,
+    last: Option<(Vec<u8>, OwnedFd)>,
+    buffer: Vec<u8>,
+}
+
+impl Parents {
+    pub(crate) fn open(root: &Path) -> Result<Self, Error> {
+        let opened = rustix::fs::openat(CWD, root, DIRECTORY, Mode::empty());
+        let opened = opened.map_err(|errno| Error::io("open", root, errno))?;
+        Ok(Self { root: opened, root_path: root.into(), last: None, buffer: vec![0; HOLE_BYTES] })
+    }
+
+    /// Opens a file for reading.
+    pub(crate) fn open_file(&mut self, path: &[u8]) -> Result<File, Error> {
+        let opened = self.at(path).and_then(|(parent, name)| {
+            rustix::fs::openat(parent, name, FILE | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
+        });
+        Ok(opened.map_err(|errno| self.failed("open", path, errno))?.into())
+    }
+
+    /// Returns the directory that an entry is in, and the entry's name.
+    fn at<'p>(&mut self, path: &'p [u8]) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
+        let (parent, name) = match path.iter().rposition(|&byte| byte == b'/') {
+            Some(slash) => (&path[..slash], &path[slash + 1..]),
+            None => (&path[..0], path),
+        };
+        let name = OsStr::from_bytes(if name.is_empty() { b"." } else { name });
+        if parent.is_empty() {
+            return Ok((self.root.as_fd(), name));
+        }
+        if self.last.as_ref().is_none_or(|(last, _)| last != parent) {
+            let mut opened = None;
+            for part in parent.split(|&byte| byte == b'/') {
+                let above = opened.as_ref().map_or(self.root.as_fd(), OwnedFd::as_fd);
+                opened = Some(rustix::fs::openat(above, OsStr::from_bytes(part), DIRECTORY, Mode::empty())?);
+            }
+            self.last = opened.map(|opened| (parent.to_vec(), opened));
+        }
+        let opened = self.last.as_ref().map_or(self.root.as_fd(), |(_, opened)| opened.as_fd());
+        Ok((opened, name))
+    }
+
+    fn failed(&self, operation: &'static str, path: &[u8], source: impl Into<io::Error>) -> Error {
+        Error::io(operation, self.root_path.join(path_of(path)), source)
+    }
+
+    /// Makes all directories. Only this user can enter them until the end.
+    pub(crate) fn make_directories(&mut self, template: &PortableTemplate) -> Result<(), Error> {
+        for entry in template.entries.iter().skip(1).filter(|entry| entry.kind == PortableKind::Directory) {
+            let made = self.at(&entry.path).and_then(|(parent, name)| rustix::fs::mkdirat(parent, name, Mode::RWXU));
+            made.map_err(|errno| self.failed("create the directory", &entry.path, errno))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a file of what `contents` has, which must be as much as the manifest says.
+    pub(crate) fn make_file(&mut self, entry: &PortableEntry, contents: &mut dyn Read) -> Result<(), Error> {
+        let mut file = self.new_file(entry)?;
+        let written = write_with_holes(&mut file, contents, &mut self.buffer);
+        written.map_err(|error| self.failed("write", &entry.path, error))?;
+        self.finish_file(entry, &file)
+    }
+
+    /// Makes a file of another one, if that has the right contents. They share their blocks where the file system has that.
+    pub(crate) fn make_file_of(&mut self, entry: &PortableEntry, mut other: File) -> Result<bool, Error> {
+        let PortableKind::File { hash, .. } = entry.kind else { return Ok(false) };
+        let mut hasher = blake3::Hasher::new();
+        let read = io::copy(&mut other, &mut hasher).and_then(|_| other.rewind());
+        if read.is_err() || hasher.finalize() != hash {
+            return Ok(false);
+        }
+        let mut file = self.new_file(entry)?;
+        io::copy(&mut other, &mut file).map_err(|error| self.failed("write", &entry.path, error))?;
+        self.finish_file(entry, &file)?;
+        Ok(true)
+    }
+
+    fn new_file(&mut self, entry: &PortableEntry) -> Result<File, Error> {
+        let flags = FILE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let opened = self
+            .at(&entry.path)
+            .and_then(|(parent, name)| rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR));
+        Ok(opened.map_err(|errno| self.failed("create", &entry.path, errno))?.into())
+    }
+
+    fn finish_file(&self, entry: &PortableEntry, file: &File) -> Result<(), Error> {
+        finish(file.as_fd(), entry).map_err(|errno| self.failed("set the attributes of", &entry.path, errno))
+    }
+
+    /// Makes all links, and gives the directories their attributes: the last one first, since each may close the ones in it.
+    pub(crate) fn finish(&mut self, template: &PortableTemplate) -> Result<(), Error> {
+        for entry in &template.entries {
+            let made = match &entry.kind {
+                PortableKind::Symlink(target) => self.at(&entry.path).and_then(|(parent, name)| {
+                    rustix::fs::symlinkat(target, parent, name)?;
+                    rustix::fs::utimensat(parent, name, &times(entry), AtFlags::SYMLINK_NOFOLLOW)
+                }),
+                PortableKind::HardLink(first) => self.make_hard_link(&template.entries[*first].path, &entry.path),
+                _ => continue,
+            };
+            made.map_err(|errno| self.failed("create the link", &entry.path, errno))?;
+        }
+        for entry in template.entries.iter().rev().filter(|entry| entry.kind == PortableKind::Directory) {
+            let opened = self
+                .at(&entry.path)
+                .and_then(|(parent, name)| rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()));
+            let finished = opened.and_then(|directory| finish(directory.as_fd(), entry));
+            finished.map_err(|errno| self.failed("set the attributes of", &entry.path, errno))?;
+        }
+        Ok(())
+    }
+
+    fn make_hard_link(&mut self, first: &[u8], path: &[u8]) -> Result<(), Errno> {
+        let (parent, name) = self.at(first)?;
+        let parent = rustix::io::fcntl_dupfd_cloexec(parent, 0)?;
+        let (new_parent, new_name) = self.at(path)?;
+        rustix::fs::linkat(&parent, name, new_parent, new_name, AtFlags::empty())
+    }
+}
+
+/// Gives an entry its attributes; the time comes last, since the others may change it.
+fn finish(entry: BorrowedFd<'_>, wanted: &PortableEntry) -> Result<(), Errno> {
+    for (name, value) in &wanted.xattrs {
+        rustix::fs::fsetxattr(entry, &**name, value, XattrFlags::empty())?;
+    }
+    rustix::fs::fchmod(entry, Mode::from_bits_truncate(wanted.mode.try_into().unwrap_or_default()))?;
+    rustix::fs::futimens(entry, &times(wanted))
+}
+
+fn times(entry: &PortableEntry) -> Timestamps {
+    let last_modification = Timespec { tv_sec: entry.seconds, tv_nsec: entry.nanoseconds.into() };
+    Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT.into() }, last_modification }
+}
+
+fn write_with_holes(file: &mut File, contents: &mut dyn Read, buffer: &mut [u8]) -> io::Result<()> {
+    let mut size = 0;
+    loop {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match contents.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(length) => filled += length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        size += filled as u64;
+        match &buffer[..filled] {
+            [] => return file.set_len(size),
+            piece if filled == HOLE_BYTES && piece.iter().all(|&byte| byte == 0) => {
+                file.seek(SeekFrom::Current(HOLE_BYTES as i64))?;
+            }
+            piece => file.write_all(piece)?,
+        }
+    }
+}
+
+pub(crate) fn path_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}

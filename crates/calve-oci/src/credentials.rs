@@ -1,0 +1,176 @@
+//! Credentials, where docker and podman keep them: in a file, or in a helper program that the file names.
+
+use std::collections::HashMap;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::error::Error;
+
+/// Where credentials may be, in the order in which they are looked for.
+#[derive(Debug, Clone, Default)]
+pub struct CredentialFiles(pub Vec<PathBuf>);
+
+/// What a registry wants to see.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    Password {
+        user: String,
+        secret: String,
+    },
+    /// To be exchanged for a token of shorter life.
+    IdentityToken(String),
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct ConfigFile {
+    auths: HashMap<String, Auth>,
+    creds_store: Option<String>,
+    cred_helpers: HashMap<String, String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Auth {
+    auth: Option<String>,
+    username: Option<String>,
+    password: Option<String>,
+    identitytoken: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct HelperAnswer {
+    username: String,
+    secret: String,
+}
+
+impl CredentialFiles {
+    /// Returns the credentials for a registry, if there are any.
+    pub(crate) fn find(&self, registry: &str) -> Result<Option<Credentials>, Error> {
+        let failed = |reason: String| Error::Credentials { registry: registry.into(), reason };
+        for path in &self.0 {
+            let text = match fs_err::read(path) {
+                Ok(text) => text,
+                Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    continue;
+                }
+                Err(error) => return Err(failed(error.to_string())),
+            };
+            let file: ConfigFile = serde_json::from_slice(&text)
+                .map_err(|error| failed(format!("`{}` is not valid: {error}", path.display())))?;
+            for key in keys(registry) {
+                if let Some(found) = file.find(key).map_err(failed)? {
+                    return Ok(Some(found));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The names under which a registry may be written down.
+fn keys(registry: &str) -> Vec<&str> {
+    match registry {
+        "docker.io" => vec!["https://index.docker.io/v1/", "index.docker.io", "docker.io"],
+        other => vec![other],
+    }
+}
+
+impl ConfigFile {
+    fn find(&self, key: &str) -> Result<Option<Credentials>, String> {
+        if let Some(helper) = self.cred_helpers.get(key).or(self.creds_store.as_ref()) {
+            if let Some(found) = ask(helper, key)? {
+                return Ok(Some(found));
+            }
+        }
+        let is_key = |named: &str| named == key || stripped(named) == key;
+        let Some((_, auth)) = self.auths.iter().find(|(named, _)| is_key(named)) else { return Ok(None) };
+        if let Some(token) = auth.identitytoken.clone().filter(|token| !token.is_empty()) {
+            return Ok(Some(Credentials::IdentityToken(token)));
+        }
+        if let (Some(user), Some(secret)) = (&auth.username, &auth.password) {
+            return Ok(Some(Credentials::Password { user: user.clone(), secret: secret.clone() }));
+        }
+        let Some(encoded) = auth.auth.as_ref().filter(|encoded| !encoded.is_empty()) else { return Ok(None) };
+        let decoded = STANDARD.decode(encoded.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let (user, secret) = decoded
+            .as_deref()
+            .and_then(|decoded| decoded.split_once(':'))
+            .ok_or_else(|| format!("the entry of `{key}` is not valid"))?;
+        Ok(Some(Credentials::Password { user: user.into(), secret: secret.trim_end_matches('\0').into() }))
+    }
+}
+
+/// docker once wrote addresses instead of hosts.
+fn stripped(named: &str) -> &str {
+    let host = named.strip_prefix("https://").or_else(|| named.strip_prefix("http://")).unwrap_or(named);
+    host.split('/').next().unwrap_or(host)
+}
+
+/// Asks a helper program, as docker does.
+fn ask(helper: &str, key: &str) -> Result<Option<Credentials>, String> {
+    if helper.is_empty() || !helper.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
+        return Err(format!("`{}` cannot be the name of a helper", helper.escape_debug()));
+    }
+    let program = format!("docker-credential-{helper}");
+    let failed = |error: io::Error| format!("{program}: {error}");
+    let mut child = Command::new(&program)
+        .arg("get")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(failed)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A helper that does not read it answers, or fails, by itself.
+        let _ = stdin.write_all(key.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stdout);
+        let has_none = said.contains("credentials not found");
+        return if has_none { Ok(None) } else { Err(format!("{program} ended with {}", output.status)) };
+    }
+    // What it said is a secret, also where it is not valid.
+    let answer: HelperAnswer =
+        serde_json::from_slice(&output.stdout).map_err(|_| format!("{program} gave an answer that is not valid"))?;
+    Ok(Some(match &*answer.username {
+        "<token>" => Credentials::IdentityToken(answer.secret),
+        _ => Credentials::Password { user: answer.username, secret: answer.secret },
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(text: &str, registry: &str) -> Option<(String, String)> {
+        let file: ConfigFile = serde_json::from_str(text).unwrap();
+        match keys(registry).into_iter().find_map(|key| file.find(key).unwrap())? {
+            Credentials::Password { user, secret } => Some((user, secret)),
+            Credentials::IdentityToken(token) => Some(("<token>".into(), token)),
+        }
+    }
+
+    #[test]
+    fn credentials_are_read_as_docker_writes_them() {
+        let text = format!(
+            r#"{{"auths": {{"https://index.docker.io/v1/": {{"auth": "{}"}}, "https://ghcr.io": {{"username": "u", "password": "p"}},
+            "t.example.org:5000": {{"identitytoken": "t"}}, "empty.example.org": {{}}}}, "other": 1}}"#,
+            STANDARD.encode("user:pass:word")
+        );
+        let pair = |user: &str, secret: &str| Some((user.to_owned(), secret.to_owned()));
+        assert_eq!(find(&text, "docker.io"), pair("user", "pass:word"));
+        assert_eq!(find(&text, "ghcr.io"), pair("u", "p"));
+        assert_eq!(find(&text, "t.example.org:5000"), pair("<token>", "t"));
+        for registry in ["t.example.org", "empty.example.org", "io", "evil-ghcr.io"] {
+            assert_eq!(find(&text, registry), None, "{registry}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What can go wrong between a template and a registry.
+
+use std::io;
+use std::path::PathBuf;
+
+use calve_core::Shown;
+
+use crate::remedy::Remedy;
+
+/// Why a template was not pushed or pulled. Nothing was published under its name.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The engine failed.
+    #[error(transparent)]
+    Core(#[from] calve_core::Error),
+    /// What is no name of an image.
+    #[error("`{}` {what}", Shown(.reference))]
+    BadReference {
+        /// As given.
+        reference: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A registry on another machine, or one that it leads to, would be reached without encryption.
+    #[error("`{}` is not this machine, and would be reached without encryption", Shown(.0))]
+    NotLoopback(String),
+    /// The registry answered with a refusal.
+    #[error("{registry} refused to {operation}: {refusal}")]
+    Refused {
+        /// Its host.
+        registry: String,
+        /// What was asked of it.
+        operation: &'static str,
+        /// Its answer.
+        refusal: Refusal,
+    },
+    /// The registry could not be reached, or the connection broke.
+    #[error("{operation} at {registry}: {reason}")]
+    Network {
+        /// Its host.
+        registry: String,
+        /// What was being done.
+        operation: &'static str,
+        /// Why not.
+        reason: String,
+    },
+    /// What the registry sent is not what its name says, or does not follow the rules of images.
+    #[error("{registry} sent something wrong: {what}")]
+    BadAnswer {
+        /// Its host.
+        registry: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// An image, but not of a template.
+    #[error("`{reference}` is not a template: {what}")]
+    NotATemplate {
+        /// The image.
+        reference: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// Another template has the name.
+    #[error("the template `{name}` already exists, and was not pulled from `{place}`")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The registry and the repository.
+        place: String,
+    },
+    /// Credentials could not be read.
+    #[error("read the credentials for {registry}: {reason}")]
+    Credentials {
+        /// The registry.
+        registry: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A system call failed.
+    #[error("{operation} `{}`: {source}", Shown(.path))]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What a registry answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// 401 or 403, with the credentials that there were.
+    #[error("{}", if *.with_credentials { "the credentials do not permit it" } else { "it needs credentials" })]
+    Unauthorized {
+        /// Whether there were any.
+        with_credentials: bool,
+    },
+    /// 404.
+    #[error("there is no such image")]
+    NotFound,
+    /// 429, or 500 and above, as often as it was asked.
+    #[error("it is busy or out of order (status {0})")]
+    Busy(u16),
+    /// Anything else.
+    #[error("status {0}")]
+    Status(u16),
+}
+
+impl Error {
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
+        Self::Io { operation, path: path.into(), source: source.into() }
+    }
+
+    /// Returns what the user can do next. Only an interruption needs nothing.
+    pub fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::Core(error) => Remedy::Core(error.remedy()?),
+            Self::BadReference { .. } => Remedy::NameImage,
+            Self::NotLoopback(_) => Remedy::UseEncryption,
+            Self::Refused { registry, refusal, .. } => match refusal {
+                Refusal::Unauthorized { .. } => Remedy::LogIn(registry.clone()),
+                Refusal::NotFound => Remedy::CheckImage,
+                Refusal::Busy(_) => Remedy::TryLater,
+                Refusal::Status(_) => Remedy::AskRegistry,
+            },
+            Self::Network { .. } => Remedy::CheckNetwork,
+            Self::BadAnswer { .. } => Remedy::AskRegistry,
+            Self::NotATemplate { .. } => Remedy::PushTemplate,
+            Self::NameTaken { .. } => Remedy::PullUnderAnotherName,
+            Self::Credentials { registry, .. } => Remedy::LogIn(registry.clone()),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Remedy::FreeSpace,
+            Self::Io { .. } => Remedy::CheckSystem,
+        })
+    }
+}

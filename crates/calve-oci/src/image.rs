@@ -1,0 +1,199 @@
+//! What an image of a template consists of.
+//!
+//! Its layers are tars compressed by zstd, each with the entries of one range of the manifest. The last layer is an empty tar; a skippable frame
+//! behind it has the manifest. Annotations say which range a layer has, and where the manifest is. So the image opens wherever images do,
+//! and a range of entries that did not change is a layer that did not change.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use calve_core::{PortableEntry, PortableKind, PortableTemplate};
+use serde::{Deserialize, Serialize};
+
+pub(crate) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(crate) const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
+pub(crate) const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
+
+/// Of the image: the key, and the number of entries and bytes.
+pub(crate) const KEY: &str = "dev.calve.template.key";
+pub(crate) const ENTRIES: &str = "dev.calve.template.entries";
+pub(crate) const BYTES: &str = "dev.calve.template.bytes";
+/// Of a layer: the entries, `FIRST-END`, and a hash of all that decides what is in the layer.
+pub(crate) const RANGE: &str = "dev.calve.template.range";
+pub(crate) const CONTENT: &str = "dev.calve.template.content";
+/// Of the last layer: where the manifest is, `START-END` in bytes.
+pub(crate) const MANIFEST: &str = "dev.calve.template.manifest";
+
+/// The name, size and kind of a blob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Descriptor {
+    pub(crate) media_type: String,
+    pub(crate) digest: String,
+    pub(crate) size: u64,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ImageManifest {
+    pub(crate) schema_version: u32,
+    pub(crate) media_type: String,
+    pub(crate) config: Descriptor,
+    pub(crate) layers: Vec<Descriptor>,
+    #[serde(default)]
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ImageConfig {
+    pub(crate) architecture: String,
+    pub(crate) os: String,
+    #[serde(default)]
+    pub(crate) config: BTreeMap<String, String>,
+    pub(crate) rootfs: RootFs,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RootFs {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) diff_ids: Vec<String>,
+}
+
+impl Descriptor {
+    /// Returns the two numbers of an annotation.
+    pub(crate) fn range(&self, annotation: &str) -> Option<Range<usize>> {
+        let (start, end) = self.annotations.get(annotation)?.split_once('-')?;
+        let range = start.parse().ok()?..end.parse().ok()?;
+        (range.start <= range.end).then_some(range)
+    }
+}
+
+/// The size that a layer has before it is compressed, about. It doubles for large templates, so that there are some 50 layers at most.
+const LAYER_BYTES: u64 = 4 << 20;
+const LAYERS: u64 = 48;
+/// What an entry takes in a tar beside its contents, about.
+const ENTRY_BYTES: u64 = 512;
+
+/// Divides the entries into ranges, one for each layer. Where a range ends is decided by the paths near there, so that a change moves
+/// few boundaries.
+pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
+    let weight = |entry: &PortableEntry| ENTRY_BYTES + contents(entry);
+    let total = entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(weight(entry)));
+    let mut target = LAYER_BYTES;
+    while total / target > LAYERS {
+        target *= 2;
+    }
+    let mut ranges = Vec::new();
+    let (mut start, mut size) = (0, 0);
+    let mut end_at = |end: usize, size: &mut u64| {
+        if end > start {
+            ranges.push(start..end);
+            start = end;
+        }
+        *size = 0;
+    };
+    for (index, entry) in entries.iter().enumerate() {
+        let weight = weight(entry);
+        let is_large = weight >= target;
+        if is_large {
+            end_at(index, &mut size);
+        }
+        size += weight;
+        let is_boundary =
+            size >= target / 4 && u128::from(chance(&entry.path)) * u128::from(target) < u128::from(weight) << 64;
+        if is_large || is_boundary || size >= 2 * target {
+            end_at(index + 1, &mut size);
+        }
+    }
+    end_at(entries.len(), &mut size);
+    ranges
+}
+
+/// A number that depends on the path alone.
+fn chance(path: &[u8]) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(path).as_bytes();
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// How many bytes of contents an entry has.
+fn contents(entry: &PortableEntry) -> u64 {
+    match entry.kind {
+        PortableKind::File { size, .. } => size,
+        _ => 0,
+    }
+}
+
+/// Returns the file whose contents an entry has in the layer of `range`, if it has any there: a file has, and so does a further name of a file
+/// whose first name is in another layer, because layers are unpacked one by one.
+pub(crate) fn contents_in(template: &PortableTemplate, range: &Range<usize>, index: usize) -> Option<usize> {
+    match template.entries[index].kind {
+        PortableKind::File { .. } => Some(index),
+        PortableKind::HardLink(first) if first < range.start => Some(first),
+        _ => None,
+    }
+}
+
+/// Returns how many entries and bytes of contents a layer has.
+pub(crate) fn amount(template: &PortableTemplate, range: &Range<usize>) -> (u64, u64) {
+    let bytes = template.entries[range.clone()].iter().map(contents).sum();
+    (range.len() as u64, bytes)
+}
+
+/// Returns the hash of all that decides what is in a layer.
+pub(crate) fn content(template: &PortableTemplate, range: &Range<usize>) -> String {
+    let mut hash = blake3::Hasher::new();
+    hash.update(b"calve layer 1\n");
+    for index in range.clone() {
+        let entry = &template.entries[index];
+        hash.update(template.text[entry.line.clone()].as_bytes());
+        hash.update(&[u8::from(contents_in(template, range, index).is_some())]);
+    }
+    hash.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(files: impl Iterator<Item = (String, u64)>) -> PortableTemplate {
+        let mut names: Vec<_> = files.collect();
+        names.sort();
+        let mut text = "#mtree\n# calve portable template 1\n. type=dir mode=0755 time=1.000000000\n".to_owned();
+        for (name, size) in names {
+            let hash = "0".repeat(64);
+            text += &format!("./{name} type=file mode=0644 time=1.000000000 size={size} blake3digest={hash}\n");
+        }
+        PortableTemplate::parse(text).unwrap()
+    }
+
+    fn contents_of(template: &PortableTemplate) -> Vec<String> {
+        ranges(&template.entries).iter().map(|range| content(template, range)).collect()
+    }
+
+    #[test]
+    fn every_entry_is_in_one_layer_and_there_are_not_too_many() {
+        for (number, size) in [(0, 0), (1, 0), (10_000, 100), (2_000, 1 << 20), (30, 1 << 30)] {
+            let template = template((0..number).map(|number| (format!("f{number:06}"), size)));
+            let ranges = ranges(&template.entries);
+            let mut end = 0;
+            for range in &ranges {
+                assert!(range.start == end && range.end > end, "{ranges:?}");
+                end = range.end;
+            }
+            assert_eq!(end, template.entries.len());
+            assert!(ranges.len() <= 4 * 48, "{}", ranges.len());
+        }
+    }
+
+    #[test]
+    fn an_entry_more_changes_one_layer_or_two() {
+        let names = || (0..20_000).map(|number| (format!("f{number:06}"), 5_000));
+        let before = contents_of(&template(names()));
+        let after = contents_of(&template(names().chain([("f010000x".to_owned(), 10)])));
+        let new = after.iter().filter(|content| !before.contains(content)).count();
+        assert!(before.len() > 10 && (1..=2).contains(&new), "{new} of {}", after.len());
+    }
+}

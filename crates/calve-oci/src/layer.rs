@@ -1,0 +1,251 @@
+//! Layers: deterministic tars, compressed by zstd.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use calve_core::{PortableEntry, PortableKind, PortableTemplate, Shown};
+use ring::digest::{Context, SHA256};
+use tar::{Builder, EntryType, Header};
+use zstd::stream::read::Decoder;
+use zstd::stream::write::Encoder;
+
+use crate::assemble::{Parents, path_of};
+use crate::error::Error;
+use crate::image::contents_in;
+use crate::spool::{Spool, digest_of};
+
+/// As much as `zstd` does by itself.
+const LEVEL: i32 = 3;
+/// No window needs more than 128 MiB, as in the command `zstd`.
+const LARGEST_WINDOW: u32 = 27;
+const SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
+
+/// A compressed layer, and the digest of its tar.
+pub(crate) struct Layer {
+    pub(crate) blob: Spool,
+    pub(crate) diff_id: String,
+}
+
+/// Writes the entries of a range. `changed` makes the error for a file that is not as the manifest says.
+pub(crate) fn write(
+    template: &PortableTemplate,
+    range: &Range<usize>,
+    root: &Path,
+    mut blob: Spool,
+    changed: impl Fn(&PortableEntry) -> Error,
+) -> Result<Layer, Error> {
+    let failed = |error: io::Error| Error::io("write a layer of", root, error);
+    let mut parents = Parents::open(root)?;
+    let encoder = Encoder::new(&mut blob, LEVEL).map_err(failed)?;
+    let mut tar = Builder::new(Hashing { inner: encoder, hash: Context::new(&SHA256) });
+    for index in range.clone() {
+        let entry = &template.entries[index];
+        append_extensions(&mut tar, entry).map_err(failed)?;
+        let mut header = header(entry);
+        let path = path_of(if entry.path.is_empty() { b"./" } else { &entry.path });
+        if let Some(file) = contents_in(template, range, index) {
+            let PortableKind::File { size, hash } = template.entries[file].kind else { continue };
+            header.set_entry_type(EntryType::Regular);
+            header.set_size(size);
+            let mut contents = Contents::open(&mut parents, &entry.path, size)?;
+            tar.append_data(&mut header, path, &mut contents).map_err(failed)?;
+            if contents.left > 0 || contents.hash.finalize() != hash {
+                return Err(changed(entry));
+            }
+            continue;
+        }
+        let target = match &entry.kind {
+            PortableKind::Symlink(target) => path_of(target.to_bytes()),
+            PortableKind::HardLink(first) => path_of(&template.entries[*first].path),
+            _ => {
+                tar.append_data(&mut header, path, io::empty()).map_err(failed)?;
+                continue;
+            }
+        };
+        tar.append_link(&mut header, path, target).map_err(failed)?;
+    }
+    let hashing = tar.into_inner().map_err(failed)?;
+    let diff_id = digest_of(hashing.hash);
+    hashing.inner.finish().map_err(failed)?;
+    Ok(Layer { blob, diff_id })
+}
+
+/// Writes the last layer: an empty tar, and a frame that decompressors skip. Returns also where the manifest is.
+pub(crate) fn write_manifest(text: &str, mut blob: Spool) -> io::Result<(Layer, Range<u64>)> {
+    let tar = [0; 1024];
+    blob.write_all(&zstd::encode_all(&tar[..], LEVEL)?)?;
+    let manifest = zstd::encode_all(text.as_bytes(), LEVEL)?;
+    let length = u32::try_from(manifest.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    blob.write_all(&SKIPPABLE)?;
+    blob.write_all(&length.to_le_bytes())?;
+    let start = blob.size();
+    blob.write_all(&manifest)?;
+    let end = blob.size();
+    Ok((Layer { blob, diff_id: crate::spool::digest(&tar) }, start..end))
+}
+
+/// Decompresses a manifest, of which at most `limit` bytes are believed.
+pub(crate) fn read_manifest(compressed: &[u8], limit: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let length = decoder(compressed)?.take(limit + 1).read_to_string(&mut text)?;
+    if length as u64 > limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
+}
+
+/// Hands the contents of the files in a layer to `receive`, with the index of each. The order of the entries decides which file is which; the
+/// names in the tar are not looked at.
+pub(crate) fn read(
+    template: &PortableTemplate,
+    range: &Range<usize>,
+    blob: &mut Spool,
+    mut receive: impl FnMut(usize, &mut dyn Read) -> Result<(), Error>,
+    wrong: impl Fn(&str) -> Error,
+) -> Result<(), Error> {
+    let unreadable =
+        |error: io::Error| wrong(&format!("a layer that cannot be read: {}", error.to_string().escape_debug()));
+    let mut expected = range.clone().filter(|&index| contents_in(template, range, index).is_some());
+    let decoder = decoder(blob.reader()?).map_err(unreadable)?;
+    let mut archive = tar::Archive::new(decoder.take(largest(template, range)));
+    for entry in archive.entries().map_err(unreadable)?.raw(true) {
+        let mut entry = entry.map_err(unreadable)?;
+        if entry.header().entry_type() != EntryType::Regular {
+            continue;
+        }
+        let index = expected.next().ok_or_else(|| wrong("a layer with more files than the manifest has"))?;
+        let PortableEntry { path, kind, .. } = &template.entries[index];
+        let PortableKind::File { size, .. } = kind else { continue };
+        if entry.size() != *size {
+            return Err(wrong(&format!(
+                "a layer in which `{}` has another size than in the manifest",
+                Shown(path_of(path))
+            )));
+        }
+        receive(index, &mut entry)?;
+    }
+    match expected.next() {
+        None => Ok(()),
+        Some(_) => Err(wrong("a layer with fewer files than the manifest has")),
+    }
+}
+
+fn decoder<'a>(compressed: impl Read + 'a) -> io::Result<impl Read + 'a> {
+    let mut decoder = Decoder::new(compressed)?;
+    decoder.window_log_max(LARGEST_WINDOW)?;
+    Ok(decoder)
+}
+
+/// As large as a tar of these entries can be: contents, headers, names and attributes.
+pub(crate) fn largest(template: &PortableTemplate, range: &Range<usize>) -> u64 {
+    let entry = |index: usize| {
+        let entry = &template.entries[index];
+        let size = contents_in(template, range, index).map_or(0, |file| match template.entries[file].kind {
+            PortableKind::File { size, .. } => size,
+            _ => 0,
+        });
+        size.saturating_add(8192 + 4 * entry.line.len() as u64)
+    };
+    range.clone().map(entry).fold(65_536, u64::saturating_add)
+}
+
+fn header(entry: &PortableEntry) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(match entry.kind {
+        PortableKind::Directory => EntryType::Directory,
+        PortableKind::File { .. } => EntryType::Regular,
+        PortableKind::Symlink(_) => EntryType::Symlink,
+        PortableKind::HardLink(_) => EntryType::Link,
+    });
+    header.set_mode(if matches!(entry.kind, PortableKind::Symlink(_)) { 0o777 } else { entry.mode });
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(u64::try_from(entry.seconds).unwrap_or(0));
+    header.set_size(0);
+    header
+}
+
+/// What a header has no room for.
+fn append_extensions<W: Write>(tar: &mut Builder<W>, entry: &PortableEntry) -> io::Result<()> {
+    let mut extensions: Vec<(String, Vec<u8>)> = Vec::new();
+    if entry.seconds < 0 || entry.nanoseconds > 0 {
+        extensions.push(("mtime".into(), time(entry.seconds, entry.nanoseconds).into_bytes()));
+    }
+    for (name, value) in &entry.xattrs {
+        // Other names cannot be written there. The manifest has them.
+        if let Some(name) = name.to_str().ok().filter(|name| !name.contains(['=', '\n'])) {
+            extensions.push((format!("SCHILY.xattr.{name}"), value.clone()));
+        }
+    }
+    if extensions.is_empty() {
+        return Ok(());
+    }
+    tar.append_pax_extensions(extensions.iter().map(|(name, value)| (&**name, &**value)))
+}
+
+/// The decimal number of seconds, which are rounded down where they are given apart.
+fn time(seconds: i64, nanoseconds: u32) -> String {
+    match (seconds, nanoseconds) {
+        (seconds, 0) => seconds.to_string(),
+        (..0, _) => format!("-{}.{:09}", -(seconds + 1), 1_000_000_000 - nanoseconds),
+        _ => format!("{seconds}.{nanoseconds:09}"),
+    }
+}
+
+struct Hashing<W> {
+    inner: W,
+    hash: Context,
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// The contents of a file, hashed.
+struct Contents {
+    file: File,
+    left: u64,
+    hash: blake3::Hasher,
+}
+
+impl Contents {
+    fn open(parents: &mut Parents, path: &[u8], size: u64) -> Result<Self, Error> {
+        let file = parents.open_file(path)?;
+        Ok(Self { file, left: size, hash: blake3::Hasher::new() })
+    }
+}
+
+impl Read for Contents {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = self.file.read(&mut buffer[..length])?;
+        self.hash.update(&buffer[..read]);
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_are_decimal_numbers() {
+        let times = [(5, 0), (5, 7), (-1, 0), (-1, 999_999_999), (-2, 5)].map(|(s, n)| time(s, n));
+        assert_eq!(times, ["5", "5.000000007", "-1", "-0.000000001", "-1.999999995"]);
+    }
+
+    #[test]
+    fn a_manifest_that_grows_without_end_is_not_read() {
+        let bomb = zstd::encode_all(&vec![b'a'; 1 << 20][..], LEVEL).unwrap();
+        assert_eq!(read_manifest(&bomb, 1 << 20).unwrap().len(), 1 << 20);
+        assert_eq!(read_manifest(&bomb, (1 << 20) - 1).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+}

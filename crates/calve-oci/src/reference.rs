@@ -1,0 +1,190 @@
+//! Names of images: `HOST[:PORT]/REPOSITORY[:TAG]`, or with `@sha256:DIGEST`.
+
+use std::fmt;
+
+use crate::error::Error;
+
+/// Where an image is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// The registry's host, with the port if one was named.
+    pub registry: String,
+    /// The repository in it.
+    pub repository: String,
+    /// The tag, or the digest that the image's manifest must have.
+    pub version: String,
+    /// How the registry is reached.
+    pub transport: Transport,
+}
+
+/// How a registry is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Encrypted.
+    Https,
+    /// Not encrypted: for a registry on this machine.
+    PlainHttp,
+}
+
+impl Reference {
+    /// Reads a reference. The tag is `latest` if none is named.
+    ///
+    /// # Errors
+    /// Fails for what is no reference, and for a registry on another machine that should be reached without encryption.
+    pub fn parse(text: &str, transport: Transport) -> Result<Self, Error> {
+        let refused = |what| Error::BadReference { reference: text.into(), what };
+        let (registry, rest) = text.split_once('/').ok_or_else(|| refused("names no registry"))?;
+        if !registry.contains(['.', ':']) && registry != "localhost" {
+            return Err(refused("names no registry"));
+        }
+        if !is_host(registry) {
+            return Err(refused("names a host that is not valid"));
+        }
+        let (repository, version) = match rest.split_once('@') {
+            Some((named, digest)) => (named.split_once(':').map_or(named, |(repository, _)| repository), digest),
+            None => rest.split_once(':').unwrap_or((rest, "latest")),
+        };
+        if !is_repository(repository) {
+            return Err(refused("names a repository that is not valid"));
+        }
+        if !(is_tag(version) && !rest.contains('@') || is_digest(version) && rest.contains('@')) {
+            return Err(refused("has a tag or a digest that is not valid"));
+        }
+        if transport == Transport::PlainHttp && !is_loopback(registry) {
+            return Err(Error::NotLoopback(registry.into()));
+        }
+        let [registry, repository, version] = [registry, repository, version].map(str::to_owned);
+        Ok(Self { registry, repository, version, transport })
+    }
+
+    /// Returns the last part of the repository, which names the template unless another name is given.
+    pub fn name(&self) -> &str {
+        self.repository.rsplit('/').next().unwrap_or(&self.repository)
+    }
+
+    /// Returns what all versions of the image have in common.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.registry, self.repository)
+    }
+
+    /// Returns the digest, if the reference has one instead of a tag.
+    pub(crate) fn digest(&self) -> Option<&str> {
+        Some(self.version.as_str()).filter(|version| is_digest(version))
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if self.digest().is_some() { '@' } else { ':' };
+        write!(f, "{}/{}{separator}{}", self.registry, self.repository, self.version)
+    }
+}
+
+/// A name, an IPv4 address or an IPv6 address in brackets, and a port.
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    let is_valid = match bracketed {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.chars().all(is_name) && !host.starts_with(['-', '.']),
+    };
+    is_valid && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+}
+
+/// Whether only this machine answers there.
+pub(crate) fn is_loopback(registry: &str) -> bool {
+    let host = match registry.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => host,
+        _ => registry,
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+fn is_repository(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_part = |part: &str| {
+        part.starts_with(is_plain) && part.ends_with(is_plain) && part.chars().all(|c| is_plain(c) || "._-".contains(c))
+    };
+    text.len() <= 255 && text.split('/').all(is_part)
+}
+
+fn is_tag(text: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.len() <= 128 && text.starts_with(is_word) && text.chars().all(|c| is_word(c) || ".-".contains(c))
+}
+
+pub(crate) fn is_digest(text: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    text.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64 && hex.chars().all(is_digit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Option<String> {
+        let reference = Reference::parse(text, Transport::Https).ok()?;
+        Some(format!("{} {} {}", reference.registry, reference.repository, reference.version))
+    }
+
+    #[test]
+    fn references_are_read() {
+        let digest = format!("sha256:{}", "0a".repeat(32));
+        for (text, expected) in [
+            ("127.0.0.1:5000/a", "127.0.0.1:5000 a latest".to_owned()),
+            ("ghcr.io/team/node-modules:v1.2", "ghcr.io team/node-modules v1.2".to_owned()),
+            ("localhost/a/b/c:x", "localhost a/b/c x".to_owned()),
+            ("[::1]:5000/a:x", "[::1]:5000 a x".to_owned()),
+            (&format!("ghcr.io/a@{digest}"), format!("ghcr.io a {digest}")),
+            (&format!("ghcr.io/a:tag@{digest}"), format!("ghcr.io a {digest}")),
+        ] {
+            assert_eq!(parsed(text), Some(expected), "{text}");
+        }
+        let by_digest = Reference::parse(&format!("ghcr.io/a@{digest}"), Transport::Https).unwrap();
+        assert_eq!((by_digest.to_string(), by_digest.digest()), (format!("ghcr.io/a@{digest}"), Some(&*digest)));
+    }
+
+    #[test]
+    fn what_is_no_reference_is_refused() {
+        for text in [
+            "",
+            "a",
+            "team/a",
+            "/a",
+            "ghcr.io/",
+            "ghcr.io/A",
+            "ghcr.io/../a",
+            "ghcr.io/a//b",
+            "ghcr.io/a:",
+            "ghcr.io/a:b/c",
+            "ghcr.io/a@sha256:0",
+            "ghcr.io:0/a",
+            "ghcr.io:99999/a",
+            "user:password@ghcr.io/a",
+            "-x.io/a",
+            "a b.io/a",
+            "ghcr.io/a?b=c",
+            "[::g]:5000/a",
+            "ghcr.io/a:x\n",
+        ] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_reached_without_encryption() {
+        for registry in ["127.0.0.1:5000", "localhost:5000", "localhost", "[::1]:5000", "127.9.9.9"] {
+            assert!(Reference::parse(&format!("{registry}/a"), Transport::PlainHttp).is_ok(), "{registry}");
+        }
+        for registry in ["ghcr.io", "127.0.0.1.example.org", "10.0.0.1:5000", "localhost.example.org", "[fe80::1]:5000"]
+        {
+            let refused = Reference::parse(&format!("{registry}/a"), Transport::PlainHttp);
+            assert!(matches!(refused, Err(Error::NotLoopback(_))), "{registry}");
+        }
+    }
+}

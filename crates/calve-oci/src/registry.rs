@@ -1,0 +1,427 @@
+//! One repository of a registry, by the OCI distribution specification.
+
+mod challenge;
+
+use std::io::{Read, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use calve_core::Cancel;
+use serde::Deserialize;
+use ureq::config::RedirectAuthHeaders;
+use ureq::http::{Method, Request, Response, StatusCode, Uri, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use ureq::{Agent, Body, SendBody};
+
+use self::challenge::Challenge;
+use crate::credentials::{CredentialFiles, Credentials};
+use crate::error::{Error, Refusal};
+use crate::image::{Descriptor, MANIFEST_TYPE};
+use crate::reference::{Reference, Transport, is_loopback};
+use crate::spool::{Spool, digest};
+
+const ATTEMPTS: u32 = 5;
+/// What a registry may ask to wait for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The specification has registries accept at least this much.
+const LARGEST_MANIFEST_BYTES: u64 = 4 << 20;
+const SILENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Registry<'a> {
+    agent: Agent,
+    reference: &'a Reference,
+    /// `https://HOST`.
+    base: String,
+    credentials: Option<Credentials>,
+    /// The value of the header `Authorization`, once one was asked for.
+    authorization: Mutex<Option<String>>,
+    cancel: &'a Cancel,
+}
+
+/// What is sent with a request.
+enum Sent<'s> {
+    Nothing,
+    Bytes(&'s [u8]),
+    Blob(&'s mut Spool),
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+impl<'a> Registry<'a> {
+    pub(crate) fn open(reference: &'a Reference, files: &CredentialFiles, cancel: &'a Cancel) -> Result<Self, Error> {
+        let host = match &*reference.registry {
+            "docker.io" => "registry-1.docker.io",
+            other => other,
+        };
+        let (scheme, encrypted) = match reference.transport {
+            Transport::Https => ("https", true),
+            Transport::PlainHttp => ("http", false),
+        };
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .https_only(encrypted)
+            .redirect_auth_headers(RedirectAuthHeaders::Never)
+            .max_redirects(5)
+            .timeout_connect(Some(Duration::from_secs(30)))
+            .timeout_recv_response(Some(SILENCE))
+            .timeout_per_read(Some(SILENCE))
+            .timeout_per_write(Some(SILENCE))
+            .user_agent(concat!("calve/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity");
+        // A registry on this machine is behind no proxy, and needs no certificates.
+        let config = if encrypted { config.tls_config(tls()) } else { config.proxy(None) };
+        Ok(Self {
+            agent: config.build().new_agent(),
+            reference,
+            base: format!("{scheme}://{host}"),
+            credentials: files.find(&reference.registry)?,
+            authorization: Mutex::default(),
+            cancel,
+        })
+    }
+
+    /// Returns the manifest of the image, as it was sent.
+    pub(crate) fn manifest(&self) -> Result<Vec<u8>, Error> {
+        const OPERATION: &str = "read the image";
+        let url = self.url(&format!("manifests/{}", self.reference.version));
+        let accepted = format!(
+            "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
+             application/vnd.docker.distribution.manifest.v2+json"
+        );
+        let headers = [(header::ACCEPT, accepted)];
+        let mut response = self.send(OPERATION, &Method::GET, &url, &headers, &mut Sent::Nothing)?;
+        self.expect(OPERATION, &response, &[StatusCode::OK])?;
+        let read = response.body_mut().with_config().limit(LARGEST_MANIFEST_BYTES).read_to_vec();
+        let bytes = read.map_err(|error| self.network(OPERATION, &error))?;
+        if self.reference.digest().is_some_and(|expected| digest(&bytes) != expected) {
+            return Err(self.wrong("the image's manifest does not have the digest that was asked for"));
+        }
+        Ok(bytes)
+    }
+
+    pub(crate) fn put_manifest(&self, bytes: &[u8]) -> Result<(), Error> {
+        const OPERATION: &str = "store the image";
+        let url = self.url(&format!("manifests/{}", self.reference.version));
+        let headers = [(header::CONTENT_TYPE, MANIFEST_TYPE.to_owned())];
+        let response = self.send(OPERATION, &Method::PUT, &url, &headers, &mut Sent::Bytes(bytes))?;
+        self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::OK, StatusCode::ACCEPTED])
+    }
+
+    pub(crate) fn has_blob(&self, digest: &str) -> Result<bool, Error> {
+        const OPERATION: &str = "look for a part of the image";
+        let url = self.url(&format!("blobs/{digest}"));
+        let response = self.send(OPERATION, &Method::HEAD, &url, &[], &mut Sent::Nothing)?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Ok(false);
+        }
+        self.expect(OPERATION, &response, &[StatusCode::OK]).map(|()| true)
+    }
+
+    pub(crate) fn put_blob(&self, blob: &mut Spool) -> Result<(), Error> {
+        const OPERATION: &str = "store a part of the image";
+        let digest = blob.digest();
+        let begin = self.url("blobs/uploads/");
+        let response = self.send(OPERATION, &Method::POST, &begin, &[], &mut Sent::Nothing)?;
+        self.expect(OPERATION, &response, &[StatusCode::ACCEPTED])?;
+        let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
+        let location = location.ok_or_else(|| self.wrong("it does not say where to upload"))?;
+        let target = if location.starts_with('/') { format!("{}{location}", self.base) } else { location.to_owned() };
+        let separator = if target.contains('?') { '&' } else { '?' };
+        let target = format!("{target}{separator}digest={}", digest.replace(':', "%3A"));
+        let headers = [(header::CONTENT_TYPE, "application/octet-stream".to_owned())];
+        let response = self.send(OPERATION, &Method::PUT, &target, &headers, &mut Sent::Blob(blob))?;
+        self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
+    }
+
+    /// Fetches a blob, and checks that it is the one. Where the connection breaks, it goes on from there.
+    pub(crate) fn blob(&self, wanted: &Descriptor, directory: Option<&Path>) -> Result<Spool, Error> {
+        const OPERATION: &str = "fetch a part of the image";
+        let url = self.url(&format!("blobs/{}", wanted.digest));
+        let mut spool = Spool::new(directory);
+        let mut failures = 0;
+        while spool.size() < wanted.size || wanted.size == 0 {
+            let have = spool.size();
+            let range = (have > 0).then(|| (header::RANGE, format!("bytes={have}-")));
+            let mut response = self.send(OPERATION, &Method::GET, &url, range.as_slice(), &mut Sent::Nothing)?;
+            self.expect(OPERATION, &response, &[StatusCode::OK, StatusCode::PARTIAL_CONTENT])?;
+            if response.status() == StatusCode::OK || !continues(&response, have) {
+                spool = Spool::new(directory);
+                if response.status() != StatusCode::OK {
+                    return Err(self.wrong("another part of a blob than was asked for"));
+                }
+            }
+            let broken = match self.read_blob(&mut response, &mut spool, wanted.size)? {
+                None if spool.size() == wanted.size => break,
+                None => "the connection ended early".to_owned(),
+                Some(reason) => reason,
+            };
+            failures += 1;
+            if failures == ATTEMPTS {
+                return Err(self.broken(OPERATION, broken));
+            }
+            self.wait(pause(failures))?;
+        }
+        if spool.digest() != wanted.digest {
+            return Err(self.wrong(&format!("the blob `{}` has another digest", wanted.digest)));
+        }
+        Ok(spool)
+    }
+
+    /// Reads to the end of the answer. Returns why the connection broke, if it did.
+    fn read_blob(&self, response: &mut Response<Body>, spool: &mut Spool, size: u64) -> Result<Option<String>, Error> {
+        let mut reader = response.body_mut().with_config().limit(u64::MAX).reader();
+        let mut buffer = vec![0; 128 << 10];
+        loop {
+            self.still_wanted()?;
+            let length = match reader.read(&mut buffer) {
+                Ok(0) => return Ok(None),
+                Ok(length) => length,
+                Err(error) => return Ok(Some(error.to_string())),
+            };
+            if spool.size() + length as u64 > size {
+                return Err(self.wrong("a blob that is longer than its description says"));
+            }
+            if let Err(error) = spool.write_all(&buffer[..length]) {
+                return Err(spool.failed(error));
+            }
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}/v2/{}/{path}", self.base, self.reference.repository)
+    }
+
+    /// Sends a request until it is answered: asks for a token if one is needed, and waits while the registry is busy.
+    fn send(
+        &self,
+        operation: &'static str,
+        method: &Method,
+        url: &str,
+        headers: &[(header::HeaderName, String)],
+        sent: &mut Sent<'_>,
+    ) -> Result<Response<Body>, Error> {
+        let (mut failures, mut asked) = (0, false);
+        loop {
+            self.still_wanted()?;
+            let answer = self.once(operation, method, url, headers, sent)?;
+            failures += 1;
+            let waits = match answer {
+                Ok(response) if response.status() == StatusCode::UNAUTHORIZED && !asked && self.is_own(url) => {
+                    (asked, failures) = (true, failures - 1);
+                    if self.authorize(operation, &response)? {
+                        continue;
+                    }
+                    return Ok(response);
+                }
+                Ok(response) if is_busy(response.status()) && failures < ATTEMPTS => {
+                    match asked_to_wait(&response).unwrap_or_else(|| pause(failures)) {
+                        waits if waits <= LONGEST_WAIT => waits,
+                        _ => return Ok(response),
+                    }
+                }
+                Ok(response) => return Ok(response),
+                Err(error) if failures < ATTEMPTS && is_passing(&error) => pause(failures),
+                Err(error) => return Err(self.network(operation, &error)),
+            };
+            self.wait(waits)?;
+        }
+    }
+
+    fn once(
+        &self,
+        operation: &'static str,
+        method: &Method,
+        url: &str,
+        headers: &[(header::HeaderName, String)],
+        sent: &mut Sent<'_>,
+    ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // An upload may go to another host, which is not to see it.
+        if let Some(authorization) = authorization.filter(|_| self.is_own(url)) {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let invalid = |_| self.wrong(&format!("an address that is not valid, to {operation}"));
+        Ok(match sent {
+            Sent::Nothing => self.agent.run(request.body(()).map_err(invalid)?),
+            Sent::Bytes(bytes) => self.agent.run(request.body(&**bytes).map_err(invalid)?),
+            Sent::Blob(blob) => {
+                let request = request.header(header::CONTENT_LENGTH, blob.size());
+                let mut reader = blob.reader()?;
+                self.agent.run(request.body(SendBody::from_reader(&mut reader)).map_err(invalid)?)
+            }
+        })
+    }
+
+    /// Whether an address is the registry's own.
+    fn is_own(&self, url: &str) -> bool {
+        url.strip_prefix(&self.base).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Gets what a registry wants to see. Returns whether there is something new to try.
+    fn authorize(&self, operation: &'static str, response: &Response<Body>) -> Result<bool, Error> {
+        let challenges = response.headers().get_all(header::WWW_AUTHENTICATE);
+        let challenges: Vec<_> = challenges.iter().filter_map(|value| Challenge::parse(value.to_str().ok()?)).collect();
+        let bearer = challenges.iter().find(|challenge| challenge.scheme == "bearer");
+        let value = match (bearer, &self.credentials) {
+            (Some(bearer), _) => self.token(operation, bearer)?.map(|token| format!("Bearer {token}")),
+            (None, Some(credentials)) if challenges.iter().any(|challenge| challenge.scheme == "basic") => {
+                basic(credentials)
+            }
+            _ => None,
+        };
+        let mut authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = value.is_some() && (bearer.is_some() || *authorization != value);
+        *authorization = value;
+        Ok(is_new)
+    }
+
+    /// Asks for a token, with the credentials if there are any.
+    fn token(&self, operation: &'static str, challenge: &Challenge) -> Result<Option<String>, Error> {
+        let realm = challenge.value("realm").ok_or_else(|| self.wrong("it does not say where tokens are to be had"))?;
+        let uri: Uri = realm.parse().map_err(|_| self.wrong("an address for tokens that is not valid"))?;
+        let host = uri.authority().map_or("", |authority| authority.as_str());
+        // The credentials go there.
+        if uri.scheme_str() != Some("https") && !(self.reference.transport == Transport::PlainHttp && is_loopback(host))
+        {
+            return Err(Error::NotLoopback(host.into()));
+        }
+        let scope = challenge.value("scope").unwrap_or_default();
+        let service = challenge.value("service").unwrap_or_default();
+        let pairs = |request: Vec<(&'static str, String)>| request.into_iter().filter(|(_, value)| !value.is_empty());
+        let asked = vec![("service", service), ("scope", scope)];
+        let answer = match &self.credentials {
+            Some(Credentials::IdentityToken(token)) => {
+                let grant = [
+                    ("grant_type", "refresh_token".into()),
+                    ("client_id", "calve".into()),
+                    ("refresh_token", token.clone()),
+                ];
+                self.agent.post(&*realm).send_form(pairs(asked.into_iter().chain(grant).collect()))
+            }
+            credentials => {
+                let mut request = self.agent.get(&*realm).query_pairs(pairs(asked));
+                if let Some(value) = credentials.as_ref().and_then(basic) {
+                    request = request.header(header::AUTHORIZATION, value);
+                }
+                request.call()
+            }
+        };
+        let mut answer = answer.map_err(|error| self.network(operation, &error))?;
+        if answer.status().is_client_error() {
+            return Ok(None);
+        }
+        self.expect(operation, &answer, &[StatusCode::OK])?;
+        let bytes = answer.body_mut().with_config().limit(1 << 20).read_to_vec();
+        let bytes = bytes.map_err(|error| self.network(operation, &error))?;
+        let token: Token = serde_json::from_slice(&bytes).map_err(|_| self.wrong("a token that is not valid"))?;
+        Ok(token.token.or(token.access_token))
+    }
+
+    fn expect(&self, operation: &'static str, response: &Response<Body>, good: &[StatusCode]) -> Result<(), Error> {
+        let status = response.status();
+        if good.contains(&status) {
+            return Ok(());
+        }
+        let refusal = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Refusal::Unauthorized { with_credentials: self.credentials.is_some() }
+            }
+            StatusCode::NOT_FOUND => Refusal::NotFound,
+            status if is_busy(status) => Refusal::Busy(status.as_u16()),
+            status => Refusal::Status(status.as_u16()),
+        };
+        Err(Error::Refused { registry: self.reference.registry.clone(), operation, refusal })
+    }
+
+    pub(crate) fn still_wanted(&self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() { Err(calve_core::Error::Interrupted.into()) } else { Ok(()) }
+    }
+
+    /// Waits, but not for longer than somebody wants to.
+    fn wait(&self, time: Duration) -> Result<(), Error> {
+        const STEP: Duration = Duration::from_millis(50);
+        let mut left = time;
+        while !left.is_zero() {
+            self.still_wanted()?;
+            std::thread::sleep(left.min(STEP));
+            left = left.saturating_sub(STEP);
+        }
+        Ok(())
+    }
+
+    fn network(&self, operation: &'static str, error: &ureq::Error) -> Error {
+        self.broken(operation, error.to_string())
+    }
+
+    fn broken(&self, operation: &'static str, reason: String) -> Error {
+        // What a registry makes the library say may have any character.
+        let reason = reason.escape_debug().to_string();
+        Error::Network { registry: self.reference.registry.clone(), operation, reason }
+    }
+
+    pub(crate) fn wrong(&self, what: &str) -> Error {
+        Error::BadAnswer { registry: self.reference.registry.clone(), what: what.into() }
+    }
+}
+
+/// The certificates that the system trusts.
+fn tls() -> TlsConfig {
+    let found = rustls_native_certs::load_native_certs().certs;
+    let certificates: Vec<_> = found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
+    TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .root_certs(RootCerts::new_with_certs(&certificates))
+        .build()
+}
+
+fn basic(credentials: &Credentials) -> Option<String> {
+    match credentials {
+        Credentials::Password { user, secret } => {
+            Some(format!("Basic {}", STANDARD.encode(format!("{user}:{secret}"))))
+        }
+        Credentials::IdentityToken(_) => None,
+    }
+}
+
+fn is_busy(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+}
+
+/// Whether it may work the next time.
+fn is_passing(error: &ureq::Error) -> bool {
+    use ureq::Error::{ConnectionFailed, Io, Protocol, Timeout};
+    match error {
+        // A disk that is full or a file that is gone is no matter of the network.
+        Io(error) => error.raw_os_error().is_none_or(|code| code != rustix::io::Errno::NOSPC.raw_os_error()),
+        Timeout(_) | ConnectionFailed | Protocol(_) => true,
+        _ => false,
+    }
+}
+
+fn asked_to_wait(response: &Response<Body>) -> Option<Duration> {
+    let value = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?;
+    value.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// A quarter of a second, then twice as long each time.
+fn pause(failures: u32) -> Duration {
+    Duration::from_millis(125 << failures.min(6))
+}
+
+/// Whether a part of a blob begins where the last one ended.
+fn continues(response: &Response<Body>, have: u64) -> bool {
+    let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
+    range.is_some_and(|range| range.starts_with(&format!("bytes {have}-")))
+}

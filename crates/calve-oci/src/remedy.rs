@@ -1,0 +1,48 @@
+//! What helps against an error, as a value without words.
+
+/// What the user can do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// What helps against an error of the engine.
+    Core(calve_core::Remedy),
+    /// Name the image in full.
+    NameImage,
+    /// Leave out the option for a registry without encryption.
+    UseEncryption,
+    /// Log in to this registry.
+    LogIn(String),
+    /// Check the names of the repository and the tag.
+    CheckImage,
+    /// Try again later.
+    TryLater,
+    /// Check the name of the registry and the network.
+    CheckNetwork,
+    /// Look into what the registry, or what is between, says.
+    AskRegistry,
+    /// Push a template there first.
+    PushTemplate,
+    /// Pull it under another name.
+    PullUnderAnotherName,
+    /// Free space where templates are kept.
+    FreeSpace,
+    /// Check what the system says.
+    CheckSystem,
+}
+
+impl Remedy {
+    /// The names of all, without those of the engine.
+    pub const NAMES: &[&str] = &[
+        "NameImage",
+        "UseEncryption",
+        "LogIn",
+        "CheckImage",
+        "TryLater",
+        "CheckNetwork",
+        "AskRegistry",
+        "PushTemplate",
+        "PullUnderAnotherName",
+        "FreeSpace",
+        "CheckSystem",
+    ];
+}

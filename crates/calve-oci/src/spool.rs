@@ -1,0 +1,92 @@
+//! The bytes of one blob, between the network and the disk.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek as _, Write};
+use std::path::{Path, PathBuf};
+
+use ring::digest::{Context, SHA256};
+
+use crate::error::Error;
+
+/// As much of a blob is kept in memory. All workers together stay below 100 MB.
+const IN_MEMORY_BYTES: usize = 16 << 20;
+
+/// A blob: in memory, or, if it is large, in a file without a name.
+pub(crate) struct Spool {
+    directory: Option<PathBuf>,
+    memory: Vec<u8>,
+    file: Option<File>,
+    size: u64,
+    hash: Context,
+}
+
+impl Spool {
+    /// `directory` is where the file is made, if one is needed. Without one everything stays in memory.
+    pub(crate) fn new(directory: Option<&Path>) -> Self {
+        Self {
+            directory: directory.map(Path::to_path_buf),
+            memory: Vec::new(),
+            file: None,
+            size: 0,
+            hash: Context::new(&SHA256),
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn digest(&self) -> String {
+        digest_of(self.hash.clone())
+    }
+
+    /// Returns the error of the file as one of this crate.
+    pub(crate) fn failed(&self, source: io::Error) -> Error {
+        Error::io("keep a part of an image in", self.directory.clone().unwrap_or_default(), source)
+    }
+
+    /// Returns a reader of everything.
+    pub(crate) fn reader(&mut self) -> Result<Box<dyn Read + '_>, Error> {
+        let rewound = self.file.as_mut().map(|file| file.rewind()).transpose();
+        rewound.map_err(|error| self.failed(error))?;
+        Ok(match &mut self.file {
+            Some(file) => Box::new(file),
+            None => Box::new(Cursor::new(&self.memory)),
+        })
+    }
+}
+
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_large = self.file.is_none() && self.memory.len() + bytes.len() > IN_MEMORY_BYTES;
+        if let Some(directory) = self.directory.as_ref().filter(|_| is_large) {
+            let mut file = tempfile::tempfile_in(directory)?;
+            file.write_all(&self.memory)?;
+            self.memory = Vec::new();
+            self.file = Some(file);
+        }
+        match &mut self.file {
+            Some(file) => file.write_all(bytes)?,
+            None => self.memory.extend_from_slice(bytes),
+        }
+        self.hash.update(bytes);
+        self.size += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The name of a blob.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    let mut hash = Context::new(&SHA256);
+    hash.update(bytes);
+    digest_of(hash)
+}
+
+pub(crate) fn digest_of(hash: Context) -> String {
+    let hex: String = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}

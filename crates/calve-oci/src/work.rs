@@ -1,0 +1,48 @@
+//! Several threads for the parts of an image.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crate::error::Error;
+
+/// More do not make a connection faster.
+const THREADS: usize = 4;
+
+/// Does `work` for each item. The results are in the order of the items; the first error ends the rest early.
+pub(crate) fn each<T: Sync, R: Send>(
+    items: &[T],
+    threads: Option<NonZeroUsize>,
+    work: impl Fn(&T) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(items.len()));
+    let failure = Mutex::new(None);
+    let run = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { return };
+            match work(item) {
+                Ok(result) => done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result)),
+                Err(error) => {
+                    next.store(items.len(), Ordering::Relaxed);
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                }
+            }
+        }
+    };
+    let threads = threads.map_or(THREADS, NonZeroUsize::get).min(items.len());
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(run);
+        }
+        run();
+    });
+    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
+}
