@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{PortableEntry, PortableKind, PortableTemplate};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -148,13 +148,13 @@ fn finish(entry: BorrowedFd<'_>, wanted: &PortableEntry) -> Result<(), Errno> {
     for (name, value) in &wanted.xattrs {
         rustix::fs::fsetxattr(entry, &**name, value, XattrFlags::empty())?;
     }
-    rustix::fs::fchmod(entry, Mode::from_bits_truncate(wanted.mode.try_into().unwrap_or_default()))?;
+    rustix::fs::fchmod(entry, Mode::from_bits_truncate(wanted.mode as RawMode))?;
     rustix::fs::futimens(entry, &times(wanted))
 }
 
 fn times(entry: &PortableEntry) -> Timestamps {
     let last_modification = Timespec { tv_sec: entry.seconds, tv_nsec: entry.nanoseconds.into() };
-    Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT.into() }, last_modification }
+    Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification }
 }
 
 fn write_with_holes(file: &mut File, contents: &mut dyn Read, buffer: &mut [u8]) -> io::Result<()> {

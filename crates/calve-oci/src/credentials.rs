@@ -84,10 +84,10 @@ fn keys(registry: &str) -> Vec<&str> {
 
 impl ConfigFile {
     fn find(&self, key: &str) -> Result<Option<Credentials>, String> {
-        if let Some(helper) = self.cred_helpers.get(key).or(self.creds_store.as_ref()) {
-            if let Some(found) = ask(helper, key)? {
-                return Ok(Some(found));
-            }
+        if let Some(helper) = self.cred_helpers.get(key).or(self.creds_store.as_ref())
+            && let Some(found) = ask(helper, key)?
+        {
+            return Ok(Some(found));
         }
         let is_key = |named: &str| named == key || stripped(named) == key;
         let Some((_, auth)) = self.auths.iter().find(|(named, _)| is_key(named)) else { return Ok(None) };

@@ -253,3 +253,78 @@ pub struct TemplateRemoveReceipt {
     /// The names that are free now.
     pub names: Vec<String>,
 }
+
+/// An image in a registry.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Transfer {
+    /// The image, with the tag.
+    pub reference: String,
+    /// The digest of the image.
+    pub digest: String,
+    /// The BLAKE3 hash of what travels: the manifest without owners. Equal templates have the same on every machine.
+    pub portable_key: String,
+}
+
+/// The report of `calve template push`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.template.push/1")]
+pub struct TemplatePushReceipt {
+    /// The name.
+    pub name: String,
+    /// The image.
+    #[serde(flatten)]
+    pub transfer: Transfer,
+    /// The number of layers.
+    pub layers: u64,
+    /// The size of what was sent.
+    pub sent_bytes: u64,
+    /// The size of the image.
+    pub image_bytes: u64,
+    /// The time that everything took in milliseconds.
+    pub elapsed_ms: Milliseconds,
+}
+
+/// The report of `calve template pull`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.template.pull/1")]
+pub struct TemplatePullReceipt {
+    /// The template.
+    #[serde(flatten)]
+    template: TemplateFields,
+    /// The image.
+    #[serde(flatten)]
+    transfer: Transfer,
+    /// The size of what was fetched.
+    fetched_bytes: u64,
+    /// The size of the files that were taken from the version that was here before.
+    reused_bytes: u64,
+    /// Whether the template was here as it is in the registry, so that nothing was made.
+    up_to_date: bool,
+    /// The time that everything took in milliseconds.
+    elapsed_ms: Milliseconds,
+}
+
+#[cfg(unix)]
+impl TemplatePullReceipt {
+    /// Converts the result of a pull that took `elapsed`.
+    pub fn new(
+        template: &Template,
+        transfer: Transfer,
+        fetched_bytes: u64,
+        reused_bytes: u64,
+        up_to_date: bool,
+        elapsed: std::time::Duration,
+    ) -> Self {
+        Self {
+            template: template.into(),
+            transfer,
+            fetched_bytes,
+            reused_bytes,
+            up_to_date,
+            elapsed_ms: elapsed.into(),
+        }
+    }
+}

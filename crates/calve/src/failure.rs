@@ -30,6 +30,8 @@ pub(crate) enum Failure {
     Io(io::Error),
     #[cfg(unix)]
     Db(calve_db::Error),
+    #[cfg(unix)]
+    Oci(calve_oci::Error),
     /// The result could not be printed. What was asked for was done.
     Output(io::Error),
     /// Ended early by a signal, with what that leaves to do.
@@ -65,6 +67,16 @@ impl From<calve_git::Error> for Failure {
 impl From<calve_db::Error> for Failure {
     fn from(error: calve_db::Error) -> Self {
         Self::Db(error)
+    }
+}
+
+#[cfg(unix)]
+impl From<calve_oci::Error> for Failure {
+    fn from(error: calve_oci::Error) -> Self {
+        match error {
+            calve_oci::Error::Core(error) => Self::Core(error),
+            other => Self::Oci(other),
+        }
     }
 }
 
@@ -124,6 +136,10 @@ impl Failure {
                 calve_db::Error::Command { code, .. } => *code,
                 _ => FAILED,
             },
+            #[cfg(unix)]
+            Self::Oci(calve_oci::Error::BadReference { .. } | calve_oci::Error::NotLoopback(_)) => USAGE,
+            #[cfg(unix)]
+            Self::Oci(_) => FAILED,
             Self::Usage(_) => USAGE,
             Self::Io(_) | Self::Output(_) => FAILED,
             Self::Reported(code) | Self::Stated { code, .. } => *code,
@@ -170,6 +186,11 @@ impl Failure {
             Self::Db(error) => {
                 let hint = error.remedy().as_ref().map(wording::db::hint);
                 (self.kind("ERR_CALVE_DB"), error.to_string(), hint)
+            }
+            #[cfg(unix)]
+            Self::Oci(error) => {
+                let hint = error.remedy().as_ref().map(wording::oci::hint);
+                (self.kind("ERR_CALVE_REGISTRY"), error.to_string(), hint)
             }
             Self::Output(error) => {
                 let hint = "only the report is lost: what was asked for was done";

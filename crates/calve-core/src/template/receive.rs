@@ -1,9 +1,9 @@
 //! A template that comes from another machine.
 
 use std::ffi::OsStr;
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustix::fs::Mode;
 
@@ -14,10 +14,10 @@ use super::record::Template;
 use super::store::{self, Reserved, TREE};
 use super::{HeldTemplate, SweptTemplates, TemplateOptions, Templates, name};
 use crate::choice::Strategy;
-use crate::clone::stage::stage;
 use crate::error::{Error, TemplateError};
 use crate::operation::Operation;
-use crate::options::{CloneOptions, Durability};
+use crate::strategy::make_snapshotable_directory;
+use crate::sys;
 
 /// A template that was received.
 #[derive(Debug)]
@@ -93,16 +93,14 @@ fn build<E: From<Error>>(
     let directory = &reserved.directory;
     rustix::fs::mkdir(directory, Mode::RWXU)
         .map_err(|errno| Error::io(Operation::CreateDirectory, directory, errno))?;
-    let stage_options = CloneOptions {
-        durability: Durability::Synced,
-        progress: Arc::clone(&options.progress),
-        cancel: options.cancel.clone(),
-        ..CloneOptions::default()
-    };
-    stage(&directory.join(TREE), &stage_options, |staged| {
-        staged.make_root()?;
-        fill(&staged.path())
-    })?;
+    let tree = directory.join(TREE);
+    make_snapshotable_directory(&tree)?;
+    fill(&tree)?;
+    if options.cancel.is_cancelled() {
+        return Err(Error::Interrupted.into());
+    }
+    let opened = super::open_tree(&tree)?;
+    sys::sync_file_system(opened.as_fd()).map_err(|errno| Error::io(Operation::Sync, &tree, errno))?;
     let made = Made { source: origin.to_path_buf(), exclude: Vec::new(), strategy: Strategy::Copy };
     let (template, manifest) = freeze(reserved, name, made, options)?;
     compare(name, &manifest, sent)?;
@@ -110,15 +108,17 @@ fn build<E: From<Error>>(
 }
 
 fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), Error> {
-    let found = portable(name, &found.text)?;
+    let not_as_sent = |path: &[u8]| TemplateError::NotAsSent { name: name.into(), path: shown(path) };
+    // The file system gave it an attribute.
+    let found = PortableTemplate::of_manifest(&found.text).map_err(|refused| not_as_sent(&refused.path))?;
     if found.text == sent.text {
         return Ok(());
     }
     let lines = found.text.lines().zip(sent.text.lines());
     let first = lines.zip(0..).find(|((found, sent), _)| found != sent).map_or(0, |(_, number): (_, usize)| number);
     // Two lines of a head come before the entries.
-    let path = sent.entries.get(first.saturating_sub(2)).map_or_else(PathBuf::new, |entry| shown(&entry.path));
-    Err(TemplateError::NotAsSent { name: name.into(), path }.into())
+    let path = sent.entries.get(first.saturating_sub(2)).map_or(&[][..], |entry| &entry.path);
+    Err(not_as_sent(path).into())
 }
 
 fn portable(name: &str, text: &str) -> Result<PortableTemplate, Error> {

@@ -22,6 +22,7 @@ fn generated() -> Value {
         CloneReceipt CloneReceipts PlanReceipt PlanReceipts RemoveReceipts ProbeReceipt WriteReceipt DiskUsageReceipt
         DedupeReceipt ReshareReceipt SparesReceipt PendingReceipts
         TemplateCreateReceipt TemplateReceipt TemplatesReceipt TemplateVerifyReceipt TemplateRemoveReceipt
+        TemplatePushReceipt TemplatePullReceipt
         WorktreeAddReceipt WorktreePlanReceipt WorktreeCheckReceipt WorktreeConvertReceipt WorktreesReceipt
         WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt

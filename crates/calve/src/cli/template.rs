@@ -15,6 +15,8 @@ pub(crate) enum TemplateCommand {
     Verify(VerifyArguments),
     Refresh(RefreshArguments),
     Remove(RemoveArguments),
+    Push(PushArguments),
+    Pull(PullArguments),
 }
 
 /// Make a template of a directory
@@ -128,4 +130,68 @@ pub(crate) struct RemoveArguments {
     /// Print what was removed as JSON on stdout (schema calve.template.remove/1)
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Send a template to an OCI registry
+///
+/// It becomes an ordinary image: layers of tar, compressed by zstd. Layers that the registry has are not sent. Owners do not travel. A template
+/// with devices, FIFOs, set-user-ID or set-group-ID bits on files, capabilities or access control lists is refused. Credentials are those of
+/// docker and podman, after `docker login` or `podman login`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve template push deps ghcr.io/team/deps:main
+  calve template push --plain-http deps 127.0.0.1:5000/deps")]
+pub(crate) struct PushArguments {
+    /// Which
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Where to: HOST[:PORT]/REPOSITORY[:TAG]; the tag is `latest` if none is named
+    #[arg(value_name = "REFERENCE")]
+    pub(crate) reference: String,
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+    /// Print the report as JSON on stdout (schema calve.template.push/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Receive a template from an OCI registry
+///
+/// Everything is checked: the digest of each layer, each path, and the whole tree against its manifest. It appears under its name only when it
+/// is complete and on the disk. A template that was pulled from the same repository is replaced in one step, and what did not change is
+/// taken from it. You own all files.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve template pull ghcr.io/team/deps:main
+  calve cp @deps node_modules")]
+pub(crate) struct PullArguments {
+    /// Where from: HOST[:PORT]/REPOSITORY[:TAG], or with @sha256:DIGEST
+    #[arg(value_name = "REFERENCE")]
+    pub(crate) reference: String,
+    /// The template's name here [default: the last part of the repository]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Keep it in a hidden directory in DIRECTORY [default: $CALVE_HOME]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) at: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+    /// Print the report as JSON on stdout (schema calve.template.pull/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TransferOptions {
+    /// Reach the registry without encryption: only one on this machine
+    #[arg(long)]
+    pub(crate) plain_http: bool,
+    /// Number of worker threads, 1 to 64 [default: 4]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }

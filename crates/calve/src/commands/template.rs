@@ -1,5 +1,7 @@
 //! `calve template`.
 
+mod registry;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,6 +9,7 @@ use calve_core::{
     Cancel, CreatedTemplate, Difference, Differing, Error, Progress, Shown, SweptTemplates, Template, TemplateError,
     TemplateOptions, Templates,
 };
+use calve_oci::{Reference, Transport};
 use calve_receipt::human::{count, duration, entries, size};
 use calve_receipt::{
     TemplateCreateReceipt, TemplateReceipt, TemplateRemoveReceipt, TemplateState, TemplateVerifyReceipt,
@@ -33,6 +36,8 @@ pub(crate) fn run(command: &TemplateCommand, cancel: &Cancel) -> Result<(), Fail
         TemplateCommand::Verify(arguments) => verify(&templates, arguments, cancel),
         TemplateCommand::Refresh(arguments) => refresh(&templates, arguments, cancel),
         TemplateCommand::Remove(arguments) => remove(&templates, arguments),
+        TemplateCommand::Push(arguments) => registry::push(&templates, arguments, cancel),
+        TemplateCommand::Pull(arguments) => registry::pull(&templates, arguments, cancel),
     }
 }
 
@@ -41,6 +46,15 @@ fn create(templates: &Templates, arguments: &CreateArguments, cancel: &Cancel) -
 }
 
 fn refresh(templates: &Templates, arguments: &RefreshArguments, cancel: &Cancel) -> Result<(), Failure> {
+    if arguments.source.is_none()
+        && let Some(origin) = calve_oci::origin(&templates.find(&arguments.name)?)
+    {
+        let text = format!("the template `{}` was pulled, and not made of a directory", arguments.name);
+        let is_here = Reference::parse(origin, Transport::PlainHttp).is_ok();
+        let plain = if is_here { "--plain-http " } else { "" };
+        let hint = format!("pull it again: calve template pull {plain}--name {} {origin}", arguments.name);
+        return Err(Failure::stated(FAILED, text, hint));
+    }
     make(&arguments.options, cancel, |options| templates.refresh(&arguments.name, arguments.source.as_deref(), options))
 }
 

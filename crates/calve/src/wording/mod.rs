@@ -7,6 +7,8 @@ pub(crate) mod core;
 pub(crate) mod db;
 #[cfg(unix)]
 pub(crate) mod git;
+#[cfg(unix)]
+pub(crate) mod oci;
 
 use std::path::Path;
 

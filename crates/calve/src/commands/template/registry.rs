@@ -1,0 +1,107 @@
+//! `calve template push` and `calve template pull`.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use calve_core::{Cancel, Progress, Shown, TemplateOptions, Templates};
+use calve_oci::{CredentialFiles, PullOptions, PushOptions, Reference, Transport};
+use calve_receipt::human::{duration, entries, size};
+use calve_receipt::{TemplatePullReceipt, TemplatePushReceipt, Transfer};
+
+use super::clear_away;
+use crate::cli::template::{PullArguments, PushArguments, TransferOptions};
+use crate::failure::Failure;
+use crate::output;
+use crate::progress_bar::Watch;
+
+pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let reference = reference(&arguments.reference, &arguments.transfer)?;
+    let mut options = PushOptions::default();
+    options.template = template_options(&arguments.transfer, cancel);
+    options.credentials = credential_files();
+    let started = Instant::now();
+    let watch = Watch::start("pushed", &options.template.progress, arguments.transfer.quiet);
+    let pushed = calve_oci::push(templates, &arguments.name, &reference, &options);
+    drop(watch);
+    let pushed = pushed?;
+    let elapsed = started.elapsed();
+    if !arguments.transfer.quiet {
+        let (sent, image) = (size(pushed.sent_bytes), size(pushed.image_bytes));
+        let elapsed = duration(elapsed);
+        output::say(&format!("pushed `{}` to {reference}: sent {sent} of {image}, in {elapsed}", arguments.name));
+    }
+    if !arguments.json {
+        return Ok(());
+    }
+    let transfer = Transfer { reference: reference.to_string(), digest: pushed.digest, portable_key: pushed.key };
+    output::json(&TemplatePushReceipt {
+        name: arguments.name.clone(),
+        transfer,
+        layers: pushed.layers,
+        sent_bytes: pushed.sent_bytes,
+        image_bytes: pushed.image_bytes,
+        elapsed_ms: elapsed.into(),
+    })
+}
+
+pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let reference = reference(&arguments.reference, &arguments.transfer)?;
+    let mut options = PullOptions::default();
+    options.template = template_options(&arguments.transfer, cancel);
+    options.template.at.clone_from(&arguments.at);
+    options.credentials = credential_files();
+    let name = arguments.name.as_deref().unwrap_or_else(|| reference.name());
+    let started = Instant::now();
+    let watch = Watch::start("pulled", &options.template.progress, arguments.transfer.quiet);
+    let pulled = calve_oci::pull(templates, &reference, name, &options);
+    drop(watch);
+    let pulled = pulled?;
+    let elapsed = started.elapsed();
+    clear_away(&pulled.swept);
+    if !arguments.transfer.quiet {
+        let text = if pulled.is_up_to_date {
+            format!("the template `{name}` is up to date with {reference}")
+        } else {
+            let (number, bytes) = (entries(pulled.template.entries), size(pulled.template.bytes));
+            let (fetched, elapsed) = (size(pulled.fetched_bytes), duration(elapsed));
+            format!("pulled the template `{name}`: {number}, {bytes}, fetched {fetched}, in {elapsed}")
+        };
+        output::say(&Shown(text).to_string());
+    }
+    if !arguments.json {
+        return Ok(());
+    }
+    let transfer = Transfer { reference: reference.to_string(), digest: pulled.digest, portable_key: pulled.key };
+    let (fetched, reused) = (pulled.fetched_bytes, pulled.reused_bytes);
+    output::json(&TemplatePullReceipt::new(&pulled.template, transfer, fetched, reused, pulled.is_up_to_date, elapsed))
+}
+
+fn reference(text: &str, options: &TransferOptions) -> Result<Reference, Failure> {
+    let transport = if options.plain_http { Transport::PlainHttp } else { Transport::Https };
+    Ok(Reference::parse(text, transport)?)
+}
+
+fn template_options(given: &TransferOptions, cancel: &Cancel) -> TemplateOptions {
+    let mut options = TemplateOptions::default();
+    options.threads = given.threads;
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    options
+}
+
+/// Where podman and docker keep credentials, in the order in which podman looks for them.
+fn credential_files() -> CredentialFiles {
+    let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = env::home_dir();
+    let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
+    let config = named("XDG_CONFIG_HOME").or_else(|| below_home(".config"));
+    let files = [
+        named("REGISTRY_AUTH_FILE"),
+        named("XDG_RUNTIME_DIR").map(|directory| directory.join("containers/auth.json")),
+        config.map(|directory| directory.join("containers/auth.json")),
+        named("DOCKER_CONFIG").or_else(|| below_home(".docker")).map(|directory| directory.join("config.json")),
+    ];
+    CredentialFiles(files.into_iter().flatten().collect())
+}
