@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,9 @@ use crate::error::Error;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+const BUFFER_BYTES: usize = 64 << 10;
 /// Zeros are written as holes in pieces of this size.
-const HOLE_BYTES: usize = 64 << 10;
+const HOLE_BYTES: usize = 4 << 10;
 
 /// The directories of a tree: the last one that was used stays open.
 pub(crate) struct Parents {
@@ -32,7 +34,7 @@ impl Parents {
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let opened = rustix::fs::openat(CWD, root, DIRECTORY, Mode::empty());
         let opened = opened.map_err(|errno| Error::io("open", root, errno))?;
-        Ok(Self { root: opened, root_path: root.into(), last: None, buffer: vec![0; HOLE_BYTES] })
+        Ok(Self { root: opened, root_path: root.into(), last: None, buffer: vec![0; BUFFER_BYTES] })
     }
 
     /// Opens a file for reading.
@@ -169,15 +171,32 @@ fn write_with_holes(file: &mut File, contents: &mut dyn Read, buffer: &mut [u8])
                 Err(error) => return Err(error),
             }
         }
+        if filled == 0 {
+            return file.set_len(size);
+        }
         size += filled as u64;
-        match &buffer[..filled] {
-            [] => return file.set_len(size),
-            piece if filled == HOLE_BYTES && piece.iter().all(|&byte| byte == 0) => {
-                file.seek(SeekFrom::Current(HOLE_BYTES as i64))?;
+        let pieces = buffer[..filled].chunks(HOLE_BYTES);
+        for run in runs(pieces.map(|piece| (piece.len(), piece.iter().all(|&byte| byte == 0)))) {
+            let (Range { start, end }, is_hole) = run;
+            match is_hole {
+                true => file.seek(SeekFrom::Current((end - start) as i64)).map(drop)?,
+                false => file.write_all(&buffer[start..end])?,
             }
-            piece => file.write_all(piece)?,
         }
     }
+}
+
+/// Puts neighbours together that are both zeros, or both not.
+fn runs(pieces: impl Iterator<Item = (usize, bool)>) -> Vec<(Range<usize>, bool)> {
+    let mut runs: Vec<(Range<usize>, bool)> = Vec::new();
+    for (length, is_hole) in pieces {
+        let start = runs.last().map_or(0, |(range, _)| range.end);
+        match runs.last_mut() {
+            Some((range, was_hole)) if *was_hole == is_hole => range.end += length,
+            _ => runs.push((start..start + length, is_hole)),
+        }
+    }
+    runs
 }
 
 pub(crate) fn path_of(bytes: &[u8]) -> &Path {

@@ -253,8 +253,15 @@ impl<'a> Registry<'a> {
         }
         let invalid = |_| self.wrong(&format!("an address that is not valid, to {operation}"));
         Ok(match sent {
-            Sent::Nothing => self.agent.run(request.body(()).map_err(invalid)?),
-            Sent::Bytes(bytes) => self.agent.run(request.body(&**bytes).map_err(invalid)?),
+            Sent::Nothing => {
+                // Not in chunks, which not every proxy takes.
+                let request = if method == Method::POST { request.header(header::CONTENT_LENGTH, 0) } else { request };
+                self.agent.run(request.body(()).map_err(invalid)?)
+            }
+            Sent::Bytes(bytes) => {
+                let request = request.header(header::CONTENT_LENGTH, bytes.len());
+                self.agent.run(request.body(&**bytes).map_err(invalid)?)
+            }
             Sent::Blob(blob) => {
                 let request = request.header(header::CONTENT_LENGTH, blob.size());
                 let mut reader = blob.reader()?;

@@ -32,6 +32,7 @@ mod spares;
 mod spares_watch;
 mod spot;
 mod template;
+mod template_registry;
 mod unprivileged;
 mod worktree;
 mod worktree_projects;

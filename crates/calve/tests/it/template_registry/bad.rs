@@ -1,0 +1,185 @@
+//! Registries and images that are not as they should be. Nothing is ever published, and nothing is outside of the template.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use calve_testkit::FileSystem;
+
+use super::server::{Answer, Server, answer, image};
+use super::{has_nothing, pull, push, template};
+use crate::spot::Spot;
+
+fn pushed(spot: &Spot, server: &Server) {
+    // Two layers, so that one can be good.
+    let random: Vec<u8> =
+        (0..1_100_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    spot.tree("src").file("a", b"1").file("b", random);
+    template(spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(spot, server, "shop").succeeds();
+}
+
+fn is_blob(asked: &super::server::Asked) -> bool {
+    asked.line.starts_with("GET /v2/shop/blobs/")
+}
+
+#[test]
+fn a_registry_that_lies_or_fails_publishes_nothing() {
+    let (Some(server), Some(spot)) = (Server::new(), Spot::on(FileSystem::Ext4)) else { return };
+    pushed(&spot, &server);
+    server.rule(|asked| if is_blob(asked) { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
+    pull(&spot, "other", &server, "shop").fails(1).says(&["has another digest"]);
+    server.rule(
+        |asked| if is_blob(asked) { Answer::Change(|_, body| body.truncate(body.len() / 2)) } else { Answer::Pass },
+    );
+    pull(&spot, "other", &server, "shop").fails(1).says(&["fetch a part of the image", "check the name and the port"]);
+    let busy = || Answer::Bytes(answer("503 Service Unavailable", "Retry-After: 0\r\n", b""));
+    server.rule(move |asked| if is_blob(asked) { busy() } else { Answer::Pass });
+    server.asked();
+    pull(&spot, "other", &server, "shop").fails(1).says(&["(status 503)", "try again later"]);
+    assert_eq!(server.count("GET /v2/shop/blobs/"), 5);
+    server.rule(|_| Answer::Bytes(answer("429 Too Many Requests", "Retry-After: 3600\r\n", b"")));
+    pull(&spot, "other", &server, "shop").fails(1).says(&["(status 429)"]);
+    assert_eq!(server.count("GET"), 1);
+    server.rule(|_| Answer::Pass);
+    pull(&spot, "other", &server, "nothing").fails(1).says(&["there is no such image", "check the names"]);
+    server.rule(|_| Answer::Bytes(b"not HTTP\r\n\r\n".to_vec()));
+    pull(&spot, "other", &server, "shop").fails(1).hints();
+    server.rule(|_| Answer::Bytes(answer("200 OK", "", b"{\"schemaVersion\": 2}")));
+    pull(&spot, "other", &server, "shop").fails(1).says(&["is not a template"]);
+    let digest = format!("shop@sha256:{}", "0".repeat(64));
+    server.rule(|asked| match asked.line.contains("manifests") {
+        true => Answer::Bytes(answer("200 OK", "", b"{}")),
+        false => Answer::Pass,
+    });
+    pull(&spot, "other", &server, &digest).fails(1).says(&["the digest that was asked for"]);
+    has_nothing(&spot, "other");
+    assert!(server.asked().iter().all(|asked| !asked.head.contains("Authorization")));
+}
+
+#[test]
+fn what_passes_is_tried_again_and_goes_on_where_it_was() {
+    let (Some(server), Some(spot)) = (Server::new(), Spot::on(FileSystem::Ext4)) else { return };
+    pushed(&spot, &server);
+    let seen = AtomicUsize::new(0);
+    server.rule(move |asked| match seen.fetch_add(1, Ordering::SeqCst) {
+        0 => Answer::Bytes(answer("429 Too Many Requests", "Retry-After: 0\r\n", b"")),
+        1 => Answer::Bytes(answer("500 Internal Server Error", "", b"")),
+        2 => Answer::Bytes(Vec::new()),
+        number if number % 2 == 0 && is_blob(asked) => Answer::Change(|_, body| body.truncate(body.len() * 2 / 3)),
+        _ => Answer::Pass,
+    });
+    server.asked();
+    pull(&spot, "other", &server, "shop").succeeds();
+    let asked = server.asked();
+    assert!(asked.iter().any(|asked| asked.head.to_ascii_lowercase().contains("range: bytes=")), "{asked:?}");
+    template(&spot, "other", &["verify", "-q", "shop"]).succeeds();
+}
+
+#[test]
+fn a_redirect_to_another_host_is_followed_without_credentials() {
+    let (Some(server), Some(spot)) = (Server::with_password(), Spot::on(FileSystem::Ext4)) else { return };
+    let file = format!(r#"{{"auths": {{"{}": {{"auth": "dXNlcjpzZWNyZXQ="}}}}}}"#, server.host);
+    spot.tree("right").file("config.json", file);
+    spot.tree("src").file("a", b"1");
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop").env("DOCKER_CONFIG", spot.join("right")).succeeds();
+    let store = Server::of(HashMap::new());
+    let elsewhere = store.host.clone();
+    server.rule(move |asked| match is_blob(asked) {
+        true => Answer::Bytes(answer("307 Temporary Redirect", &format!("Location: http://{elsewhere}/blob\r\n"), b"")),
+        false => Answer::Pass,
+    });
+    pull(&spot, "other", &server, "shop").env("DOCKER_CONFIG", spot.join("right")).fails(1).says(&["no such image"]);
+    let asked = store.asked();
+    assert!(!asked.is_empty());
+    assert!(asked.iter().all(|asked| !asked.head.to_ascii_lowercase().contains("authorization")), "{asked:?}");
+    // Nor does an upload take them along.
+    let elsewhere = store.host.clone();
+    server.rule(move |asked| match asked.line.starts_with("POST") {
+        true => Answer::Bytes(answer("202 Accepted", &format!("Location: http://{elsewhere}/upload\r\n"), b"")),
+        false => Answer::Pass,
+    });
+    push(&spot, &server, "again").env("DOCKER_CONFIG", spot.join("right")).fails(1);
+    let asked = store.asked();
+    assert!(asked.iter().any(|asked| asked.line.starts_with("PUT /upload?digest=sha256%3A")), "{asked:?}");
+    assert!(asked.iter().all(|asked| !asked.head.to_ascii_lowercase().contains("authorization")), "{asked:?}");
+}
+
+const ROOT: &str = ". type=dir mode=0755 time=1.000000000\n";
+
+/// A line of the manifest for a file that has `contents`.
+fn file(path: &str, contents: &[u8]) -> String {
+    let (size, hash) = (contents.len(), blake3::hash(contents).to_hex());
+    format!("{path} type=file mode=0644 time=1.000000000 size={size} blake3digest={hash}\n")
+}
+
+/// A tar with these files, whatever their names are.
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut tar = Vec::new();
+    for (name, contents) in files {
+        let mut header = [0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[100..108].copy_from_slice(b"0000644\0");
+        header[124..136].copy_from_slice(format!("{:011o}\0", contents.len()).as_bytes());
+        header[148..156].fill(b' ');
+        header[156] = b'0';
+        header[257..265].copy_from_slice(b"ustar\x0000");
+        let sum: u32 = header.iter().copied().map(u32::from).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        tar.extend_from_slice(&header);
+        tar.extend_from_slice(contents);
+        tar.resize(tar.len().next_multiple_of(512), 0);
+    }
+    tar.resize(tar.len() + 1024, 0);
+    tar
+}
+
+#[test]
+fn an_image_cannot_write_outside_of_its_template() {
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    let pulled = |lines: &str, files: &[(&str, &[u8])]| {
+        let server = Server::of(image(&format!("{ROOT}{lines}"), &tar(files)));
+        pull(&spot, "other", &server, "t")
+    };
+    // It works with a good one.
+    pulled(&file("./a", b"1"), &[("a", b"1")]).succeeds();
+    template(&spot, "other", &["remove", "-q", "t"]).succeeds();
+    let link = "./l type=link time=1.000000000 link=/tmp\n";
+    for (lines, what) in [
+        (file("./../evil", b"1"), "has a name that is not allowed"),
+        (file(".//evil", b"1"), "has a name that is not allowed"),
+        (file("/evil", b"1"), "is not a manifest"),
+        (format!("{link}{}", file("./l/evil", b"1")), "is not in a directory of the template"),
+        (file("./a", b"1").replace("0644", "4755"), "has a line that is not valid"),
+        ("./a type=char mode=0644 time=1.000000000 device=native,1,3\n".into(), "has a line that is not valid"),
+        (format!("{}{}", file("./a", b"1"), file("./a", b"1")), "is not in order"),
+    ] {
+        pulled(&lines, &[("a", b"1")]).fails(1).says(&[what]);
+    }
+    // The names in the tar decide nothing.
+    for name in ["../../evil", "/tmp/calve-evil", "l/evil"] {
+        pulled(&file("./a", b"1"), &[("a", b"1"), (name, b"1")]).fails(1).says(&["more files than"]);
+        let ran = pulled(&file("./a", b"1"), &[(name, b"1")]).succeeds().json();
+        assert_eq!(fs_err::read(format!("{}/a", ran["tree"].as_str().unwrap())).unwrap(), b"1");
+        template(&spot, "other", &["remove", "-q", "t"]).succeeds();
+    }
+    pulled(&file("./a", b"1"), &[]).fails(1).says(&["fewer files than"]);
+    pulled(&file("./a", b"1"), &[("a", b"12")]).fails(1).says(&["`a` has another size"]);
+    pulled(&file("./a", b"1"), &[("a", b"2")]).fails(1).says(&["is not as its manifest says: `a` differs"]);
+    has_nothing(&spot, "other");
+    spot.holds(&["other"]);
+}
+
+#[test]
+fn an_image_that_is_too_large_is_not_unpacked() {
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    let huge = file("./a", b"1").replace("size=1", "size=1000000000000000");
+    let server = Server::of(image(&format!("{ROOT}{huge}"), &tar(&[])));
+    pull(&spot, "other", &server, "t").fails(1).says(&["needs 1.0 PB, and only", "free some space"]);
+    // The disk is full in the middle: as far as a process can see.
+    let zeros = vec![1; 100_000];
+    let server = Server::of(image(&format!("{ROOT}{}", file("./a", &zeros)), &tar(&[("a", &zeros)])));
+    let full = pull(&spot, "other", &server, "t").in_shell("trap '' XFSZ; ulimit -f 64;", "");
+    full.fails(1).says(&["write `"]);
+    has_nothing(&spot, "other");
+}

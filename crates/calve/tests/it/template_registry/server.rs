@@ -1,0 +1,245 @@
+//! A real registry behind a relay that can be told to misbehave, and images put together by hand.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use calve_testkit::require_program;
+
+use crate::spot::eventually;
+
+/// One request: the first line and the headers.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) line: String,
+    pub(super) head: String,
+    body: Vec<u8>,
+}
+
+/// What is answered.
+pub(super) enum Answer {
+    /// What the registry says.
+    Pass,
+    /// What the registry says, changed: the head, and the body.
+    Change(fn(&mut String, &mut Vec<u8>)),
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+type Rule = dyn Fn(&Asked) -> Answer + Send + Sync;
+
+/// A registry on an address of its own.
+pub(super) struct Server {
+    pub(super) host: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    rule: Arc<Mutex<Arc<Rule>>>,
+    _registry: Option<Registry>,
+}
+
+struct Registry {
+    child: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// bcrypt of `secret`.
+const PASSWORD_FILE: &str = "user:$2b$04$dtkrUO8Z.SFarLjD9dqbFep8G2uF1MPzLbCOAQPF.GGrJmQpTOkhG\n";
+
+impl Server {
+    /// An empty registry. `None` is a skip.
+    #[track_caller]
+    pub(super) fn new() -> Option<Self> {
+        Self::start("")
+    }
+
+    /// One that only lets `user` in, by the password `secret`.
+    #[track_caller]
+    pub(super) fn with_password() -> Option<Self> {
+        Self::start("auth: {htpasswd: {realm: test, path: DIR/passwords}}\n")
+    }
+
+    #[track_caller]
+    fn start(more: &str) -> Option<Self> {
+        if !require_program("docker-registry") || !require_program("setpriv") {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().to_str().unwrap().to_owned();
+        let config = format!(
+            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: DIR/data}}}}\n\
+             http: {{net: unix, addr: DIR/socket, secret: x}}\n{more}"
+        );
+        fs_err::write(folder.path().join("config.yml"), config.replace("DIR", &dir)).unwrap();
+        fs_err::write(folder.path().join("passwords"), PASSWORD_FILE).unwrap();
+        // It ends with the test, however that ends.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "docker-registry", "serve"]).arg(folder.path().join("config.yml"));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let registry = Registry { child, _folder: folder };
+        let socket = PathBuf::from(dir).join("socket");
+        eventually("the registry listens", || UnixStream::connect(&socket).is_ok());
+        Some(Self::listen(Some(registry), move |asked| relay(asked, &socket)))
+    }
+
+    /// Answers what `paths` has, and 404 for all else.
+    pub(super) fn of(paths: HashMap<String, Vec<u8>>) -> Self {
+        Self::listen(None, move |asked| {
+            let path = asked.line.split(' ').nth(1).unwrap_or_default();
+            Ok(paths.get(path).map_or_else(|| answer("404 Not Found", "", b""), |body| answer("200 OK", "", body)))
+        })
+    }
+
+    fn listen(
+        registry: Option<Registry>,
+        pass: impl Fn(&Asked) -> io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let asked = Arc::<Mutex<Vec<Asked>>>::default();
+        let rule: Arc<Mutex<Arc<Rule>>> = Arc::new(Mutex::new(Arc::new(|_: &Asked| Answer::Pass)));
+        let (all, rules, pass) = (Arc::clone(&asked), Arc::clone(&rule), Arc::new(pass));
+        // It ends with the process of the tests.
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (all, rules, pass) = (Arc::clone(&all), Arc::clone(&rules), Arc::clone(&pass));
+                thread::spawn(move || serve(stream, &all, &rules, &*pass));
+            }
+        });
+        Self { host, asked, rule, _registry: registry }
+    }
+
+    /// From now on answers by this rule.
+    pub(super) fn rule(&self, rule: impl Fn(&Asked) -> Answer + Send + Sync + 'static) {
+        *self.rule.lock().unwrap() = Arc::new(rule);
+    }
+
+    /// The requests since the last time.
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    /// How many of the requests since the last time begin with this.
+    pub(super) fn count(&self, start: &str) -> usize {
+        self.asked().iter().filter(|asked| asked.line.starts_with(start)).count()
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    all: &Mutex<Vec<Asked>>,
+    rule: &Mutex<Arc<Rule>>,
+    pass: &dyn Fn(&Asked) -> io::Result<Vec<u8>>,
+) {
+    let Ok(asked) = read_request(&mut stream) else { return };
+    all.lock().unwrap().push(asked.clone());
+    let rule = Arc::clone(&rule.lock().unwrap());
+    let bytes = match rule(&asked) {
+        Answer::Bytes(bytes) => bytes,
+        Answer::Pass => pass(&asked).unwrap_or_default(),
+        Answer::Change(change) => {
+            let bytes = pass(&asked).unwrap_or_default();
+            let end = end_of_head(&bytes).unwrap_or(bytes.len());
+            let (mut head, mut body) = (String::from_utf8_lossy(&bytes[..end]).into_owned(), bytes[end..].to_vec());
+            change(&mut head, &mut body);
+            [head.into_bytes(), body].concat()
+        }
+    };
+    let _ = stream.write_all(&bytes);
+}
+
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
+}
+
+fn read_request(stream: &mut TcpStream) -> io::Result<Asked> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 65_536];
+    let end = loop {
+        if let Some(end) = end_of_head(&bytes) {
+            break end;
+        }
+        match stream.read(&mut buffer)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            length => bytes.extend_from_slice(&buffer[..length]),
+        }
+    };
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let mut body = bytes.split_off(end);
+    let length =
+        head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+    let missing = length.unwrap_or(0).max(body.len()) - body.len();
+    stream.take(missing as u64).read_to_end(&mut body)?;
+    let (line, head) = head.split_once("\r\n").unwrap_or_default();
+    Ok(Asked { line: line.into(), head: head.into(), body })
+}
+
+/// Asks the registry the same, once.
+fn relay(asked: &Asked, socket: &PathBuf) -> io::Result<Vec<u8>> {
+    let mut upstream = UnixStream::connect(socket)?;
+    let head = format!("{}\r\nConnection: close\r\n{}", asked.line, asked.head);
+    upstream.write_all(head.as_bytes())?;
+    upstream.write_all(&asked.body)?;
+    let mut bytes = Vec::new();
+    upstream.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// An answer of HTTP. `headers` end each with a line's end.
+pub(super) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+/// A frame of zstd, not compressed.
+pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
+    let header = (u32::try_from(bytes.len()).unwrap() << 3 | 1).to_le_bytes();
+    let size = u32::try_from(bytes.len()).unwrap().to_le_bytes();
+    [&[0x28, 0xb5, 0x2f, 0xfd, 0xa0], &size[..], &header[..3], bytes].concat()
+}
+
+/// An image of a template with this manifest and this one layer, at `/v2/t/manifests/latest`.
+pub(super) fn image(lines: &str, tar: &[u8]) -> HashMap<String, Vec<u8>> {
+    let text = format!("#mtree\n# calve portable template 1\n{lines}");
+    let (layer, manifest) = (zstd(tar), zstd(text.as_bytes()));
+    let length = u32::try_from(manifest.len()).unwrap().to_le_bytes();
+    let start = zstd(&[0; 1024]).len() + 8;
+    let index = [&zstd(&[0; 1024])[..], &[0x50, 0x2a, 0x4d, 0x18], &length, &manifest].concat();
+    let config = b"{}".to_vec();
+    let kind = "application/vnd.oci.image.layer.v1.tar+zstd";
+    let entries = lines.lines().count();
+    let document = serde_json::json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": { "mediaType": "application/vnd.oci.image.config.v1+json", "digest": sha256(&config), "size": config.len() },
+        "layers": [
+            { "mediaType": kind, "digest": sha256(&layer), "size": layer.len(),
+              "annotations": { "dev.calve.template.range": format!("0-{entries}") } },
+            { "mediaType": kind, "digest": sha256(&index), "size": index.len(),
+              "annotations": { "dev.calve.template.manifest": format!("{start}-{}", index.len()) } },
+        ],
+        "annotations": { "dev.calve.template.key": blake3::hash(text.as_bytes()).to_hex().to_string() },
+    });
+    let blobs = [layer, index, config].map(|blob| (format!("/v2/t/blobs/{}", sha256(&blob)), blob));
+    let mut paths = HashMap::from(blobs);
+    paths.insert("/v2/t/manifests/latest".into(), document.to_string().into_bytes());
+    paths
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let mut child = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    format!("sha256:{}", &String::from_utf8(output.stdout).unwrap()[..64])
+}
