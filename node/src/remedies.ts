@@ -32,6 +32,8 @@ export const REMEDIES: Readonly<Record<string, string>> = {
   refresh_template: 'refresh the template',
   remove_template: "remove the template, and create it again",
   verify_template: 'verify the template to see what differs, or refresh it',
+  leave_out_of_template: 'leave it out of the template, or clear that bit or attribute in the source and refresh the template',
+  send_template_again: 'receive it on a file system that keeps modes, times and extended attributes, or send the template again',
   keep_template_elsewhere: 'name a directory outside of the source to keep it in',
   name_directory: 'name a directory',
   allow_deleting: 'you need write permission on the directory that it is in: fix its mode, or run as its owner',

@@ -29,20 +29,3 @@ pub enum Remedy {
     /// Check what the system says.
     CheckSystem,
 }
-
-impl Remedy {
-    /// The names of all, without those of the engine.
-    pub const NAMES: &[&str] = &[
-        "NameImage",
-        "UseEncryption",
-        "LogIn",
-        "CheckImage",
-        "TryLater",
-        "CheckNetwork",
-        "AskRegistry",
-        "PushTemplate",
-        "PullUnderAnotherName",
-        "FreeSpace",
-        "CheckSystem",
-    ];
-}

@@ -55,6 +55,8 @@ const SYSTEM: &str = "no file system here fails in this way";
 
 const CORE: &[(&str, Shown)] = &[
     ("KeepSpares", By("calve/tests/it/spares.rs", "probe_and_dry_runs_tell_of_spares")),
+    ("LeaveOutOfTemplate", By(REGISTRY, "what_would_change_who_may_do_what_is_not_pushed")),
+    ("SendTemplateAgain", By(BAD_REGISTRY, "an_image_cannot_write_outside_of_its_template")),
     ("SetHome", By("calve/tests/it/template.rs", "without_a_home_there_are_no_templates")),
     ("AllowDeleting", By(RM, "a_parent_that_cannot_be_written_to_stops_nothing_it_need_not")),
     ("AllowReading", By(BAD_INPUT, "a_file_that_must_not_be_read_is_named")),
@@ -164,6 +166,24 @@ const BENCH: &[(&str, Shown)] = &[(
     ),
 )];
 
+const REGISTRY: &str = "calve/tests/it/template_registry.rs";
+const BAD_REGISTRY: &str = "calve/tests/it/template_registry/bad.rs";
+
+const OCI: &[(&str, Shown)] = &[
+    ("AskRegistry", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
+    ("CheckImage", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
+    ("CheckNetwork", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
+    ("CheckSystem", By(BAD_REGISTRY, "an_image_that_is_too_large_is_not_unpacked")),
+    ("Core", Nowhere("the remedies of the engine are listed there")),
+    ("FreeSpace", Nowhere("the room is looked at first, so that another process has to fill the disk meanwhile")),
+    ("LogIn", By(REGISTRY, "credentials_come_from_the_files_of_docker_and_from_helpers")),
+    ("NameImage", By(BAD_REGISTRY, "what_is_no_image_is_told_before_anything_is_asked")),
+    ("PullUnderAnotherName", By(REGISTRY, "a_pull_replaces_only_what_was_pulled_from_there")),
+    ("PushTemplate", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
+    ("TryLater", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
+    ("UseEncryption", By(BAD_REGISTRY, "what_is_no_image_is_told_before_anything_is_asked")),
+];
+
 /// Returns the variants of an enum in a file below `crates`, by its source.
 fn variants(file: &str, name: &str) -> BTreeSet<String> {
     let text = fs_err::read_to_string(crates().join(file)).unwrap();
@@ -210,4 +230,5 @@ fn every_remedy_has_its_situation() {
     assert_listed(&of_git, &remedies(git::CASES), GIT);
     assert_listed(&variants("calve-db/src/remedy.rs", "pub enum Remedy {"), &remedies(db::CASES), DB);
     assert_listed(&variants("calve-bench/src/remedy.rs", "pub enum Remedy {"), &remedies(bench::CASES), BENCH);
+    assert_listed(&variants("calve-oci/src/remedy.rs", "pub enum Remedy {"), &BTreeSet::new(), OCI);
 }

@@ -27,7 +27,7 @@ fn a_registry_that_lies_or_fails_publishes_nothing() {
     let (Some(server), Some(spot)) = (Server::new(), Spot::on(FileSystem::Ext4)) else { return };
     pushed(&spot, &server);
     server.rule(|asked| if is_blob(asked) { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
-    pull(&spot, "other", &server, "shop").fails(1).says(&["has another digest"]);
+    pull(&spot, "other", &server, "shop").fails(1).says(&["has another digest", "look into the log"]);
     server.rule(
         |asked| if is_blob(asked) { Answer::Change(|_, body| body.truncate(body.len() / 2)) } else { Answer::Pass },
     );
@@ -45,7 +45,7 @@ fn a_registry_that_lies_or_fails_publishes_nothing() {
     server.rule(|_| Answer::Bytes(b"not HTTP\r\n\r\n".to_vec()));
     pull(&spot, "other", &server, "shop").fails(1).hints();
     server.rule(|_| Answer::Bytes(answer("200 OK", "", b"{\"schemaVersion\": 2}")));
-    pull(&spot, "other", &server, "shop").fails(1).says(&["is not a template"]);
+    pull(&spot, "other", &server, "shop").fails(1).says(&["is not a template", "calve template push NAME REFERENCE"]);
     let digest = format!("shop@sha256:{}", "0".repeat(64));
     server.rule(|asked| match asked.line.contains("manifests") {
         true => Answer::Bytes(answer("200 OK", "", b"{}")),
@@ -165,7 +165,9 @@ fn an_image_cannot_write_outside_of_its_template() {
     }
     pulled(&file("./a", b"1"), &[]).fails(1).says(&["fewer files than"]);
     pulled(&file("./a", b"1"), &[("a", b"12")]).fails(1).says(&["`a` has another size"]);
-    pulled(&file("./a", b"1"), &[("a", b"2")]).fails(1).says(&["is not as its manifest says: `a` differs"]);
+    pulled(&file("./a", b"1"), &[("a", b"2")])
+        .fails(1)
+        .says(&["is not as its manifest says: `a` differs", "push the template again"]);
     has_nothing(&spot, "other");
     spot.holds(&["other"]);
 }
@@ -180,6 +182,24 @@ fn an_image_that_is_too_large_is_not_unpacked() {
     let zeros = vec![1; 100_000];
     let server = Server::of(image(&format!("{ROOT}{}", file("./a", &zeros)), &tar(&[("a", &zeros)])));
     let full = pull(&spot, "other", &server, "t").in_shell("trap '' XFSZ; ulimit -f 64;", "");
-    full.fails(1).says(&["write `"]);
+    full.fails(1).says(&["write `", "ulimit -a"]);
     has_nothing(&spot, "other");
+}
+
+#[test]
+fn what_is_no_image_is_told_before_anything_is_asked() {
+    let spot = Spot::anywhere();
+    for (reference, what) in [
+        ("team/shop", "names no registry"),
+        ("user:password@ghcr.io/shop", "names a host that is not valid"),
+        ("ghcr.io/Shop", "names a repository that is not valid"),
+        ("ghcr.io/shop:", "has a tag or a digest that is not valid"),
+    ] {
+        for command in [&["pull", reference][..], &["push", "shop", reference]] {
+            template(&spot, "home", command).fails(2).says(&[what, "such as ghcr.io/team/deps:main"]);
+        }
+    }
+    let refused = template(&spot, "home", &["pull", "--plain-http", "ghcr.io/team/shop"]).fails(2);
+    refused.says(&["`ghcr.io` is not this machine", "leave out `--plain-http`"]);
+    assert!(!spot.join("home").exists());
 }
