@@ -186,6 +186,46 @@ pub enum Error {
         /// What is supported.
         supported: String,
     },
+    /// No program that runs containers is here.
+    #[error("cannot find `{}`", Shown(.0))]
+    NoRuntime(PathBuf),
+    /// It runs no containers, or is another one than is supported.
+    #[error("`{}` is not podman: {said}", Shown(.runtime))]
+    NotPodman {
+        /// The program.
+        runtime: PathBuf,
+        /// What it says that it is.
+        said: String,
+    },
+    /// The program that runs containers has failed.
+    #[error("`{}` failed{}", Shown(.runtime), tail(.said))]
+    Runtime {
+        /// The program.
+        runtime: PathBuf,
+        /// Its exit code, if it was not killed.
+        code: Option<i32>,
+        /// What it said.
+        said: String,
+    },
+    /// There is no such image on this machine.
+    #[error("there is no image `{}` on this machine", .image.escape_default())]
+    NoImage {
+        /// The program that would have it.
+        runtime: PathBuf,
+        /// Its name.
+        image: String,
+    },
+    /// The image is of something else.
+    #[error("the image `{}` has no `{program}`", .image.escape_default())]
+    ImageWithoutServer {
+        /// Its name.
+        image: String,
+        /// The server's program.
+        program: String,
+    },
+    /// A path has a colon, which runtimes cannot be told of.
+    #[error("a container cannot be given `{}`, because of the colon", Shown(.0))]
+    CannotBind(PathBuf),
     /// A program that was run has failed.
     #[error("{program} failed ({how}){}", tail(.said))]
     Program {
@@ -428,6 +468,11 @@ impl Error {
             Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } => Remedy::InstallServer,
+            Self::NoRuntime(_) | Self::NotPodman { .. } => Remedy::InstallRuntime,
+            Self::Runtime { runtime, .. } => Remedy::CheckRuntime(runtime.clone()),
+            Self::NoImage { runtime, image } => Remedy::PullImage { runtime: runtime.clone(), image: image.clone() },
+            Self::ImageWithoutServer { .. } => Remedy::ChooseImage,
+            Self::CannotBind(_) => Remedy::ChooseHome,
             Self::Version { .. } => Remedy::ChooseSupportedVersion,
             Self::ServerFailed { log, .. } if log.is_empty() => Remedy::CheckServerProgram,
             Self::Program { .. } | Self::ServerFailed { .. } => Remedy::ReadOutput,

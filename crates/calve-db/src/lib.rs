@@ -22,6 +22,7 @@
 //! ```
 #![cfg(unix)]
 
+mod container;
 mod copy_up;
 mod engine;
 mod error;

@@ -34,6 +34,19 @@ pub enum Remedy {
     StartNewServer,
     /// Install the server, or name its directory.
     InstallServer,
+    /// Install podman, or name the program.
+    InstallRuntime,
+    /// Check that this program runs containers for this user.
+    CheckRuntime(PathBuf),
+    /// Pull the image, or name one that is here.
+    PullImage {
+        /// The program that pulls it.
+        runtime: PathBuf,
+        /// The image.
+        image: String,
+    },
+    /// Name an image of the engine.
+    ChooseImage,
     /// Name a server program of a supported version.
     ChooseSupportedVersion,
     /// Name the server program of the version that made the data directory.

@@ -213,6 +213,9 @@ pub struct DbTemplate {
     pub version: String,
     /// The server program.
     pub program: ReceiptPath,
+    /// The image that the program is in, if its servers run in containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// The key of what the template was made of.
     pub key: String,
     /// The template that this one was made from. Null if there is none.

@@ -66,12 +66,14 @@ pub(crate) fn mark(server: &str, mark: &Template) -> DbMark {
 
 pub(crate) fn template(template: &Template) -> DbTemplate {
     let data_directory = path(template.data_directory());
+    let image = template.image().map(str::to_owned);
     let template = template.clone();
     DbTemplate {
         name: template.name,
         engine: template.engine,
         version: template.version,
         program: path(template.program),
+        image,
         key: template.key,
         base: template.base,
         files: template.files,

@@ -44,8 +44,8 @@ pub(crate) trait Engine: Sync {
     /// What shapes a new data directory, in words: part of a template's key.
     fn recipe(&self) -> String;
 
-    /// The command that fills the empty directory `data`.
-    fn init(&self, program: &Path, data: &Path) -> Result<Vec<OsString>>;
+    /// The command that fills the empty directory `data`. `is_there`: whether there is a program, beside the server's.
+    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>>;
 
     /// The server's command line. Writes what configuration it needs into `instance.settings`.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;

@@ -39,6 +39,11 @@ impl Home {
         Self { root: calve_home.join("db"), runtime }
     }
 
+    /// The directory of everything that is kept.
+    pub(crate) fn path(&self) -> &Path {
+        &self.root
+    }
+
     pub(crate) fn templates(&self) -> PathBuf {
         self.root.join("templates")
     }

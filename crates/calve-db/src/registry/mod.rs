@@ -22,6 +22,7 @@ use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::container;
 use crate::copy_up::Large;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
@@ -33,7 +34,7 @@ const LOCK: &str = "lock";
 const RECORD: &str = "server.json";
 const BEGUN: &str = "begun.json";
 /// What is in a place beside the server's own files.
-const FILES: &[&str] = &[LOCK, RECORD, BEGUN, "sockets", "log", "copied"];
+const FILES: &[&str] = &[LOCK, RECORD, BEGUN, "sockets", container::NOTE, "log", "copied"];
 /// Directories of templates that are being built. No server has such a name.
 pub(crate) const BUILDING: &str = ".building-";
 
@@ -100,12 +101,16 @@ pub struct Record {
     pub(crate) control: PathBuf,
     pub(crate) notifies: bool,
     pub(crate) isolated: bool,
+    /// The image that it runs from, if that is in a container.
+    #[serde(default)]
+    pub image: Option<String>,
 }
 
 impl Record {
     /// Returns whether a second server can be prepared for its next reset: one that costs no disk space, and needs no port.
     pub fn can_prepare(&self) -> bool {
-        self.isolated && !self.watched && self.address.tcp_port.is_none() && self.strategy != Strategy::Copy.to_string()
+        let is_cheap = self.strategy != Strategy::Copy.to_string();
+        self.isolated && self.image.is_none() && !self.watched && self.address.tcp_port.is_none() && is_cheap
     }
 }
 

@@ -8,6 +8,7 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 use rustix::process::Signal;
 
+use crate::container;
 use crate::copy_up;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
@@ -55,7 +56,9 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let record = registry::read(&place);
         keep_ending(home, &place);
-        take_away(home, &place, Wait::No);
+        if !take_away(home, &place, Wait::No) {
+            continue;
+        }
         let name = record.map_or(name, |record| record.name);
         match registry::built_template(&name) {
             Some(template) => swept.builds.push(template.to_owned()),
@@ -91,9 +94,13 @@ fn remove_dead_links(home: &Home) {
     }
 }
 
-/// Takes away a place that nobody looks after, and what is left of its server.
-pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) {
+/// Takes away a place that nobody looks after, and what is left of its server. Returns `false` where its container could not be removed:
+/// the place tells which one that is.
+pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) -> bool {
     end_leftovers(place);
+    if container::remove_left(place).is_err() {
+        return false;
+    }
     if let Ok(directory) = fs::read_to_string(place.join(SOCKETS)) {
         let directory = PathBuf::from(directory);
         // It is a name in this user's own directory, whatever the file says.
@@ -102,6 +109,7 @@ pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) {
         }
     }
     let _ = trash::remove(place, wait);
+    true
 }
 
 /// Templates that are no more, and that no server uses.
@@ -155,7 +163,7 @@ pub(crate) fn note_sockets(place: &Path, directory: &Path) -> Result<()> {
 
 /// Takes away the notes of a run that a template has no use for.
 pub(crate) fn forget_run(place: &Path) -> Result<()> {
-    for name in [SOCKETS, "server.json", "begun.json"] {
+    for name in [SOCKETS, container::NOTE, "server.json", "begun.json"] {
         match fs::remove_file(place.join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", place.join(name), error));

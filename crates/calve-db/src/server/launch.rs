@@ -12,6 +12,7 @@ use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 
+use crate::container::{self, Run, ServerProcess};
 use crate::copy_up::{self, Large, OverlayPaths, Watch};
 use crate::engine::{Engine, Instance, Purpose};
 use crate::error::{Error, Result};
@@ -25,7 +26,7 @@ use crate::server::readiness::{self, Notices, Waiting};
 use crate::server::runtime;
 use crate::server::{log, memory};
 use crate::supervise::messages::{Origin, Spec, Starting};
-use crate::sys::{self, Ended, Launch, Server};
+use crate::sys::{self, Ended, Launch};
 use crate::template::manifest;
 
 /// The data directory, in a server's place.
@@ -58,7 +59,7 @@ pub(crate) struct LaunchRequest<'a> {
 
 /// A server that answers.
 pub(crate) struct RunningServer {
-    pub(crate) server: Server,
+    pub(crate) server: ServerProcess,
     pub(crate) strategy: String,
     pub(crate) refused: Vec<String>,
     pub(crate) clone_took: Duration,
@@ -97,8 +98,11 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let seen = as_seen(wanted)?;
     let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen.path, since);
     private::share(&place, spec.account, wanted.files)?;
+    if spec.container.is_some() {
+        container::name_user(&settings, wanted.engine.name(), spec.account)?;
+    }
     if *wanted.origin == Origin::Init {
-        initialise(wanted, &seen.path.join("data"), &output)?;
+        initialise(wanted, &seen.path.join("data"), &settings, &output)?;
     }
     let instance = Instance {
         program: spec.program.clone(),
@@ -112,12 +116,15 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let notices = Notices::listen(wanted.directory, spec.account)?;
     let arguments = wanted.engine.arguments(&instance)?;
     let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
-    let mut server = start(wanted, &arguments, &instance.data, &notify, &output)?;
+    let mut server = match &spec.container {
+        Some(_) => start_in_container(wanted, &arguments, &instance.settings, true, &output)?,
+        None => start(wanted, &arguments, &instance.data, &notify, &output)?,
+    };
     let pid = server.pid();
     if !wanted.isolated {
         registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, Some(pid)))?;
     }
-    let forgotten = std::cell::Cell::new(wanted.isolated || spec.purpose != Purpose::Serve);
+    let forgotten = std::cell::Cell::new(wanted.isolated || spec.container.is_some() || spec.purpose != Purpose::Serve);
     let meanwhile = || {
         // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
         if !forgotten.get() {
@@ -133,7 +140,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         cancel: wanted.cancel,
         meanwhile: &meanwhile,
     };
-    let notifies = readiness::wait(&mut server, &waiting)?;
+    let notifies = readiness::wait(&mut server, &waiting).map_err(|error| unless_image_is_missing(spec, error))?;
     meanwhile();
     neutralised.extend(wanted.engine.settle(&instance)?);
     let is_overlay = placed.as_ref().is_some_and(|placed| placed.overlay.is_some());
@@ -302,9 +309,13 @@ fn make_data(data: &Path) -> Result<()> {
 }
 
 /// Runs the program that fills the empty directory `data`, by its path as the program sees it.
-fn initialise(wanted: &LaunchRequest<'_>, data: &Path, output: &File) -> Result<()> {
-    let command = wanted.engine.init(&wanted.spec.program, data)?;
-    let mut program = start(wanted, &command, data, &[], output)?;
+fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, output: &File) -> Result<()> {
+    let in_image = wanted.spec.container.is_some();
+    let command = wanted.engine.init(&wanted.spec.program, data, &|program| in_image || program.is_file())?;
+    let mut program = match in_image {
+        true => start_in_container(wanted, &command, settings, false, output)?,
+        false => start(wanted, &command, data, &[], output)?,
+    };
     loop {
         if let Some(ended) = program.ended() {
             if ended == Ended::Exit(0) {
@@ -349,7 +360,8 @@ impl Drop for ServerView {
 
 fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     let spec = wanted.spec;
-    if spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
+    // What is bound into a container is reached there.
+    if spec.container.is_some() || spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
         return Ok(ServerView { path: wanted.files.to_path_buf(), is_mount: false });
     }
     if !wanted.isolated {
@@ -366,9 +378,8 @@ fn start(
     directory: &Path,
     more: &[(&str, &OsStr)],
     output: &File,
-) -> Result<Server> {
+) -> Result<ServerProcess> {
     let program = Path::new(&command[0]);
-    let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|error| Error::io("start", program, error));
     let temporary = directory.with_file_name("tmp");
     let path = OsStr::new("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let variables = [("PATH", path), ("LC_ALL", OsStr::new("C")), ("TMPDIR", temporary.as_os_str())];
@@ -376,23 +387,76 @@ fn start(
         let mut both = OsString::from(name);
         both.push("=");
         both.push(value);
-        text(&both)
+        c_text(program, &both)
     });
-    let null = fs::File::open("/dev/null").map_err(|error| Error::io("open", "/dev/null", error))?;
+    let null = null()?;
     let launch = Launch {
-        command: command.iter().map(|word| text(word)).collect::<Result<_>>()?,
-        environment: environment.collect::<Result<_>>()?,
-        directory: text(directory.as_os_str())?,
+        command: command.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
+        environment: Some(environment.collect::<Result<_>>()?),
+        directory: c_text(program, directory.as_os_str())?,
         log: output.as_fd(),
         input: null.as_fd(),
         account: wanted.spec.account.to_become(),
         own_processes: wanted.isolated,
     };
-    sys::spawn(&launch).map_err(|error| match error.kind() {
+    let process = sys::spawn(&launch).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Error::NoProgram {
             program: program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             places: vec![program.to_path_buf()],
         },
         _ => Error::io("start", program, error),
-    })
+    })?;
+    Ok(ServerProcess::new(process, None))
+}
+
+/// Starts a program of the image: the runtime in the foreground, which is this user's, with this process's environment.
+fn start_in_container(
+    wanted: &LaunchRequest<'_>,
+    command: &[OsString],
+    settings: &Directory,
+    by_entry_point: bool,
+    output: &File,
+) -> Result<ServerProcess> {
+    let (spec, data) = (wanted.spec, wanted.files.join(DATA));
+    let Some(container) = &spec.container else { return Err(Error::SupervisorGone(spec.name.clone())) };
+    let line = container.command(&Run {
+        command,
+        account: spec.account,
+        directory: &data,
+        writable: &[data.clone(), wanted.files.join("tmp"), runtime::sockets(wanted.directory)],
+        readable: &[
+            (settings.path().to_path_buf(), settings.path().to_path_buf()),
+            (settings.path().join(container::USERS), "/etc/passwd".into()),
+        ],
+        has_network: wanted.address.tcp_port.is_some(),
+        by_entry_point,
+    })?;
+    let (program, null) = (&container.image.runtime, null()?);
+    let launch = Launch {
+        command: line.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
+        environment: None,
+        directory: c_text(program, "/".as_ref())?,
+        log: output.as_fd(),
+        input: null.as_fd(),
+        account: None,
+        own_processes: false,
+    };
+    let process = sys::spawn(&launch).map_err(|error| Error::io("start", program, error))?;
+    Ok(ServerProcess::new(process, Some(container.clone())))
+}
+
+/// Tells an image that was removed from a server that failed.
+fn unless_image_is_missing(spec: &Spec, error: Error) -> Error {
+    match (&error, &spec.container) {
+        (Error::ServerFailed { .. }, Some(container)) => container.image.missing().unwrap_or(error),
+        _ => error,
+    }
+}
+
+fn c_text(program: &Path, text: &OsStr) -> Result<CString> {
+    CString::new(text.as_bytes()).map_err(|error| Error::io("start", program, error))
+}
+
+fn null() -> Result<fs::File> {
+    fs::File::open("/dev/null").map_err(|error| Error::io("open", "/dev/null", error))
 }

@@ -24,6 +24,7 @@ use std::time::Duration;
 use calve_core::{Cancel, Strategy};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::container::Container;
 use crate::copy_up::Copied;
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
@@ -177,7 +178,9 @@ fn name_for(template: &Template) -> Result<String> {
 /// A server of a template, with nothing special about it.
 fn spec_of(home: &Home, name: &str, place: &Place, template: Template) -> Result<Spec> {
     let spec = new_spec(home, name, &place.path, &template.engine, &template.program, template.account)?;
+    let container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
     Ok(Spec {
+        container,
         pool: Some(standby::file(home, &template.name)),
         template: Some(template.name),
         version: template.version,
@@ -203,6 +206,7 @@ pub(crate) fn new_spec(
         template: None,
         engine: engine.to_owned(),
         program: program.to_path_buf(),
+        container: None,
         version: String::new(),
         account,
         place: place.to_path_buf(),
@@ -238,6 +242,7 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Runs a supervisor, and waits until its server is ready.
 pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Starter<'_>) -> Result<OwnedServer> {
     let made = sweep::note_sockets(&place.path, &spec.directory).and_then(|()| {
+        spec.container.as_ref().map_or(Ok(()), |container| container.note(&place.path))?;
         if let Some(owned) = attempt(spec, &place, starter)? {
             return Ok(owned);
         }

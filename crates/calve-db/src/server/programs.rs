@@ -40,18 +40,23 @@ fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
     let path = fs_err::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
     let output = Command::new(&path).arg("--version").env_clear().env("LC_ALL", "C").output();
     let output = output.map_err(|error| Error::io("run", &path, error))?;
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let version = checked(engine, &path, &String::from_utf8_lossy(&output.stdout))?;
+    Ok(Program { path, version })
+}
+
+/// Reads what a program prints for `--version`. Fails when that is not supported.
+pub(crate) fn checked(engine: &dyn Engine, path: &Path, printed: &str) -> Result<Version> {
     let unfit = |version: &str, supported| {
         Err(Error::Version {
-            path: path.clone(),
+            path: path.to_path_buf(),
             version: version.trim().to_owned(),
             supported: String::from(supported),
         })
     };
-    match engine.version(&printed) {
+    match engine.version(printed) {
         Some(version) => match engine.unsupported(&version) {
             Some(supported) => unfit(&version.text, supported),
-            None => Ok(Program { path, version }),
+            None => Ok(version),
         },
         None => unfit("of an unknown version", "what its `--version` tells"),
     }

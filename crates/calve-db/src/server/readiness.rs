@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::container::ServerProcess;
 use crate::engine::{Engine, Probe};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
@@ -14,7 +15,6 @@ use crate::files::directory::Directory;
 use crate::files::private;
 use crate::server::Address;
 use crate::server::runtime::NOTICES;
-use crate::sys::Server;
 
 const PROBE_EVERY: Duration = Duration::from_millis(1);
 /// An answer takes a millisecond where nothing else is to be done.
@@ -71,7 +71,7 @@ pub(crate) struct Waiting<'a> {
 }
 
 /// Waits until the server answers. Says whether it told so by itself.
-pub(crate) fn wait(server: &mut Server, waiting: &Waiting<'_>) -> Result<bool> {
+pub(crate) fn wait(server: &mut ServerProcess, waiting: &Waiting<'_>) -> Result<bool> {
     let started = Instant::now();
     let failed = |how: String| Err(Error::ServerFailed { how, log: String::new() });
     loop {
@@ -101,7 +101,7 @@ pub(crate) fn wait(server: &mut Server, waiting: &Waiting<'_>) -> Result<bool> {
 }
 
 /// Until something happens, at most a millisecond. Whether the starter has gone.
-fn pause(server: &Server, waiting: &Waiting<'_>) -> bool {
+fn pause(server: &ServerProcess, waiting: &Waiting<'_>) -> bool {
     let mut fds = vec![PollFd::from_borrowed_fd(waiting.notices.socket.as_fd(), PollFlags::IN)];
     fds.extend(server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
     let before = fds.len();

@@ -101,6 +101,7 @@ impl Supervisor<'_> {
             name: name.to_owned(),
             engine: self.spec.engine.clone(),
             program: self.spec.program.clone(),
+            image: self.spec.container.as_ref().map(|container| container.image.clone()),
             version: self.spec.version.clone(),
             key: format!("mark {id}"),
             base: self.spec.template.clone(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::container::Container;
 use crate::copy_up::{Copied, Large, Trace};
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
@@ -23,6 +24,8 @@ pub(crate) struct Spec {
     pub(crate) template: Option<String>,
     pub(crate) engine: String,
     pub(crate) program: PathBuf,
+    /// The container that the program runs in, if it does.
+    pub(crate) container: Option<Container>,
     /// What that said of its version when the template was made; empty while one is built.
     pub(crate) version: String,
     pub(crate) account: Account,
@@ -60,6 +63,10 @@ impl Spec {
     /// The paths that the server must see as they are.
     pub(crate) fn needed(&self) -> Vec<&Path> {
         let mut paths = vec![self.place.as_path(), &self.directory, &self.program];
+        if self.container.is_some() {
+            // The locks of podman are there, for all who run it.
+            paths.push(Path::new("/dev/shm"));
+        }
         match &self.origin {
             Origin::Init | Origin::Present => {}
             Origin::Template(path) | Origin::Directory(path) => paths.push(path),

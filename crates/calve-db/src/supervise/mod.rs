@@ -206,6 +206,7 @@ impl<'a> Supervisor<'a> {
             control: spec.control.clone(),
             notifies: false,
             isolated,
+            image: spec.container.as_ref().map(|container| container.image.name.clone()),
         };
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let owner = spec.owner.clone();

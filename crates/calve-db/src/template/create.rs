@@ -11,6 +11,7 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 
 use super::{Template, building_lock, load, publish};
+use crate::container::{self, Container, Image};
 use crate::engine::{self, Engine, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
@@ -48,6 +49,10 @@ pub struct CreateOptions {
     pub command: Vec<OsString>,
     /// The directory with the server's program.
     pub server_bin: Option<PathBuf>,
+    /// The image that the server's program is in, and the runtime that has it; found by looking if none is named.
+    pub image: Option<String>,
+    /// The same.
+    pub runtime: Option<PathBuf>,
     /// Directories to look for it in: PATH.
     pub search: Vec<PathBuf>,
     /// The current directory, for paths and patterns that are relative.
@@ -121,6 +126,7 @@ pub fn create(
 struct Plan {
     engine: &'static dyn Engine,
     program: Program,
+    image: Option<Image>,
     base: Option<Template>,
     from: Option<PathBuf>,
     key: String,
@@ -146,13 +152,24 @@ impl Plan {
         }
         let named = options.server_bin.as_ref().map(|path| options.directory.join(path));
         let named = named.as_deref().or(base.as_ref().map(|base| base.program.as_path()));
-        let program = programs::find(engine, named, &options.search)?;
+        let of_base = base.as_ref().filter(|_| options.server_bin.is_none()).and_then(Template::image);
+        let (image, program) = match options.image.as_deref().or(of_base) {
+            Some(name) => {
+                let (image, program) = container::look_at(engine, name, options.runtime.as_deref(), &options.search)?;
+                (Some(image), program)
+            }
+            None => (None, programs::find(engine, named, &options.search)?),
+        };
         let mut key = Key::new();
         for part in [engine.name(), &program.version.text, &engine.recipe()] {
             key.add(part);
         }
         key.add(program.path.as_os_str().as_encoded_bytes());
         key.add(base.as_ref().map_or("", |base| base.key.as_str()));
+        // Those of older versions know of none.
+        if let Some(image) = &image {
+            key.add(&image.id);
+        }
         let mut from = None;
         if let Some(path) = &options.from {
             let path = options.directory.join(path);
@@ -162,7 +179,7 @@ impl Plan {
         }
         key.add_command(&options.command);
         key.add_inputs(&options.inputs, &options.directory)?;
-        Ok(Self { engine, program, base, from, key: key.finish() })
+        Ok(Self { engine, program, image, base, from, key: key.finish() })
     }
 }
 
@@ -194,6 +211,9 @@ fn build(
     if let Some(from) = &plan.from {
         plan.engine.examine(from, &plan.program.version).map_err(of_source)?;
     }
+    if let Some(base) = &plan.base {
+        plan.engine.examine(&base.data_directory(), &plan.program.version)?;
+    }
     let account = match &plan.base {
         Some(base) => base.account,
         None => Account::for_server(plan.engine.accounts())?,
@@ -203,6 +223,7 @@ fn build(
     // The lock is held until the template is published, by this process too.
     let held = place.lock.try_clone().map_err(|error| Error::io("lock", &path, error))?;
     let mut spec = new_spec(home, &options.name, &path, plan.engine.name(), &plan.program.path, account)?;
+    spec.container = plan.image.as_ref().map(|image| Container::new(image, home, &options.name)).transpose()?;
     spec.origin = match (&plan.from, &plan.base) {
         (Some(from), _) => Origin::Directory(from.clone()),
         (None, Some(base)) => Origin::Template(base.place.clone()),
@@ -234,6 +255,7 @@ fn build(
             name: options.name.clone(),
             engine: plan.engine.name().into(),
             program: plan.program.path.clone(),
+            image: plan.image.clone(),
             version: plan.program.version.text.clone(),
             key: plan.key.clone(),
             base: plan.base.as_ref().and_then(|base| options.base.clone().or(base.base.clone())),

@@ -13,6 +13,7 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
+use crate::container::Image;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
@@ -55,6 +56,9 @@ pub struct Template {
     #[serde(default)]
     pub(crate) id: String,
     pub(crate) account: Account,
+    /// What the program is in, if it is in an image.
+    #[serde(default)]
+    pub(crate) image: Option<Image>,
     pub(crate) notifies: bool,
     /// Where it is.
     #[serde(skip)]
@@ -65,6 +69,11 @@ impl Template {
     /// Tells it from what has had its name, and will have it.
     pub(crate) fn identity(&self) -> String {
         format!("{} {} {}", self.key, self.made_unix_s, self.id)
+    }
+
+    /// The image that its servers run from, if they run in containers.
+    pub fn image(&self) -> Option<&str> {
+        self.image.as_ref().map(|image| image.name.as_str())
     }
 
     /// Its data directory.

@@ -5,6 +5,7 @@
 mod bad_input;
 mod bench;
 mod conformance;
+mod containers;
 mod copy_up;
 mod django;
 mod elsewhere;

@@ -33,7 +33,7 @@ pub(crate) enum DbCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TemplateCommand {
-    Create(TemplateCreateArguments),
+    Create(Box<TemplateCreateArguments>),
     List(ListArguments),
     Remove(TemplateRemoveArguments),
 }
@@ -79,6 +79,12 @@ pub(crate) struct TemplateCreateArguments {
     /// The directory with the server's programs [default: PATH and the usual places]
     #[arg(long, value_name = "DIR")]
     pub(crate) server_bin: Option<PathBuf>,
+    /// Run its servers in containers of this image, which podman has [default: that of --base]
+    #[arg(long, value_name = "IMAGE", conflicts_with = "server_bin")]
+    pub(crate) image: Option<String>,
+    /// The podman that runs them [default: the one in PATH]
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) runtime: Option<PathBuf>,
     /// Print the template as JSON on stdout (schema calve.db.template/1)
     #[arg(long)]
     pub(crate) json: bool,

@@ -38,6 +38,14 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::ReadLog(name) => format!("read the last lines of its log: calve db logs {name}"),
         Remedy::StartNewServer => "start a new server from a template, and stop this one".into(),
         Remedy::InstallServer => "install the server, or name its directory with --server-bin".into(),
+        Remedy::InstallRuntime => "install podman, or name its program with --runtime".into(),
+        Remedy::CheckRuntime(runtime) => {
+            format!("check that it works without Calve: {} info", runtime.display())
+        }
+        Remedy::PullImage { runtime, image } => {
+            format!("pull it, or name one that is here: {} pull {image}", runtime.display())
+        }
+        Remedy::ChooseImage => "name an image of that engine with --image".into(),
         Remedy::ChooseSupportedVersion => "name the directory of a supported version with --server-bin".into(),
         Remedy::ChooseMatchingVersion => {
             "install that version of the server, and name its directory with --server-bin".into()

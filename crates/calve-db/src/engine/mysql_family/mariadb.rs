@@ -72,11 +72,11 @@ impl Engine for Mariadb {
         format!("{LOG_SIZE} {USER} normal {DATABASE}")
     }
 
-    fn init(&self, program: &Path, data: &Path) -> Result<Vec<OsString>> {
+    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {
         let base = base(program);
         let places: Vec<PathBuf> =
             ["bin", "scripts", "sbin"].map(|place| base.join(place).join("mariadb-install-db")).to_vec();
-        let Some(script) = places.iter().find(|place| place.is_file()) else {
+        let Some(script) = places.iter().find(|place| is_there(place)) else {
             return Err(Error::NoProgram { program: "mariadb-install-db".into(), places });
         };
         let words =

@@ -84,7 +84,7 @@ impl Engine for Mysql {
         format!("{LOG_SIZE} {USER} {DATABASE}")
     }
 
-    fn init(&self, program: &Path, data: &Path) -> Result<Vec<OsString>> {
+    fn init(&self, program: &Path, data: &Path, _: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {
         let mut command = vec![program.into(), "--no-defaults".into(), "--initialize-insecure".into()];
         command.extend(STORAGE.iter().map(OsString::from));
         command.extend([TEMPORARY.into(), option("--basedir", base(program)), option("--datadir", data)]);

@@ -102,9 +102,9 @@ impl Engine for Postgres {
         format!("{} {LOCALE} {USER}", INIT.join(" "))
     }
 
-    fn init(&self, program: &Path, data: &Path) -> Result<Vec<OsString>> {
+    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {
         let initdb = program.with_file_name("initdb");
-        if !initdb.is_file() {
+        if !is_there(&initdb) {
             return Err(Error::NoProgram { program: "initdb".into(), places: vec![initdb] });
         }
         let mut command: Vec<OsString> = vec![initdb.into(), "-D".into(), data.into(), "-U".into(), USER.into()];

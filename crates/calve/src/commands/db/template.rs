@@ -25,6 +25,8 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     options.rebuild = arguments.rebuild;
     options.command.clone_from(&arguments.command);
     options.server_bin.clone_from(&arguments.server_bin);
+    options.image.clone_from(&arguments.image);
+    options.runtime.clone_from(&arguments.runtime);
     options.search = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
     options.directory = env::current_dir()?;
     let mut say = |said: BuildEvent| {

@@ -123,7 +123,13 @@ const TAKING_OVER: &str = "calve-db/tests/it/taking_over.rs";
 const ENDED: &str = "calve-db/tests/it/ended.rs";
 const TEMPLATES: &str = "calve-db/tests/it/templates.rs";
 
+const CONTAINERS: &str = "calve-db/tests/it/containers.rs";
+
 const DB: &[(&str, Shown)] = &[
+    ("CheckRuntime", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
+    ("ChooseImage", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
+    ("InstallRuntime", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
+    ("PullImage", By(CONTAINERS, "an_image_that_was_removed")),
     ("Engine", Nowhere("it is one of the engine's, in the words for it")),
     ("ListMarks", By("calve-db/tests/it/marks.rs", "marks_that_make_no_sense")),
     ("RemoveMark", By("calve-db/tests/it/marks.rs", "marks_that_make_no_sense")),

@@ -1,0 +1,171 @@
+//! Servers in containers: the program of an image, on a data directory of this machine.
+//!
+//! A container has the name of a place in the registry, drawn at random, and labels. What is removed has both; nothing else of a user's
+//! containers is touched.
+
+mod process;
+mod runtime;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::files::account::Account;
+use crate::files::directory::Directory;
+use crate::files::private;
+use crate::registry::{Home, name};
+
+pub(crate) use process::ServerProcess;
+pub(crate) use runtime::{Image, look_at};
+
+/// The file in a place that names its container, so that it can be found without a record.
+pub(crate) const NOTE: &str = "container.json";
+/// The file among a server's settings that its container has as /etc/passwd.
+pub(crate) const USERS: &str = "passwd";
+/// The labels of a container: the home, and the place in its registry.
+const HOME: &str = "calve.home";
+const SERVER: &str = "calve.server";
+
+/// The only container that a place has at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Container {
+    pub(crate) image: Image,
+    name: String,
+    home: PathBuf,
+    server: String,
+}
+
+/// What is run in a container.
+pub(crate) struct Run<'a> {
+    /// The program, by its path in the image, and its arguments.
+    pub(crate) command: &'a [OsString],
+    pub(crate) account: Account,
+    /// The directory in which it runs.
+    pub(crate) directory: &'a Path,
+    /// Directories that it sees and writes to, and those that it only reads.
+    pub(crate) writable: &'a [PathBuf],
+    pub(crate) readable: &'a [(PathBuf, PathBuf)],
+    /// Whether it shares the network of this machine; it has none otherwise.
+    pub(crate) has_network: bool,
+    /// Whether the image's entry point runs it. One that initialises data is run by itself.
+    pub(crate) by_entry_point: bool,
+}
+
+impl Container {
+    pub(crate) fn new(image: &Image, home: &Home, server: &str) -> Result<Self> {
+        let name = format!("calve-{}", name::random(24)?);
+        Ok(Self { image: image.clone(), name, home: home.path().to_path_buf(), server: server.to_owned() })
+    }
+
+    /// Returns the command line that runs it in the foreground, and removes it at its end.
+    pub(crate) fn command(&self, run: &Run<'_>) -> Result<Vec<OsString>> {
+        let mut line: Vec<OsString> = vec![self.image.runtime.clone().into()];
+        line.extend(["run", "--rm", "--pull=never", "--name", &self.name].map(Into::into));
+        for (label, value) in [(HOME, self.home.as_os_str()), (SERVER, self.server.as_ref())] {
+            line.extend(["--label".into(), joined(label, value)]);
+        }
+        line.extend(self.image.options().iter().map(OsString::from));
+        line.extend(["--image-volume=ignore", "--sdnotify=ignore"].map(Into::into));
+        // What it says is in the server's log already.
+        line.extend(["--log-driver=none", "--cap-drop=all", "--security-opt=no-new-privileges"].map(Into::into));
+        // SELinux would have the runtime change the labels of the user's files, or the server fail.
+        line.push("--security-opt=label=disable".into());
+        line.push(format!("--network={}", if run.has_network { "host" } else { "none" }).into());
+        line.push(format!("--user={}:{}", run.account.user, run.account.group).into());
+        line.push(joined("--workdir", run.directory));
+        let temporary = run.directory.with_file_name("tmp");
+        for (variable, value) in
+            [("LC_ALL", "C".as_ref()), ("TMPDIR", temporary.as_os_str()), ("PGDATA", run.directory.as_os_str())]
+        {
+            line.extend(["--env".into(), joined(variable, value)]);
+        }
+        for path in run.writable {
+            line.extend(["--volume".into(), bound(path, path, "")?]);
+        }
+        for (path, at) in run.readable {
+            line.extend(["--volume".into(), bound(path, at, ":ro")?]);
+        }
+        match (run.by_entry_point, run.command) {
+            (false, [program, arguments @ ..]) => {
+                line.extend([joined("--entrypoint", program), self.image.id.clone().into()]);
+                line.extend(arguments.iter().cloned());
+            }
+            (_, command) => {
+                line.push(self.image.id.clone().into());
+                line.extend(command.iter().cloned());
+            }
+        }
+        Ok(line)
+    }
+
+    /// Writes down that a place has it, before it is there.
+    pub(crate) fn note(&self, place: &Path) -> Result<()> {
+        private::write_json(&place.join(NOTE), self)
+    }
+
+    /// Sends a signal to its first process.
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let signal = signal.as_raw().to_string();
+        self.image.ask(["kill", "--signal", &signal, &self.name]).map(|_| ())
+    }
+
+    /// Kills and removes it, if it is there, with its name and its labels. Returns whether it was.
+    pub(crate) fn remove(&self) -> Result<bool> {
+        let name = format!("name=^{}$", self.name);
+        let home = format!("label={}", joined(HOME, &self.home).to_string_lossy());
+        let server = format!("label={SERVER}={}", self.server);
+        let filters = ["--filter", &name, "--filter", &home, "--filter", &server];
+        let listed = self.image.ask(["ps", "--all", "--quiet", "--no-trunc"].iter().chain(&filters))?;
+        let Some(id) = listed.lines().next().filter(|id| !id.is_empty()) else { return Ok(false) };
+        match self.image.ask(["rm", "--force", "--time=0", "--volumes", id]) {
+            // It may have removed itself meanwhile.
+            Err(error) if !self.image.ask(["ps", "--all", "--quiet", "--no-trunc"])?.contains(id) => drop(error),
+            removed => drop(removed?),
+        }
+        Ok(true)
+    }
+}
+
+/// Writes the file by which programs of an image know the name of their user.
+pub(crate) fn name_user(settings: &Directory, name: &str, account: Account) -> Result<()> {
+    let path = settings.path().join(USERS);
+    let mut file = settings.create_new(USERS, private::SECRET)?;
+    let users = format!("root:x:0:0::/:/bin/sh\n{name}:x:{}:{}::/:/bin/sh\n", account.user, account.group);
+    file.write_all(users.as_bytes()).map_err(|error| Error::io("write", &path, error))?;
+    private::share(&file, account, &path)
+}
+
+/// Removes the container that a place had, whose supervisor was killed.
+pub(crate) fn remove_left(place: &Path) -> Result<()> {
+    let path = place.join(NOTE);
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(|error| Error::io("read", &path, error))?,
+    };
+    let container: Container = serde_json::from_slice(&text).map_err(|error| Error::io("read", &path, error))?;
+    container.remove().map(|_| ())
+}
+
+fn joined(name: &str, value: impl AsRef<std::ffi::OsStr>) -> OsString {
+    let mut text = OsString::from(name);
+    text.push("=");
+    text.push(value);
+    text
+}
+
+/// Podman separates the parts by colons, and knows no other way to write one.
+fn bound(path: &Path, at: &Path, options: &str) -> Result<OsString> {
+    if let Some(path) = [path, at].into_iter().find(|path| path.as_os_str().as_encoded_bytes().contains(&b':')) {
+        return Err(Error::CannotBind(path.to_path_buf()));
+    }
+    let mut text = path.as_os_str().to_owned();
+    text.push(":");
+    text.push(at);
+    text.push(options);
+    Ok(text)
+}

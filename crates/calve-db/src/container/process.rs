@@ -1,0 +1,101 @@
+//! A server's first process: a child of this one, or in a container whose runtime is the child.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::Signal;
+
+use super::Container;
+use crate::sys::{Ended, Server};
+
+/// What a runtime's exit code adds to the number of the signal that ended a container's first process.
+const BY_SIGNAL: i32 = 128;
+/// How long a runtime may take to notice that its container is gone.
+const NOTICES_IN: Duration = Duration::from_secs(10);
+
+/// A server's first process.
+pub(crate) struct ServerProcess {
+    process: Server,
+    container: Option<Container>,
+}
+
+impl ServerProcess {
+    pub(crate) fn new(process: Server, container: Option<Container>) -> Self {
+        Self { process, container }
+    }
+
+    /// Its number, or that of the runtime.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Becomes readable when it ends.
+    pub(crate) fn end(&self) -> Option<BorrowedFd<'_>> {
+        self.process.end()
+    }
+
+    /// Sends a signal. With [`Signal::KILL`] a container is removed too.
+    pub(crate) fn signal(&self, signal: Signal) {
+        match &self.container {
+            None => self.process.signal(signal),
+            Some(container) if signal != Signal::KILL => drop(container.signal(signal)),
+            Some(container) => {
+                // The runtime ends with its container. While that is still being made, it is ended first.
+                if !matches!(container.remove(), Ok(true)) || !self.ends_within(NOTICES_IN) {
+                    self.process.signal(Signal::KILL);
+                    self.ends_within(NOTICES_IN);
+                    let _ = container.remove();
+                }
+            }
+        }
+    }
+
+    fn ends_within(&self, limit: Duration) -> bool {
+        let Some(end) = self.process.end() else { return false };
+        let started = Instant::now();
+        loop {
+            let left = limit.saturating_sub(started.elapsed());
+            let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+            match rustix::event::poll(&mut [PollFd::from_borrowed_fd(end, PollFlags::IN)], Some(&left)) {
+                Err(_) => {}
+                Ok(ready) => return ready > 0,
+            }
+        }
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<Ended> {
+        let ended = self.process.ended()?;
+        Some(self.of_container(ended))
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> Option<Ended> {
+        let ended = self.process.wait()?;
+        Some(self.of_container(ended))
+    }
+
+    fn of_container(&mut self, ended: Ended) -> Ended {
+        match (&self.container, ended) {
+            (Some(_), Ended::Exit(code)) if code > BY_SIGNAL => Ended::Signal(code - BY_SIGNAL),
+            (Some(container), Ended::Signal(_)) => {
+                // Somebody has killed the runtime, which leaves its container.
+                if container.remove().is_ok() {
+                    self.container = None;
+                }
+                ended
+            }
+            _ => ended,
+        }
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        if self.container.is_some() && self.ended().is_none() {
+            self.signal(Signal::KILL);
+            let _ = self.wait();
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Servers in containers: the same life as others, and nothing of the user's other containers is touched.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use calve_testkit::{fingerprint, require_program, require_root, write_program};
+use fs_err as fs;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::world::{Engine, Mariadb, Postgres, Run, World, eventually};
+
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// A world whose templates are made from an image, and the podman that has it.
+struct Containers {
+    world: World,
+    engine: Engine,
+    podman: PathBuf,
+    image: String,
+}
+
+impl Containers {
+    fn of(engine: Engine) -> Option<Self> {
+        if !require_root("containers of root") || !require_program("podman") {
+            return None;
+        }
+        let world = World::new()?;
+        let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let directory = checkout.join("target/containers");
+        let script = checkout.join("scripts/container-image");
+        let made = Command::new(script).arg(engine.name()).arg(&directory).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let image = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        let podman = fs::canonicalize(directory).unwrap().join("podman");
+        Some(Self { world, engine, podman, image })
+    }
+
+    fn create(&self, image: &str) -> Run {
+        let run = self.world.db(["template", "create", "t", "-q", "--engine", self.engine.name(), "--image", image]);
+        run.arg("--runtime").arg(&self.podman)
+    }
+
+    fn template(&self) {
+        self.create(&self.image).arg("--").args(self.engine.client(self.engine.fill())).succeeds();
+    }
+
+    fn podman<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
+        let output = Command::new(&self.podman).args(words).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn home_label(&self) -> String {
+        format!("calve.home={}", fs::canonicalize(self.world.home()).unwrap().join("db").display())
+    }
+
+    /// The names of this world's containers.
+    fn names(&self) -> Vec<String> {
+        let filter = format!("label={}", self.home_label());
+        let printed = self.podman(["ps", "--all", "--format", "{{.Names}}", "--filter", &filter]);
+        printed.lines().map(str::to_owned).collect()
+    }
+
+    fn rows(&self, server: &Value) -> String {
+        self.world.rows(self.engine, server)
+    }
+
+    #[track_caller]
+    fn nothing_left(&self) {
+        self.world.nothing_left();
+        assert_eq!(self.names(), Vec::<String>::new());
+    }
+}
+
+impl Drop for Containers {
+    fn drop(&mut self) {
+        let _ = self.world.db(["stop", "--all"]).command.output();
+        // What a test that failed has left.
+        for name in self.names() {
+            let _ = Command::new(&self.podman).args(["rm", "--force", "--time=0", &name]).output();
+        }
+    }
+}
+
+fn kill(pid: u64) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn every_engine_has_the_same_life_in_a_container() {
+    for engine in Engine::all() {
+        let Some(containers) = Containers::of(engine) else { return };
+        let world = &containers.world;
+        containers.template();
+        let made = world.db(["template", "list", "--json"]).succeeds().json();
+        assert_eq!(made["templates"][0]["image"], containers.image.as_str());
+        let data = world.home().join("db/templates/t/data");
+        let before = fingerprint(&data);
+        let (a, b) = (world.start("a"), world.start("b"));
+        assert_eq!((containers.rows(&a).as_str(), containers.rows(&b).as_str()), ("1000", "1000"));
+        assert_eq!(containers.names().len(), 2);
+        world.query(engine, &a, "DELETE FROM t WHERE a > 10");
+        assert_eq!((containers.rows(&a).as_str(), containers.rows(&b).as_str()), ("10", "1000"));
+
+        // Its files belong to the user that a server of this machine would have, and to nobody of the image.
+        let owner = rustix::fs::stat(&data).unwrap().st_uid;
+        assert_ne!((owner, owner), (0, 999));
+        assert_eq!(rustix::fs::stat(a["socket"].as_str().unwrap()).unwrap().st_uid, owner);
+
+        let reset = world.db(["reset", "a", "--json"]).succeeds().json();
+        assert_eq!(reset["servers"][0]["url"], a["url"]);
+        assert_eq!(containers.rows(&a), "1000");
+        world.db(["mark", "a", "m"]).succeeds();
+        world.query(engine, &a, "DELETE FROM t WHERE a > 10");
+        world.db(["reset", "a", "--to", "m"]).succeeds();
+        assert_eq!(containers.rows(&a), "1000");
+
+        let counted = world.db(["run", "t", "--"]).args(engine.client("SELECT count(*) FROM t")).succeeds();
+        assert_eq!(counted.stdout().trim(), "1000");
+        let logs = world.db(["logs", "b"]).succeeds().stdout();
+        assert!(logs.contains("the entry point runs"), "{logs}");
+        world.db(["stop", "--all"]).succeeds();
+        containers.nothing_left();
+        before.assert_unchanged(&data);
+    }
+}
+
+/// Each way round: the data directory says whether they fit.
+#[test]
+fn templates_of_an_image_and_of_a_local_server_are_interchangeable() {
+    let Some(containers) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    containers.template();
+    let local = PathBuf::from(
+        &world.db(["template", "list", "--json"]).succeeds().json()["templates"][0]["program"].as_str().unwrap(),
+    );
+    world
+        .db(["template", "create", "local", "-q", "--base", "t", "--server-bin"])
+        .arg(local.parent().unwrap())
+        .succeeds();
+    let image = ["template", "create", "back", "-q", "--base", "local", "--image", &containers.image, "--runtime"];
+    world.db(image).arg(&containers.podman).succeeds();
+    for (template, in_container) in [("local", 0), ("back", 1)] {
+        let server = world.db(["start", template, "--json"]).succeeds().json();
+        assert_eq!((containers.rows(&server).as_str(), containers.names().len()), ("1000", in_container));
+        world.db(["stop", "--all"]).succeeds();
+    }
+    // A data directory of another version is refused.
+    let old = world.path().join("old");
+    crate::world::data_of(Postgres, &old);
+    fs::write(old.join("PG_VERSION"), "12\n").unwrap();
+    containers.create(&containers.image).arg("--rebuild").arg("--from").arg(&old).fails(1, &["made by PostgreSQL 12"]);
+    containers.nothing_left();
+}
+
+#[test]
+fn a_container_ends_with_the_owner_of_its_server() {
+    let Some(containers) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    containers.template();
+    let mut owner = Command::new("sleep").arg("1000").spawn().unwrap();
+    let words = ["start", "t", "--json", "--owner-pid", &owner.id().to_string()];
+    let server = world.db(words).succeeds().json();
+    assert_eq!(containers.rows(&server), "1000");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    eventually(|| if world.processes().is_empty() { Ok(()) } else { Err("it is still there".into()) });
+    containers.nothing_left();
+
+    // Also the one of a command.
+    let mut run = world.db(["run", "t", "--", "sleep", "1000"]).spawn();
+    eventually(|| if containers.names().is_empty() { Err("it has not started".into()) } else { Ok(()) });
+    run.kill().unwrap();
+    run.wait().unwrap();
+    eventually(|| if world.processes().is_empty() { Ok(()) } else { Err("it is still there".into()) });
+    containers.nothing_left();
+}
+
+#[test]
+fn what_a_killed_supervisor_leaves_goes_with_the_next_command_and_nothing_else_does() {
+    let Some(containers) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    containers.template();
+    world.start("a");
+    let ours = containers.names();
+    // Somebody who knows all labels of ours.
+    let home = containers.home_label();
+    let stranger =
+        ["run", "--detach", "--network=none", "--label", &home, "--label", "calve.server=a", "--entrypoint=sh"];
+    let stranger =
+        containers.podman(stranger.into_iter().chain([containers.image.as_str(), "-c", "cat /dev/zero > /dev/null"]));
+    for supervisor in world.supervisors() {
+        kill(supervisor);
+    }
+    eventually(|| if world.supervisors().is_empty() { Ok(()) } else { Err("it is still there".into()) });
+    assert!(containers.names().contains(&ours[0]));
+    world.db(["gc"]).succeeds();
+    let left = containers.podman(["ps", "--quiet", "--no-trunc", "--filter", &format!("label={home}")]);
+    assert_eq!(left, stranger);
+    containers.podman(["rm", "--force", "--time=0", &stranger]);
+    containers.nothing_left();
+}
+
+#[test]
+fn a_place_stays_for_as_long_as_its_container_cannot_be_removed() {
+    let Some(containers) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    let podman = world.path().join("podman");
+    let failing = world.path().join("failing");
+    let script =
+        format!("#!/bin/sh\n[ ! -e {} ] || exit 125\nexec {} \"$@\"\n", failing.display(), containers.podman.display());
+    write_program(&podman, &script);
+    let runtime = ["template", "create", "t", "-q", "--engine", "postgres", "--image", &containers.image, "--runtime"];
+    world.db(runtime).arg(&podman).succeeds();
+    world.start("a");
+    fs::write(&failing, "").unwrap();
+    for supervisor in world.supervisors() {
+        kill(supervisor);
+    }
+    eventually(|| if world.supervisors().is_empty() { Ok(()) } else { Err("it is still there".into()) });
+    world.db(["gc"]).succeeds();
+    assert_eq!(containers.names().len(), 1);
+    fs::remove_file(&failing).unwrap();
+    world.db(["gc"]).succeeds();
+    containers.nothing_left();
+}
+
+#[test]
+fn a_container_that_is_killed_is_told_and_leaves_nothing() {
+    let Some(containers) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    containers.template();
+    world.start("a");
+    containers.podman(["kill", "--signal=KILL", &containers.names()[0]]);
+    eventually(|| if world.processes().is_empty() { Ok(()) } else { Err("it is still there".into()) });
+    world.db(["url", "a"]).fails(1, &["`a` ended by itself (signal 9)"]);
+    containers.nothing_left();
+
+    // The runtime alone, which leaves its container.
+    let pid = world.start("a")["pid"].as_u64().unwrap();
+    kill(pid);
+    eventually(|| if world.supervisors().is_empty() { Ok(()) } else { Err("it is still there".into()) });
+    containers.nothing_left();
+}
+
+#[test]
+fn no_runtime_and_no_fitting_image() {
+    let Some(containers) = Containers::of(Mariadb) else { return };
+    let Some(postgres) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    containers.create("localhost/nothing:1").fails(1, &["there is no image `localhost/nothing:1`", "podman pull"]);
+    containers.create(&postgres.image).fails(1, &["has no `mariadbd`"]);
+    let create = |runtime: &str| {
+        let words = ["template", "create", "t", "-q", "--engine", "mariadb", "--image", &containers.image];
+        world.db(words).args(["--runtime", runtime])
+    };
+    create("no-such-podman").fails(1, &["cannot find `no-such-podman`", "install podman"]);
+    create("true").fails(1, &["is not podman"]);
+    let broken = world.path().join("broken");
+    write_program(
+        &broken,
+        "#!/bin/sh\n[ \"$1\" != --version ] || { echo podman version 4; exit; }\necho no such socket >&2\nexit 125\n",
+    );
+    create(broken.to_str().unwrap()).fails(1, &["failed\n  no such socket", "broken info"]);
+    // A program that is no server of a supported version.
+    let words = ["template", "create", "t", "--engine", "mysql", "--image", &containers.image, "--runtime"];
+    world.db(words).arg(&containers.podman).fails(1, &["has no `mysqld`"]);
+    containers.nothing_left();
+}
+
+#[test]
+fn an_image_that_was_removed() {
+    let Some(containers) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    let image = format!("localhost/calve-test-gone:{}", std::process::id());
+    let made = containers.podman(["create", "--network=none", &containers.image]);
+    containers.podman(["commit", "--quiet", &made, &image]);
+    containers.podman(["rm", &made]);
+    containers.create(&image).succeeds();
+    containers.podman(["rmi", &image]);
+    world.db(["start", "t"]).fails(1, &[&format!("there is no image `{image}`"), "podman pull"]);
+    containers.nothing_left();
+}
