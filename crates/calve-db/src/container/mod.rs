@@ -19,6 +19,7 @@ use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::registry::{Home, name};
+use crate::sys;
 
 pub(crate) use process::ServerProcess;
 pub(crate) use runtime::{Image, look_at};
@@ -30,6 +31,8 @@ pub(crate) const USERS: &str = "passwd";
 /// The labels of a container: the home, and the place in its registry.
 const HOME: &str = "calve.home";
 const SERVER: &str = "calve.server";
+/// Podman's process that stays with a container.
+const MONITOR: &str = "conmon";
 
 /// The only container that a place has at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,7 +143,12 @@ pub(crate) fn name_user(settings: &Directory, name: &str, account: Account) -> R
     private::share(&file, account, &path)
 }
 
-/// Removes the container that a place had, whose supervisor was killed.
+/// Whether the server of a place is in a container.
+pub(crate) fn is_noted(place: &Path) -> bool {
+    place.join(NOTE).exists()
+}
+
+/// Removes the container that a place had. Its supervisor was killed, and all that this one had started in its session.
 pub(crate) fn remove_left(place: &Path) -> Result<()> {
     let path = place.join(NOTE);
     let text = match fs::read(&path) {
@@ -148,7 +156,10 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
         other => other.map_err(|error| Error::io("read", &path, error))?,
     };
     let container: Container = serde_json::from_slice(&text).map_err(|error| Error::io("read", &path, error))?;
-    container.remove().map(|_| ())
+    container.remove()?;
+    // Podman, killed while it makes a container, leaves a process that it does not remember.
+    sys::with_argument(MONITOR, &container.name).iter().for_each(sys::end_tree);
+    Ok(())
 }
 
 fn joined(name: &str, value: impl AsRef<std::ffi::OsStr>) -> OsString {

@@ -220,7 +220,10 @@ fn end_leftovers(place: &Path) {
         && let Ok(engine) = engine::named(&begun.engine)
     {
         end_session(&begun);
-        memory::remove(engine, place, record.map(|record| record.pid).or(begun.server));
+        // That of a container goes with it.
+        if !container::is_noted(place) {
+            memory::remove(engine, place, record.map(|record| record.pid).or(begun.server));
+        }
     }
 }
 

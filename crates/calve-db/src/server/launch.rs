@@ -121,7 +121,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         None => start(wanted, &arguments, &instance.data, &notify, &output)?,
     };
     let pid = server.pid();
-    if !wanted.isolated {
+    if !spec.is_left_to_the_kernel(wanted.isolated) {
         registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, Some(pid)))?;
     }
     let forgotten = std::cell::Cell::new(wanted.isolated || spec.container.is_some() || spec.purpose != Purpose::Serve);

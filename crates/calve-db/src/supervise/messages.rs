@@ -60,6 +60,11 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
+    /// Whether the kernel takes away by itself what a killed supervisor leaves, if it is `isolated`.
+    pub(crate) fn is_left_to_the_kernel(&self, isolated: bool) -> bool {
+        isolated && self.container.is_none()
+    }
+
     /// The paths that the server must see as they are.
     pub(crate) fn needed(&self) -> Vec<&Path> {
         let mut paths = vec![self.place.as_path(), &self.directory, &self.program];

@@ -167,7 +167,7 @@ impl<'a> Supervisor<'a> {
             cancel,
             tell: &tell,
         };
-        if !isolated {
+        if !spec.is_left_to_the_kernel(isolated) {
             registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, None))?;
         }
         let template_identity = template::identity_of(&spec.origin);

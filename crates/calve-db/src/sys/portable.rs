@@ -118,6 +118,11 @@ pub(crate) fn members(_session: u32, _began: u64) -> Vec<ProcessHandle> {
     Vec::new()
 }
 
+/// Not told.
+pub(crate) fn with_argument(_program: &str, _argument: &str) -> Vec<ProcessHandle> {
+    Vec::new()
+}
+
 /// There are none.
 pub(crate) fn process_namespace() -> String {
     String::new()

@@ -9,7 +9,7 @@ use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{Engine, Mariadb, Postgres, Run, World, eventually};
+use crate::world::{Engine, Mariadb, Postgres, Run, World, eventually, names};
 
 static MAKING: Mutex<()> = Mutex::new(());
 
@@ -202,6 +202,40 @@ fn what_a_killed_supervisor_leaves_goes_with_the_next_command_and_nothing_else_d
     assert_eq!(left, stranger);
     containers.podman(["rm", "--force", "--time=0", &stranger]);
     containers.nothing_left();
+}
+
+/// Podman forgets a container of which it was killed while it made it; its processes stay.
+#[test]
+fn a_supervisor_that_is_killed_while_its_container_is_made_leaves_nothing() {
+    let Some(containers) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    containers.template();
+    let note = world.home().join("db/servers/a/container.json");
+    for _ in 0..5 {
+        let start = world.db(["start", "t", "--name", "a"]).spawn();
+        let mut name = String::new();
+        eventually(|| {
+            let noted = fs::read(&note).map_err(|error| error.to_string())?;
+            let noted: Value = serde_json::from_slice(&noted).map_err(|error| error.to_string())?;
+            name = noted["name"].as_str().unwrap().to_owned();
+            if monitors(&name).is_empty() { Err("podman makes no container".into()) } else { Ok(()) }
+        });
+        world.supervisors().into_iter().for_each(kill);
+        start.wait_with_output().unwrap();
+        world.db(["gc"]).succeeds();
+        eventually(|| {
+            let left = monitors(&name);
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        });
+        containers.nothing_left();
+    }
+}
+
+/// The processes that podman leaves with a container.
+fn monitors(name: &str) -> Vec<String> {
+    let lines = names(Path::new("/proc")).into_iter().map(|pid| fs::read(format!("/proc/{pid}/cmdline")));
+    let lines = lines.flatten().map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains("conmon ") && line.contains(name)).collect()
 }
 
 #[test]

@@ -102,6 +102,18 @@ pub(crate) fn members(session: u32, began: u64) -> Vec<ProcessHandle> {
     found.collect()
 }
 
+/// The processes of a program, by its file's name, that have this argument.
+pub(crate) fn with_argument(program: &str, argument: &str) -> Vec<ProcessHandle> {
+    let is_one = |pid: u32| {
+        let line = fs_err::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0);
+        let name = words.next().and_then(|path| path.rsplit(|byte| *byte == b'/').next());
+        name == Some(program.as_bytes()) && words.any(|word| word == argument.as_bytes())
+    };
+    let found = all().filter(|pid| is_one(*pid)).filter_map(|pid| ProcessHandle::open(pid, None));
+    found.filter(|process| is_one(process.pid)).collect()
+}
+
 fn all() -> impl Iterator<Item = u32> {
     let processes = fs_err::read_dir("/proc").into_iter().flatten().flatten();
     processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
