@@ -469,6 +469,7 @@ impl Error {
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } => Remedy::InstallServer,
             Self::NoRuntime(_) | Self::NotPodman { .. } => Remedy::InstallRuntime,
+            Self::Runtime { said, .. } if said.contains("/etc/subuid") => Remedy::GrantIds,
             Self::Runtime { runtime, .. } => Remedy::CheckRuntime(runtime.clone()),
             Self::NoImage { runtime, image } => Remedy::PullImage { runtime: runtime.clone(), image: image.clone() },
             Self::ImageWithoutServer { .. } => Remedy::ChooseImage,

@@ -36,6 +36,8 @@ pub enum Remedy {
     InstallServer,
     /// Install podman, or name the program.
     InstallRuntime,
+    /// Give this user subordinate ids.
+    GrantIds,
     /// Check that this program runs containers for this user.
     CheckRuntime(PathBuf),
     /// Pull the image, or name one that is here.

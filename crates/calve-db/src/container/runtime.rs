@@ -104,8 +104,8 @@ pub(crate) fn look_at(
 ) -> Result<(Image, Program)> {
     let image = Image::find(find(runtime, search)?, image)?;
     let program = engine.program();
-    let fixed = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh", "--"];
-    let mut words: Vec<&OsStr> = fixed.map(OsStr::new).to_vec();
+    let fixed = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
+    let mut words: Vec<&OsStr> = fixed.iter().chain(image.options()).map(OsStr::new).collect();
     words.extend([&image.id, "-c", LOOK, program].map(OsStr::new));
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();
     words.extend(places.iter().map(|place| place.as_os_str()));

@@ -4,9 +4,8 @@ use calve_testkit::{FileSystem, fingerprint};
 
 use crate::world::{Engine, Mariadb, Mysql, Postgres, User, World, users};
 
-/// The whole life of a template and its servers.
-fn story(world: &World, engine: Engine, strategy: &str, wish: Option<&str>) {
-    world.template(engine);
+/// The whole life of the servers of the template `t`.
+pub(crate) fn story(world: &World, engine: Engine, strategy: &str, wish: Option<&str>) {
     let template = world.home().join("db/templates/t/data");
     let before = fingerprint(&template);
     let start = |name: &str| {
@@ -47,6 +46,7 @@ fn on(file_system: FileSystem, strategy: &str, wish: Option<&str>) {
     for user in [User::This, User::Unprivileged] {
         for engine in Engine::all() {
             let Some(world) = World::on(file_system, user) else { return };
+            world.template(engine);
             story(&world, engine, strategy, wish);
         }
     }

@@ -1,15 +1,17 @@
 //! Servers in containers: the same life as others, and nothing of the user's other containers is touched.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use calve_testkit::{fingerprint, require_program, require_root, write_program};
+use calve_testkit::{FileSystem, fingerprint, require_program, require_root, write_program};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{Engine, Mariadb, Postgres, Run, World, eventually, names};
+use crate::conformance::story;
+use crate::world::{Engine, Mariadb, Postgres, Run, User, World, eventually, names};
 
 static MAKING: Mutex<()> = Mutex::new(());
 
@@ -19,23 +21,18 @@ struct Containers {
     engine: Engine,
     podman: PathBuf,
     image: String,
+    /// Names the process that podman without privilege keeps for its namespaces.
+    pause: Option<PathBuf>,
 }
 
 impl Containers {
     fn of(engine: Engine) -> Option<Self> {
-        if !require_root("containers of root") || !require_program("podman") {
-            return None;
-        }
-        let world = World::new()?;
-        let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let directory = checkout.join("target/containers");
-        let script = checkout.join("scripts/container-image");
-        let made = Command::new(script).arg(engine.name()).arg(&directory).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let image = String::from_utf8(made.stdout).unwrap().trim().to_owned();
-        let podman = fs::canonicalize(directory).unwrap().join("podman");
-        Some(Self { world, engine, podman, image })
+        Self::within(World::new()?, engine)
+    }
+
+    fn within(world: World, engine: Engine) -> Option<Self> {
+        let (podman, image) = image_of(engine)?;
+        Some(Self { world, engine, podman, image, pause: None })
     }
 
     fn create(&self, image: &str) -> Run {
@@ -47,8 +44,9 @@ impl Containers {
         self.create(&self.image).arg("--").args(self.engine.client(self.engine.fill())).succeeds();
     }
 
-    fn podman<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> String {
-        let output = Command::new(&self.podman).args(words).output().unwrap();
+    fn podman<'a>(&'a self, words: impl IntoIterator<Item = &'a str>) -> String {
+        let line: Vec<&str> = iter::once(self.podman.to_str().unwrap()).chain(words).collect();
+        let output = self.world.inside(&line).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
@@ -75,13 +73,30 @@ impl Containers {
     }
 }
 
+/// A podman with a storage of its own, and its image of an engine.
+fn image_of(engine: Engine) -> Option<(PathBuf, String)> {
+    if !require_root("containers of root") || !require_program("podman") {
+        return None;
+    }
+    let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let directory = checkout.join("target/containers");
+    let script = checkout.join("scripts/container-image");
+    let made = Command::new(script).arg(engine.name()).arg(&directory).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let image = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    Some((fs::canonicalize(directory).unwrap().join("podman"), image))
+}
+
 impl Drop for Containers {
     fn drop(&mut self) {
         let _ = self.world.db(["stop", "--all"]).command.output();
         // What a test that failed has left.
         for name in self.names() {
-            let _ = Command::new(&self.podman).args(["rm", "--force", "--time=0", &name]).output();
+            let _ = self.world.inside(&[self.podman.to_str().unwrap(), "rm", "--force", "--time=0", &name]).output();
         }
+        let pause = self.pause.iter().filter_map(|file| fs::read_to_string(file).ok());
+        pause.filter_map(|pid| pid.trim().parse().ok()).for_each(kill);
     }
 }
 
@@ -125,6 +140,20 @@ fn every_engine_has_the_same_life_in_a_container() {
         world.db(["stop", "--all"]).succeeds();
         containers.nothing_left();
         before.assert_unchanged(&data);
+    }
+}
+
+/// The conformance suite: what servers of this machine do on these file systems.
+#[test]
+fn on_other_file_systems() {
+    for (file_system, strategy) in
+        [(FileSystem::Btrfs, "snapshot"), (FileSystem::Xfs, "reflink"), (FileSystem::Ext4, "overlay")]
+    {
+        let Some(world) = World::on(file_system, User::This) else { return };
+        let Some(containers) = Containers::within(world, Postgres) else { return };
+        containers.template();
+        story(&containers.world, Postgres, strategy, None);
+        assert_eq!(containers.names(), Vec::<String>::new());
     }
 }
 
@@ -281,6 +310,40 @@ fn a_container_that_is_killed_is_told_and_leaves_nothing() {
 }
 
 #[test]
+fn standbys_ports_and_a_new_image_of_the_same_name() {
+    let Some(containers) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    containers.template();
+    world.db(["pool", "t", "-q", "--size", "1"]).succeeds();
+    let server = world.start("a");
+    assert_eq!((&server["standby"], containers.rows(&server).as_str()), (&true.into(), "1000"));
+    world.query(Postgres, &server, "DELETE FROM t");
+    world.db(["reset", "a"]).succeeds();
+    assert_eq!(containers.rows(&server), "1000");
+    world.db(["pool", "t", "-q", "--size", "0"]).succeeds();
+    world.db(["stop", "--all"]).succeeds();
+    containers.nothing_left();
+
+    let server = world.db(["start", "t", "--json", "--tcp"]).succeeds().json();
+    let url = server["tcp_url"].as_str().unwrap();
+    let asked = Command::new("psql").args(["-XqAt", "-c", "SELECT count(*) FROM t", url]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&asked.stdout).trim(), "1000", "{asked:?}");
+    world.db(["stop", "--all"]).succeeds();
+
+    // The name comes to mean another image: the template is made again, and not before that.
+    let name = format!("localhost/calve-test-moving:{}", std::process::id());
+    containers.podman(["tag", &containers.image, &name]);
+    let reused = || containers.create(&name).arg("--json").succeeds().json()["reused"].clone();
+    assert_eq!((reused(), reused()), (false.into(), true.into()));
+    let made = containers.podman(["create", "--network=none", &containers.image]);
+    containers.podman(["commit", "--quiet", &made, &name]);
+    containers.podman(["rm", &made]);
+    assert_eq!((reused(), reused()), (false.into(), true.into()));
+    containers.podman(["rmi", &name]);
+    containers.nothing_left();
+}
+
+#[test]
 fn no_runtime_and_no_fitting_image() {
     let Some(containers) = Containers::of(Mariadb) else { return };
     let Some(postgres) = Containers::of(Postgres) else { return };
@@ -316,5 +379,65 @@ fn an_image_that_was_removed() {
     containers.create(&image).succeeds();
     containers.podman(["rmi", &image]);
     world.db(["start", "t"]).fails(1, &[&format!("there is no image `{image}`"), "podman pull"]);
+    containers.nothing_left();
+}
+
+/// Runs what follows as nobody, who has the subordinate ids of the file `$0`.
+const AS_NOBODY: &str = r#"mount --bind "$0" /etc/subuid
+mount --bind "$0" /etc/subgid
+if [ -d /sys/fs/cgroup/unified ]; then umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup; fi
+exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "$@""#;
+
+/// Makes the program `podman` in the world of those who then run all commands as nobody.
+fn rootless(engine: Engine) -> Option<Containers> {
+    let (podman, image) = image_of(engine)?;
+    let world = World::new()?;
+    let path = world.path().to_path_buf();
+    for name in ["home", "user", "user/run"] {
+        fs::create_dir_all(path.join(name)).unwrap();
+        rustix::fs::chown(path.join(name), Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
+    }
+    rustix::fs::chmod(path.join("user/run"), 0o700.into()).unwrap();
+    let conf = podman.with_file_name("containers.conf");
+    fs::copy(conf, path.join("containers.conf")).unwrap();
+    let (own, user) = (path.join("podman"), path.join("user"));
+    let environment = "export CONTAINERS_CONF=\"$at/../containers.conf\" HOME=$at XDG_RUNTIME_DIR=$at/run";
+    write_program(&own, format!("#!/bin/sh\nat='{}'\n{environment}\nexec podman \"$@\"\n", user.display()));
+    let saved = path.join("image");
+    let output = Command::new(&podman).args(["save", "--output"]).arg(&saved).arg(&image).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    rustix::fs::chmod(&saved, 0o644.into()).unwrap();
+    let ids = path.join("ids");
+    fs::write(&ids, "nobody:200000:131072\n").unwrap();
+    let world = world.within(&["unshare", "--mount", "sh", "-ec", AS_NOBODY, ids.to_str().unwrap()]);
+    let load = world.inside(&[own.to_str().unwrap(), "load", "--quiet", "--input", saved.to_str().unwrap()]).output();
+    assert!(load.as_ref().is_ok_and(|load| load.status.success()), "{load:?}");
+    let pause = Some(user.join("run/libpod/tmp/pause.pid"));
+    Some(Containers { world, engine, podman: own, image, pause })
+}
+
+#[test]
+fn another_user_than_root_needs_subordinate_ids() {
+    if !require_program("newuidmap") {
+        return;
+    }
+    let Some(containers) = rootless(Postgres) else { return };
+    let world = &containers.world;
+    containers.template();
+    let server = world.start("a");
+    assert_eq!(containers.rows(&server), "1000");
+    world.query(Postgres, &server, "DELETE FROM t");
+    world.db(["reset", "a"]).succeeds();
+    assert_eq!(containers.rows(&server), "1000");
+    // Nothing belongs to anybody but this user.
+    let data = server["data_directory"].as_str().unwrap();
+    let others = Command::new("find").arg(data).args(["!", "-user", "65534"]).output().unwrap();
+    assert_eq!(String::from_utf8(others.stdout).unwrap(), "");
+    world.supervisors().into_iter().for_each(kill);
+    world.db(["gc"]).succeeds();
+    containers.nothing_left();
+
+    fs::write(world.path().join("ids"), "").unwrap();
+    containers.create(&containers.image).arg("--rebuild").fails(1, &["subuid", "usermod"]);
     containers.nothing_left();
 }

@@ -37,8 +37,11 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::ReadLog(name) => format!("read the last lines of its log: calve db logs {name}"),
         Remedy::StartNewServer => "start a new server from a template, and stop this one".into(),
-        Remedy::InstallServer => "install the server, or name its directory with --server-bin".into(),
+        Remedy::InstallServer => "install the server, name its directory with --server-bin, or an image with --image".into(),
         Remedy::InstallRuntime => "install podman, or name its program with --runtime".into(),
+        Remedy::GrantIds => {
+            "as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER".into()
+        }
         Remedy::CheckRuntime(runtime) => {
             format!("check that it works without Calve: {} info", runtime.display())
         }
@@ -48,7 +51,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::ChooseImage => "name an image of that engine with --image".into(),
         Remedy::ChooseSupportedVersion => "name the directory of a supported version with --server-bin".into(),
         Remedy::ChooseMatchingVersion => {
-            "install that version of the server, and name its directory with --server-bin".into()
+            "install that version of the server and name its directory with --server-bin, or an image with --image".into()
         }
         Remedy::ReadOutput => "the lines above are the last that it wrote".into(),
         Remedy::CheckServerProgram => "check that the server's program runs on this machine".into(),

@@ -22,7 +22,7 @@ pub(super) const CASES: &[Case] = &[
         "InstallServer",
         "",
         "calve db template create p --engine postgres --server-bin /nonexistent",
-        "install the server, or name its directory with --server-bin",
+        "install the server, name its directory with --server-bin, or an image with --image",
         "true",
     ),
     case("ReadHelp", "", "calve db start ..", "see `calve db --help`", "calve db --help"),

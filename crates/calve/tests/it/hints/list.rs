@@ -128,6 +128,7 @@ const CONTAINERS: &str = "calve-db/tests/it/containers.rs";
 const DB: &[(&str, Shown)] = &[
     ("CheckRuntime", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
     ("ChooseImage", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
+    ("GrantIds", By(CONTAINERS, "another_user_than_root_needs_subordinate_ids")),
     ("InstallRuntime", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
     ("PullImage", By(CONTAINERS, "an_image_that_was_removed")),
     ("Engine", Nowhere("it is one of the engine's, in the words for it")),
