@@ -186,6 +186,9 @@ pub enum Error {
         /// What is supported.
         supported: String,
     },
+    /// Containers do not share this system's kernel.
+    #[error("servers in containers need Linux: elsewhere podman has them in a virtual machine")]
+    NoContainers,
     /// No program that runs containers is here.
     #[error("cannot find `{}`", Shown(.0))]
     NoRuntime(PathBuf),
@@ -467,7 +470,7 @@ impl Error {
             Self::MarkExists { server, mark } => Remedy::RemoveMark { server: server.clone(), mark: mark.clone() },
             Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
-            Self::NoProgram { .. } => Remedy::InstallServer,
+            Self::NoProgram { .. } | Self::NoContainers => Remedy::InstallServer,
             Self::NoRuntime(_) | Self::NotPodman { .. } => Remedy::InstallRuntime,
             Self::Runtime { said, .. } if said.contains("/etc/subuid") => Remedy::GrantIds,
             Self::Runtime { runtime, .. } => Remedy::CheckRuntime(runtime.clone()),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::server::programs::{self, Program};
+use crate::sys;
 
 const RUNTIME: &str = "podman";
 
@@ -102,6 +103,9 @@ pub(crate) fn look_at(
     runtime: Option<&Path>,
     search: &[PathBuf],
 ) -> Result<(Image, Program)> {
+    if !sys::HAS_CONTAINERS {
+        return Err(Error::NoContainers);
+    }
     let image = Image::find(find(runtime, search)?, image)?;
     let program = engine.program();
     let fixed = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];

@@ -34,6 +34,8 @@ pub struct Swept {
     pub servers: Vec<String>,
     /// Templates whose build was killed.
     pub builds: Vec<String>,
+    /// Servers whose container could not be removed, and why not. The next sweep tries again.
+    pub kept: Vec<(String, String)>,
     /// Directories in which trash waits for [`calve_core::reap`].
     pub trash: Vec<PathBuf>,
 }
@@ -56,10 +58,12 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let record = registry::read(&place);
         keep_ending(home, &place);
-        if !take_away(home, &place, Wait::No) {
+        let taken = take_away(home, &place, Wait::No);
+        let name = record.map_or(name, |record| record.name);
+        if let Err(error) = taken {
+            swept.kept.push((name, error.to_string()));
             continue;
         }
-        let name = record.map_or(name, |record| record.name);
         match registry::built_template(&name) {
             Some(template) => swept.builds.push(template.to_owned()),
             None => swept.servers.push(name),
@@ -94,13 +98,11 @@ fn remove_dead_links(home: &Home) {
     }
 }
 
-/// Takes away a place that nobody looks after, and what is left of its server. Returns `false` where its container could not be removed:
-/// the place tells which one that is.
-pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) -> bool {
+/// Takes away a place that nobody looks after, and what is left of its server. Fails when its container cannot be removed: the place,
+/// which stays, tells which one that is.
+pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) -> Result<()> {
     end_leftovers(place);
-    if container::remove_left(place).is_err() {
-        return false;
-    }
+    container::remove_left(place)?;
     if let Ok(directory) = fs::read_to_string(place.join(SOCKETS)) {
         let directory = PathBuf::from(directory);
         // It is a name in this user's own directory, whatever the file says.
@@ -108,8 +110,7 @@ pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) -> bool {
             runtime::remove(&directory, wait);
         }
     }
-    let _ = trash::remove(place, wait);
-    true
+    trash::remove(place, wait)
 }
 
 /// Templates that are no more, and that no server uses.

@@ -272,7 +272,7 @@ fn build(
     });
     if made.is_err() {
         keep_log(&path, &log);
-        sweep::take_away(home, &path, Wait::Yes);
+        let _ = sweep::take_away(home, &path, Wait::Yes);
     }
     drop(held);
     made.map_err(|error| of_template(error, &path, &home.templates().join(&options.name), &options.name))

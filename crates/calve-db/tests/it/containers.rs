@@ -157,6 +157,34 @@ fn on_other_file_systems() {
     }
 }
 
+#[test]
+fn twenty_containers_at_once() {
+    let Some(containers) = Containers::of(Postgres) else { return };
+    let world = &containers.world;
+    containers.template();
+    let lists = [["volume", "ls", "--quiet"], ["network", "ls", "--quiet"]];
+    let state = || {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let home = world.home().to_string_lossy().into_owned();
+        let mounts = mounts.lines().filter(|line| line.contains(&home)).map(str::to_owned).collect::<Vec<_>>();
+        (containers.names(), lists.map(|list| containers.podman(list)), mounts)
+    };
+    let before = state();
+    let starts: Vec<_> =
+        (0..20).map(|number| world.db(["start", "t", "--json", "--name", &format!("s{number}")]).spawn()).collect();
+    for (number, start) in starts.into_iter().enumerate() {
+        let output = start.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let server: Value = serde_json::from_slice(&output.stdout).unwrap();
+        world.query(Postgres, &server, &format!("DELETE FROM t WHERE a > {number}"));
+        assert_eq!(containers.rows(&server), number.to_string());
+    }
+    assert_eq!(containers.names().len(), 20);
+    world.db(["stop", "--all"]).succeeds();
+    containers.nothing_left();
+    assert_eq!(state(), before);
+}
+
 /// Each way round: the data directory says whether they fit.
 #[test]
 fn templates_of_an_image_and_of_a_local_server_are_interchangeable() {
@@ -284,7 +312,8 @@ fn a_place_stays_for_as_long_as_its_container_cannot_be_removed() {
         kill(supervisor);
     }
     eventually(|| if world.supervisors().is_empty() { Ok(()) } else { Err("it is still there".into()) });
-    world.db(["gc"]).succeeds();
+    let told = world.db(["gc"]).succeeds().stderr();
+    assert!(told.contains("the container of `a` is still there"), "{told}");
     assert_eq!(containers.names().len(), 1);
     fs::remove_file(&failing).unwrap();
     world.db(["gc"]).succeeds();

@@ -15,5 +15,8 @@ pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
     for name in swept.builds.iter().filter(|_| !arguments.quiet) {
         output::say(&format!("removed what was left of a build of the template `{name}`"));
     }
+    for (name, why) in swept.kept {
+        output::say(&format!("the container of `{name}` is still there: {why}"));
+    }
     if arguments.json { output::json(&DbGcReceipt { servers: swept.servers }) } else { Ok(()) }
 }
