@@ -152,10 +152,11 @@ impl Plan {
         }
         let named = options.server_bin.as_ref().map(|path| options.directory.join(path));
         let named = named.as_deref().or(base.as_ref().map(|base| base.program.as_path()));
-        let of_base = base.as_ref().filter(|_| options.server_bin.is_none()).and_then(Template::image);
-        let (image, program) = match options.image.as_deref().or(of_base) {
+        let of_base = base.as_ref().filter(|_| options.server_bin.is_none()).and_then(|base| base.image.as_ref());
+        let runtime = options.runtime.as_deref().or(of_base.map(|image| image.runtime.as_path()));
+        let (image, program) = match options.image.as_deref().or(of_base.map(|image| image.name.as_str())) {
             Some(name) => {
-                let (image, program) = container::look_at(engine, name, options.runtime.as_deref(), &options.search)?;
+                let (image, program) = container::look_at(engine, name, runtime, &options.search)?;
                 (Some(image), program)
             }
             None => (None, programs::find(engine, named, &options.search)?),

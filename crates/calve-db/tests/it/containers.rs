@@ -200,7 +200,8 @@ fn templates_of_an_image_and_of_a_local_server_are_interchangeable() {
         .succeeds();
     let image = ["template", "create", "back", "-q", "--base", "local", "--image", &containers.image, "--runtime"];
     world.db(image).arg(&containers.podman).succeeds();
-    for (template, in_container) in [("local", 0), ("back", 1)] {
+    world.db(["template", "create", "same", "-q", "--base", "t"]).succeeds();
+    for (template, in_container) in [("local", 0), ("back", 1), ("same", 1)] {
         let server = world.db(["start", template, "--json"]).succeeds().json();
         assert_eq!((containers.rows(&server).as_str(), containers.names().len()), ("1000", in_container));
         world.db(["stop", "--all"]).succeeds();
