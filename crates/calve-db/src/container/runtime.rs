@@ -108,7 +108,8 @@ pub(crate) fn look_at(
     }
     let image = Image::find(find(runtime, search)?, image)?;
     let program = engine.program();
-    let fixed = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
+    let fixed =
+        ["run", "--rm", "--pull=never", "--network=none", "--image-volume=ignore", "--cap-drop=all", "--entrypoint=sh"];
     let mut words: Vec<&OsStr> = fixed.iter().chain(image.options()).map(OsStr::new).collect();
     words.extend([&image.id, "-c", LOOK, program].map(OsStr::new));
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();

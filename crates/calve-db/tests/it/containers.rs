@@ -246,8 +246,17 @@ fn what_a_killed_supervisor_leaves_goes_with_the_next_command_and_nothing_else_d
     let ours = containers.names();
     // Somebody who knows all labels of ours.
     let home = containers.home_label();
-    let stranger =
-        ["run", "--detach", "--network=none", "--label", &home, "--label", "calve.server=a", "--entrypoint=sh"];
+    let stranger = [
+        "run",
+        "--detach",
+        "--network=none",
+        "--image-volume=ignore",
+        "--label",
+        &home,
+        "--label",
+        "calve.server=a",
+        "--entrypoint=sh",
+    ];
     let stranger =
         containers.podman(stranger.into_iter().chain([containers.image.as_str(), "-c", "cat /dev/zero > /dev/null"]));
     for supervisor in world.supervisors() {
@@ -365,7 +374,7 @@ fn standbys_ports_and_a_new_image_of_the_same_name() {
     containers.podman(["tag", &containers.image, &name]);
     let reused = || containers.create(&name).arg("--json").succeeds().json()["reused"].clone();
     assert_eq!((reused(), reused()), (false.into(), true.into()));
-    let made = containers.podman(["create", "--network=none", &containers.image]);
+    let made = containers.podman(["create", "--network=none", "--image-volume=ignore", &containers.image]);
     containers.podman(["commit", "--quiet", &made, &name]);
     containers.podman(["rm", &made]);
     assert_eq!((reused(), reused()), (false.into(), true.into()));
@@ -403,7 +412,7 @@ fn an_image_that_was_removed() {
     let Some(containers) = Containers::of(Postgres) else { return };
     let world = &containers.world;
     let image = format!("localhost/calve-test-gone:{}", std::process::id());
-    let made = containers.podman(["create", "--network=none", &containers.image]);
+    let made = containers.podman(["create", "--network=none", "--image-volume=ignore", &containers.image]);
     containers.podman(["commit", "--quiet", &made, &image]);
     containers.podman(["rm", &made]);
     containers.create(&image).succeeds();
