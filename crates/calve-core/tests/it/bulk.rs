@@ -73,7 +73,11 @@ fn nothing_is_written_outside_of_the_root() {
     for path in paths {
         let error = write_files(&root, &[entry(path, "bad")], making()).unwrap_err();
         assert!(matches!(error, Error::OutsideRoot { .. } | Error::NotAFile { .. }), "{path}: {error}");
-        assert!(error.remedy().is_some());
+        let remedy = match error {
+            Error::OutsideRoot { .. } => calve_core::Remedy::GiveRelativePaths,
+            _ => calve_core::Remedy::NameRegularFile,
+        };
+        assert_eq!(error.remedy(), Some(remedy), "{path}: {error}");
     }
     assert_eq!(
         (names_in(&outside), names_in(&root)),
@@ -103,6 +107,8 @@ fn files_that_are_there_are_overwritten_or_refused() {
         fs::remove_file(folder.path().join("new2")).unwrap();
         let report = write_files(folder.path(), &entries, options).unwrap();
         let failed: Vec<_> = report.failures.iter().map(|failure| (failure.index, failure.error.errno())).collect();
+        let overwrite = Some(calve_core::Remedy::OverwriteOrChooseAnotherPath);
+        assert!(report.failures.iter().all(|failure| failure.error.remedy() == overwrite));
         let exists = Some(rustix::io::Errno::EXIST.raw_os_error());
         assert_eq!((failed, report.files), (vec![(0, exists), (1, exists)], 1));
         assert_eq!(names_in(folder.path()), ["new", "new2", "old"]);
@@ -160,6 +166,8 @@ fn what_is_no_file_is_named() {
         0,
     )
     .unwrap();
+    let fifo = write_files(folder.path(), &[entry("fifo", "x")], making()).unwrap_err();
+    assert_eq!(fifo.remedy(), Some(calve_core::Remedy::NameRegularFile));
     let write = |path| write_files(folder.path(), &[entry(path, "x")], making()).unwrap_err().to_string();
     assert!(write("directory").contains("directory`: Is a directory"), "{}", write("directory"));
     assert!(write("fifo").contains("it is a FIFO"), "{}", write("fifo"));
@@ -192,6 +200,7 @@ fn a_full_disk_leaves_no_half_file() {
     let entries: Vec<_> = names.iter().map(|name| entry(name, &large)).collect();
     let error = write_files(volume.path(), &entries, making()).unwrap_err();
     assert_eq!(error.errno(), Some(rustix::io::Errno::NOSPC.raw_os_error()), "{error}");
+    assert_eq!(error.remedy(), Some(calve_core::Remedy::FreeSpaceForRest));
     for name in &names {
         if let Ok(data) = fs::metadata(volume.path().join(name)) {
             assert_eq!(data.len(), 300_000, "{name}");
@@ -276,6 +285,7 @@ fn two_threads_in_one_directory_go_on_or_stop_at_what_is_in_the_way() {
         fs::create_dir_all(root.join("d/f500")).unwrap();
         let error = write_files(&root, &entries, two_threads()).unwrap_err();
         assert_eq!(error.errno(), Some(rustix::io::Errno::ISDIR.raw_os_error()), "{error}");
+        assert_eq!(error.remedy(), Some(calve_core::Remedy::CheckPathForDirectory));
         // What was made and not written is gone again.
         for name in names_in(root.join("d")).into_iter().filter(|name| name != "f500") {
             let contents = &names.iter().find(|(path, _)| *path == format!("d/{name}")).unwrap().1;

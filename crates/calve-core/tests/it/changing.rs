@@ -304,6 +304,7 @@ fn where_stores_leave_no_trace_nothing_is_stable() {
         for error in [planned, crate::cloning::refused(&stable, &src, &dst)] {
             assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
             assert!(error.to_string().contains("is on tmpfs, where"), "{error}");
+            assert_eq!(error.remedy(), Some(calve_core::Remedy::KeepSourceStill));
         }
         assert_holds(volume.path(), &["src", "file"]);
     }

@@ -46,7 +46,15 @@ fn a_server_program_that_is_missing_or_unfit() {
         fs::create_dir(&bin).unwrap();
         create().fails(1, &["cannot find", program, "looked in", "/bin`"]);
         script(&bin, program, &format!("echo '{old}'"));
-        create().fails(1, &["is ", old.rsplit_once(' ').unwrap().1, "supported"]);
+        create().fails(
+            1,
+            &[
+                "is ",
+                old.rsplit_once(' ').unwrap().1,
+                "supported",
+                "hint: name the directory of a supported version with --server-bin\n",
+            ],
+        );
         // One that is of the right version and cannot make a data directory.
         script(&bin, program, &format!("echo '{new}'"));
         create().fails(1, &["cannot find"]);
@@ -67,10 +75,18 @@ fn a_server_that_crashes_at_start() {
         template["program"] = bin.join("server").to_string_lossy().into_owned().into();
         fs::write(&path, template.to_string()).unwrap();
         let started = std::time::Instant::now();
-        let words = ["ended before it was ready (exit code 3)", "cannot allocate the moon"];
+        let words = [
+            "ended before it was ready (exit code 3)",
+            "cannot allocate the moon",
+            "hint: the lines above are the last that it wrote\n",
+        ];
         world.db(["start", "t"]).fails(1, &words);
         // It is not waited for, which takes two minutes.
         assert!(started.elapsed().as_secs() < 100);
+        // One that does not say anything.
+        script(&bin, "server", "exit 3");
+        let words = ["ended before it was ready", "hint: check that the server's program runs on this machine\n"];
+        world.db(["start", "t"]).fails(1, &words);
         world.nothing_left();
         template["program"] = "/nonexistent/server".into();
         fs::write(&path, template.to_string()).unwrap();
@@ -91,7 +107,10 @@ fn a_template_that_is_damaged() {
         };
         let whole = fs::read(&file).unwrap();
         fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-        world.db(["start", "t"]).fails(1, &["the template `t` is damaged", name, "--rebuild"]);
+        world.db(["start", "t"]).fails(
+            1,
+            &["the template `t` is damaged", name, "hint: create it again: calve db template create t --rebuild …\n"],
+        );
         fs::remove_file(&file).unwrap();
         world.db(["start", "t"]).fails(1, &["the template `t` is damaged"]);
         world.nothing_left();
@@ -115,7 +134,11 @@ fn two_starts_with_one_name() {
     assert_eq!(well, 1);
     let refused = ended.iter().find(|output| !output.status.success()).unwrap();
     let stderr = String::from_utf8_lossy(&refused.stderr);
-    assert!(stderr.contains("there is a server `a` already") && stderr.contains("hint: "), "{stderr}");
+    assert!(
+        stderr.contains("there is a server `a` already")
+            && stderr.contains("hint: choose another name, or stop it: calve db stop a\n"),
+        "{stderr}"
+    );
     assert_eq!(world.db(["list"]).succeeds().stdout().lines().count(), 1);
     world.stop("a");
     world.nothing_left();
@@ -129,7 +152,10 @@ fn a_disk_that_is_full_while_building() {
         let Some(world) = World::new() else { return };
         let home = volume.path().join("home");
         let words = ["template", "create", "p", "--engine", engine.name()];
-        world.db(words).env("CALVE_HOME", &home).fails(1, &["No space left"]);
+        world.db(words).env("CALVE_HOME", &home).fails(
+            1,
+            &["No space left", "hint: free some space, or set CALVE_HOME to a directory on a larger file system\n"],
+        );
         assert_eq!(names(&home.join("db/servers")), [".lock"]);
         assert_eq!(names(&home.join("db/templates")), [".lock-p"]);
     }
@@ -217,7 +243,13 @@ fn a_place_for_sockets_that_cannot_be_had() {
     let cover = "at=/tmp/calve-$(id -u); mkdir -p $at; mount --bind /usr $at; exec \"$@\"";
     let runner = ["unshare", "--user", "--mount", "--map-current-user", "--keep-caps", "sh", "-ec", cover, "sh"];
     let world = world.within(&runner);
-    world.db(["start", "t"]).fails(1, &["cannot keep sockets in `/tmp/calve-", "hint: set XDG_RUNTIME_DIR"]);
+    world.db(["start", "t"]).fails(
+        1,
+        &[
+            "cannot keep sockets in `/tmp/calve-",
+            "hint: set XDG_RUNTIME_DIR to a directory of your own with a short path, or remove what is in the way",
+        ],
+    );
     // What is advised works.
     let ran = world.db(["run", "t", "--"]).args(Postgres.client("SELECT count(*) FROM t"));
     assert_eq!(ran.env("XDG_RUNTIME_DIR", &runtime).succeeds().stdout().trim(), "1000");
@@ -229,7 +261,9 @@ fn strategies_that_are_not_there() {
     let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
     world.template(Postgres);
     for strategy in ["snapshot", "reflink"] {
-        world.db(["start", "t", "--strategy", strategy]).fails(3, &[strategy]);
+        world
+            .db(["start", "t", "--strategy", strategy])
+            .fails(3, &[strategy, "hint: leave --strategy out: the best one is then taken\n"]);
     }
     world.db(["start", "t", "--strategy", "hardlink"]).ends().code(2);
     world.nothing_left();

@@ -387,20 +387,26 @@ fn no_runtime_and_no_fitting_image() {
     let Some(containers) = Containers::of(Mariadb) else { return };
     let Some(postgres) = Containers::of(Postgres) else { return };
     let world = &containers.world;
-    containers.create("localhost/nothing:1").fails(1, &["there is no image `localhost/nothing:1`", "podman pull"]);
-    containers.create(&postgres.image).fails(1, &["has no `mariadbd`"]);
+    containers
+        .create("localhost/nothing:1")
+        .fails(1, &["there is no image `localhost/nothing:1`", "pull it, or name one that is here: ", "podman pull"]);
+    containers
+        .create(&postgres.image)
+        .fails(1, &["has no `mariadbd`", "hint: name an image of that engine with --image"]);
     let create = |runtime: &str| {
         let words = ["template", "create", "t", "-q", "--engine", "mariadb", "--image", &containers.image];
         world.db(words).args(["--runtime", runtime])
     };
-    create("no-such-podman").fails(1, &["cannot find `no-such-podman`", "install podman"]);
+    create("no-such-podman")
+        .fails(1, &["cannot find `no-such-podman`", "hint: install podman, or name its program with --runtime"]);
     create("true").fails(1, &["is not podman"]);
     let broken = world.path().join("broken");
     write_program(
         &broken,
         "#!/bin/sh\n[ \"$1\" != --version ] || { echo podman version 4; exit; }\necho no such socket >&2\nexit 125\n",
     );
-    create(broken.to_str().unwrap()).fails(1, &["failed\n  no such socket", "broken info"]);
+    create(broken.to_str().unwrap())
+        .fails(1, &["failed\n  no such socket", "hint: check that it works without Calve: ", "broken info"]);
     // A program that is no server of a supported version.
     let words = ["template", "create", "t", "--engine", "mysql", "--image", &containers.image, "--runtime"];
     world.db(words).arg(&containers.podman).fails(1, &["has no `mysqld`"]);
@@ -417,7 +423,10 @@ fn an_image_that_was_removed() {
     containers.podman(["rm", &made]);
     containers.create(&image).succeeds();
     containers.podman(["rmi", &image]);
-    world.db(["start", "t"]).fails(1, &[&format!("there is no image `{image}`"), "podman pull"]);
+    world.db(["start", "t"]).fails(
+        1,
+        &[&format!("there is no image `{image}`"), "hint: pull it, or name one that is here: ", "podman pull"],
+    );
     containers.nothing_left();
 }
 
@@ -477,6 +486,6 @@ fn another_user_than_root_needs_subordinate_ids() {
     containers.nothing_left();
 
     fs::write(world.path().join("ids"), "").unwrap();
-    containers.create(&containers.image).arg("--rebuild").fails(1, &["subuid", "usermod"]);
+    containers.create(&containers.image).arg("--rebuild").fails(1, &["subuid", "hint: as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER"]);
     containers.nothing_left();
 }

@@ -80,7 +80,11 @@ fn a_file_of_options_that_leads_elsewhere_is_refused() {
     create(&world, Mariadb).succeeds();
     let home = home_with(&world, "", theirs["socket"].as_str().unwrap());
     let file = home.join(".my.cnf");
-    let words = [file.to_str().unwrap(), "sets `socket`", "[clientprod]"];
+    let words = [
+        file.to_str().unwrap(),
+        "sets `socket`",
+        "hint: move that line to a group of its own, such as [clientprod] for `mariadb --defaults-group-suffix=prod`\n",
+    ];
     create(&world, Mariadb).env("HOME", &home).fails(1, &words);
     run(&world, Mariadb, "DROP TABLE test.t").env("HOME", &home).fails(1, &words);
     is_untouched(&world, Mariadb, &theirs);
@@ -97,7 +101,11 @@ fn a_command_that_was_never_there_makes_no_template() {
         let Some(world) = World::new() else { return };
         let theirs = own(&world, engine);
         let words = ["template", "create", "new", "-q", "--engine", engine.name(), "--"];
-        let said = ["did not connect", "the template `new` was not made", "DATABASE_URL"];
+        let said = [
+            "did not connect",
+            "the template `new` was not made",
+            "hint: check where the command connects; make it use DATABASE_URL, or leave it out for an empty template\n",
+        ];
         world.db(words).arg("true").fails(1, &said);
         let elsewhere = world.client(engine, &theirs, "SELECT 1");
         world.db(words).arg(elsewhere.get_program()).args(elsewhere.get_args()).fails(1, &said);

@@ -37,7 +37,8 @@ fn a_server_that_ended_by_itself_leaves_its_reason_and_its_log() {
         let log = world.db(["logs", "a"]).succeeds();
         assert!(log.stdout().contains(ready), "{}", log.stdout());
         assert!(log.stderr().contains("signal 9"), "{}", log.stderr());
-        let told = ["the server `a` ended by itself (signal 9)", "hint: ", "calve db logs a"];
+        let told =
+            ["the server `a` ended by itself (signal 9)", "hint: read the last lines of its log: calve db logs a\n"];
         for command in ["url", "reset", "stop"] {
             world.db([command, "a"]).fails(1, &told);
         }
@@ -159,7 +160,10 @@ fn hints_name_what_helps() {
     let lacks = |stderr: String, word: &str| assert!(!stderr.contains(word), "{stderr}");
     let allowed = fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
     if allowed.trim().parse::<u32>().unwrap() > 1 {
-        let ran = world.db(["start", "t", "--tcp=1"]).fails(1, &["port 1 ", "1024"]);
+        let ran = world.db(["start", "t", "--tcp=1"]).fails(
+            1,
+            &["port 1 ", "hint: choose a port from 1024 on, or leave it out: --tcp alone takes a free one\n"],
+        );
         lacks(ran.stderr(), "CALVE_HOME");
     }
     // Of another version.
@@ -168,7 +172,7 @@ fn hints_name_what_helps() {
     world.give(&from);
     fs::write(from.join("PG_VERSION"), "9.6\n").unwrap();
     let create = || world.db(["template", "create", "p", "--engine", "postgres", "--from"]).arg(&from);
-    let ran = create().fails(1, &["was made by PostgreSQL 9.6", "--server-bin"]);
+    let ran = create().fails(1, &["was made by PostgreSQL 9.6", "hint: install that version of the server and name its directory with --server-bin, or an image with --image\n"]);
     lacks(ran.stderr(), "shut");
     lacks(ran.stderr(), "clean");
 }
@@ -182,7 +186,12 @@ fn a_data_directory_that_cannot_be_read() {
     let from = world.path().join("from");
     data_of(Postgres, &from);
     let ran = world.db(["template", "create", "p", "--engine", "postgres", "--from"]).arg(&from);
-    let stderr = ran.fails(1, &["from`", "--from"]).stderr();
+    let stderr = ran
+        .fails(
+            1,
+            &["from`", "hint: run this as the owner of that directory, or name a copy that you may read with --from\n"],
+        )
+        .stderr();
     assert!(!stderr.contains("CALVE_HOME"), "{stderr}");
 }
 

@@ -192,12 +192,14 @@ fn marks_that_make_no_sense() {
         let server = world.start("a");
         mark(&world, "m");
         world.query(engine, &server, "DELETE FROM t");
-        world.db(["mark", "a", "m"]).fails(1, &["a mark `m` already", "calve db unmark a m"]);
+        world
+            .db(["mark", "a", "m"])
+            .fails(1, &["a mark `m` already", "hint: choose another name, or remove it: calve db unmark a m\n"]);
         for bad in ["../m", ".m", "m/n", ""] {
             world.db(["mark", "a", bad]).fails(2, &["is not a name"]);
             world.db(["reset", "a", "--to", bad]).ends().code(2);
         }
-        world.db(["reset", "a", "--to", "n"]).fails(1, &["no mark `n`", "calve db marks a"]);
+        world.db(["reset", "a", "--to", "n"]).fails(1, &["no mark `n`", "hint: see `calve db marks a`\n"]);
         world.db(["unmark", "a", "n"]).fails(1, &["no mark `n`"]);
         world.db(["template", "create", "n", "--from-mark", "a"]).ends().code(2);
         world.db(["template", "create", "n", "--from-mark", "a:n"]).fails(1, &["no mark `n`"]);

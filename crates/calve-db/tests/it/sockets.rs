@@ -99,7 +99,14 @@ fn a_port_that_is_taken() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let (other, port) = port();
-        world.db(["start", "t", &format!("--tcp={port}")]).fails(1, &[&format!("port {port}"), "is taken"]);
+        world.db(["start", "t", &format!("--tcp={port}")]).fails(
+            1,
+            &[
+                &format!("port {port}"),
+                "is taken",
+                "hint: choose another port, or leave it out: --tcp alone takes a free one\n",
+            ],
+        );
         world.nothing_left();
         drop(other);
         let server = start_on(&world, port);

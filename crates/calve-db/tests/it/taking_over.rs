@@ -38,7 +38,8 @@ fn what_is_no_data_directory_is_refused() {
     for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         fs::create_dir(world.path().join("empty")).unwrap();
-        create(&world, engine, Path::new("empty")).fails(1, &["empty", "it is no data directory of"]);
+        create(&world, engine, Path::new("empty"))
+            .fails(1, &["empty", "it is no data directory of", "hint: name a complete data directory\n"]);
         create(&world, engine, Path::new("nowhere")).fails(1, &["nowhere"]);
         let other = if engine == Postgres { Mariadb } else { Postgres };
         let theirs = directory(&world, other);
@@ -83,7 +84,8 @@ fn one_that_was_not_shut_down_is_refused() {
         assert!(copied.status.success());
         world.stop("a");
         let _ = fs::remove_file(crashed.join("postmaster.pid"));
-        create(&world, engine, &crashed).fails(1, &["not shut down cleanly"]);
+        create(&world, engine, &crashed)
+            .fails(1, &["not shut down cleanly", "hint: shut its server down cleanly, then try again\n"]);
         world.nothing_left();
     }
 }
@@ -172,7 +174,15 @@ fn what_leads_out_is_refused_and_nothing_is_written() {
             for target in [elsewhere.join(name), Path::new("../elsewhere").join(name)] {
                 std::os::unix::fs::symlink(&target, part(name)).unwrap();
                 let before = [fingerprint(&theirs), fingerprint(&elsewhere)];
-                let ran = create(&world, engine, &theirs).fails(1, &["a symlink leads out of it", name, "elsewhere"]);
+                let ran = create(&world, engine, &theirs).fails(
+                    1,
+                    &[
+                        "a symlink leads out of it",
+                        name,
+                        "elsewhere",
+                        "hint: copy the data to one directory without links that lead out, and name that\n",
+                    ],
+                );
                 before[0].assert_unchanged(&theirs);
                 before[1].assert_unchanged(&elsewhere);
                 assert!(!ran.stderr().contains("in the template"), "{}", ran.stderr());

@@ -118,7 +118,9 @@ fn a_template_that_is_being_built() {
     let go = world.path().join("go");
     let first = build(&[]);
     wait();
-    world.db(["start", "p"]).fails(1, &["`p` is still being built"]);
+    world
+        .db(["start", "p"])
+        .fails(1, &["`p` is still being built", "hint: try again when `calve db template create` has finished\n"]);
     fs::write(&go, "").unwrap();
     assert!(first.wait_with_output().unwrap().status.success());
     // Built again: until it is there, the old one is used.
@@ -140,7 +142,16 @@ fn a_command_that_fails() {
     for engine in Engine::all() {
         let Some(world) = World::new() else { return };
         let words = ["template", "create", "p", "--engine", engine.name(), "--", "sh", "-c", "echo trying; exit 42"];
-        let ran = world.db(words).fails(42, &["trying", "exit code 42", "the template `p` was not made", "logs/p.log"]);
+        let ran = world.db(words).fails(
+            42,
+            &[
+                "trying",
+                "exit code 42",
+                "the template `p` was not made",
+                "logs/p.log",
+                "hint: correct the command, and create the template again\n",
+            ],
+        );
         let log = fs::read_to_string(world.home().join("db/logs/p.log")).unwrap();
         assert!(log.contains("ready"), "{log}");
         assert!(!ran.stderr().contains("panic"));
@@ -188,7 +199,13 @@ fn a_reset_looks_before_it_gives_anything_up() {
     world.db(["template", "remove", "t"]).succeeds();
     refused(&["there is no template `t`"]);
     world.db(["template", "create", "t", "--engine", "mariadb"]).succeeds();
-    refused(&["`t` was made again by", "MariaDB", "PostgreSQL", "it stays as it is"]);
+    refused(&[
+        "`t` was made again by",
+        "MariaDB",
+        "PostgreSQL",
+        "it stays as it is",
+        "hint: start a new server from a template, and stop this one\n",
+    ]);
     world.db(["template", "remove", "t"]).succeeds();
     world.template(Postgres);
     world.db(["reset", "a"]).succeeds();
@@ -202,7 +219,13 @@ fn a_template_is_replaced_by_another_engine_only_on_purpose() {
     let Some(world) = World::new() else { return };
     world.template(Postgres);
     let words = ["template", "create", "t", "--engine", "mariadb"];
-    world.db(words).fails(1, &["a template `t` of the engine postgres", "template remove t", "--rebuild"]);
+    world.db(words).fails(
+        1,
+        &[
+            "a template `t` of the engine postgres",
+            "hint: choose another name, remove it with `calve db template remove t`, or replace it with --rebuild\n",
+        ],
+    );
     let server = world.start("a");
     assert_eq!(world.rows(Postgres, &server), "1000");
     world.stop("a");

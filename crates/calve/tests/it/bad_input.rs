@@ -154,7 +154,11 @@ fn the_parent_of_the_destination_is_read_only() {
     spot.tree("").dir("locked").mode("locked", 0o555).dir("closed").mode("closed", 0o700);
     let reachable = Reachable::new();
     let run = |dst: &str| cp().args(["src", dst]).within(&spot).by_somebody_else(&reachable);
-    run("locked/new").fails(1).says(&["`locked`", "Permission denied"]).hints();
+    run("locked/new").fails(1).says(&[
+        "`locked`",
+        "Permission denied",
+        "hint: check the owner and mode of the directory that it is in (ls -ld), or run as its owner\n",
+    ]);
     run("closed/new").fails(1).says(&["`closed", "Permission denied"]).hints();
     assert_eq!((names(spot.join("locked")), names(spot.join("closed"))), (vec![], vec![]));
 }
@@ -165,7 +169,13 @@ fn the_disk_is_too_small_and_that_is_known_before() {
     let spot = Spot::anywhere();
     spot.tree("src").file("a", vec![1; 10 << 20]).file("b", vec![2; 10 << 20]).sparse("holes", 1 << 40, &[]);
     let ran = cp().arg(spot.join("src")).arg(volume.path().join("new")).fails(1).hints();
-    ran.says(&["new", " needs 2", "B, and only ", "B are free"]);
+    ran.says(&[
+        "new",
+        " needs 2",
+        "B, and only ",
+        "B are free",
+        "hint: free some space, or clone within one file system that shares data (`calve probe SRC DST` tells)\n",
+    ]);
     assert_eq!(names(volume.path()), ["lost+found"]);
     // One file, too.
     spot.tree("").file("large", vec![1; 25 << 20]);
@@ -208,8 +218,11 @@ fn the_disk_is_full_in_the_middle() {
         }
         ran.ended(1);
         assert_eq!(names(volume.path()), ["lost+found"]);
-        hit |= ran.stderr.contains("No space left on device");
-        ran.hints();
+        let ran = ran.hints();
+        if ran.stderr.contains("No space left on device") {
+            ran.says(&["hint: free space or inodes there (df, df -i); what was staged has been removed\n"]);
+            hit = true;
+        }
     }
     assert!(hit, "the disk was never full in the middle");
     before.assert_unchanged(&src);
@@ -316,7 +329,11 @@ fn a_file_that_must_not_be_read_is_named() {
         |exclude: &str| cp().args(["--exclude", exclude, "src", "new"]).within(&spot).by_somebody_else(&reachable);
     let ran = run("closed").fails(1).hints();
     ran.says(&["`src/open/secret`", "Permission denied", "--exclude"]);
-    run("secret").fails(1).says(&["`src/closed`", "Permission denied"]).hints();
+    run("secret").fails(1).says(&[
+        "`src/closed`",
+        "Permission denied",
+        "hint: make it readable, and what is above it searchable (chmod u+rX), or run as its owner\n",
+    ]);
     spot.holds(&["src"]);
     cp().args(["src/open/secret", "new"])
         .within(&spot)
@@ -398,8 +415,12 @@ fn a_file_system_that_cannot_read_one_file() {
     let Some(fuse) = FuseVolume::with_unreadable("broken") else { return };
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     calve_testkit::Tree::new(fuse.path().join("src")).file("d/broken", b"1").file("d/whole", b"2");
-    let ran = cp().arg(fuse.path().join("src")).arg(spot.join("new")).fails(1).hints();
-    ran.says(&["read `", "src/d/broken`: Input/output error"]);
+    let ran = cp().arg(fuse.path().join("src")).arg(spot.join("new")).fails(1);
+    ran.says(&[
+        "read `",
+        "src/d/broken`: Input/output error",
+        "hint: the device or file system reported a failure; look at the kernel's log (dmesg)\n",
+    ]);
     spot.holds(&[]);
     cp().args(["--exclude", "broken"]).arg(fuse.path().join("src")).arg(spot.join("new")).succeeds();
     assert_eq!(names(spot.join("new/d")), ["whole"]);
@@ -422,7 +443,7 @@ fn a_file_system_that_cannot_rename_without_replacing() {
     }
     // And what cannot be swapped in one step is not swapped at all.
     let ran = cp().args(["--replace", "-T", "src", "full"]).within(root).fails(1).hints();
-    ran.says(&["`full`", "no atomic exchange", "calve rm"]);
+    ran.says(&["`full`", "no atomic exchange", "hint: remove the old one first: calve rm full\n"]);
     assert_eq!(names(root.join("full")), ["x"]);
     eventually_nothing_left(root);
 }
@@ -485,7 +506,9 @@ fn the_staged_tree_is_taken_away() {
         if !ran.status.success() {
             ran.ended(1);
             assert!(!spot.join("new").exists());
-            ran.hints();
+            ran.says(&[
+                "hint: run it again, and keep other programs from cleaning the destination's parent directory\n",
+            ]);
         }
         for name in names(&spot) {
             if name != "src" {

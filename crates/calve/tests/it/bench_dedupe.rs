@@ -133,7 +133,10 @@ fn copies_of_two_trees_are_compared_each_with_its_own_and_only_the_named_command
     assert_eq!(commands(&report["results"]), ["calve reshare B --with A"], "{report:#}");
     assert_eq!(commands(&report["failed"]), ["jdupes -rBq A B"; 2]);
     of_two("cp").fails(2).says(&["`cp` names no command", "`calve dedupe --blocks`", "`rmlint`"]).hints();
-    of_two("rmlint").fails(1).says(&["`rmlint` is not installed"]).hints();
+    of_two("rmlint").fails(1).says(&[
+        "`rmlint` is not installed",
+        "hint: install a program that is named, or ask for another with `--only`\n",
+    ]);
     bench_of("one", ".", &programs)
         .args(["--and", "one/x"])
         .within(&spot)

@@ -3,7 +3,7 @@
 use calve_testkit::{FileSystem, Volume, fingerprint, require_root};
 use serde_json::{Value, json};
 
-use crate::program::{Reachable, keys, probe};
+use crate::program::{Reachable, cp, keys, probe};
 use crate::spot::{Spot, nothing_left};
 
 fn offer<'a>(report: &'a Value, strategy: &str) -> &'a Value {
@@ -49,9 +49,9 @@ fn refusals_come_with_reasons_and_remedies() {
     let report = probe().args(["--json", "src"]).within(&spot).succeeds().json();
     let reflink = offer(&report, "reflink");
     assert!(reflink["reason"].as_str().unwrap().contains("ext4 cannot share extents"), "{reflink}");
-    assert!(reflink["remedy"].as_str().unwrap().contains("btrfs"), "{reflink}");
+    assert_eq!(reflink["remedy"], "keep both on btrfs, XFS, bcachefs or another file system with reflinks");
     let snapshot = offer(&report, "snapshot");
-    assert!(snapshot["remedy"].as_str().unwrap().contains("btrfs subvolume"), "{snapshot}");
+    assert_eq!(snapshot["remedy"], "keep the source in a btrfs subvolume");
     let table = probe().args(["src"]).within(&spot).succeeds();
     for words in ["from  src (ext4", "to    src (ext4", "refused: ext4 cannot share", "to have it: ", "would be used"] {
         assert!(table.stdout.contains(words), "{words}: {}", table.stdout);
@@ -71,6 +71,7 @@ fn a_pair_is_judged_as_a_pair() {
         let refused = offer(&report, strategy);
         assert!(refused["reason"].as_str().unwrap().contains("different file systems"), "{refused}");
     }
+    assert_eq!(offer(&report, "reflink")["remedy"], "clone to a place on the source's file system");
     assert_ne!(report["src"]["device"], report["dst"]["device"]);
     // A place that is not there yet is judged by its parent.
     let report = probe().arg("--json").arg(here.join("src")).arg(here.join("new")).succeeds().json();
@@ -88,7 +89,27 @@ fn a_subvolume_can_be_snapshotted() {
     spot.tree("src").file("a", b"1");
     let report = probe().args(["--json", "src", "."]).within(&spot).succeeds().json();
     assert_eq!((&report["chosen"], &offer(&report, "snapshot")["available"]), (&json!("snapshot"), &json!(true)));
+    spot.tree("directory").file("a", b"1");
+    let report = probe().args(["--json", "directory", "."]).within(&spot).succeeds().json();
+    let advice = "create a btrfs subvolume (btrfs subvolume create), and clone the source into it";
+    assert_eq!(offer(&report, "snapshot")["remedy"], advice);
     nothing_left(&spot);
+}
+
+#[test]
+fn only_its_owner_snapshots_a_subvolume() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
+    let output = std::process::Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join("src")).output();
+    assert!(output.unwrap().status.success());
+    spot.tree("src").file("a", b"1");
+    spot.tree("").mode("", 0o777);
+    let reachable = Reachable::new();
+    let receipt = cp().args(["--json", "src", "dst"]).within(&spot).by_somebody_else(&reachable).succeeds().json();
+    assert_eq!(receipt["strategy"], "reflink");
+    assert_eq!(receipt["refused"][0]["remedy"], "run as its owner", "{receipt}");
 }
 
 #[test]

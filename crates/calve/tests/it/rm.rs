@@ -258,7 +258,7 @@ fn a_parent_that_cannot_be_written_to_stops_nothing_it_need_not() {
     let ran = rm().arg("parent/tree").within(&spot).by_somebody_else(&reachable).run();
     // The contents can go, the directory itself is in a parent that is not his.
     ran.ended(1);
-    ran.says(&["error: ", "parent/tree", "Permission denied"]).hints();
+    ran.says(&["error: ", "parent/tree", "Permission denied", "hint: you need write permission on the directory that it is in: fix its mode (chmod u+w), or run as its owner\n"]);
     nothing_left(spot.join("parent"));
     // What he could never delete is not moved out of sight either.
     spot.tree("").file("root's/a", b"1").mode("root's", 0o755);
@@ -339,7 +339,10 @@ fn a_sticky_directory_protects_what_is_not_ones_own() {
     let before = fingerprint(spot.join("tmp/root's"));
     let reachable = Reachable::new();
     let ran = rm().arg("tmp/root's").within(&spot).by_somebody_else(&reachable).fails(1);
-    ran.says(&["tmp/root's"]).hints();
+    ran.says(&[
+        "tmp/root's",
+        "hint: run as its owner; if you are, it may be marked as immutable (lsattr, chattr -i)\n",
+    ]);
     before.assert_unchanged(spot.join("tmp/root's"));
     nothing_left(spot.join("tmp"));
 }

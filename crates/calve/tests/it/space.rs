@@ -111,7 +111,10 @@ fn sharing_fails_when_some_entries_could_not_be_read() {
 #[test]
 fn elsewhere_it_is_refused() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
-    calve(["dedupe", "."]).within(volume.path()).fails(1);
+    let refused = calve(["dedupe", "."]).within(volume.path()).fails(1);
+    refused.says(&[
+        "hint: keep them on btrfs, or on XFS made with reflink=1 (the default); `calve cp` to such a place shares from the beginning\n",
+    ]);
     calve(["dedupe", "missing"]).within(volume.path()).fails(1);
 }
 

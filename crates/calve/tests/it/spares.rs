@@ -145,7 +145,8 @@ fn probe_and_dry_runs_tell_of_spares() {
     let probe = |place: &Place| place.with_home(calve(["probe", "src"])).succeeds().stdout;
     let told = probe(&place);
     assert!(
-        told.contains("refused: there is none of this source") && told.contains(": calve spares add src\n"),
+        told.contains("refused: there is none of this source")
+            && told.contains("keep clones of it ready, which are handed over in milliseconds: calve spares add src\n"),
         "{told}"
     );
     place.spares(&["add", "-q", "src"]).succeeds();

@@ -160,7 +160,9 @@ fn a_pull_replaces_only_what_was_pulled_from_there() {
     spot.tree("src").file("a", b"1");
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop").succeeds();
-    let taken = pull(&spot, "home", &server, "shop").fails(1).says(&["was not pulled from", "--name NAME"]);
+    let taken = pull(&spot, "home", &server, "shop")
+        .fails(1)
+        .says(&["was not pulled from", "hint: pull it under another name with `--name NAME`"]);
     assert_eq!(taken.json()["code"], "ERR_CALVE_REGISTRY");
     pull(&spot, "home", &server, "shop").args(["--name", "pulled"]).succeeds();
     let refused = template(&spot, "home", &["refresh", "pulled"]).fails(1);
@@ -186,7 +188,7 @@ fn what_would_change_who_may_do_what_is_not_pushed() {
         template(&spot, "home", &["create", "-q", &name, tree.path().to_str().unwrap()]).succeeds();
         let reference = format!("{}/shop", server.host);
         let ran = template(&spot, "home", &["push", "--plain-http", &name, &reference]).fails(1);
-        ran.says(&["cannot travel: `d/x`", what, "--exclude GLOB"]);
+        ran.says(&["cannot travel: `d/x`", what, "hint: leave it out with `calve template refresh NAME --exclude GLOB`, or clear that bit or attribute in the source and refresh\n"]);
         template(&spot, "home", &["refresh", "-q", &name, "--exclude", "x"]).succeeds();
         template(&spot, "home", &["push", "-q", "--plain-http", &name, &reference]).succeeds();
     }
@@ -279,7 +281,10 @@ fn credentials_come_from_the_files_of_docker_and_from_helpers() {
     spot.tree("src").file("a", b"1");
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     let refused = push(&spot, &server, "shop").fails(1);
-    refused.says(&["it needs credentials", &format!("docker login {}", server.host)]);
+    refused.says(&[
+        "it needs credentials",
+        &format!("hint: log in with an account that may: `docker login {}", server.host),
+    ]);
     // user:wrong, user:secret
     let file = |auth: &str| format!(r#"{{"auths": {{"{}": {{"auth": "{auth}"}}}}}}"#, server.host);
     spot.tree("wrong").file("config.json", file("dXNlcjp3cm9uZw=="));

@@ -44,7 +44,7 @@ fn a_difference_is_caught_and_nothing_is_published() {
     });
     let error = caught.expect("no difference was caught");
     assert!(error.to_string().contains("`a`"), "{error}");
-    assert!(error.remedy().is_some());
+    assert_eq!(error.remedy(), Some(calve_core::Remedy::RetryWhileIdle));
     assert_holds(volume.path().join("place"), &[]);
 }
 

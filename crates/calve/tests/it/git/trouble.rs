@@ -57,7 +57,11 @@ fn a_server_that_dies_in_the_middle_leaves_nothing() {
     }
     let hosted = Hosted::with(HostFault::DiesAfter(5_000));
     let ran = hosted.calve(&["clone", "--for", "dev", &hosted.url(), "new"]).fails(1);
-    ran.says(&["git clone failed", "early EOF", "hint: nothing was left behind; try again"]);
+    ran.says(&[
+        "git clone failed",
+        "early EOF",
+        "hint: nothing was left behind; try again, and ask whoever runs the server when it happens again\n",
+    ]);
 }
 
 #[test]
@@ -73,7 +77,7 @@ fn a_server_that_dies_between_the_history_and_the_checkout_leaves_nothing() {
 #[test]
 fn who_is_not_let_in_is_told_and_what_he_said_is_not_repeated() {
     let hosted = Hosted::with(HostFault::Demands("me".into(), "s3cr3t/word".into()));
-    let denied = hosted.calve(&["clone", &hosted.url(), "new"]).fails(1).says(&["credential helper"]).hints();
+    let denied = hosted.calve(&["clone", &hosted.url(), "new"]).fails(1).says(&["hint: check that you may read it, and set up a credential helper (gitcredentials(7)) or an ssh key; git asks for a password only on a terminal\n"]);
     assert!(denied.stderr.contains("could not read Username"), "{}", denied.stderr);
     let wrong = hosted.calve(&["clone", &hosted.host.url_as("me:wr0ng", "project.git"), "new"]).fails(1).hints();
     assert!(wrong.stderr.contains("Authentication failed") && !wrong.stderr.contains("wr0ng"), "{}", wrong.stderr);
@@ -138,7 +142,12 @@ fn an_unknown_branch_commit_repository_and_host_are_named() {
             "Remote branch nope not found",
             "git ls-remote --heads",
         ),
-        (vec!["--for", "ci", "--rev", LOST], hosted.url(), "not our ref", "check the id"),
+        (
+            vec!["--for", "ci", "--rev", LOST],
+            hosted.url(),
+            "not our ref",
+            "hint: check the id; a server may hand out only commits that a branch or tag leads to (`uploadpack.allowReachableSHA1InWant`)\n",
+        ),
         (vec!["--for", "dev", "--rev", LOST], hosted.url(), "not our ref", "check the id"),
         (vec!["--for", "history", "--rev", LOST], hosted.url(), "not our ref", "check the id"),
         (vec!["--for", "dev"], hosted.host.url("nothing.git"), "not found", "check the spelling"),
@@ -164,7 +173,10 @@ fn malicious_urls_and_options_are_refused() {
     let urls =
         ["ext::sh -c touch% bad", "fd::0", "ssh://-oProxyCommand=touch/x", "host:-a", "http://h/a\nb", "gopher://h/a"];
     for url in urls {
-        hosted.calve(&["clone", url, "new"]).fails(2).says(&["is no repository to clone"]).hints();
+        hosted
+            .calve(&["clone", url, "new"])
+            .fails(2)
+            .says(&["is no repository to clone", "hint: see `calve git --help`\n"]);
     }
     for url in ["--upload-pack=touch bad", "-x@host:a"] {
         hosted.calve(&["clone", "--", url, "new"]).fails(2).says(&["begins with a dash"]).hints();
@@ -209,7 +221,7 @@ fn a_full_disk_leaves_room_again() {
     let spot = Spot::at(volume);
     for purpose in ["dev", "ci", "history"] {
         let run = alone(calve(["git", "clone", "--for", purpose, &hosted.url(), "new"]).within(&spot));
-        run.fails(1).says(&["git checkout failed", "hint: free some space"]);
+        run.fails(1).says(&["git checkout failed", "hint: free some space; `--for ci` and `--sparse` need less\n"]);
         spot.holds(&[]);
     }
 }
@@ -226,7 +238,9 @@ fn an_interrupted_clone_ends_its_children_and_leaves_nothing() {
         assert!(processes.len() >= 3, "calve, git and its transport: {processes:?}");
         send(running.id(), signal);
         eventually("it ends, though the server does not", || running.has_ended());
-        running.wait().ended(130);
+        let ran = running.wait();
+        ran.ended(130);
+        ran.says(&["hint: nothing was left behind; run it again\n"]);
         eventually("no process is left", || processes_in(&hosted.spot).is_empty());
         hosted.spot.holds(&[]);
     }

@@ -166,4 +166,11 @@ pub(super) const CASES: &[Case] = &[
         "clone it with `calve cp`, which needs no spare",
         "calve cp file new",
     ),
+    case(
+        "RaiseProcesses",
+        "",
+        "strace -f -qq -o /dev/null -e trace=clone3,clone -e inject=clone3,clone:error=EAGAIN calve cp . ../new",
+        "raise the limit of processes (ulimit -u), or lower `--threads`",
+        "calve cp . ../new",
+    ),
 ];

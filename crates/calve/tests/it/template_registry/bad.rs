@@ -26,11 +26,14 @@ fn a_registry_that_lies_or_fails_publishes_nothing() {
     let spot = Spot::anywhere();
     pushed(&spot, &server);
     server.rule(|asked| if is_blob(asked) { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
-    pull(&spot, "other", &server, "shop").fails(1).says(&["has another digest", "look into the log"]);
+    pull(&spot, "other", &server, "shop").fails(1).says(&[
+        "has another digest",
+        "hint: look into the log of the registry, or of a proxy before it; pushing again repairs a damaged image\n",
+    ]);
     server.rule(
         |asked| if is_blob(asked) { Answer::Change(|_, body| body.truncate(body.len() / 2)) } else { Answer::Pass },
     );
-    pull(&spot, "other", &server, "shop").fails(1).says(&["fetch a part of the image", "check the name and the port"]);
+    pull(&spot, "other", &server, "shop").fails(1).says(&["fetch a part of the image", "hint: check the name and the port of the registry, and the network; a registry on this machine without encryption needs `--plain-http`\n"]);
     let busy = || Answer::Bytes(answer("503 Service Unavailable", "Retry-After: 0\r\n", b""));
     server.rule(move |asked| if is_blob(asked) { busy() } else { Answer::Pass });
     server.asked();
@@ -40,11 +43,15 @@ fn a_registry_that_lies_or_fails_publishes_nothing() {
     pull(&spot, "other", &server, "shop").fails(1).says(&["(status 429)"]);
     assert_eq!(server.count("GET"), 1);
     server.rule(|_| Answer::Pass);
-    pull(&spot, "other", &server, "nothing").fails(1).says(&["there is no such image", "check the names"]);
+    pull(&spot, "other", &server, "nothing")
+        .fails(1)
+        .says(&["there is no such image", "hint: check the names of the repository and the tag\n"]);
     server.rule(|_| Answer::Bytes(b"not HTTP\r\n\r\n".to_vec()));
     pull(&spot, "other", &server, "shop").fails(1).hints();
     server.rule(|_| Answer::Bytes(answer("200 OK", "", b"{\"schemaVersion\": 2}")));
-    pull(&spot, "other", &server, "shop").fails(1).says(&["is not a template", "calve template push NAME REFERENCE"]);
+    pull(&spot, "other", &server, "shop")
+        .fails(1)
+        .says(&["is not a template", "hint: push a template there first: calve template push NAME REFERENCE\n"]);
     let digest = format!("shop@sha256:{}", "0".repeat(64));
     server.rule(|asked| match asked.line.contains("manifests") {
         true => Answer::Bytes(answer("200 OK", "", b"{}")),
@@ -168,7 +175,7 @@ fn an_image_cannot_write_outside_of_its_template() {
     pulled(&file("./a", b"1"), &[("a", b"12")]).fails(1).says(&["`a` has another size"]);
     pulled(&file("./a", b"1"), &[("a", b"2")])
         .fails(1)
-        .says(&["is not as its manifest says: `a` differs", "push the template again"]);
+        .says(&["is not as its manifest says: `a` differs", "hint: pull to a file system that keeps modes, times and extended attributes (`--at`), or push the template again\n"]);
     has_nothing(&spot, "other");
     spot.holds(&["other"]);
 }
@@ -183,7 +190,10 @@ fn an_image_that_is_too_large_is_not_unpacked() {
     let zeros = vec![1; 100_000];
     let server = Server::of(image(&format!("{ROOT}{}", file("./a", &zeros)), &tar(&[("a", &zeros)])));
     let full = pull(&spot, "other", &server, "t").in_shell("trap '' XFSZ; ulimit -f 64;", "");
-    full.fails(1).says(&["write `", "ulimit -a"]);
+    full.fails(1).says(&[
+        "write `",
+        "hint: check the owner and mode of what is named, and the limits of your session (ulimit -a)\n",
+    ]);
     has_nothing(&spot, "other");
 }
 
@@ -197,10 +207,15 @@ fn what_is_no_image_is_told_before_anything_is_asked() {
         ("ghcr.io/shop:", "has a tag or a digest that is not valid"),
     ] {
         for command in [&["pull", reference][..], &["push", "shop", reference]] {
-            template(&spot, "home", command).fails(2).says(&[what, "such as ghcr.io/team/deps:main"]);
+            template(&spot, "home", command)
+                .fails(2)
+                .says(&[what, "hint: name the image in full, such as ghcr.io/team/deps:main"]);
         }
     }
     let refused = template(&spot, "home", &["pull", "--plain-http", "ghcr.io/team/shop"]).fails(2);
-    refused.says(&["`ghcr.io` is not this machine", "leave out `--plain-http`"]);
+    refused.says(&[
+        "`ghcr.io` is not this machine",
+        "hint: leave out `--plain-http`; it is for a registry on this machine, such as 127.0.0.1:5000\n",
+    ]);
     assert!(!spot.join("home").exists());
 }

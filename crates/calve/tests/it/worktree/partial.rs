@@ -103,7 +103,7 @@ fn a_repository_of_somebody_else_is_refused_with_gits_remedy() {
     let repo = Repo::anywhere();
     rustix::fs::chown(&repo.path, Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
     rustix::fs::chown(repo.join(".git"), Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
-    repo.calve(["add", "x"]).fails(1).says(&["belongs to somebody else", "safe.directory"]).hints();
+    repo.calve(["add", "x"]).fails(1).says(&["belongs to somebody else", "hint: if you trust its owner, name it to git: `git config --global --add safe.directory DIRECTORY`, the directory that has `.git` in it\n"]);
     nothing_left(&repo.spot);
     // As one tells git in a container, where there is no configuration.
     let trusting = repo.calve(["add", "x"]).env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "safe.directory");
