@@ -1,6 +1,8 @@
 //! Running out of room, before and in the middle, and other failures half way: nothing is left.
 
-use calve_core::{Choice, CloneOptions, Error, Operation, Strategy};
+use std::path::Path;
+
+use calve_core::{Choice, CloneOptions, Error, Operation, Strategy, WriteEntry, WriteOptions, write_files};
 use calve_testkit::{
     Aspect, FileSystem, FuseVolume, SplitMix64, Tree, Volume, assert_same, assert_same_except, fingerprint,
 };
@@ -112,6 +114,12 @@ fn a_quota_is_named() {
     assert_errno(&error, Errno::DQUOT);
     assert_eq!(error.remedy(), Some(calve_core::Remedy::FreeQuota));
     assert_holds(&limited, &[]);
+    let contents = noise(20 * MIB);
+    let entries = [WriteEntry { path: Path::new("written"), contents: &contents }];
+    let error = write_files(&limited, &entries, WriteOptions::default()).unwrap_err();
+    assert_errno(&error, Errno::DQUOT);
+    assert_eq!(error.remedy(), Some(calve_core::Remedy::FreeQuotaForRest));
+    let _ = fs::remove_file(limited.join("written"));
     for number in 1..20 {
         fs::remove_file(src.join(number.to_string())).unwrap();
     }

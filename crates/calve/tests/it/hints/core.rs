@@ -2,6 +2,13 @@
 
 use super::case::{Case, case};
 
+/// A clone to which that system call fails.
+macro_rules! failing {
+    ($call:literal, $fault:literal) => {
+        concat!("strace -f -qq -o /dev/null -e trace=", $call, " -e inject=", $call, ":", $fault, " calve cp . ../new")
+    };
+}
+
 pub(super) const CASES: &[Case] = &[
     case(
         "ChooseAnotherDestinationOrReplace",
@@ -167,10 +174,82 @@ pub(super) const CASES: &[Case] = &[
         "calve cp file new",
     ),
     case(
+        "ChooseFileSystemForLargeFiles",
+        "seq 1000 >large",
+        "trap '' XFSZ; ulimit -f 1; calve cp --strategy copy large new",
+        "the destination's file system allows smaller files only: clone to another one",
+        "calve cp large new",
+    ),
+    // What all of the machine, a device or a server would have to fail for.
+    case(
         "RaiseProcesses",
         "",
-        "strace -f -qq -o /dev/null -e trace=clone3,clone -e inject=clone3,clone:error=EAGAIN calve cp . ../new",
+        failing!("clone3,clone", "error=EAGAIN"),
         "raise the limit of processes (ulimit -u), or lower `--threads`",
+        "calve cp . ../new",
+    ),
+    case(
+        "RaiseSystemOpenFiles",
+        "",
+        failing!("mkdirat", "error=ENFILE:when=2"),
+        "all programs together have too many files open: end some, or raise the limit (sysctl fs.file-max)",
+        "calve cp . ../new",
+    ),
+    case(
+        "FreeMemory",
+        "",
+        failing!("mkdirat", "error=ENOMEM:when=2"),
+        "free some memory, or lower `--threads`",
+        "calve cp --threads 1 . ../new",
+    ),
+    case(
+        "EndUse",
+        "",
+        failing!("renameat2", "error=EBUSY"),
+        "it is in use, or something is mounted on it (findmnt tells): end that, then try again",
+        "calve cp . ../new",
+    ),
+    case(
+        "MountAgain",
+        "",
+        failing!("mkdirat", "error=ESTALE:when=2"),
+        "the server or program behind this file system does not answer: mount it again, then try again",
+        "calve cp . ../new",
+    ),
+    case(
+        "ProbeFileSystem",
+        "",
+        failing!("mkdirat", "error=EOPNOTSUPP:when=2"),
+        "this file system cannot do that; `calve probe SRC DST` shows what it can do",
+        "calve probe . ..",
+    ),
+    case(
+        "RenameForFileSystem",
+        "",
+        failing!("mkdirat", "error=EILSEQ:when=2"),
+        "the destination's file system cannot store that name: rename it, or clone to another file system",
+        "calve cp . ../new",
+    ),
+    case(
+        "StopRemovals",
+        "",
+        failing!("mkdirat", "error=ENOENT:when=2"),
+        "it was there and is gone: stop the program that removes it, then try again",
+        "calve cp . ../new",
+    ),
+    case(
+        "StopWrites",
+        "",
+        failing!("renameat2", "error=ENOTEMPTY"),
+        "stop the program that makes files there, then try again",
+        "calve cp . ../new",
+    ),
+    case("TryAgain", "", failing!("mkdirat", "error=EINTR:when=2"), "try again", "calve cp . ../new"),
+    case(
+        "CheckLog",
+        "",
+        failing!("mkdirat", "error=ENOTRECOVERABLE:when=2"),
+        "look at the kernel's log (dmesg) and at what is mounted there (findmnt), then try again",
         "calve cp . ../new",
     ),
 ];
