@@ -180,7 +180,7 @@ pub enum Required {
 
 impl Error {
     pub(crate) fn io(operation: Operation, path: impl Into<PathBuf>, reason: impl Into<io::Error>) -> Self {
-        Self::Io { operation, path: path.into(), source: reason.into() }
+        Self::Io { operation, path: path.into(), source: without_path(reason.into()) }
     }
 
     /// The operating system's error number, where one is behind this error.
@@ -328,6 +328,15 @@ impl<P: AsRef<Path>> fmt::Display for Shown<P> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the system's error of one that fs-err has given a path, which would be told twice beside that of [`Error::Io`].
+pub fn without_path(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.source()).and_then(|inner| inner.downcast_ref::<io::Error>());
+    match inner.and_then(io::Error::raw_os_error) {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => error,
     }
 }
 

@@ -238,6 +238,8 @@ pub enum Error {
         how: String,
         /// The last lines of what it said.
         said: String,
+        /// What is on a full disk, if it said so.
+        full: Option<PathBuf>,
     },
     /// The server ended before it was ready, or was never ready.
     #[error("the server {how}{}", tail(.log))]
@@ -405,7 +407,7 @@ impl Error {
     /// Returns the error of an operation on a path.
     pub fn io(operation: &'static str, path: impl AsRef<Path>, reason: impl Into<io::Error>) -> Self {
         let path = path.as_ref().to_path_buf();
-        Self::Io { operation: operation.into(), path, source: reason.into(), remedy: None }
+        Self::Io { operation: operation.into(), path, source: calve_core::without_path(reason.into()), remedy: None }
     }
 
     pub(crate) fn not_usable(path: &Path, reason: Unusable) -> Self {
@@ -432,7 +434,7 @@ impl Error {
     pub(crate) fn is_of_a_full_disk(&self) -> bool {
         match self {
             Self::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
-            Self::Clone { full, .. } => full.is_some(),
+            Self::Clone { full, .. } | Self::Program { full, .. } => full.is_some(),
             _ => false,
         }
     }
@@ -448,7 +450,9 @@ impl Error {
             Self::Io { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Remedy::CheckOwner(path.clone())
             }
-            Self::Clone { full: Some(path), .. } => Remedy::FreeSpace(path.clone()),
+            Self::Clone { full: Some(path), .. } | Self::Program { full: Some(path), .. } => {
+                Remedy::FreeSpace(path.clone())
+            }
             Self::Io { remedy: Some(remedy), .. } | Self::Clone { remedy: Some(remedy), .. } => {
                 Remedy::Engine(remedy.clone())
             }

@@ -112,7 +112,7 @@ pub enum Refusal {
 
 impl Error {
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
-        Self::Io { operation, path: path.into(), source: source.into() }
+        Self::Io { operation, path: path.into(), source: calve_core::without_path(source.into()) }
     }
 
     /// Returns what the user can do next. Only an interruption needs nothing.

@@ -323,7 +323,8 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
             }
             let name = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
             let said = log::tail(&wanted.spec.place);
-            return Err(Error::Program { program: name, how: ended.to_string(), said });
+            let full = said.contains("No space left on device").then(|| wanted.spec.place.clone());
+            return Err(Error::Program { program: name, how: ended.to_string(), said, full });
         }
         let mut fds: Vec<_> =
             program.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)).into_iter().collect();

@@ -134,6 +134,9 @@ struct Plan {
 
 impl Plan {
     fn of(home: &Home, options: &CreateOptions) -> Result<Self> {
+        if options.base.is_some() && options.from.is_some() {
+            return Err(Error::TwoSources);
+        }
         let base = match (&options.base, &options.mark) {
             (Some(base), _) => Some(load(home, base)?),
             (None, Some((server, mark))) => Some(mark::find(home, server, mark)?),
@@ -147,9 +150,6 @@ impl Plan {
             (None, Some(base)) => engine::named(&base.engine)?,
             (None, None) => return Err(Error::EngineNeeded),
         };
-        if base.is_some() && options.from.is_some() {
-            return Err(Error::TwoSources);
-        }
         let named = options.server_bin.as_ref().map(|path| options.directory.join(path));
         let named = named.as_deref().or(base.as_ref().map(|base| base.program.as_path()));
         let of_base = base.as_ref().filter(|_| options.server_bin.is_none()).and_then(|base| base.image.as_ref());
@@ -276,7 +276,9 @@ fn build(
         let _ = sweep::take_away(home, &path, Wait::Yes);
     }
     drop(held);
-    made.map_err(|error| of_template(error, &path, &home.templates().join(&options.name), &options.name))
+    // Without a command it is as it was taken over.
+    let source = plan.from.as_deref().filter(|_| options.command.is_empty());
+    made.map_err(|error| of_template(error, &path, &home.templates().join(&options.name), &options.name, source))
 }
 
 /// Tells an error about the data directory to take over from one about Calve's own files.
@@ -289,22 +291,25 @@ fn of_source(error: Error) -> Error {
     }
 }
 
-/// Names the template instead of the hidden directory `place` that it is built in.
-fn of_template(error: Error, place: &Path, target: &Path, template: &str) -> Error {
+/// Names the template, or what it is made from, instead of the hidden directory `place` that it is built in.
+fn of_template(error: Error, place: &Path, target: &Path, template: &str, source: Option<&Path>) -> Error {
     let (hidden, shown) = (place.to_string_lossy(), target.to_string_lossy());
+    let in_target = |path: PathBuf| if path.starts_with(place) { target.to_path_buf() } else { path };
     match error {
         Error::Io { operation, path, source, remedy } => {
             let path = path.strip_prefix(place).map_or_else(|_| path.clone(), |below| target.join(below));
             Error::Io { operation, path, source, remedy }
         }
-        Error::NotUsable { path, reason } if path.starts_with(place) => {
-            Error::BuildNotUsable { template: template.to_owned(), reason }
-        }
+        Error::NotUsable { path, reason } if path.starts_with(place) => match source {
+            Some(source) => Error::not_usable(source, reason),
+            None => Error::BuildNotUsable { template: template.to_owned(), reason },
+        },
         Error::ServerFailed { how, log } => Error::ServerFailed { how, log: log.replace(&*hidden, &shown) },
-        Error::Program { program, how, said } => Error::Program { program, how, said: said.replace(&*hidden, &shown) },
+        Error::Program { program, how, said, full } => {
+            Error::Program { program, how, said: said.replace(&*hidden, &shown), full: full.map(in_target) }
+        }
         Error::Clone { message, full, remedy } => {
-            let full = full.map(|path| if path.starts_with(place) { target.to_path_buf() } else { path });
-            Error::Clone { message: message.replace(&*hidden, &shown), full, remedy }
+            Error::Clone { message: message.replace(&*hidden, &shown), full: full.map(in_target), remedy }
         }
         other => other,
     }

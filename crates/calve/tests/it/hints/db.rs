@@ -26,4 +26,25 @@ pub(super) const CASES: &[Case] = &[
         "true",
     ),
     case("ReadHelp", "", "calve db start ..", "see `calve db --help`", "calve db --help"),
+    case(
+        "NameOneSource",
+        "",
+        "calve db template create p --engine postgres --from d --base b",
+        "name either --from or --base",
+        "true",
+    ),
+    case(
+        "ChooseHome",
+        "",
+        "CALVE_HOME=$PWD/file/home calve db template create p --engine postgres",
+        "set CALVE_HOME to a directory of your own that others may enter",
+        "calve db list",
+    ),
+    case(
+        "CheckPath",
+        "",
+        "CALVE_HOME=$PWD/file/home calve db list",
+        "check the path and the disk, then try again",
+        "calve db list",
+    ),
 ];
