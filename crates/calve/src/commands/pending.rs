@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Background, Cancel, Error, RemoveReport, Shown, pending_trash};
+use calve_core::{Background, Cancel, Error, Remedy, RemoveReport, Shown, pending_trash};
 use calve_receipt::{PendingReceipt, PendingReceipts, PendingState};
 
 use crate::cli::RmArguments;
 use crate::failure::{FAILED, Failure};
 use crate::output;
+use crate::sys::is_root;
+use crate::wording::word;
 
 pub(super) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut receipts = PendingReceipts { pending: Vec::new() };
@@ -37,8 +39,9 @@ pub(super) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
         }
         if let Some(error) = failure {
             failed = true;
-            let trash = after.iter().find(|trash| trash.is_stuck).map(|trash| hint(&trash.path, None));
-            output::error(&error.to_string(), trash.as_deref());
+            let stuck = after.iter().find(|trash| trash.is_stuck);
+            let hint = stuck.map(|trash| hint(&trash.path, &error) + "; then run this again");
+            output::error(&error.to_string(), hint.as_deref());
         }
     }
     if arguments.json {
@@ -82,10 +85,15 @@ fn sentence(path: &Path, state: PendingState, dry_run: bool) -> String {
     }
 }
 
-fn hint(trash: &Path, directory: Option<&Path>) -> String {
-    let again = directory.map(|directory| format!("; `calve rm --pending {}` tries again", Shown(directory)));
-    let again = again.unwrap_or_default();
-    format!("`sudo calve rm --wait {}` deletes what other users own{again}", Shown(trash))
+fn hint(trash: &Path, error: &Error) -> String {
+    if let Error::Io { path, .. } = error
+        && error.remedy() == Some(Remedy::RunAsOwnerOrClearImmutable)
+        && is_root()
+    {
+        let path = word(path);
+        return format!("it may be marked as immutable or append-only (lsattr); clear that: chattr -ia {path}");
+    }
+    format!("delete what other users own as root: sudo calve rm --wait {}", word(trash))
 }
 
 /// Says that a tree is out of sight and not deleted, where `calve rm --wait` failed half-way.
@@ -95,7 +103,9 @@ pub(super) fn left_in_trash(path: &Path, error: Error) -> Failure {
         |above: &&Path| above.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".calve-trash-"));
     let Some(trash) = place.ancestors().find(is_trash).filter(|trash| *trash != path) else { return error.into() };
     let text = format!("`{}` is out of sight, but not all of it could be deleted: {error}", Shown(path));
-    Failure::stated(FAILED, text, hint(trash, trash.parent().filter(|parent| !parent.as_os_str().is_empty())))
+    let again = trash.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let again = again.map(|parent| format!("; `calve rm --pending {}` tries again", word(parent)));
+    Failure::stated(FAILED, text, hint(trash, &error) + &again.unwrap_or_default())
 }
 
 /// Warns of trash beside the removed tree that an earlier removal could not delete.

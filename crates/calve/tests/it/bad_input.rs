@@ -332,7 +332,7 @@ fn a_file_that_must_not_be_read_is_named() {
     run("secret").fails(1).says(&[
         "`src/closed`",
         "Permission denied",
-        "hint: make it readable, and what is above it searchable (chmod u+rX), or run as its owner\n",
+        "hint: make it readable, and what is above it searchable (chmod u+rX), or run as its owner, or leave it out with `--exclude`\n",
     ]);
     spot.holds(&["src"]);
     cp().args(["src/open/secret", "new"])

@@ -3,7 +3,7 @@
 use calve_testkit::{FileSystem, Volume, fingerprint, require_root};
 use serde_json::{Value, json};
 
-use crate::program::{Reachable, cp, keys, probe};
+use crate::program::{Reachable, keys, probe};
 use crate::spot::{Spot, nothing_left};
 
 fn offer<'a>(report: &'a Value, strategy: &str) -> &'a Value {
@@ -102,14 +102,15 @@ fn only_its_owner_snapshots_a_subvolume() {
         return;
     }
     let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
-    let output = std::process::Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join("src")).output();
-    assert!(output.unwrap().status.success());
-    spot.tree("src").file("a", b"1");
-    spot.tree("").mode("", 0o777);
+    for subvolume in ["src", "src/nested"] {
+        let output =
+            std::process::Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join(subvolume)).output();
+        assert!(output.unwrap().status.success());
+    }
+    spot.tree("").mode("", 0o777).owner("src", 12345, 12345);
     let reachable = Reachable::new();
-    let receipt = cp().args(["--json", "src", "dst"]).within(&spot).by_somebody_else(&reachable).succeeds().json();
-    assert_eq!(receipt["strategy"], "reflink");
-    assert_eq!(receipt["refused"][0]["remedy"], "run as its owner", "{receipt}");
+    let report = probe().args(["--json", "src", "."]).within(&spot).by_somebody_else(&reachable).succeeds().json();
+    assert_eq!(offer(&report, "snapshot")["remedy"], "run as its owner", "{report}");
 }
 
 #[test]

@@ -329,6 +329,37 @@ fn fill_up(spot: &Spot) {
 }
 
 #[test]
+fn what_is_immutable_is_told() {
+    if !require_root("marking files as immutable") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    let mark = |how: &str, path: &str| {
+        assert!(Command::new("chattr").args([how, path]).current_dir(&*spot).status().unwrap().success());
+    };
+    spot.tree("tree").file("d/a", b"1").dir("empty");
+    mark("+i", "tree/empty");
+    rm().arg("tree/empty").within(&spot).fails(1).says(&[
+        "Operation not permitted",
+        "hint: run as its owner; if you are, it may be marked as immutable (lsattr, chattr -i)\n",
+    ]);
+    mark("-i", "tree/empty");
+    rm().args(["--wait", "tree/empty"]).within(&spot).succeeds();
+    // Too far down to be found beforehand.
+    mark("+i", "tree/d/a");
+    let ran = rm().args(["--wait", "tree"]).within(&spot).fails(1);
+    let trash = leftovers(&spot).into_iter().find(|name| !name.ends_with(".lock")).unwrap();
+    ran.says(&[
+        "`tree` is out of sight, but not all of it could be deleted",
+        &format!("hint: it may be marked as immutable or append-only (lsattr); clear that: chattr -ia ./{trash}/d/a; "),
+        "`calve rm --pending .` tries again\n",
+    ]);
+    mark("-ia", &format!("./{trash}/d/a"));
+    rm().args(["--pending", "."]).within(&spot).succeeds();
+    nothing_left(&spot);
+}
+
+#[test]
 fn a_sticky_directory_protects_what_is_not_ones_own() {
     if !require_root("another user") {
         return;
@@ -339,10 +370,7 @@ fn a_sticky_directory_protects_what_is_not_ones_own() {
     let before = fingerprint(spot.join("tmp/root's"));
     let reachable = Reachable::new();
     let ran = rm().arg("tmp/root's").within(&spot).by_somebody_else(&reachable).fails(1);
-    ran.says(&[
-        "tmp/root's",
-        "hint: run as its owner; if you are, it may be marked as immutable (lsattr, chattr -i)\n",
-    ]);
+    ran.says(&["tmp/root's", "hint: another user owns it; root may delete it: sudo calve rm 'tmp/root'\\''s'\n"]);
     before.assert_unchanged(spot.join("tmp/root's"));
     nothing_left(spot.join("tmp"));
 }

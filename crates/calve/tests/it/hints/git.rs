@@ -427,4 +427,11 @@ bogus = 1
         "leave the directory with it, or end it: it would go on in the old directory",
         "cd ..; calve worktree convert r.new 2>&1 | grep -q 'only btrfs has subvolumes'",
     ),
+    case(
+        "ReadHelp",
+        "calve git clone --for ci --rev $(git rev-parse HEAD) file://$PWD ../c",
+        "cd ../c; calve git fetch",
+        "see `calve git --help`",
+        "calve git --help; cd ../c; calve git fetch main",
+    ),
 ];
