@@ -61,7 +61,7 @@ pub enum Error {
         remedy: Option<calve_core::Remedy>,
     },
     /// The name of a template or a server cannot be used.
-    #[error("`{}` is not a name: up to {longest} letters, digits, `-`, `_` and `.`, the first a letter or digit", .name.escape_default())]
+    #[error("`{}` is not a valid name: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", .name.escape_default())]
     BadName {
         /// The name.
         name: String,

@@ -368,7 +368,11 @@ impl<'a> Registry<'a> {
     }
 
     fn network(&self, operation: &'static str, error: &ureq::Error) -> Error {
-        self.broken(operation, error.to_string())
+        match error {
+            // Without the library's word for it.
+            ureq::Error::Io(error) => self.broken(operation, error.to_string()),
+            other => self.broken(operation, other.to_string()),
+        }
     }
 
     fn broken(&self, operation: &'static str, reason: String) -> Error {

@@ -19,6 +19,8 @@ mod linked;
 mod named;
 mod output;
 mod progress_bar;
+#[cfg(unix)]
+mod real_path;
 mod receipt;
 #[cfg(unix)]
 mod space_receipt;

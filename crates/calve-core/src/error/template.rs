@@ -10,7 +10,7 @@ use crate::remedy::Remedy;
 #[non_exhaustive]
 pub enum TemplateError {
     /// A name that is not allowed.
-    #[error("`{}` cannot be the name of a template: letters, digits, `-`, `_` and `.` can, {longest} at most, with a letter or digit first", Shown(.name))]
+    #[error("`{}` is not a valid name for a template: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", Shown(.name))]
     BadName {
         /// As given.
         name: String,

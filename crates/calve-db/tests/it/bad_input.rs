@@ -18,9 +18,9 @@ fn unknown_names() {
         world.db([command, "none"]).fails(1, &["there is no server `none`"]);
     }
     for name in ["../x", "a b", "", ".x"] {
-        world.db(["start", name]).fails(2, &["is not a name"]);
-        world.db(["stop", name]).fails(2, &["is not a name"]);
-        world.db(["template", "create", name, "--engine", "postgres"]).fails(2, &["is not a name"]);
+        world.db(["start", name]).fails(2, &["is not a valid name"]);
+        world.db(["stop", name]).fails(2, &["is not a valid name"]);
+        world.db(["template", "create", name, "--engine", "postgres"]).fails(2, &["is not a valid name"]);
     }
     world.db(["template", "create", "p"]).fails(2, &["--engine"]);
     let words = ["template", "create", "p", "--engine", "postgres", "--input", "none/*.sql"];

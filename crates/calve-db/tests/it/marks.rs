@@ -196,7 +196,7 @@ fn marks_that_make_no_sense() {
             .db(["mark", "a", "m"])
             .fails(1, &["a mark `m` already", "hint: choose another name, or remove it: calve db unmark a m\n"]);
         for bad in ["../m", ".m", "m/n", ""] {
-            world.db(["mark", "a", bad]).fails(2, &["is not a name"]);
+            world.db(["mark", "a", bad]).fails(2, &["is not a valid name"]);
             world.db(["reset", "a", "--to", bad]).ends().code(2);
         }
         world.db(["reset", "a", "--to", "n"]).fails(1, &["no mark `n`", "hint: see `calve db marks a`\n"]);

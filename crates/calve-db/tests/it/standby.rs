@@ -293,7 +293,7 @@ fn a_pool_takes_as_much_memory_as_there_is() {
 fn pools_that_make_no_sense() {
     let Some(world) = World::new() else { return };
     world.db(["pool", "t", "--size", "1"]).fails(1, &["no template `t`"]);
-    world.db(["pool", "../t", "--size", "1"]).fails(2, &["is not a name"]);
+    world.db(["pool", "../t", "--size", "1"]).fails(2, &["is not a valid name"]);
     world.db(["pool", "t"]).ends().code(2);
     world.db(["pool", "--size", "1"]).ends().code(2);
     world.template(Postgres);

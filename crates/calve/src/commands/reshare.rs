@@ -9,7 +9,7 @@ use super::dedupe::INTERRUPTED;
 use crate::cli::ReshareArguments;
 use crate::failure::{Failure, USAGE};
 use crate::progress_bar::Watch;
-use crate::{linked, output, space_receipt};
+use crate::{linked, output, real_path, space_receipt};
 use calve_receipt::ReshareReceipt;
 
 pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), Failure> {
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), F
 
 /// Returns the same path in the main worktree, for a path in a linked one.
 fn in_main_worktree(dst: &Path) -> Result<PathBuf, Failure> {
-    let dst = fs_err::canonicalize(dst)?;
+    let dst = real_path::of(dst)?;
     let found = dst.ancestors().find_map(|worktree| {
         let repository = linked::repository_of(worktree).filter(|repository| repository.ends_with(".git"))?;
         Some(repository.parent()?.join(dst.strip_prefix(worktree).ok()?))

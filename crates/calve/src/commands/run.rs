@@ -7,14 +7,14 @@ use calve_core::{Error, PrivateOverlay, Shown};
 
 use crate::cli::run::RunArguments;
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
-use crate::{home, output, sys};
+use crate::{home, output, real_path, sys};
 
 /// As shells have it: there is no such program, or it cannot be run.
 const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let here = std::env::current_dir()?;
-    let tree = fs_err::canonicalize(arguments.tree.clone().unwrap_or_else(|| repository(&here)))?;
+    let tree = real_path::of(&arguments.tree.clone().unwrap_or_else(|| repository(&here)))?;
     let keep = arguments.keep.as_deref().map(|dst| outside(dst, &tree)).transpose()?;
     let mut overlay = PrivateOverlay::new(&tree, &changes()?).map_err(|error| mounted(&tree, error))?;
     let mut command = Command::new(&arguments.command[0]);
@@ -95,7 +95,7 @@ fn repository(here: &Path) -> PathBuf {
 /// The absolute path of a destination that the overlay does not hide.
 fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
     let dst = std::path::absolute(dst)?;
-    let parent = fs_err::canonicalize(dst.parent().unwrap_or(&dst))?;
+    let parent = real_path::of(dst.parent().unwrap_or(&dst))?;
     if parent.starts_with(tree) {
         return Err(Failure::stated(
             USAGE,

@@ -39,7 +39,7 @@ pub(crate) fn run(command: &SparesCommand, cancel: &Cancel) -> Result<(), Failur
             let source = source(&arguments.src)?;
             known(store()?.remove(&source, cancel)?, &source)?;
             if !arguments.output.quiet {
-                output::say(&format!("no more spares of `{}`", Shown(named(&source))));
+                output::say(&format!("removed the spares of `{}`", Shown(named(&source))));
             }
             if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
         }
@@ -147,7 +147,7 @@ fn known(sets: usize, source: &SpareSource) -> Result<(), Failure> {
         return Ok(());
     }
     let text = format!("there are no spares of `{}`", Shown(named(source)));
-    Err(Failure::stated(FAILED, text, "`calve spares list` shows what there are spares of"))
+    Err(Failure::stated(FAILED, text, "`calve spares list` shows the directories that have spares"))
 }
 
 fn named(source: &SpareSource) -> PathBuf {

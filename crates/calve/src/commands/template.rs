@@ -46,16 +46,27 @@ fn create(templates: &Templates, arguments: &CreateArguments, cancel: &Cancel) -
 }
 
 fn refresh(templates: &Templates, arguments: &RefreshArguments, cancel: &Cancel) -> Result<(), Failure> {
-    if arguments.source.is_none()
-        && let Some(origin) = calve_oci::origin(&templates.find(&arguments.name)?)
-    {
-        let text = format!("the template `{}` was pulled, and not made of a directory", arguments.name);
-        let is_here = Reference::parse(origin, Transport::PlainHttp).is_ok();
-        let plain = if is_here { "--plain-http " } else { "" };
-        let hint = format!("pull it again: calve template pull {plain}--name {} {origin}", arguments.name);
-        return Err(Failure::stated(FAILED, text, hint));
+    if arguments.source.is_none() {
+        has_a_source(&templates.find(&arguments.name)?)?;
     }
     make(&arguments.options, cancel, |options| templates.refresh(&arguments.name, arguments.source.as_deref(), options))
+}
+
+fn has_a_source(template: &Template) -> Result<(), Failure> {
+    let name = &template.name;
+    if let Some(origin) = calve_oci::origin(template) {
+        let text = format!("the template `{name}` was pulled, and not made of a directory");
+        let is_here = Reference::parse(origin, Transport::PlainHttp).is_ok();
+        let plain = if is_here { "--plain-http " } else { "" };
+        let hint = format!("pull it again: calve template pull {plain}--name {name} {origin}");
+        return Err(Failure::stated(FAILED, text, hint));
+    }
+    if !template.source.exists() {
+        let text = format!("`{}`, of which the template was made, does not exist", Shown(&template.source));
+        let hint = format!("if you moved it, name its new place: calve template refresh {name} DIR");
+        return Err(Failure::stated(FAILED, text, hint));
+    }
+    Ok(())
 }
 
 fn make(
@@ -79,7 +90,7 @@ fn make(
         let Template { name, strategy, bytes, .. } = &created.template;
         let (number, bytes) = (entries(created.template.entries), size(*bytes));
         let elapsed = duration(started.elapsed());
-        output::say(&format!("the template `{name}` is made by {strategy}: {number}, {bytes}, in {elapsed}"));
+        output::say(&format!("created the template `{name}` by {strategy}: {number}, {bytes}, in {elapsed}"));
         receipt::attention(&created.clone).iter().for_each(|line| output::say(line));
     }
     if given.json { output::json(&TemplateCreateReceipt::new(&created, started.elapsed())) } else { Ok(()) }

@@ -85,11 +85,11 @@ fn fixed(remedy: &Remedy) -> &'static str {
         }
 
         Remedy::ChooseTemplateName => {
-            "choose a name such as `shop` or `node-22`; a path that begins with @ is written ./@NAME"
+            "choose a name such as `shop` or `node-22`; write ./@NAME for a path that begins with @"
         }
         Remedy::SetHome => "set CALVE_HOME to an absolute path",
         Remedy::ListTemplates => {
-            "`calve template list` tells which there are; a path that begins with @ is written ./@NAME"
+            "`calve template list` shows the templates; write ./@NAME for a path that begins with @"
         }
         Remedy::LeaveOutOfTemplate => {
             "leave it out with `calve template refresh NAME --exclude GLOB`, or clear that bit or attribute in the source and refresh"

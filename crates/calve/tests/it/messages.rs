@@ -3,7 +3,7 @@
 use calve_testkit::{FileSystem, fingerprint, require_root};
 
 use crate::program::{Reachable, cp, probe, rm};
-use crate::spot::Spot;
+use crate::spot::{Spot, names};
 
 #[test]
 fn an_option_may_stand_between_the_paths() {
@@ -54,6 +54,17 @@ fn one_entry_is_not_several() {
     let spot = Spot::anywhere();
     spot.tree("").file("a", b"1");
     rm().args(["--wait", "a"]).within(&spot).succeeds().says(&["1 entry deleted"]);
+}
+
+/// What an earlier run has left in the source is nobody's file.
+#[test]
+fn hidden_names_of_calve_are_left_out_without_a_word() {
+    let spot = Spot::anywhere();
+    let left = spot.tree("src").file("a", b"1").dir(".calve-staging-99-b-c-d/x").dir(".calve-staging-99-b-c-d.lock");
+    left.dir(".calve-trash-99-b-c-d/x").dir(".calve-trash-99-b-c-d.lock");
+    let ran = cp().args(["src", "dst"]).within(&spot).succeeds();
+    assert!(!ran.stderr.contains("left out") && !ran.stderr.contains(".calve-"), "{}", ran.stderr);
+    assert_eq!(names(spot.join("dst")), ["a"]);
 }
 
 #[test]

@@ -77,6 +77,7 @@ fn a_worktree_is_reshared_with_the_main_one() {
     for same in ["main", "./main/", "linked/../main"] {
         calve(["reshare", same, "--with", "main"]).within(volume.path()).fails(1).says(&["are the same"]).hints();
     }
+    calve(["reshare", "missing"]).within(volume.path()).fails(1).says(&["`missing` does not exist"]).hints();
     calve(["reshare", "missing", "--with", "main"]).within(volume.path()).fails(1).says(&["`missing`"]).hints();
 }
 

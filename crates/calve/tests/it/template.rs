@@ -16,7 +16,7 @@ fn the_documents_of_each_command_are_as_the_schema_says() {
     let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
     spot.tree("src").file("a", b"1").file("b.log", b"2");
     let made = kept(&spot, ["template", "create", "--json", "--exclude", "*.log", "shop", "src"]).succeeds();
-    let made = made.says(&["the template `shop` is made by copy: 2 entries, 1 B, in "]).json();
+    let made = made.says(&["created the template `shop` by copy: 2 entries, 1 B, in "]).json();
     assert_eq!(made["schema"], "calve.template.create/1");
     assert_eq!((&made["name"], &made["entries"], &made["exclude"]), (&json!("shop"), &json!(2), &json!(["*.log"])));
     let key = &made["key"];
@@ -35,6 +35,17 @@ fn the_documents_of_each_command_are_as_the_schema_says() {
     assert_eq!(listed["templates"], json!([]));
     let trees = spot.join("home/templates/trees");
     eventually("the files are deleted", || fs_err::read_dir(&trees).unwrap().next().is_none());
+}
+
+#[test]
+fn a_source_that_was_moved_is_named_anew() {
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    kept(&spot, ["template", "create", "-q", "shop", "src"]).succeeds();
+    fs_err::rename(spot.join("src"), spot.join("moved")).unwrap();
+    let refused = kept(&spot, ["template", "refresh", "shop"]).fails(1);
+    refused.says(&["does not exist", "hint: if you moved it, name its new place: calve template refresh shop DIR\n"]);
+    kept(&spot, ["template", "refresh", "-q", "shop", "moved"]).succeeds();
 }
 
 #[test]
@@ -59,7 +70,7 @@ fn a_template_is_cloned_to_exactly_its_target() {
         "calve template list",
         "./@NAME",
     ]);
-    kept(&spot, ["cp", "@", "dst2"]).fails(2).says(&["cannot be the name of a template"]);
+    kept(&spot, ["cp", "@", "dst2"]).fails(2).says(&["is not a valid name for a template"]);
 }
 
 #[test]

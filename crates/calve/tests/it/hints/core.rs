@@ -114,14 +114,14 @@ pub(super) const CASES: &[Case] = &[
         "ChooseTemplateName",
         "mkdir d",
         "calve template create 'a b' d",
-        "choose a name such as `shop` or `node-22`; a path that begins with @ is written ./@NAME",
+        "choose a name such as `shop` or `node-22`; write ./@NAME for a path that begins with @",
         "calve template create node-22 d; mkdir @a; calve cp ./@a copy",
     ),
     case(
         "ListTemplates",
         "mkdir d; calve template create deps d",
         "calve cp @dep copy",
-        "`calve template list` tells which there are; a path that begins with @ is written ./@NAME",
+        "`calve template list` shows the templates; write ./@NAME for a path that begins with @",
         "calve template list | grep deps; calve cp @deps copy",
     ),
     case(
