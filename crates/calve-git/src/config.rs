@@ -19,12 +19,17 @@ pub const LOCAL: &str = ".calve.local.toml";
 const LARGEST_BYTES: u64 = 256 * 1024;
 
 /// Every table that the files may have, with its keys. Whoever reads more from them adds it here: what is not listed is a mistake.
-const TABLES: [(&str, &[&str]); 3] = [
+const TABLES: [(&str, &[&str]); 4] = [
     ("worktree", &["path", "include", "exclude", "secrets"]),
     ("hooks", &["post-add", "pre-remove"]),
     (DATABASE, &["standby"]),
+    // Its keys are names that the project chooses.
+    ("ports", &[]),
 ];
 const DATABASE: &str = "db.NAME";
+
+/// A pull request's file must not use up what all worktrees share.
+const MOST_PORTS: usize = 32;
 
 /// What the two files say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub struct Config {
     pub hooks: Hooks,
     /// `[db.NAME] standby`: how many servers of the template NAME should wait.
     pub standbys: BTreeMap<String, usize>,
+    /// `[ports]`: for each name the number that the main worktree should have.
+    pub ports: BTreeMap<String, u16>,
 }
 
 /// What becomes of ignored files that look like secrets.
@@ -85,6 +92,7 @@ impl Config {
                 "worktree" => self.add_worktree(&at, value)?,
                 "hooks" => self.add_hooks(&at, value)?,
                 "db" => self.add_databases(&at, value)?,
+                "ports" => self.add_ports(&at, value)?,
                 other => return Err(at.unknown_table(key.span(), other)),
             }
         }
@@ -138,6 +146,32 @@ impl Config {
         }
         Ok(())
     }
+
+    fn add_ports(&mut self, at: &ConfigText<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
+        for (name, value) in at.table(value, "ports")? {
+            let (span, name) = (name.span(), name.get_ref());
+            if !is_port_name(name) {
+                return Err(
+                    at.error(Some(span), "a port's name is small letters, digits and `-`, and begins with a letter")
+                );
+            }
+            let number = at.number(value, name)?;
+            let port = u16::try_from(number).ok().filter(|port| *port >= 1024);
+            let port = port.ok_or_else(|| at.error(Some(value.span()), "a port is from 1024 to 65535"))?;
+            self.ports.insert(name.to_string(), port);
+            if self.ports.len() > MOST_PORTS {
+                return Err(at.error(Some(span), &format!("`[ports]` has more than {MOST_PORTS} names")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether it is made of a letter, and then letters, digits and `-`, all small: names that make different variables.
+fn is_port_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+        && name.len() <= 64
 }
 
 /// `{repo}` and `{branch}` are all that can stand in braces; without `{branch}` every worktree would get the same place.
@@ -304,6 +338,9 @@ mod tests {
         config.add(Path::new(SHARED), "db.shop.standby = 4\n[db.'a b']\nstandby = 0x2").unwrap();
         config.add(Path::new(LOCAL), "[db.shop]\nstandby = 0").unwrap();
         assert_eq!(config.standbys, BTreeMap::from([("a b".into(), 2), ("shop".into(), 0)]));
+        config.add(Path::new(SHARED), "[ports]\nweb = 3000\nadmin-2 = 8_000").unwrap();
+        config.add(Path::new(LOCAL), "ports.web = 4000").unwrap();
+        assert_eq!(config.ports, BTreeMap::from([("admin-2".into(), 8000), ("web".into(), 4000)]));
         config.add(Path::new(LOCAL), "worktree.include = []\nhooks.pre-remove = 'true'").unwrap();
         assert!(config.include.is_empty());
         assert_eq!(config.secrets, Some(Secrets::Leave));
@@ -326,13 +363,20 @@ mod tests {
             ("secrets = 'leave'\n", 1, 1, "below `[worktree]`"),
             ("[worktrees]\nsecrets = 'leave'", 1, 2, "did you mean `[worktree]`?"),
             ("[hook]\npost-add = 'x'", 1, 2, "did you mean `[hooks]`?"),
-            ("[worktree]\n[[data]]\nport = 1", 2, 3, "[worktree], [hooks], [db.NAME]"),
+            ("[worktree]\n[[data]]\nport = 1", 2, 3, "[worktree], [hooks], [db.NAME], [ports]"),
             ("[worktree]\n[[db]]\nport = 1", 2, 1, "table"),
             ("[db]\nstandby = 1", 2, 11, "table"),
             ("[db.shop]\nstandbys = 1", 2, 1, "did you mean `standby`?"),
             ("[db.shop]\nstandby = -1", 2, 11, "whole number"),
             ("[db.shop]\nstandby = '4'", 2, 11, "whole number"),
             ("standby = 1", 1, 1, "below `[db.NAME]`"),
+            ("ports = 3000", 1, 9, "table"),
+            ("[port]\nweb = 3000", 1, 2, "did you mean `[ports]`?"),
+            ("[ports]\nweb = '3000'", 2, 7, "whole number"),
+            ("[ports]\nweb = 80", 2, 7, "1024 to 65535"),
+            ("[ports]\nweb = 65536", 2, 7, "1024 to 65535"),
+            ("[ports]\nweb_a = 3000", 2, 1, "small letters"),
+            ("[ports]\n'a b' = 3000", 2, 1, "small letters"),
             ("[worktree]\npost-add = 'x'", 2, 1, "`[hooks]` has"),
             ("[worktree]\nsecret = 'leave'", 2, 1, "did you mean `secrets`?"),
             ("[worktree]\nSecrets = 'leave'", 2, 1, "did you mean `secrets`?"),
@@ -357,7 +401,12 @@ mod tests {
     fn fuzz_configuration() {
         let all = b"[worktree]\npath = \"../{repo}-wt/{branch}\"\ninclude = ['.env', \"/x\"]\nsecrets = 'leave'\n[hooks]\npost-add = \'\'\'\nnpm ci\n\'\'\'\n";
         calve_testkit::fuzz(
-            &[all, b"worktree.include = []\nhooks.pre-remove = 'true'", b"[db.x]\nstandby = 1"],
+            &[
+                all,
+                b"worktree.include = []\nhooks.pre-remove = 'true'",
+                b"[db.x]\nstandby = 1",
+                b"[ports]\nweb-1 = 3000",
+            ],
             |input| {
                 if let Ok(text) = std::str::from_utf8(input) {
                     drop(parse(text));

@@ -5,6 +5,7 @@
 
 pub mod advise;
 mod config;
+pub mod environment;
 mod error;
 pub mod escape;
 mod git;

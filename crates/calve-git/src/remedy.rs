@@ -1,5 +1,7 @@
 //! What helps against an error: names with what their wording needs. The program puts them into words.
 
+use std::path::PathBuf;
+
 use crate::remote::TransferFailure;
 
 /// What the user can do next.
@@ -111,7 +113,13 @@ pub enum Remedy {
     Transfer(TransferFailure),
     RunAgainUnchanged,
     CreateParent,
+
+    /// Remove worktrees, end programs, or begin the range elsewhere.
+    FreePorts,
+    /// Remove this file of leases; they are made anew.
+    RemoveLeases(PathBuf),
 }
+
 /// Something that git is in the middle of, for which it keeps files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "git's own names")]

@@ -37,6 +37,9 @@ pub struct WorktreeAddReceipt {
     /// The directories that are spares, each as a clone; its `dst` is relative to the worktree. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<CloneReceipt>,
+    /// The worktree's ports. Absent if its .calve.toml names none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortReceipt>,
     /// The number of uncommitted files of the source that the new worktree does not have.
     pub uncommitted: u64,
     /// References from the new worktree into other trees.
@@ -183,6 +186,29 @@ pub struct WorktreeConvertReceipt {
     pub kept: Option<ReceiptPath>,
     /// The time that it took in milliseconds.
     pub elapsed_ms: Milliseconds,
+}
+
+/// A port of a worktree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PortReceipt {
+    /// The name in .calve.toml.
+    pub name: String,
+    /// The variable: `WEB_PORT` for the name `web`.
+    pub variable: String,
+    /// The number.
+    pub port: u16,
+}
+
+/// The report of `calve env`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.environment/1")]
+pub struct EnvironmentReceipt {
+    /// The root of the worktree.
+    pub path: ReceiptPath,
+    /// The ports, in the order of their names.
+    pub ports: Vec<PortReceipt>,
 }
 
 /// The report of `calve worktree list`.

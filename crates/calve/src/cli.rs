@@ -7,6 +7,8 @@ mod bench_git;
 #[cfg(unix)]
 pub(crate) mod db;
 #[cfg(unix)]
+pub(crate) mod env;
+#[cfg(unix)]
 pub(crate) mod git;
 #[cfg(unix)]
 pub(crate) mod hook;
@@ -89,6 +91,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: worktree::WorktreeCommand,
     },
+    #[cfg(unix)]
+    Env(env::EnvArguments),
+    #[cfg(unix)]
+    Exec(env::ExecArguments),
     /// What coding agents call, and what a project may have run
     #[cfg(unix)]
     Hook {

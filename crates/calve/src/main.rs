@@ -74,6 +74,10 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Worktree { command } => commands::worktree::run(&command, &cancel),
         #[cfg(unix)]
+        Command::Env(arguments) => commands::env::run(&arguments),
+        #[cfg(unix)]
+        Command::Exec(arguments) => commands::env::exec(&arguments),
+        #[cfg(unix)]
         Command::Hook { command } => commands::hook::run(&command),
         #[cfg(unix)]
         Command::ShellInit(arguments) => commands::shell_init::run(&arguments),

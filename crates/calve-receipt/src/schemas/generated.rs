@@ -25,6 +25,7 @@ fn generated() -> Value {
         TemplatePushReceipt TemplatePullReceipt
         WorktreeAddReceipt WorktreePlanReceipt WorktreeCheckReceipt WorktreeConvertReceipt WorktreesReceipt
         WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
+        EnvironmentReceipt
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt
         DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTraceReceipt DbGcReceipt
         DbPoolsReceipt DbMarkReceipt DbMarksReceipt

@@ -39,7 +39,8 @@ Examples:
 .calve.toml, at the root of the repository:
   [worktree]  path, include, exclude, secrets
   [hooks]     post-add, pre-remove
-  [db.NAME]   standby (see `calve db pool --help`)")]
+  [db.NAME]   standby (see `calve db pool --help`)
+  [ports]     NAME = NUMBER (see `calve env --help`)")]
 pub(crate) struct AddArguments {
     /// The branch to check out or to make, - for the one before, origin/NAME, pr/NUMBER, or a tag or commit
     #[arg(value_name = "BRANCH", add = ArgValueCandidates::new(branch_names::free))]

@@ -19,6 +19,8 @@ pub(crate) mod dedupe;
 #[cfg(unix)]
 pub(crate) mod du;
 #[cfg(unix)]
+pub(crate) mod env;
+#[cfg(unix)]
 pub(crate) mod git;
 #[cfg(unix)]
 pub(crate) mod hook;

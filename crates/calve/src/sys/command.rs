@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +38,11 @@ pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> 
             _ => {}
         }
     }
+}
+
+/// Has it take the place of this process. Returns if that failed, with the reason.
+pub(crate) fn become_command(command: &mut Command) -> std::io::Error {
+    command.exec()
 }
 
 fn pass_on(asked: usize, child: &Child) {

@@ -29,6 +29,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             "keep a copy elsewhere, or run `git update-index --no-{} FILE` and commit it; `-f` loses it",
             mark.name()
         ),
+        Remedy::RemoveLeases(file) => {
+            format!("remove it (`rm {}`): worktrees then get ports anew", Shown(file))
+        }
         other => {
             let fixed = repository(other).or_else(|| add(other)).or_else(|| remove(other)).or_else(|| remote(other));
             fixed.unwrap_or("see `calve --help`").to_owned()
@@ -105,6 +108,9 @@ fn add(remedy: &Remedy) -> Option<&'static str> {
         }
         Remedy::CorrectBranchName => {
             "choose a name without spaces, without `..`, and without `-` at the beginning; git-check-ref-format(1) has all rules"
+        }
+        Remedy::FreePorts => {
+            "remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree"
         }
         Remedy::WaitOrChooseAnotherBranch => "wait for it, or name another branch",
         Remedy::FinishMergeOrLeaveChanges => "finish it or `git merge --abort`, or leave `--dirty` out",

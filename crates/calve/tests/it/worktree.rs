@@ -12,6 +12,7 @@ mod messages;
 mod outlived;
 mod parallel;
 mod partial;
+mod ports;
 mod remove;
 mod repo;
 mod spares;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{Cancel, InlinedBytes, Progress, RemoveOptions, Shown, SkipReason, Strategy, Wait};
+use calve_git::environment::Port;
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
@@ -13,7 +14,7 @@ use calve_git::worktree::{
 };
 
 use crate::cli::worktree::AddArguments;
-use crate::commands::{protected, reap, spares};
+use crate::commands::{env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
@@ -58,19 +59,33 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
             output::say("warning: git's hook post-checkout failed; the worktree is complete all the same");
         }
     }
+    let ports = match env::leased(&added.path) {
+        // The branch has its own, maybe of another version.
+        Err(Failure::Git(error @ calve_git::Error::Config { .. })) => {
+            output::say(&format!("warning: no ports were leased: {error}"));
+            Ok(Vec::new())
+        }
+        other => other,
+    };
+    let ports =
+        ports.map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
+    if !arguments.quiet {
+        say_ports(&ports);
+    }
     if let Some((text, main)) = hook {
         let mut surroundings = HookEnvironment::of(&added.path);
         surroundings.main = main;
         surroundings.source = Some(added.donor.clone());
         surroundings.branch = added.branch.clone().map(Into::into);
         surroundings.commit = Some(added.head.clone().into());
+        surroundings.ports.clone_from(&ports);
         let done = consent::run(Hook::PostAdd, &text, &surroundings);
         done.map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
     }
     if arguments.for_agent {
         worktree::finish_for_agent(&added)?;
     }
-    if arguments.json { output::json(&add_receipt(&added)) } else { output::path(&added.path) }
+    if arguments.json { output::json(&add_receipt(&added, &ports)) } else { output::path(&added.path) }
 }
 
 /// The text of the project's hook, if there is one and it may be run, and the main worktree.
@@ -242,6 +257,13 @@ fn is_expected(reason: LeftReason) -> bool {
     )
 }
 
+fn say_ports(ports: &[Port]) {
+    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable(), port.number)).collect();
+    if !words.is_empty() {
+        output::say(&format!("ports: {} (`calve env` prints them)", words.join(", ")));
+    }
+}
+
 fn say_left(left: &[LeftEntry]) {
     let told: Vec<&LeftEntry> = left.iter().filter(|left| !is_expected(left.reason)).collect();
     let mut reasons: Vec<LeftReason> = told.iter().map(|left| left.reason).collect();
@@ -306,7 +328,7 @@ fn dependencies(dependencies: &[Dependency]) -> Vec<WorktreeDependency> {
     dependencies.iter().map(one).collect()
 }
 
-fn add_receipt(added: &AddReport) -> WorktreeAddReceipt {
+fn add_receipt(added: &AddReport, ports: &[Port]) -> WorktreeAddReceipt {
     let not_cloned = added.tracked_written.iter();
     let not_cloned = not_cloned.map(|(why, files)| NotClonedFiles { reason: why.code(), files: *files });
     WorktreeAddReceipt {
@@ -327,6 +349,7 @@ fn add_receipt(added: &AddReport) -> WorktreeAddReceipt {
         left: left(&added.left),
         dependencies: dependencies(&added.dependencies),
         spares: added.spares.iter().map(CloneReceipt::from).collect(),
+        ports: env::receipts(ports),
         uncommitted: added.uncommitted,
         escapes: super::check::findings(&added.audit),
         post_checkout: added.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),

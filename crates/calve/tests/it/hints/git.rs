@@ -421,6 +421,20 @@ bogus = 1
         "calve worktree list; mv ../r.new/in ../away; git worktree prune; calve worktree remove new",
     ),
     case(
+        "FreePorts",
+        "printf '[ports]\\nweb = 65535\\n' >.calve.toml; git add .calve.toml; git commit -qm p",
+        "calve worktree add new",
+        "remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree",
+        "cd ../r.new; printf '[ports]\\nweb = 20500\\n' >.calve.toml; calve env",
+    ),
+    case(
+        "RemoveLeases",
+        "printf '[ports]\\nweb = 20600\\n' >.calve.toml; mkdir -p \"$CALVE_HOME/ports\"; echo x >\"$CALVE_HOME/ports/leases\"",
+        "calve env 2>&1 | sed \"s|$CALVE_HOME|HOME|\" >&2; false",
+        "remove it (`rm HOME/ports/leases`): worktrees then get ports anew",
+        "rm \"$CALVE_HOME/ports/leases\"; calve env",
+    ),
+    case(
         "LeaveDirectory",
         "calve worktree add -q new",
         "cd ../r.new; calve worktree convert; false",

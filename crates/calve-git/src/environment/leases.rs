@@ -1,0 +1,197 @@
+//! Which worktree has which port: one file of the user's, replaced as a whole under a lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+
+use calve_core::Shown;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::environment::{Holder, Port, Presence, presence};
+use crate::error::{Error, Result};
+use crate::paths::path_of;
+use crate::remedy::Remedy;
+
+/// How many numbers a port can be leased from, beginning with the one in `.calve.toml`.
+const RANGE: u16 = 2000;
+
+/// The first line of the file. After it each lease is `PORT NAME INODE PATH` and a zero byte, because a path may have anything else in it.
+const HEADING: &[u8] = b"calve ports 1\n";
+
+/// The leases of one user.
+#[derive(Debug, Clone)]
+pub struct Leases {
+    directory: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Lease {
+    number: u16,
+    name: String,
+    inode: u64,
+    entry: PathBuf,
+}
+
+impl Leases {
+    /// Those kept in `directory`, which need not exist.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// Returns the ports of a worktree, as far as it has them already.
+    pub fn held(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<Vec<Port>> {
+        Ok(held(&self.read()?, holder, wanted))
+    }
+
+    /// Returns a port for each name in `wanted`, in its order: the one that the worktree has, or a new one.
+    ///
+    /// The main worktree gets the wanted number itself unless another worktree has it; linked worktrees get the next one that no worktree
+    /// has and no program listens on.
+    pub fn lease(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<Vec<Port>> {
+        // The file is replaced as a whole, so that reading it needs no lock.
+        let ports = self.held(holder, wanted)?;
+        if ports.len() == wanted.len() {
+            return Ok(ports);
+        }
+        let _turn = self.lock()?;
+        let mut all = self.read()?;
+        all.retain(|lease| presence(&lease.entry) != Presence::Gone);
+        follow(&mut all, holder);
+        for (name, &first) in wanted {
+            if has(&all, holder, name, first).is_some() {
+                continue;
+            }
+            all.retain(|lease| lease.entry != holder.entry || lease.name != *name);
+            let number = free(&mut all, holder, first, wanted).ok_or_else(|| {
+                let last = last(first);
+                let reason =
+                    format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
+                Error::refused(reason, Remedy::FreePorts)
+            })?;
+            all.push(Lease { number, name: name.clone(), inode: holder.inode, entry: holder.entry.clone() });
+        }
+        self.write(&all)?;
+        Ok(held(&all, holder, wanted))
+    }
+
+    fn lock(&self) -> Result<File> {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
+        made.map_err(|error| {
+            io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", self.directory.display()))
+        })?;
+        let directory = File::from(fs_err::File::open(&self.directory)?);
+        flock(&directory, FlockOperation::LockExclusive).map_err(io::Error::from)?;
+        Ok(directory)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.join("leases")
+    }
+
+    fn read(&self) -> Result<Vec<Lease>> {
+        let file = self.file();
+        let bytes = match fs_err::read(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        parse(&bytes).ok_or_else(|| {
+            Error::refused(format!("`{}` is damaged, or of another version", Shown(&file)), Remedy::RemoveLeases(file))
+        })
+    }
+
+    fn write(&self, all: &[Lease]) -> Result<()> {
+        let mut bytes = HEADING.to_vec();
+        for Lease { number, name, inode, entry } in all {
+            bytes.extend_from_slice(format!("{number} {name} {inode} ").as_bytes());
+            bytes.extend_from_slice(entry.as_os_str().as_bytes());
+            bytes.push(0);
+        }
+        // Under the lock nobody else has it; a killed run may have left one.
+        let new = self.directory.join("leases.new");
+        let mut file = fs_err::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        Ok(fs_err::rename(&new, self.file())?)
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Vec<Lease>> {
+    let records = bytes.strip_prefix(HEADING)?;
+    if records.is_empty() {
+        return Some(Vec::new());
+    }
+    records.strip_suffix(b"\0")?.split(|&byte| byte == 0).map(parse_lease).collect()
+}
+
+fn parse_lease(record: &[u8]) -> Option<Lease> {
+    let mut parts = record.splitn(4, |&byte| byte == b' ');
+    let mut text = || std::str::from_utf8(parts.next()?).ok();
+    let (number, name, inode) = (text()?.parse().ok()?, text()?.to_owned(), text()?.parse().ok()?);
+    Some(Lease { number, name, inode, entry: path_of(parts.next()?) })
+}
+
+fn last(first: u16) -> u16 {
+    first.saturating_add(RANGE - 1)
+}
+
+/// Returns the worktree's port of that name, unless the range has changed meanwhile.
+fn has(all: &[Lease], holder: &Holder, name: &str, first: u16) -> Option<u16> {
+    let mut own = all.iter().filter(|lease| lease.entry == holder.entry && lease.name == name);
+    own.find(|lease| (first..=last(first)).contains(&lease.number)).map(|lease| lease.number)
+}
+
+fn held(all: &[Lease], holder: &Holder, wanted: &BTreeMap<String, u16>) -> Vec<Port> {
+    let port =
+        |(name, &first): (&String, &u16)| Some(Port { name: name.clone(), number: has(all, holder, name, first)? });
+    wanted.iter().filter_map(port).collect()
+}
+
+/// Gives the worktree of a repository that was moved what it had. If the inode number is that of another one, that one is away, and
+/// loses only what would be given to others anyway.
+fn follow(all: &mut [Lease], holder: &Holder) {
+    if all.iter().any(|lease| lease.entry == holder.entry) {
+        return;
+    }
+    let moved = all.iter().find(|lease| lease.inode == holder.inode && presence(&lease.entry) == Presence::Away);
+    if let Some(former) = moved.map(|lease| lease.entry.clone()) {
+        all.iter_mut().filter(|lease| lease.entry == former).for_each(|lease| lease.entry.clone_from(&holder.entry));
+    }
+}
+
+/// Returns the first number that can be leased. If there is none, worktrees that are away lose theirs.
+fn free(all: &mut Vec<Lease>, holder: &Holder, first: u16, wanted: &BTreeMap<String, u16>) -> Option<u16> {
+    if let Some(number) = next(all, holder, first, wanted) {
+        return Some(number);
+    }
+    let (before, range) = (all.len(), first..=last(first));
+    all.retain(|lease| !range.contains(&lease.number) || presence(&lease.entry) != Presence::Away);
+    if all.len() < before { next(all, holder, first, wanted) } else { None }
+}
+
+fn next(all: &[Lease], holder: &Holder, first: u16, wanted: &BTreeMap<String, u16>) -> Option<u16> {
+    let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).collect();
+    // What listens there is most probably this worktree's own server.
+    if !holder.is_linked && !taken.contains(&first) {
+        return Some(first);
+    }
+    // These are for the main worktree.
+    taken.extend(wanted.values());
+    (first..=last(first)).find(|number| !taken.contains(number) && !is_in_use(*number))
+}
+
+/// Whether a program listens on the port at any usual address.
+fn is_in_use(port: u16) -> bool {
+    let addresses: [SocketAddr; 4] = [
+        (Ipv4Addr::UNSPECIFIED, port).into(),
+        (Ipv4Addr::LOCALHOST, port).into(),
+        (Ipv6Addr::UNSPECIFIED, port).into(),
+        (Ipv6Addr::LOCALHOST, port).into(),
+    ];
+    // Other errors say nothing about the port: no IPv6, no permission for sockets.
+    addresses.iter().any(|address| TcpListener::bind(address).is_err_and(|error| error.kind() == ErrorKind::AddrInUse))
+}

@@ -1,0 +1,82 @@
+//! A worktree's environment: the ports that `[ports]` of `.calve.toml` asks for, leased so that no two worktrees have the same one.
+
+mod leases;
+
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+pub use leases::Leases;
+
+use crate::error::Result;
+use crate::paths::{path_of, real};
+use crate::{trust, worktree};
+
+/// A port of a worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Port {
+    /// Its name in `.calve.toml`.
+    pub name: String,
+    /// Its number.
+    pub number: u16,
+}
+
+impl Port {
+    /// Returns its variable: `web` is `WEB_PORT`. The ending keeps a project from setting variables that programs heed, like `PATH`.
+    pub fn variable(&self) -> String {
+        format!("{}_PORT", self.name.to_ascii_uppercase().replace('-', "_"))
+    }
+}
+
+/// A worktree that leases are for. Git's own directory of it tells which one it is: that stays when the worktree is moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    entry: PathBuf,
+    inode: u64,
+    is_linked: bool,
+}
+
+impl Holder {
+    /// The worktree with this root.
+    pub fn of(root: &Path) -> Result<Holder> {
+        let entry = trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git")));
+        let inode = fs_err::metadata(&entry)?.ino();
+        let is_linked = entry.join("commondir").exists();
+        Ok(Holder { entry, inode, is_linked })
+    }
+}
+
+/// Returns the root of the worktree that `path` is in.
+pub fn root_of(path: &Path) -> Result<PathBuf> {
+    worktree::asked(path, &["rev-parse", "--show-toplevel"])
+}
+
+/// Whether a worktree is still there, told by git's own directory of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// It is, or it cannot be told.
+    Here,
+    /// Its files or its repository are not where they were: moved, deleted, or on a disk that is not mounted.
+    Away,
+    /// The repository is there and has forgotten it.
+    Gone,
+}
+
+fn presence(entry: &Path) -> Presence {
+    if !is_missing(entry) {
+        let Ok(named) = fs_err::read(entry.join("gitdir")) else { return Presence::Here };
+        // It may be relative to the entry.
+        let pointer = entry.join(path_of(named.trim_ascii_end()));
+        return if is_missing(&pointer) { Presence::Away } else { Presence::Here };
+    }
+    match entry.parent().filter(|all| all.ends_with("worktrees")).and_then(Path::parent) {
+        Some(repository) if !is_missing(&repository.join("HEAD")) => Presence::Gone,
+        _ => Presence::Away,
+    }
+}
+
+fn is_missing(path: &Path) -> bool {
+    let found = fs_err::symlink_metadata(path);
+    found.is_err_and(|error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+}

@@ -1,0 +1,56 @@
+//! The command lines of `calve env` and `calve exec`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use crate::named::Named;
+
+/// Print the environment of this worktree: its ports
+///
+/// A port that .calve.toml names `web` is WEB_PORT. Each worktree has ports of its own: the first call leases them, and they stay the
+/// worktree's until it is removed. In the main worktree a port has the number in .calve.toml unless another worktree has it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  eval \"$(calve env)\"                        also as a line of direnv's .envrc
+  calve env --format fish | source
+  calve env --format dotenv > .env.local     for mise: _.file = \".env.local\"
+
+.calve.toml, at the root of the repository:
+  [ports]  web = 3000")]
+pub(crate) struct EnvArguments {
+    /// How lines are written: sh, fish, dotenv
+    #[arg(long, value_name = "FORMAT", value_parser = Named(&["sh", "fish", "dotenv"], format), default_value = "sh", hide_possible_values = true)]
+    pub(crate) format: EnvFormat,
+    /// Print the environment as JSON on stdout (schema calve.environment/1)
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+}
+
+/// Run a command with the environment of this worktree
+///
+/// CMD takes the place of calve, so that signals and the exit code are its own. It runs in the current directory, with the variables
+/// that `calve env` prints.
+#[derive(Debug, Args)]
+pub(crate) struct ExecArguments {
+    /// What to run
+    #[arg(value_name = "CMD", last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum EnvFormat {
+    Sh,
+    Fish,
+    Dotenv,
+}
+
+fn format(name: &str) -> Result<EnvFormat, String> {
+    Ok(match name {
+        "sh" => EnvFormat::Sh,
+        "fish" => EnvFormat::Fish,
+        "dotenv" => EnvFormat::Dotenv,
+        _ => return Err("it is one of: sh, fish, dotenv".into()),
+    })
+}
