@@ -40,6 +40,9 @@ pub struct WorktreeAddReceipt {
     /// The worktree's ports. Absent if its .calve.toml names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortReceipt>,
+    /// The files that the ports were to be written to. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env_files: Vec<EnvFileReceipt>,
     /// The number of uncommitted files of the source that the new worktree does not have.
     pub uncommitted: u64,
     /// References from the new worktree into other trees.
@@ -198,6 +201,19 @@ pub struct PortReceipt {
     pub variable: String,
     /// The number.
     pub port: u16,
+}
+
+/// A file for the ports of a worktree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct EnvFileReceipt {
+    /// The path in the worktree.
+    pub path: ReceiptPath,
+    /// `written`; or left alone, because it is `tracked` by git or `foreign`: somebody else made or edited it.
+    #[cfg_attr(test, schemars(extend("enum" = ["written", "tracked", "foreign"])))]
+    pub outcome: &'static str,
+    /// Whether git ignores the file. Null if it was left alone.
+    pub ignored: Option<bool>,
 }
 
 /// The report of `calve env`.

@@ -1,11 +1,13 @@
 //! A worktree's environment: the ports that `[ports]` of `.calve.toml` asks for, leased so that no two worktrees have the same one.
 
+mod file;
 mod leases;
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+pub use file::{EnvFile, env_file_text, is_own_env_file, write_env_file};
 pub use leases::Leases;
 
 use crate::error::Result;

@@ -15,7 +15,7 @@ use crate::named::Named;
 Examples:
   eval \"$(calve env)\"                        also as a line of direnv's .envrc
   calve env --format fish | source
-  calve env --format dotenv > .env.local     for mise: _.file = \".env.local\"
+  calve env --format dotenv > .env.local     worktrees made from here get their own ports in it
 
 .calve.toml, at the root of the repository:
   [ports]  web = 3000")]

@@ -1,7 +1,7 @@
 //! `calve worktree`.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
@@ -63,6 +63,9 @@ pub(crate) struct AddArguments {
     /// Carry uncommitted changes and untracked files too
     #[arg(long)]
     pub(crate) dirty: bool,
+    /// Write the worktree's ports to this file in it, such as .env.local, unless git tracks it or somebody else made it
+    #[arg(long, value_name = "FILE", value_parser = file_inside)]
+    pub(crate) env_file: Option<PathBuf>,
     /// Run no hooks of .calve.toml
     #[arg(long)]
     pub(crate) no_hooks: bool,
@@ -87,6 +90,17 @@ pub(crate) struct AddArguments {
     /// Number of worker threads, 1 to 64 [default: as for `calve cp`]
     #[arg(long, value_name = "N", value_parser = super::threads)]
     pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// A path that leads to nothing but a file of the worktree's own.
+fn file_inside(text: &str) -> Result<PathBuf, String> {
+    let path: PathBuf = Path::new(text).components().filter(|part| *part != Component::CurDir).collect();
+    let is_inside =
+        path.components().all(|part| matches!(part, Component::Normal(name) if !name.eq_ignore_ascii_case(".git")));
+    match is_inside && path.file_name().is_some() && !text.ends_with('/') {
+        true => Ok(path),
+        false => Err("it is the path of a file in the new worktree, relative to its root".into()),
+    }
 }
 
 /// List the worktrees: branch, uncommitted changes, commits ahead and behind, age

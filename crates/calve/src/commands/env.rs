@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use calve_core::Shown;
-use calve_git::environment::{Holder, Leases, Port, root_of};
+use calve_git::environment::{Holder, Leases, Port, env_file_text, root_of};
 use calve_git::escape::worktrees_of;
 use calve_git::{Config, trust};
 use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
@@ -22,11 +22,14 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     if arguments.json {
         return output::json(&EnvironmentReceipt { path: path(&root), ports: receipts(&ports) });
     }
+    if matches!(arguments.format, EnvFormat::Dotenv) {
+        let text = if ports.is_empty() { String::new() } else { env_file_text(&ports) };
+        return output::result(&text);
+    }
     // A name has only letters, digits and `_`, and a number digits: nothing needs quotes.
     let line = |port: &Port| match arguments.format {
-        EnvFormat::Sh => format!("export {}={}\n", port.variable(), port.number),
         EnvFormat::Fish => format!("set -gx {} {}\n", port.variable(), port.number),
-        EnvFormat::Dotenv => format!("{}={}\n", port.variable(), port.number),
+        _ => format!("export {}={}\n", port.variable(), port.number),
     };
     output::result(&ports.iter().map(line).collect::<String>())
 }

@@ -6,6 +6,7 @@ mod bench;
 mod carry;
 mod check;
 mod donors;
+mod env_file;
 mod kinds;
 mod lost;
 mod messages;

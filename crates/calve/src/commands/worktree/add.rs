@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{Cancel, InlinedBytes, Progress, RemoveOptions, Shown, SkipReason, Strategy, Wait};
-use calve_git::environment::Port;
+use calve_git::environment::{EnvFile, Port, is_own_env_file, write_env_file};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
@@ -21,8 +21,8 @@ use crate::progress_bar::Watch;
 use crate::{consent, sys, wording};
 use calve_receipt::human::{count, duration};
 use calve_receipt::{
-    CloneReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan, WorktreeAddReceipt,
-    WorktreeDependency, WorktreePlanReceipt, path, paths,
+    CloneReceipt, EnvFileReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan,
+    WorktreeAddReceipt, WorktreeDependency, WorktreePlanReceipt, path, paths,
 };
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
@@ -59,33 +59,47 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
             output::say("warning: git's hook post-checkout failed; the worktree is complete all the same");
         }
     }
-    let ports = match env::leased(&added.path) {
-        // The branch has its own, maybe of another version.
-        Err(Failure::Git(error @ calve_git::Error::Config { .. })) => {
-            output::say(&format!("warning: no ports were leased: {error}"));
-            Ok(Vec::new())
-        }
-        other => other,
-    };
-    let ports =
-        ports.map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
-    if !arguments.quiet {
-        say_ports(&ports);
-    }
+    let environment = environment(&added, arguments);
+    let environment = environment
+        .map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
     if let Some((text, main)) = hook {
         let mut surroundings = HookEnvironment::of(&added.path);
         surroundings.main = main;
         surroundings.source = Some(added.donor.clone());
         surroundings.branch = added.branch.clone().map(Into::into);
         surroundings.commit = Some(added.head.clone().into());
-        surroundings.ports.clone_from(&ports);
+        surroundings.ports.clone_from(&environment.ports);
         let done = consent::run(Hook::PostAdd, &text, &surroundings);
         done.map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
     }
     if arguments.for_agent {
         worktree::finish_for_agent(&added)?;
     }
-    if arguments.json { output::json(&add_receipt(&added, &ports)) } else { output::path(&added.path) }
+    if arguments.json { output::json(&add_receipt(&added, &environment)) } else { output::path(&added.path) }
+}
+
+/// What a worktree got besides files of the donor.
+struct Environment {
+    ports: Vec<Port>,
+    files: Vec<(PathBuf, EnvFile)>,
+}
+
+/// Leases the worktree's ports, and writes the files that are to have them.
+fn environment(added: &AddReport, arguments: &AddArguments) -> Result<Environment, Failure> {
+    let ports = match env::leased(&added.path) {
+        // The branch has a file of its own, maybe for another version of calve.
+        Err(Failure::Git(error @ calve_git::Error::Config { .. })) => {
+            output::say(&format!("warning: no ports were leased: {error}"));
+            Vec::new()
+        }
+        other => other?,
+    };
+    let files = env_files(added, arguments.env_file.as_deref(), &ports)?;
+    if !arguments.quiet {
+        say_ports(&ports);
+        files.iter().for_each(|(file, outcome)| say_env_file(file, *outcome));
+    }
+    Ok(Environment { ports, files })
 }
 
 /// The text of the project's hook, if there is one and it may be run, and the main worktree.
@@ -264,6 +278,44 @@ fn say_ports(ports: &[Port]) {
     }
 }
 
+/// Writes the ports where they are wanted, and where the donor has its own, which must not stay those of two worktrees.
+fn env_files(added: &AddReport, wanted: Option<&Path>, ports: &[Port]) -> Result<Vec<(PathBuf, EnvFile)>, Failure> {
+    if ports.is_empty() {
+        if wanted.is_some() {
+            output::say("warning: `--env-file` wrote nothing, because the worktree has no ports");
+        }
+        return Ok(Vec::new());
+    }
+    let carried = added.carried.iter().map(PathBuf::as_path).filter(|path| Some(*path) != wanted);
+    let own = carried.filter(|path| is_own_env_file(&added.path, path));
+    let one = |path: &Path| Ok((path.to_path_buf(), write_env_file(&added.path, path, ports)?));
+    wanted.into_iter().chain(own).map(one).collect()
+}
+
+fn say_env_file(file: &Path, outcome: EnvFile) {
+    let file = Shown(file);
+    output::say(&match outcome {
+        EnvFile::Written => format!("wrote the ports to `{file}`"),
+        EnvFile::WrittenUnignored => {
+            format!("wrote the ports to `{file}`, which git does not ignore: add it to .gitignore")
+        }
+        EnvFile::Tracked => format!("warning: git tracks `{file}`, so it was left alone"),
+        EnvFile::Foreign => format!(
+            "warning: Calve did not make `{file}`, or it was edited, so it was left alone; `calve env --format dotenv` prints the ports"
+        ),
+    });
+}
+
+fn env_file(file: &Path, outcome: EnvFile) -> EnvFileReceipt {
+    let (code, ignored) = match outcome {
+        EnvFile::Written => ("written", Some(true)),
+        EnvFile::WrittenUnignored => ("written", Some(false)),
+        EnvFile::Tracked => ("tracked", None),
+        EnvFile::Foreign => ("foreign", None),
+    };
+    EnvFileReceipt { path: path(file), outcome: code, ignored }
+}
+
 fn say_left(left: &[LeftEntry]) {
     let told: Vec<&LeftEntry> = left.iter().filter(|left| !is_expected(left.reason)).collect();
     let mut reasons: Vec<LeftReason> = told.iter().map(|left| left.reason).collect();
@@ -328,7 +380,7 @@ fn dependencies(dependencies: &[Dependency]) -> Vec<WorktreeDependency> {
     dependencies.iter().map(one).collect()
 }
 
-fn add_receipt(added: &AddReport, ports: &[Port]) -> WorktreeAddReceipt {
+fn add_receipt(added: &AddReport, environment: &Environment) -> WorktreeAddReceipt {
     let not_cloned = added.tracked_written.iter();
     let not_cloned = not_cloned.map(|(why, files)| NotClonedFiles { reason: why.code(), files: *files });
     WorktreeAddReceipt {
@@ -349,7 +401,8 @@ fn add_receipt(added: &AddReport, ports: &[Port]) -> WorktreeAddReceipt {
         left: left(&added.left),
         dependencies: dependencies(&added.dependencies),
         spares: added.spares.iter().map(CloneReceipt::from).collect(),
-        ports: env::receipts(ports),
+        ports: env::receipts(&environment.ports),
+        env_files: environment.files.iter().map(|(file, outcome)| env_file(file, *outcome)).collect(),
         uncommitted: added.uncommitted,
         escapes: super::check::findings(&added.audit),
         post_checkout: added.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),

@@ -1,0 +1,132 @@
+//! A file of `NAME=VALUE` lines in a worktree, where frameworks look for one.
+//!
+//! Its first line has a hash of the others. By it Calve knows a file that it made, and that nobody has edited since.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
+use rustix::io::Errno;
+
+use crate::environment::Port;
+use crate::error::Result;
+use crate::git::Git;
+
+const HEADING: &str = "# Made by Calve for one worktree. Once edited, it is left alone: ";
+
+/// No file of Calve's own is larger.
+const LARGEST_BYTES: u64 = 64 * 1024;
+
+/// What became of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnvFile {
+    /// It was written, and git ignores it.
+    Written,
+    /// It was written, and git does not ignore it.
+    WrittenUnignored,
+    /// Git tracks it, so it was left alone.
+    Tracked,
+    /// Somebody else made or edited it, so it was left alone.
+    Foreign,
+}
+
+/// Returns the text of such a file.
+pub fn env_file_text(ports: &[Port]) -> String {
+    let lines: String = ports.iter().map(|port| format!("{}={}\n", port.variable(), port.number)).collect();
+    format!("{HEADING}{}\n{lines}", hash(lines.as_bytes()))
+}
+
+fn hash(lines: &[u8]) -> String {
+    blake3::hash(lines).to_hex()[..16].to_owned()
+}
+
+fn is_own(text: &[u8]) -> bool {
+    let Some(rest) = text.strip_prefix(HEADING.as_bytes()) else { return false };
+    rest.split_at_checked(17).is_some_and(|(first, lines)| first == format!("{}\n", hash(lines)).as_bytes())
+}
+
+/// Returns whether the file at `path`, relative to the root, is one that Calve made and nobody edited.
+pub fn is_own_env_file(root: &Path, path: &Path) -> bool {
+    let found = Place::open(root, path).and_then(|place| place.find());
+    matches!(found, Ok(Found::Own))
+}
+
+/// Writes the ports to the file at `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.
+pub fn write_env_file(root: &Path, path: &Path, ports: &[Port]) -> Result<EnvFile> {
+    let git = Git::at(root);
+    let tracked =
+        git.run(&["--literal-pathspecs".as_ref(), "ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), path])?;
+    if !tracked.is_empty() {
+        return Ok(EnvFile::Tracked);
+    }
+    let place = Place::open(root, path)?;
+    match place.find()? {
+        Found::Foreign => return Ok(EnvFile::Foreign),
+        Found::Own => unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(place.failed("remove"))?,
+        Found::Nothing => {}
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file =
+        openat(&place.directory, &place.name, flags, Mode::from_raw_mode(0o644)).map_err(place.failed("create"))?;
+    let written = File::from(file).write_all(env_file_text(ports).as_bytes());
+    written.map_err(|error| place.error("write", &error))?;
+    let ignored = git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?;
+    Ok(if ignored.status.success() { EnvFile::Written } else { EnvFile::WrittenUnignored })
+}
+
+enum Found {
+    Nothing,
+    Own,
+    Foreign,
+}
+
+/// A name in a directory of the worktree that no symlink leads to.
+struct Place {
+    directory: OwnedFd,
+    name: PathBuf,
+    path: PathBuf,
+}
+
+impl Place {
+    fn open(root: &Path, path: &Path) -> io::Result<Place> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let whole = root.join(path);
+        let mut place =
+            Place { directory: openat(CWD, root, flags, Mode::empty())?, name: PathBuf::new(), path: whole };
+        for directory in path.parent().into_iter().flatten() {
+            let opened = openat(&place.directory, directory, flags | OFlags::NOFOLLOW, Mode::empty());
+            place.directory = opened.map_err(place.failed("open the directory of"))?;
+        }
+        place.name = path.file_name().unwrap_or_default().into();
+        Ok(place)
+    }
+
+    fn find(&self) -> io::Result<Found> {
+        // A FIFO must not be waited for.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match openat(&self.directory, &self.name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            // A symlink, a socket, a file that only others may read: nothing of Calve's.
+            Err(Errno::LOOP | Errno::NXIO | Errno::ACCESS) => return Ok(Found::Foreign),
+            Err(error) => return Err(self.failed("open")(error)),
+        };
+        if !file.metadata().is_ok_and(|found| found.is_file()) {
+            return Ok(Found::Foreign);
+        }
+        let mut text = Vec::new();
+        file.take(LARGEST_BYTES).read_to_end(&mut text).map_err(|error| self.error("read", &error))?;
+        Ok(if is_own(&text) { Found::Own } else { Found::Foreign })
+    }
+
+    fn failed(&self, what: &'static str) -> impl Fn(Errno) -> io::Error {
+        move |error| self.error(what, &error.into())
+    }
+
+    fn error(&self, what: &str, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("failed to {what} `{}`: {error}", Shown(&self.path)))
+    }
+}

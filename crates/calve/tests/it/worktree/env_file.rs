@@ -1,0 +1,103 @@
+//! `calve worktree add --env-file`: the ports where frameworks look for them.
+
+use std::path::{Path, PathBuf};
+
+use super::ports::with_ports;
+use super::repo::{Repo, git, is_clean};
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs_err::read_to_string(path.as_ref()).unwrap()
+}
+
+/// The last line of the file.
+fn line(worktree: &Path, name: &str) -> String {
+    read(worktree.join(name)).lines().last().unwrap().to_owned()
+}
+
+impl Repo {
+    fn with_file(&self, branch: &str, file: &str) -> (PathBuf, String) {
+        let ran = self.adding(branch).args(["--env-file", file]).succeeds();
+        (PathBuf::from(ran.stdout.trim_end()), ran.stderr)
+    }
+}
+
+#[test]
+fn the_ports_are_written_and_follow_into_every_worktree_made_from_there() {
+    let repo = with_ports("web = 22000");
+    let (one, said) = repo.with_file("one", "./.env.local");
+    assert!(said.contains("wrote the ports to `.env.local`\n"), "{said}");
+    assert_eq!(line(&one, ".env.local"), "WEB_PORT=22001");
+    is_clean(&one);
+    // Made from there it would have the other one's port. It is ignored, so it is carried.
+    repo.within(&one, &["worktree", "add", "two"]).succeeds().says(&["wrote the ports to `.env.local`"]);
+    assert_eq!(line(&repo.spot.join("proj.two"), ".env.local"), "WEB_PORT=22002");
+    let printed = repo.within(&repo.path, &["env", "--format", "dotenv"]).succeeds().stdout;
+    repo.write(".env.main", &printed);
+    assert_eq!(line(&repo.added("three"), ".env.main"), "WEB_PORT=22003");
+    let document = repo.adding("four").args(["--json", "--env-file", ".env.main"]).succeeds().json();
+    let expected = serde_json::json!([{ "path": ".env.main", "outcome": "written", "ignored": true }]);
+    assert_eq!(document["env_files"], expected);
+}
+
+#[test]
+fn what_others_made_or_edited_is_left_alone() {
+    let repo = with_ports("web = 22100");
+    repo.write(".env.local", "KEY=1\n");
+    let (one, said) = repo.with_file("one", ".env.local");
+    assert!(said.contains("Calve did not make `.env.local`"), "{said}");
+    assert_eq!(read(one.join(".env.local")), "KEY=1\n");
+    let (two, _) = repo.with_file("two", ".env.ports");
+    let edited = read(two.join(".env.ports")) + "KEY=2\n";
+    fs_err::write(two.join(".env.ports"), &edited).unwrap();
+    repo.within(&two, &["worktree", "add", "three", "--env-file", ".env.ports"]).succeeds().says(&["it was edited"]);
+    assert_eq!(read(repo.spot.join("proj.three/.env.ports")), edited);
+    // Nor is anything written through a link, to a directory, or to what cannot be read to its end.
+    let outside = repo.spot.join("outside");
+    fs_err::write(&outside, "outside\n").unwrap();
+    fs_err::os::unix::fs::symlink(&outside, repo.join(".env.link")).unwrap();
+    fs_err::create_dir(repo.join(".env.dir")).unwrap();
+    repo.write(".env.dir/file", "");
+    for name in [".env.link", ".env.dir"] {
+        let (_, said) = repo.with_file(&format!("with{name}"), name);
+        assert!(said.contains("was left alone"), "{said}");
+    }
+    assert_eq!(read(&outside), "outside\n");
+}
+
+#[test]
+fn what_git_tracks_is_never_changed_and_what_it_does_not_ignore_is_told() {
+    let repo = with_ports("web = 22200");
+    repo.write("ports.env", "TRACKED=1\n");
+    repo.write("linked", "");
+    fs_err::remove_file(repo.join("linked")).unwrap();
+    fs_err::os::unix::fs::symlink("src", repo.join("linked")).unwrap();
+    repo.commit("tracked");
+    let (one, said) = repo.with_file("one", "ports.env");
+    assert!(said.contains("git tracks `ports.env`"), "{said}");
+    is_clean(&one);
+    let (two, said) = repo.with_file("two", "src/ports.txt");
+    assert!(said.contains("add it to .gitignore"), "{said}");
+    assert_eq!(git(&two, ["status", "--porcelain"]), "?? src/ports.txt\n");
+    // Not even in a directory that a link leads to, or that is not there.
+    for (branch, file) in [("three", "linked/ports.txt"), ("four", "none/ports.txt")] {
+        repo.adding(branch)
+            .args(["--env-file", file])
+            .fails(1)
+            .says(&["failed to open the directory of", file])
+            .hints();
+    }
+    assert!(!repo.spot.join("proj.three/src/ports.txt").exists());
+}
+
+#[test]
+fn a_file_elsewhere_is_a_usage_error_before_anything_is_made() {
+    let repo = with_ports("web = 22300");
+    for file in ["/tmp/x", "../x", "a/../../x", "", ".", "a/", ".git", "a/.GIT/config"] {
+        repo.adding("one").args(["--env-file", file]).fails(2).says(&["relative to its root"]);
+    }
+    assert!(!repo.spot.join("proj.one").exists());
+    let none = Repo::anywhere();
+    let (one, said) = none.with_file("one", ".env.local");
+    assert!(said.contains("wrote nothing, because the worktree has no ports"), "{said}");
+    assert!(!one.join(".env.local").exists());
+}
