@@ -271,6 +271,9 @@ pub struct ListedWorktree {
     pub compared_with: Option<String>,
     /// The age in seconds. Null for the main worktree.
     pub age_s: Option<u64>,
+    /// The ports that it has leased. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortReceipt>,
 }
 
 /// The report of `calve worktree prune`.

@@ -14,8 +14,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::environment::{Holder, Port, Presence, presence};
 use crate::error::{Error, Result};
-use crate::paths::path_of;
+use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
+use crate::worktree::{Worktree, WorktreeInfo};
 
 /// How many numbers a port can be leased from, beginning with the one in `.calve.toml`.
 const RANGE: u16 = 2000;
@@ -77,6 +78,21 @@ impl Leases {
         }
         self.write(&all)?;
         Ok(held(&all, holder, wanted))
+    }
+
+    /// Returns what each of these worktrees has, whatever its configuration wants now.
+    pub fn of_worktrees(&self, worktrees: &[WorktreeInfo]) -> Result<Vec<Vec<Port>>> {
+        let all = self.read()?;
+        let ports = |listed: &WorktreeInfo| {
+            let Worktree { path, entry, is_main, .. } = &listed.worktree;
+            let own =
+                if *is_main { Holder::of(path).ok().map(|holder| holder.entry) } else { entry.as_deref().map(real) };
+            let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
+            let mut own: Vec<_> = own.map(|lease| Port { name: lease.name.clone(), number: lease.number }).collect();
+            own.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+            own
+        };
+        Ok(worktrees.iter().map(ports).collect())
     }
 
     fn lock(&self) -> Result<File> {

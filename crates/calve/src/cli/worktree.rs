@@ -103,7 +103,7 @@ fn file_inside(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// List the worktrees: branch, uncommitted changes, commits ahead and behind, age
+/// List the worktrees: branch, uncommitted changes, commits ahead and behind, age, ports
 ///
 /// If something other than the worktree is at its path, says so and what to do.
 #[derive(Debug, Args)]

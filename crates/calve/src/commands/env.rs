@@ -6,6 +6,7 @@ use std::process::Command;
 use calve_core::Shown;
 use calve_git::environment::{Holder, Leases, Port, env_file_text, root_of};
 use calve_git::escape::worktrees_of;
+use calve_git::worktree::WorktreeInfo;
 use calve_git::{Config, trust};
 use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
 
@@ -58,6 +59,15 @@ pub(crate) fn leased(root: &Path) -> Result<Vec<Port>, Failure> {
         return Ok(Vec::new());
     }
     Ok(leases()?.lease(&Holder::of(root)?, &wanted)?)
+}
+
+/// The ports that each of these worktrees has. Whoever asks wants to know more, so what goes wrong is only said.
+pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<Port>> {
+    let Ok(leases) = leases() else { return vec![Vec::new(); all.len()] };
+    leases.of_worktrees(all).unwrap_or_else(|error| {
+        output::say(&format!("warning: no ports are shown: {error}"));
+        vec![Vec::new(); all.len()]
+    })
 }
 
 fn leases() -> Result<Leases, Failure> {

@@ -3,24 +3,30 @@
 use std::time::Duration;
 
 use calve_core::Shown;
+use calve_git::environment::Port;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 
 use crate::cli::worktree::ListArguments;
+use crate::commands::env;
 use crate::failure::Failure;
 use crate::{output, wording};
 use calve_receipt::{ListedWorktree, WorktreesReceipt, path};
 
 pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     let all = worktree::list(&super::here()?)?;
+    let ports = env::of_worktrees(&all);
+    let with_ports = || all.iter().zip(&ports);
     if arguments.json {
-        return output::json(&WorktreesReceipt { worktrees: all.iter().map(one).collect() });
+        let worktrees = with_ports().map(|(listed, ports)| one(listed, ports)).collect();
+        return output::json(&WorktreesReceipt { worktrees });
     }
-    let lines: Vec<[String; 4]> = all.iter().map(columns).collect();
+    let lines: Vec<[String; 5]> = with_ports().map(|(listed, ports)| columns(listed, ports)).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let (branch, state, age) = (width(0), width(1), width(2));
+    let (branch, state, age, ports) = (width(0), width(1), width(2), width(3));
     let mut text = String::new();
-    for [a, b, c, path] in &lines {
-        text.push_str(&format!("{a:branch$}  {b:state$}  {c:>age$}  {path}\n"));
+    for [a, b, c, d, path] in &lines {
+        let d = if ports > 0 { format!("  {d:ports$}") } else { String::new() };
+        text.push_str(&format!("{a:branch$}  {b:state$}  {c:>age$}{d}  {path}\n"));
     }
     output::result(&text)?;
     for listed in &all {
@@ -33,7 +39,7 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn columns(listed: &WorktreeInfo) -> [String; 4] {
+fn columns(listed: &WorktreeInfo, ports: &[Port]) -> [String; 5] {
     let worktree = &listed.worktree;
     let here = if listed.is_here { "* " } else { "  " };
     let branch = match (&worktree.branch, &worktree.head) {
@@ -59,7 +65,8 @@ fn columns(listed: &WorktreeInfo) -> [String; 4] {
         state.extend(number.filter(|number| *number > 0).map(|number| format!("{sign}{number}")));
     }
     let age = listed.age.map(age).unwrap_or_default();
-    [format!("{here}{branch}"), state.join(" "), age, Shown(&worktree.path).to_string()]
+    let ports: Vec<String> = ports.iter().map(|port| format!("{}:{}", port.name, port.number)).collect();
+    [format!("{here}{branch}"), state.join(" "), age, ports.join(" "), Shown(&worktree.path).to_string()]
 }
 
 /// "3 h": one unit is enough to tell which is old.
@@ -73,7 +80,7 @@ fn age(age: Duration) -> String {
     }
 }
 
-fn one(listed: &WorktreeInfo) -> ListedWorktree {
+fn one(listed: &WorktreeInfo, ports: &[Port]) -> ListedWorktree {
     let worktree = &listed.worktree;
     ListedWorktree {
         path: path(&worktree.path),
@@ -91,5 +98,6 @@ fn one(listed: &WorktreeInfo) -> ListedWorktree {
         behind: listed.behind,
         compared_with: listed.compared_with.clone(),
         age_s: listed.age.map(|age| age.as_secs()),
+        ports: env::receipts(ports),
     }
 }

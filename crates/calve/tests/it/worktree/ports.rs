@@ -160,6 +160,24 @@ fn a_command_runs_with_the_ports_and_its_end_is_its_own() {
 }
 
 #[test]
+fn the_list_shows_the_ports() {
+    let repo = with_ports("web = 20920\napi = 20921");
+    let listed = |more: &[&str]| repo.within(&repo.path, &["worktree", "list"]).args(more).succeeds();
+    assert!(!listed(&[]).stdout.contains(':') && listed(&["--json"]).json()["worktrees"][0].get("ports").is_none());
+    let one = repo.added("one");
+    assert!(listed(&[]).stdout.contains("  api:20922 web:20923  /"), "{}", listed(&[]).stdout);
+    fs_err::remove_dir_all(&one).unwrap();
+    repo.env_of(&repo.path);
+    let document = listed(&["--json"]).json();
+    let ports = |at: usize| {
+        document["worktrees"][at]["ports"].as_array().unwrap().iter().map(|port| &port["port"]).collect::<Vec<_>>()
+    };
+    assert_eq!((ports(0), ports(1)), (vec![&20921.into(), &20920.into()], vec![&20922.into(), &20923.into()]));
+    fs_err::write(repo.home().join("ports/leases"), "x").unwrap();
+    listed(&[]).says(&["warning: no ports are shown"]);
+}
+
+#[test]
 fn a_damaged_file_of_leases_is_told_and_a_killed_writer_does_no_harm() {
     let repo = with_ports("web = 20400");
     let one = repo.added("one");
