@@ -90,7 +90,7 @@ pub(crate) struct World {
 const SEGMENTS: &str = "/proc/sysvipc/shm";
 
 /// Data directories that were made once: one for each engine. Nothing is left to be ended when the tests end.
-static MADE: OnceLock<tempfile::TempDir> = OnceLock::new();
+static MADE: OnceLock<(tempfile::TempDir, Child)> = OnceLock::new();
 static MAKING: Mutex<()> = Mutex::new(());
 
 impl World {
@@ -374,7 +374,13 @@ impl Drop for World {
 /// The data directory of an engine, filled and stopped.
 fn made(engine: Engine) -> PathBuf {
     let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let folder = MADE.get_or_init(|| tempfile::tempdir().unwrap());
+    let (folder, _) = MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        // Nothing drops it. This process has the only other end of that pipe, and however it ends, the directory goes.
+        let script = "trap '' HUP INT TERM; cat >/dev/null; rm -rf \"$0\"";
+        let cleaner = Command::new("sh").args(["-c", script]).arg(folder.path()).stdin(Stdio::piped()).spawn();
+        (folder, cleaner.unwrap())
+    });
     rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
     let home = folder.path().join("home");
     let template = format!("made-{}", engine.name());
