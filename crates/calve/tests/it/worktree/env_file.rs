@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::ports::with_ports;
+use super::ports::{number, with_ports};
 use super::repo::{Repo, git, is_clean};
 
 fn read(path: impl AsRef<Path>) -> String {
@@ -23,17 +23,17 @@ impl Repo {
 
 #[test]
 fn the_ports_are_written_and_follow_into_every_worktree_made_from_there() {
-    let repo = with_ports("web = 22000");
+    let repo = with_ports(&format!("web = {}", number(140)));
     let (one, said) = repo.with_file("one", "./.env.local");
     assert!(said.contains("wrote the ports to `.env.local`\n"), "{said}");
-    assert_eq!(line(&one, ".env.local"), "WEB_PORT=22001");
+    assert_eq!(line(&one, ".env.local"), format!("WEB_PORT={}", number(141)));
     is_clean(&one);
     // Made from there it would have the other one's port. It is ignored, so it is carried.
     repo.within(&one, &["worktree", "add", "two"]).succeeds().says(&["wrote the ports to `.env.local`"]);
-    assert_eq!(line(&repo.spot.join("proj.two"), ".env.local"), "WEB_PORT=22002");
+    assert_eq!(line(&repo.spot.join("proj.two"), ".env.local"), format!("WEB_PORT={}", number(142)));
     let printed = repo.within(&repo.path, &["env", "--format", "dotenv"]).succeeds().stdout;
     repo.write(".env.main", &printed);
-    assert_eq!(line(&repo.added("three"), ".env.main"), "WEB_PORT=22003");
+    assert_eq!(line(&repo.added("three"), ".env.main"), format!("WEB_PORT={}", number(143)));
     let document = repo.adding("four").args(["--json", "--env-file", ".env.main"]).succeeds().json();
     let expected = serde_json::json!([{ "path": ".env.main", "outcome": "written", "ignored": true }]);
     assert_eq!(document["env_files"], expected);
@@ -41,7 +41,7 @@ fn the_ports_are_written_and_follow_into_every_worktree_made_from_there() {
 
 #[test]
 fn what_others_made_or_edited_is_left_alone() {
-    let repo = with_ports("web = 22100");
+    let repo = with_ports(&format!("web = {}", number(160)));
     repo.write(".env.local", "KEY=1\n");
     let (one, said) = repo.with_file("one", ".env.local");
     assert!(said.contains("Calve did not make `.env.local`"), "{said}");
@@ -66,7 +66,7 @@ fn what_others_made_or_edited_is_left_alone() {
 
 #[test]
 fn what_git_tracks_is_never_changed_and_what_it_does_not_ignore_is_told() {
-    let repo = with_ports("web = 22200");
+    let repo = with_ports(&format!("web = {}", number(180)));
     repo.write("ports.env", "TRACKED=1\n");
     repo.write("linked", "");
     fs_err::remove_file(repo.join("linked")).unwrap();
@@ -91,7 +91,7 @@ fn what_git_tracks_is_never_changed_and_what_it_does_not_ignore_is_told() {
 
 #[test]
 fn a_file_elsewhere_is_a_usage_error_before_anything_is_made() {
-    let repo = with_ports("web = 22300");
+    let repo = with_ports(&format!("web = {}", number(200)));
     for file in ["/tmp/x", "../x", "a/../../x", "", ".", "a/", ".git", "a/.GIT/config"] {
         repo.adding("one").args(["--env-file", file]).fails(2).says(&["relative to its root"]);
     }

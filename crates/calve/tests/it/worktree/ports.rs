@@ -7,7 +7,22 @@ use std::path::{Path, PathBuf};
 use super::repo::{Repo, git, with_environment};
 use crate::program::{Calve, Running, calve};
 
-/// A repository with this `.calve.toml` committed.
+/// A number of this run's own: others may run at the same time, and listen. Each test has twenty.
+pub(super) fn number(at: u32) -> u16 {
+    u16::try_from(10_000 + std::process::id() % 90 * 250 + at).unwrap()
+}
+
+/// The variable, as `calve env` prints it.
+fn web(at: u32) -> String {
+    format!("export WEB_PORT={}\n", number(at))
+}
+
+/// Both of them.
+fn admin_and_web(admin: u32, at: u32) -> String {
+    format!("export ADMIN_API_PORT={}\n{}", number(admin), web(at))
+}
+
+/// A repository with this `[ports]` committed.
 pub(super) fn with_ports(ports: &str) -> Repo {
     let repo = Repo::anywhere();
     repo.write(".calve.toml", &format!("[ports]\n{ports}\n"));
@@ -41,27 +56,28 @@ impl Repo {
 
 #[test]
 fn every_worktree_has_ports_of_its_own() {
-    let repo = with_ports("web = 20100\nadmin-api = 20101");
-    let ran = repo.adding("one").succeeds().says(&["ports: ADMIN_API_PORT=20102, WEB_PORT=20103"]);
+    let repo = with_ports(&format!("web = {}\nadmin-api = {}", number(0), number(1)));
+    let ran =
+        repo.adding("one").succeeds().says(&[&format!("ports: ADMIN_API_PORT={}, WEB_PORT={}", number(2), number(3))]);
     let one = PathBuf::from(ran.stdout.trim_end());
     let two = repo.added("two");
-    assert_eq!(repo.env_of(one.join("src")), "export ADMIN_API_PORT=20102\nexport WEB_PORT=20103\n");
-    assert_eq!(repo.env_of(&two), "export ADMIN_API_PORT=20104\nexport WEB_PORT=20105\n");
+    assert_eq!(repo.env_of(one.join("src")), admin_and_web(2, 3));
+    assert_eq!(repo.env_of(&two), admin_and_web(4, 5));
     // The main worktree has those of the file, and everybody keeps his own.
-    assert_eq!(repo.env_of(&repo.path), "export ADMIN_API_PORT=20101\nexport WEB_PORT=20100\n");
-    assert_eq!(repo.env_of(&two), "export ADMIN_API_PORT=20104\nexport WEB_PORT=20105\n");
+    assert_eq!(repo.env_of(&repo.path), admin_and_web(1, 0));
+    assert_eq!(repo.env_of(&two), admin_and_web(4, 5));
     let document = repo.within(&one, &["env", "--json"]).succeeds().json();
-    assert_eq!(document["ports"][1], serde_json::json!({ "name": "web", "variable": "WEB_PORT", "port": 20103 }));
+    assert_eq!(document["ports"][1], serde_json::json!({ "name": "web", "variable": "WEB_PORT", "port": number(3) }));
     let document = repo.adding("three").arg("--json").succeeds().json();
-    assert_eq!(document["ports"][0]["port"], 20106);
+    assert_eq!(document["ports"][0]["port"], number(6));
     repo.adding("four").arg("-n").succeeds();
     assert_eq!(repo.added("five"), repo.spot.join("proj.five"));
-    assert!(repo.env_of(repo.spot.join("proj.five")).contains("20108"), "a dry run leases nothing");
+    assert!(repo.env_of(repo.spot.join("proj.five")).contains(&web(9)), "a dry run leases nothing");
 }
 
 #[test]
 fn adds_in_parallel_processes_never_get_one_port_twice() {
-    let mut repos: Vec<Repo> = (0..4).map(|_| with_ports("web = 21000\napi = 21300")).collect();
+    let repos: Vec<Repo> = (0..4).map(|_| with_ports("web = 21000\napi = 21300")).collect();
     let home = repos[0].home();
     let mut all = BTreeSet::new();
     for batch in 0..15 {
@@ -69,7 +85,7 @@ fn adds_in_parallel_processes_never_get_one_port_twice() {
             let add = |n| repo.adding(&format!("b{batch}-{n}")).args(["-q", "--json"]).env("CALVE_HOME", &home).start();
             (0..4).map(add).collect()
         };
-        for add in repos.iter_mut().flat_map(|repo| adds(repo)).collect::<Vec<_>>() {
+        for add in repos.iter().flat_map(adds).collect::<Vec<_>>() {
             let ran = add.wait();
             ran.ended(0);
             for port in ran.json()["ports"].as_array().unwrap() {
@@ -82,35 +98,35 @@ fn adds_in_parallel_processes_never_get_one_port_twice() {
 
 #[test]
 fn a_port_that_a_program_listens_on_is_passed_over() {
-    let repo = with_ports("web = 20200");
+    let repo = with_ports(&format!("web = {}", number(20)));
     let _listening: Vec<TcpListener> =
-        ["127.0.0.1:20201", "0.0.0.0:20202"].map(|address| TcpListener::bind(address).unwrap()).into();
+        [("127.0.0.1", number(21)), ("0.0.0.0", number(22))].map(|address| TcpListener::bind(address).unwrap()).into();
     let one = repo.added("one");
-    assert_eq!(repo.env_of(&one), "export WEB_PORT=20203\n");
+    assert_eq!(repo.env_of(&one), web(23));
     // What listens on a port that the worktree has is its own server.
-    let _own = TcpListener::bind("127.0.0.1:20203").unwrap();
-    assert_eq!(repo.env_of(&one), "export WEB_PORT=20203\n");
+    let _own = TcpListener::bind(("127.0.0.1", number(23))).unwrap();
+    assert_eq!(repo.env_of(&one), web(23));
 }
 
 #[test]
 fn removed_worktrees_free_their_ports_and_moved_ones_keep_them() {
-    let repo = with_ports("web = 20300");
+    let repo = with_ports(&format!("web = {}", number(40)));
     let (one, two) = (repo.added("one"), repo.added("two"));
     repo.within(&repo.path, &["worktree", "remove", "one"]).succeeds();
-    assert_eq!(repo.env_of(repo.added("three")), "export WEB_PORT=20301\n");
+    assert_eq!(repo.env_of(repo.added("three")), web(41));
     // By git itself, too.
     repo.git(["worktree", "remove", "--force", two.to_str().unwrap()]);
-    assert_eq!(repo.env_of(repo.added("four")), "export WEB_PORT=20302\n");
+    assert_eq!(repo.env_of(repo.added("four")), web(42));
     let moved = repo.spot.join("moved");
     repo.git(["worktree", "move", repo.spot.join("proj.four").to_str().unwrap(), moved.to_str().unwrap()]);
-    assert_eq!(repo.env_of(&moved), "export WEB_PORT=20302\n");
-    assert_eq!(repo.env_of(&repo.path), "export WEB_PORT=20300\n");
+    assert_eq!(repo.env_of(&moved), web(42));
+    assert_eq!(repo.env_of(&repo.path), web(40));
     // With its repository, too.
     let elsewhere = repo.spot.join("elsewhere");
     fs_err::rename(&repo.path, &elsewhere).unwrap();
     git(&elsewhere, ["worktree", "repair", moved.to_str().unwrap()]);
-    assert_eq!(repo.env_of(&elsewhere), "export WEB_PORT=20300\n");
-    assert_eq!(repo.env_of(&moved), "export WEB_PORT=20302\n");
+    assert_eq!(repo.env_of(&elsewhere), web(40));
+    assert_eq!(repo.env_of(&moved), web(42));
     assert!(!one.exists());
 }
 
@@ -121,6 +137,9 @@ fn an_exhausted_range_is_an_error_and_takes_what_absent_worktrees_had() {
     assert_eq!(repo.env_of(&one), "export WEB_PORT=65535\n");
     let refused = repo.adding("two").fails(1).says(&["no port is free for `web`", "65534 to 65535"]).hints();
     assert!(refused.stdout.is_empty());
+    // An agent gets it with all or not at all.
+    repo.adding("three").arg("--for-agent").fails(1);
+    assert!(!repo.spot.join("proj.three").exists());
     // It is complete but for that.
     let two = repo.spot.join("proj.two");
     repo.within(&two, &["env"]).fails(1).hints();
@@ -130,63 +149,72 @@ fn an_exhausted_range_is_an_error_and_takes_what_absent_worktrees_had() {
 
 #[test]
 fn the_file_of_a_pull_request_that_is_not_trusted_names_no_ports() {
-    let repo = with_ports("web = 20700");
+    let repo = with_ports(&format!("web = {}", number(80)));
     repo.git(["switch", "-q", "-c", "theirs"]);
-    repo.write(".calve.toml", "[ports]\nweb = 20800\nmore = 20900\n");
+    repo.write(".calve.toml", "[ports]\nweb = 30800\nmore = 30900\n");
     repo.commit("theirs");
     repo.git(["update-ref", "refs/pull/1/head", "HEAD"]);
     repo.git(["switch", "-q", "main"]);
     repo.git(["remote", "add", "origin", "."]);
-    assert_eq!(repo.env_of(repo.added("pr/1")), "export WEB_PORT=20701\n");
+    assert_eq!(repo.env_of(repo.added("pr/1")), web(81));
 }
 
 #[test]
 fn a_command_runs_with_the_ports_and_its_end_is_its_own() {
-    let repo = with_ports("web = 20800");
+    let repo = with_ports(&format!("web = {}", number(100)));
     let one = repo.added("one");
     let text = "echo $WEB_PORT; pwd; kill -TERM $$";
     let ran = repo.within(one.join("src"), &["exec", "--", "sh", "-c", text]).run();
-    assert_eq!(ran.stdout, format!("20801\n{}\n", one.join("src").display()));
+    assert_eq!(ran.stdout, format!("{}\n{}\n", number(101), one.join("src").display()));
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ran.status), Some(15));
     repo.within(&one, &["exec", "--", "sh", "-c", "exit 7"]).run().ended(7);
     repo.within(&one, &["exec", "--", "no-such-program"]).fails(127).hints();
     repo.within(&one, &["exec"]).run().ended(2);
+    // A hook has them too.
+    let text = format!("ports.web = {}\nhooks.post-add = 'echo $WEB_PORT >made.log'\n", number(100));
+    repo.write(".calve.toml", &text);
+    repo.commit("hook");
+    let hooked = PathBuf::from(repo.adding("hooked").arg("--yes").succeeds().stdout.trim_end());
+    assert_eq!(fs_err::read_to_string(hooked.join("made.log")).unwrap(), format!("{}\n", number(102)));
     // A shell of any kind and what reads such files take the lines as they are.
-    for (words, line) in [("fish", "set -gx WEB_PORT 20801\n"), ("dotenv", "WEB_PORT=20801\n")] {
+    for (words, line) in [("fish", "set -gx WEB_PORT "), ("dotenv", "WEB_PORT=")] {
         let printed = repo.within(&one, &["env", "--format", words]).succeeds().stdout;
-        assert!(printed.ends_with(line), "{printed}");
+        assert!(printed.ends_with(&format!("{line}{}\n", number(101))), "{printed}");
     }
     repo.within(&one, &["env", "--format", "csh"]).run().ended(2);
 }
 
 #[test]
 fn the_list_shows_the_ports() {
-    let repo = with_ports("web = 20920\napi = 20921");
+    let repo = with_ports(&format!("web = {}\napi = {}", number(120), number(121)));
     let listed = |more: &[&str]| repo.within(&repo.path, &["worktree", "list"]).args(more).succeeds();
     assert!(!listed(&[]).stdout.contains(':') && listed(&["--json"]).json()["worktrees"][0].get("ports").is_none());
     let one = repo.added("one");
-    assert!(listed(&[]).stdout.contains("  api:20922 web:20923  /"), "{}", listed(&[]).stdout);
+    let shown = listed(&[]).stdout;
+    assert!(shown.contains(&format!("  api:{} web:{}  /", number(122), number(123))), "{shown}");
     fs_err::remove_dir_all(&one).unwrap();
     repo.env_of(&repo.path);
     let document = listed(&["--json"]).json();
-    let ports = |at: usize| {
-        document["worktrees"][at]["ports"].as_array().unwrap().iter().map(|port| &port["port"]).collect::<Vec<_>>()
+    let has = |at: usize, expected: [u32; 2]| {
+        let ports = document["worktrees"][at]["ports"].as_array().unwrap().iter().map(|port| &port["port"]);
+        assert!(ports.eq(&expected.map(number)), "{document}");
     };
-    assert_eq!((ports(0), ports(1)), (vec![&20921.into(), &20920.into()], vec![&20922.into(), &20923.into()]));
+    has(0, [121, 120]);
+    has(1, [122, 123]);
     fs_err::write(repo.home().join("ports/leases"), "x").unwrap();
     listed(&[]).says(&["warning: no ports are shown"]);
 }
 
 #[test]
 fn a_damaged_file_of_leases_is_told_and_a_killed_writer_does_no_harm() {
-    let repo = with_ports("web = 20400");
+    let repo = with_ports(&format!("web = {}", number(60)));
     let one = repo.added("one");
     fs_err::write(repo.home().join("ports/leases.new"), "calve po").unwrap();
     repo.added("two");
     fs_err::write(repo.home().join("ports/leases"), "calve po").unwrap();
     repo.within(&one, &["env"]).fails(1).says(&["is damaged", "rm "]);
     fs_err::remove_file(repo.home().join("ports/leases")).unwrap();
-    assert_eq!(repo.env_of(&one), "export WEB_PORT=20401\n");
+    assert_eq!(repo.env_of(&one), web(61));
 }
 
 #[test]
