@@ -59,7 +59,7 @@ impl Leases {
         if ports.len() == wanted.len() {
             return Ok(ports);
         }
-        let _turn = self.lock()?;
+        let turn = self.lock()?;
         let mut all = self.read()?;
         all.retain(|lease| presence(&lease.entry) != Presence::Gone);
         follow(&mut all, holder);
@@ -77,6 +77,8 @@ impl Leases {
             all.push(Lease { number, name: name.clone(), inode: holder.inode, entry: holder.entry.clone() });
         }
         self.write(&all)?;
+        // After a crash of the machine, too, nobody else is to get them.
+        turn.sync_all()?;
         Ok(held(&all, holder, wanted))
     }
 
