@@ -6,7 +6,7 @@ use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, BranchFate, RemoveReport, RemoveWorktreeOptions, Worktree};
 
 use crate::cli::worktree::RemoveWorktreeArguments;
-use crate::commands::{protected, reap};
+use crate::commands::{env, protected, reap};
 use crate::consent;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output;
@@ -35,6 +35,8 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), 
     surroundings.main = others.into_iter().next();
     surroundings.branch = worktree.branch.clone().map(Into::into);
     surroundings.commit = worktree.head.clone().map(Into::into);
+    // Whatever is wrong with ports must not keep a worktree.
+    surroundings.ports = env::leased(&worktree.path).unwrap_or_default();
     consent::run(Hook::PreRemove, &text, &surroundings)
 }
 

@@ -171,11 +171,14 @@ fn a_command_runs_with_the_ports_and_its_end_is_its_own() {
     repo.within(&one, &["exec", "--", "no-such-program"]).fails(127).hints();
     repo.within(&one, &["exec"]).run().ended(2);
     // A hook has them too.
-    let text = format!("ports.web = {}\nhooks.post-add = 'echo $WEB_PORT >made.log'\n", number(100));
+    let hooks = "hooks.post-add = 'echo $WEB_PORT >made.log'\nhooks.pre-remove = 'echo $WEB_PORT >&2'";
+    let text = format!("ports.web = {}\n{hooks}\n", number(100));
     repo.write(".calve.toml", &text);
     repo.commit("hook");
     let hooked = PathBuf::from(repo.adding("hooked").arg("--yes").succeeds().stdout.trim_end());
     assert_eq!(fs_err::read_to_string(hooked.join("made.log")).unwrap(), format!("{}\n", number(102)));
+    let said = repo.within(&repo.path, &["worktree", "remove", "--yes", "hooked"]).succeeds().stderr;
+    assert!(said.lines().any(|line| line == number(102).to_string()), "{said}");
     // A shell of any kind and what reads such files take the lines as they are.
     for (words, line) in [("fish", "set -gx WEB_PORT "), ("dotenv", "WEB_PORT=")] {
         let printed = repo.within(&one, &["env", "--format", words]).succeeds().stdout;
