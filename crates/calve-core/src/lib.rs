@@ -92,6 +92,7 @@ pub use report::{
     Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, RemoveReport, Skipped,
     SpareCheck, SpareReport, Trashed, Warning,
 };
+pub use tree::exclude::is_trash;
 
 #[cfg(windows)]
 pub use windows::{check_removable, probe, reap, remove_tree, start_reaper, with_source};

@@ -58,6 +58,11 @@ pub(crate) fn is_calves_own_text(name: &[u8]) -> bool {
         && name.strip_prefix(b".calve-").is_some_and(|rest| KINDS.iter().any(|kind| rest.starts_with(kind)))
 }
 
+/// Returns whether a name is that of a tree that was removed and is still to be deleted.
+pub fn is_trash(name: &[u8]) -> bool {
+    name.starts_with(b".calve-trash-")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,5 +27,5 @@ pub(crate) fn reap(directory: &Path) -> Result<()> {
 /// Returns whether trash waits in a directory.
 pub(crate) fn is_in(directory: &Path) -> bool {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".calve-trash-"))
+    entries.into_iter().any(|entry| calve_core::is_trash(entry.file_name().as_encoded_bytes()))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Background, Cancel, Error, Remedy, RemoveReport, Shown, pending_trash};
+use calve_core::{Background, Cancel, Error, Remedy, RemoveReport, Shown, is_trash, pending_trash};
 use calve_receipt::{PendingReceipt, PendingReceipts, PendingState};
 
 use crate::cli::RmArguments;
@@ -99,8 +99,7 @@ fn hint(trash: &Path, error: &Error) -> String {
 /// Says that a tree is out of sight and not deleted, where `calve rm --wait` failed half-way.
 pub(super) fn left_in_trash(path: &Path, error: Error) -> Failure {
     let Error::Io { path: place, .. } = &error else { return error.into() };
-    let is_trash =
-        |above: &&Path| above.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".calve-trash-"));
+    let is_trash = |above: &&Path| above.file_name().is_some_and(|name| is_trash(name.as_encoded_bytes()));
     let Some(trash) = place.ancestors().find(is_trash).filter(|trash| *trash != path) else { return error.into() };
     let text = format!("`{}` is out of sight, but not all of it could be deleted: {error}", Shown(path));
     let again = trash.parent().filter(|parent| !parent.as_os_str().is_empty());

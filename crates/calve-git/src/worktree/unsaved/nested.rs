@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Descend, EntryKind, Folder, ScanOptions, Shown, Visitor, scan_tree};
+use calve_core::{Cancel, Descend, EntryKind, Folder, ScanOptions, Shown, Visitor, is_trash, scan_tree};
 use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
@@ -38,6 +38,8 @@ impl Visitor for Finder {
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == expected)
         };
         match (name.to_bytes(), kind) {
+            // A worktree that was removed just now.
+            (name, EntryKind::Directory) if is_trash(name) => return Descend::No,
             (b".git", EntryKind::File | EntryKind::Directory | EntryKind::Symlink)
                 if !folder.path().as_os_str().is_empty() =>
             {

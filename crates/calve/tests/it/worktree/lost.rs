@@ -380,3 +380,14 @@ fn a_nested_repository_that_the_donor_keeps_does_not_hold_its_copy_back() {
     assert!(other.join("inner/.git").exists() && !path.exists());
     eventually_nothing_left(&repo.spot);
 }
+
+#[test]
+fn trash_inside_a_worktree_does_not_hold_it_back() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    let trash = path.join("node_modules/.calve-trash-0-b-c-d");
+    fs_err::create_dir_all(&trash).unwrap();
+    write(&trash.join(".git"), "gitdir: /nonexistent/entry\n");
+    repo.calve(["remove"]).arg(&path).succeeds();
+    assert!(!path.exists());
+}
