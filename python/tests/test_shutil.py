@@ -204,6 +204,19 @@ def test_ignore_is_asked_once_for_each_directory(tmp_path):
         assert sorted(asked) == sorted(map(str, expected))
 
 
+@pytest.mark.parametrize("names", [["file", "nothing here", "a/b", "", "..", 7, None], {"a"}, ("file",), "file", [["file"]]])
+def test_ignore_may_return_anything(tmp_path, names):
+    src = tmp_path / "src"
+    (src / "a" / "b").mkdir(parents=True)
+    make(src / "file")
+    make(src / "a" / "file")
+    both(src, tmp_path, ignore=lambda path, present: names)
+    for module, name in ((shutil, "standard"), (calve.shutil, "calve")):
+        with pytest.raises(TypeError):
+            module.copytree(src, tmp_path / name, ignore=lambda path, present: 7)
+    assert os.listdir(tmp_path / "standard") == os.listdir(tmp_path / "calve")
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), PermissionError("no")])
 def test_ignore_that_raises(tmp_path, error):
     src = tmp_path / "src"
