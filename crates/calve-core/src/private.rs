@@ -1,10 +1,12 @@
 //! A directory that one command sees as a writable copy of itself, and nobody else: an overlay in a mount namespace of its own.
 
+mod changes;
+
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{AtFlags, Mode};
+use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -14,8 +16,11 @@ use crate::remove::sweep::sweep;
 use crate::source::Source;
 use crate::strategy::OverlayState;
 use crate::sys::{self, Steps};
+use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
 use crate::{Cancel, Progress};
+
+pub use changes::Change;
 
 /// What a command that sees a private copy has changed in it.
 pub struct PrivateOverlay {
@@ -70,6 +75,17 @@ impl PrivateOverlay {
         sys::contain(command, &self.tree, layers, working_directory, lock)
             .map(Refused)
             .map_err(|errno| Error::io(Operation::MountOverlay, &self.tree, errno))
+    }
+
+    /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner or contents. While
+    /// one of their processes still runs, it is a list of the moment.
+    pub fn changes(&self) -> Result<Vec<Change>, Error> {
+        let open = |path: &Path| {
+            sys::open_at(CWD, path, DIRECTORY, Mode::empty())
+                .map_err(|errno| Error::io(Operation::OpenDirectory, path, errno))
+        };
+        let [upper, lower] = [open(&self.state.path.join("upper"))?, open(&self.tree)?];
+        changes::changes(upper.as_fd(), lower.as_fd(), &self.tree)
     }
 
     /// Deletes the changes. Returns whether they are gone: processes that the commands have left behind keep theirs, until another

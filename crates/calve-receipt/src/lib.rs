@@ -12,6 +12,8 @@ mod git;
 pub mod human;
 mod probe;
 mod remove;
+#[cfg(unix)]
+mod run;
 #[cfg(test)]
 mod schemas;
 #[cfg_attr(not(unix), allow(dead_code, reason = "these commands are not on Windows"))]
@@ -31,6 +33,8 @@ pub use crate::error::{ErrorReceipt, code, errno};
 pub use crate::git::*;
 pub use crate::probe::ProbeReceipt;
 pub use crate::remove::{PendingReceipt, PendingReceipts, PendingState, RemoveReceipt, RemoveReceipts};
+#[cfg(unix)]
+pub use crate::run::RunReceipt;
 pub use crate::space::{DedupeReceipt, DiskUsageReceipt, ReshareReceipt};
 #[cfg(unix)]
 pub use crate::spares::{SpareSetReceipt, SparesReceipt};

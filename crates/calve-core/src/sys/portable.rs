@@ -206,6 +206,11 @@ pub(crate) fn mount_overlay(
     Err(Errno::NOSYS)
 }
 
+/// Only Linux has OverlayFS.
+pub(crate) fn is_opaque(_directory: BorrowedFd<'_>) -> Result<bool> {
+    Err(Errno::NOSYS)
+}
+
 /// What [`contain`] would return.
 pub(crate) struct Steps;
 

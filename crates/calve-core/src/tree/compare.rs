@@ -157,13 +157,7 @@ impl Worker<'_> {
         if self.comparison.xattrs && !same_xattrs(src, dst, name).map_err(failed)? {
             self.differs(node, name, "extended attributes differ");
         }
-        let same = match FileType::from_raw_mode(a.st_mode) {
-            FileType::RegularFile => same_contents(src, dst, name, || self.pool.stopped()),
-            FileType::Symlink => rustix::fs::readlinkat(src, name, Vec::new())
-                .and_then(|target| Ok(target == rustix::fs::readlinkat(dst, name, Vec::new())?)),
-            FileType::CharacterDevice | FileType::BlockDevice => Ok(a.st_rdev == b.st_rdev),
-            _ => Ok(true),
-        };
+        let same = same_data(src, dst, name, (&a, &b), || self.pool.stopped());
         if same == Err(Errno::CANCELED) {
             return Err(Error::Interrupted);
         }
@@ -242,6 +236,23 @@ fn names(directory: BorrowedFd<'_>) -> sys::Result<HashMap<CString, FileType>> {
         names.insert(entry.name.to_owned(), kind);
     }
     Ok(names)
+}
+
+/// Whether two entries of one kind have the same contents: the bytes of a file, the target of a symlink, the number of a device.
+pub(crate) fn same_data(
+    src: BorrowedFd<'_>,
+    dst: BorrowedFd<'_>,
+    name: &CStr,
+    (a, b): (&Stat, &Stat),
+    stopped: impl Fn() -> bool,
+) -> sys::Result<bool> {
+    match FileType::from_raw_mode(a.st_mode) {
+        FileType::RegularFile => same_contents(src, dst, name, stopped),
+        FileType::Symlink => rustix::fs::readlinkat(src, name, Vec::new())
+            .and_then(|target| Ok(target == rustix::fs::readlinkat(dst, name, Vec::new())?)),
+        FileType::CharacterDevice | FileType::BlockDevice => Ok(a.st_rdev == b.st_rdev),
+        _ => Ok(true),
+    }
 }
 
 fn same_contents(

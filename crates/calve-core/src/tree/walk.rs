@@ -53,6 +53,17 @@ pub enum EntryKind {
     Other,
 }
 
+impl From<FileType> for EntryKind {
+    fn from(kind: FileType) -> Self {
+        match kind {
+            FileType::Directory => Self::Directory,
+            FileType::RegularFile => Self::File,
+            FileType::Symlink => Self::Symlink,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// Whether to go into a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descend {
@@ -161,13 +172,7 @@ impl<V: Visitor> Walker for Scan<V> {
     }
 
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
-        let kind = match kind {
-            FileType::Directory => EntryKind::Directory,
-            FileType::RegularFile => EntryKind::File,
-            FileType::Symlink => EntryKind::Symlink,
-            _ => EntryKind::Other,
-        };
-        self.visitor.entry(folder, name, kind)
+        self.visitor.entry(folder, name, kind.into())
     }
 
     fn listed(&mut self, entries: u64) {

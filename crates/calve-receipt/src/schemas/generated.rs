@@ -29,6 +29,7 @@ fn generated() -> Value {
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt
         DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTraceReceipt DbGcReceipt
         DbPoolsReceipt DbMarkReceipt DbMarksReceipt
+        RunReceipt
         ErrorReceipt
     }(&mut generator);
     // It has two kinds, and names them itself.

@@ -7,8 +7,8 @@ use clap::Args;
 
 /// Run a command in a throw-away copy of a directory
 ///
-/// CMD sees a writable copy of DIR at DIR's own path. What it writes there is seen by nobody else, and is dropped when CMD has ended.
-/// Everything outside of DIR is as always. The exit code is CMD's; 128 and the signal's number if a signal ended it. It takes
+/// CMD sees a writable copy of DIR at DIR's own path. What it writes there is seen by nobody else, and is dropped when CMD has ended;
+/// a line on stderr counts it. Everything outside of DIR is as always. The exit code is CMD's; 128 and the signal's number if a signal ended it. It takes
 /// milliseconds whatever the size of DIR: it is an overlay in a mount namespace, which needs Linux, and no privilege where the system
 /// lets users have namespaces.
 ///
@@ -23,6 +23,12 @@ pub(crate) struct RunArguments {
     /// Afterwards make a complete, independent copy of DIR as CMD left it, also if CMD failed. DST is outside of DIR
     #[arg(long, value_name = "DST")]
     pub(crate) keep: Option<PathBuf>,
+    /// Print what CMD changed as JSON on stdout (schema calve.run/1). What CMD prints goes to stderr
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors, and what CMD prints
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// What to run
     #[arg(value_name = "CMD", last = true, required = true)]
     pub(crate) command: Vec<OsString>,

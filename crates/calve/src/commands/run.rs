@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use calve_core::{Error, PrivateOverlay, Shown};
+use calve_core::{Change, EntryKind, Error, PrivateOverlay, Shown};
+use calve_receipt::RunReceipt;
+use calve_receipt::human::{count, counted};
 
 use crate::cli::run::RunArguments;
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
@@ -19,19 +21,52 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let mut overlay = PrivateOverlay::new(&tree, &changes()?).map_err(|error| mounted(&tree, error))?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
-    let ended = contained(&mut overlay, &mut command, &here, &tree);
-    let kept = match (&ended, keep) {
-        (Ok(_), Some(dst)) => copy(&mut overlay, &tree, &dst),
+    if arguments.json {
+        command.stdout(std::io::stderr());
+    }
+    let ended = contained(&mut overlay, &mut command, &here, &tree).map(sys::command_end);
+    let kept = match (&ended, &keep) {
+        (Ok(_), Some(dst)) => copy(&mut overlay, &tree, dst),
         _ => Ok(()),
     };
+    let changes = overlay.changes();
     if !overlay.discard()? {
         output::say(
             "processes of the command still run; their copy is deleted after they end, by the next `calve run`",
         );
     }
-    let code = sys::command_end(ended?).map(|(code, _)| code);
+    let code = ended?.map_or(0, |(code, _)| code);
     kept?;
-    code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
+    if arguments.json {
+        output::json(&RunReceipt::new(&tree, code, keep.as_deref(), &changes?))?;
+    } else if !arguments.quiet {
+        output::say(&changes.map_or_else(|error| format!("cannot tell what changed: {error}"), |all| summary(&all)));
+    }
+    if code == 0 { Ok(()) } else { Err(Failure::Reported(code)) }
+}
+
+/// Counts the changes. A file that has become a directory is a deleted one; directories count where nothing else has changed in kind.
+fn summary(changes: &[Change]) -> String {
+    let is_file = |kind: Option<EntryKind>| kind.is_some_and(|kind| kind != EntryKind::Directory);
+    let (mut changed, mut new, mut deleted, mut directories) = (0, 0, 0, 0);
+    for change in changes {
+        *match (is_file(change.before), is_file(change.after)) {
+            (true, true) => &mut changed,
+            (false, true) => &mut new,
+            (true, false) => &mut deleted,
+            (false, false) => &mut directories,
+        } += 1;
+    }
+    if changes.is_empty() {
+        return "nothing changed".into();
+    }
+    let mut text = format!("{} changed, {} new, {} deleted", counted(changed, "file"), count(new), count(deleted));
+    match directories {
+        0 => {}
+        1 => text += "; 1 directory",
+        more => text += &format!("; {} directories", count(more)),
+    }
+    text
 }
 
 /// Runs `command` in the private copy.
@@ -106,7 +141,7 @@ fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
     if dst.symlink_metadata().is_ok() {
         return Err(Error::DestinationExists(dst).into());
     }
-    Ok(dst)
+    Ok(dst.file_name().map_or_else(|| dst.clone(), |name| parent.join(name)))
 }
 
 /// Where the changes are, while the command runs.

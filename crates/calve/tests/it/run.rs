@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use calve_testkit::{FileSystem, assert_same, fingerprint, git, is_root, require_root, skip};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::program::{Calve, Reachable, calve};
 use crate::spot::{Spot, names};
@@ -36,8 +37,7 @@ fn left(spot: &Spot) -> Vec<String> {
 
 #[test]
 fn what_the_command_writes_is_dropped() {
-    let everywhere = FileSystem::ALL.into_iter().filter_map(|file_system| is_root().then(|| Spot::on(file_system))?);
-    for spot in everywhere.chain([Spot::anywhere()]) {
+    for spot in places() {
         let Some(spot) = place(spot) else { return };
         let before = fingerprint(spot.join("tree"));
         let script = format!("{CHANGES}; cat a new d/*; ls d; cat f/deep; test ! -e b && pwd && id -u");
@@ -50,10 +50,69 @@ fn what_the_command_writes_is_dropped() {
     }
 }
 
+/// What the document lists: "before path after", each kind by its first letter.
+fn listed(spot: &Spot, script: &str) -> Vec<String> {
+    let document = run(spot, &["--json"], script).succeeds().json();
+    let kind = |kind: &Value| kind.as_str().map_or("-", |kind| &kind[..1]).to_owned();
+    let entries = document["entries"].as_array().unwrap().iter();
+    entries
+        .map(|at| format!("{} {} {}", kind(&at["before"]), at["path"].as_str().unwrap(), kind(&at["after"])))
+        .collect()
+}
+
+fn places() -> impl Iterator<Item = Spot> {
+    let everywhere = FileSystem::ALL.into_iter().filter_map(|file_system| is_root().then(|| Spot::on(file_system))?);
+    everywhere.chain([Spot::anywhere()])
+}
+
+#[test]
+fn what_the_command_changed_is_listed() {
+    for spot in places() {
+        let Some(spot) = place(spot) else { return };
+        let ran = run(&spot, &[], CHANGES).succeeds();
+        ran.says(&["1 file changed, 3 new, 3 deleted; 2 directories"]);
+        let all =
+            ["f a f", "f b -", "- d/again f", "f d/old -", "d e -", "f e/deep -", "- f d", "- f/deep f", "- new f"];
+        assert_eq!(listed(&spot, CHANGES), all);
+        // The other kind of entry, in either direction.
+        assert_eq!(
+            listed(&spot, "rm -r d a; echo > d; mkdir a; echo > a/in"),
+            ["f a d", "- a/in f", "d d f", "f d/old -"]
+        );
+        assert_eq!(
+            listed(&spot, "ln -sfn b l; chmod 700 sub; chmod 600 a2; mkfifo p"),
+            ["f a2 f", "s l s", "- p o", "d sub d"]
+        );
+        assert_eq!(listed(&spot, "rm -r d e; mkdir -p d/old e; echo -n deep > e/deep"), ["f d/old d"]);
+    }
+}
+
+#[test]
+fn what_is_as_it_was_has_not_changed() {
+    for spot in places() {
+        let Some(spot) = place(spot) else { return };
+        let script =
+            "touch a d/old sub; cp b c; mv c b; rm l; ln -s a l; mkdir x; touch x/y; rm -r x; mv e/deep z; mv z e/deep";
+        run(&spot, &[], script).succeeds().says(&["nothing changed"]);
+        assert_eq!(listed(&spot, script), [""; 0]);
+    }
+}
+
+#[test]
+fn the_commands_output_is_not_in_the_document() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let ran = run(&spot, &["--json", "--keep", "../kept"], "echo said; exit 4").run();
+    ran.ended(4);
+    let document = ran.json();
+    assert_eq!((&document["exit_code"], &document["entries"]), (&4.into(), &serde_json::json!([])));
+    assert_eq!(document["kept"], spot.join("kept").to_str().unwrap());
+    ran.says(&["said"]);
+    assert_eq!(run(&spot, &["-q"], "echo > new").succeeds().stderr, "");
+}
+
 #[test]
 fn a_kept_copy_is_complete_and_independent() {
-    let everywhere = FileSystem::ALL.into_iter().filter_map(|file_system| is_root().then(|| Spot::on(file_system))?);
-    for spot in everywhere.chain([Spot::anywhere()]) {
+    for spot in places() {
         let Some(spot) = place(spot) else { return };
         let before = fingerprint(spot.join("tree"));
         run(&spot, &["--keep", "../kept"], &format!("{CHANGES}; exit 7")).run().ended(7);
@@ -154,6 +213,7 @@ fn somebody_without_privilege_can_use_it() {
     let before = fingerprint(spot.join("tree"));
     let ran = run(&spot, &[], &format!("{CHANGES}; id -u; ls d")).by_somebody_else(&reachable).succeeds();
     assert_eq!(ran.stdout, format!("{id}\nagain\n"));
+    ran.says(&["1 file changed, 3 new, 3 deleted"]);
     before.assert_unchanged(spot.join("tree"));
     assert_eq!(left(&spot), [""; 0]);
 }

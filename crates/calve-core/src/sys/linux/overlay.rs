@@ -31,6 +31,10 @@ pub(crate) fn mount_overlay(
     if !in_initial_user_namespace() {
         // trusted.* attributes cannot be written there; without this option the mount would work, but not whiteouts.
         fsconfig_set_flag(context, c"userxattr")?;
+    } else {
+        // Some kernels are built with other defaults: then the upper directory alone does not tell what is in it. `userxattr` implies them.
+        fsconfig_set_string(context, c"redirect_dir", c"off")?;
+        fsconfig_set_string(context, c"metacopy", c"off")?;
     }
     fsconfig_create(context)?;
     let mount = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
@@ -59,6 +63,18 @@ pub(crate) fn detach_mount(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> Res
     let mut path = format!("/proc/self/fd/{}/", parent.as_raw_fd()).into_bytes();
     path.extend_from_slice(name.to_bytes());
     unmount(&path[..], UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+}
+
+/// Whether a directory of an upper layer that this user had mounted hides the directory below it (overlayfs.rst, "opaque directories").
+pub(crate) fn is_opaque(directory: BorrowedFd<'_>) -> Result<bool> {
+    let is_privileged = rustix::process::geteuid().is_root() && in_initial_user_namespace();
+    let name = if is_privileged { c"trusted.overlay.opaque" } else { c"user.overlay.opaque" };
+    let mut value = [0; 1];
+    match rustix::fs::fgetxattr(directory, name, &mut value) {
+        Ok(length) => Ok(value[..length] == *b"y"),
+        Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::RANGE) => Ok(false),
+        Err(errno) => Err(errno),
+    }
 }
 
 fn in_initial_user_namespace() -> bool {

@@ -1,0 +1,163 @@
+//! What a command has changed in its private copy: the overlay's upper directory, compared with the tree below it.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::compare::same_data;
+use crate::tree::node::Node;
+use crate::tree::walk::EntryKind;
+
+/// An entry that a command has made, changed or deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// Its path below the tree; empty for the tree itself.
+    pub path: PathBuf,
+    /// What was there before. `None`: it is new.
+    pub before: Option<EntryKind>,
+    /// What is there now. `None`: it is deleted.
+    pub after: Option<EntryKind>,
+}
+
+/// Lists what differs in kind, mode, owner or contents, in the order of the paths. `upper` is the overlay's own directory, `lower` the
+/// tree `path`.
+pub(super) fn changes(upper: BorrowedFd<'_>, lower: BorrowedFd<'_>, path: &Path) -> Result<Vec<Change>, Error> {
+    let mut reading = Reading { upper, lower, found: Vec::new(), next: vec![(Node::root(), Layers::Both)] };
+    let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
+    let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
+    let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
+    // The copy of the root has the owner's name only where that is permitted.
+    if (before.st_mode ^ after.st_mode) & 0o777 != 0 {
+        reading.add(PathBuf::new(), Some(&before), Some(&after));
+    }
+    while let Some((node, layers)) = reading.next.pop() {
+        reading.directory(&node, layers).map_err(failed(path.join(node.path())))?;
+    }
+    reading.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(reading.found)
+}
+
+/// Which layers a directory is read in.
+#[derive(Clone, Copy, PartialEq)]
+enum Layers {
+    Both,
+    Upper,
+    Lower,
+}
+
+struct Reading<'a> {
+    upper: BorrowedFd<'a>,
+    lower: BorrowedFd<'a>,
+    found: Vec<Change>,
+    next: Vec<(Arc<Node>, Layers)>,
+}
+
+impl Reading<'_> {
+    fn directory(&mut self, node: &Arc<Node>, layers: Layers) -> sys::Result<()> {
+        let upper = (layers != Layers::Lower).then(|| node.open(self.upper, OFlags::RDONLY)).transpose()?;
+        let lower = (layers != Layers::Upper).then(|| node.open_source(self.lower)).transpose()?;
+        let mut names = BTreeSet::new();
+        let mut is_hidden = true;
+        if let Some(upper) = &upper {
+            add_names(upper.as_fd(), &mut names)?;
+            is_hidden = sys::is_opaque(upper.as_fd())?;
+        }
+        if let (Some(lower), true) = (&lower, is_hidden) {
+            add_names(lower.as_fd(), &mut names)?;
+        }
+        let [upper, lower] = [&upper, &lower].map(|directory| directory.as_ref().map(AsFd::as_fd));
+        names.iter().try_for_each(|name| self.entry(node, name, upper, lower))
+    }
+
+    fn entry(
+        &mut self,
+        node: &Arc<Node>,
+        name: &CStr,
+        upper: Option<BorrowedFd<'_>>,
+        lower: Option<BorrowedFd<'_>>,
+    ) -> sys::Result<()> {
+        let (after, before) = (there(upper, name)?, there(lower, name)?);
+        if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
+            let same = has_same_metadata(before, after) && has_same_data(lower, upper, name, before, after)?;
+            if !same {
+                self.add(node.path_of(name), Some(before), Some(after));
+            }
+        } else {
+            self.add(node.path_of(name), before.as_ref(), after.as_ref());
+        }
+        let layers = match [&before, &after].map(|stat| stat.as_ref().is_some_and(is_directory)) {
+            [true, true] => Layers::Both,
+            [true, false] => Layers::Lower,
+            [false, true] => Layers::Upper,
+            [false, false] => return Ok(()),
+        };
+        self.next.push((Node::child(node, name), layers));
+        Ok(())
+    }
+
+    fn add(&mut self, path: PathBuf, before: Option<&Stat>, after: Option<&Stat>) {
+        let [before, after] = [before, after].map(|stat| stat.map(|stat| EntryKind::from(file_type(stat))));
+        // A whiteout of what was never there tells of a file that came and went.
+        if before.is_some() || after.is_some() {
+            self.found.push(Change { path, before, after });
+        }
+    }
+}
+
+fn add_names(directory: BorrowedFd<'_>, names: &mut BTreeSet<CString>) -> sys::Result<()> {
+    let mut buffer = ListingBuffer::new();
+    let mut listing = Listing::new(directory, &mut buffer)?;
+    while let Some(entry) = listing.next() {
+        names.insert(entry?.name.to_owned());
+    }
+    Ok(())
+}
+
+/// Looks at a name in one layer. A character device with the number 0 stands for a deleted entry (overlayfs.rst, "whiteouts").
+fn there(layer: Option<BorrowedFd<'_>>, name: &CStr) -> sys::Result<Option<Stat>> {
+    let Some(layer) = layer else { return Ok(None) };
+    match rustix::fs::statat(layer, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if file_type(&stat) == FileType::CharacterDevice && stat.st_rdev == 0 => Ok(None),
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn has_same_metadata(before: &Stat, after: &Stat) -> bool {
+    before.st_mode == after.st_mode && (before.st_uid, before.st_gid) == (after.st_uid, after.st_gid)
+}
+
+fn has_same_data(
+    lower: BorrowedFd<'_>,
+    upper: BorrowedFd<'_>,
+    name: &CStr,
+    before: &Stat,
+    after: &Stat,
+) -> sys::Result<bool> {
+    if file_type(before) == FileType::RegularFile && before.st_size != after.st_size {
+        return Ok(false);
+    }
+    match same_data(lower, upper, name, (before, after), || false) {
+        // Nobody can tell: listed rather than left out.
+        Err(Errno::ACCESS | Errno::PERM) => Ok(false),
+        told => told,
+    }
+}
+
+fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+fn is_directory(stat: &Stat) -> bool {
+    file_type(stat) == FileType::Directory
+}

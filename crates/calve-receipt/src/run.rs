@@ -1,0 +1,70 @@
+//! What a command has changed in its private copy of a tree.
+
+use std::path::Path;
+
+use calve_core::{Change, EntryKind};
+use serde::Serialize;
+
+use crate::values::{ReceiptPath, path};
+
+/// The report of `calve run`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.run/1")]
+pub struct RunReceipt {
+    /// The tree that the command saw a private copy of.
+    tree: ReceiptPath,
+    /// The exit code of the command; 128 and the number of the signal that ended it.
+    exit_code: u8,
+    /// The complete copy that was kept. Null if none was.
+    kept: Option<ReceiptPath>,
+    /// Everything that the command made, changed or deleted, in the order of the paths.
+    entries: Vec<ChangeReceipt>,
+}
+
+/// One entry that differs from the tree in kind, mode, owner or contents.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChangeReceipt {
+    /// The path below the tree; `.` for the tree itself.
+    path: ReceiptPath,
+    /// What was there before. Null if the entry is new.
+    before: Option<ChangedKind>,
+    /// What is there now. Null if the entry is deleted.
+    after: Option<ChangedKind>,
+}
+
+/// What a changed entry is. Other entries are FIFOs, sockets and devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "a description of each would make the schema a choice of schemas")]
+pub enum ChangedKind {
+    File,
+    Directory,
+    Symlink,
+    Other,
+}
+
+impl RunReceipt {
+    /// Returns the receipt of a command that ended with `exit_code`.
+    pub fn new(tree: &Path, exit_code: u8, kept: Option<&Path>, changes: &[Change]) -> Self {
+        let entries = changes.iter().map(|change| ChangeReceipt {
+            path: path(&change.path),
+            before: change.before.map(ChangedKind::from),
+            after: change.after.map(ChangedKind::from),
+        });
+        Self { tree: path(tree), exit_code, kept: kept.map(path), entries: entries.collect() }
+    }
+}
+
+impl From<EntryKind> for ChangedKind {
+    fn from(kind: EntryKind) -> Self {
+        match kind {
+            EntryKind::File => Self::File,
+            EntryKind::Directory => Self::Directory,
+            EntryKind::Symlink => Self::Symlink,
+            EntryKind::Other => Self::Other,
+        }
+    }
+}
