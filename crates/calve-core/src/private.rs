@@ -2,7 +2,7 @@
 
 mod changes;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,9 +18,10 @@ use crate::strategy::OverlayState;
 use crate::sys::{self, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
+use crate::tree::walk::EntryKind;
 use crate::{Cancel, Progress};
 
-pub use changes::Change;
+pub use changes::{Change, Version};
 
 /// What a command that sees a private copy has changed in it.
 pub struct PrivateOverlay {
@@ -80,12 +81,30 @@ impl PrivateOverlay {
     /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner or contents. While
     /// one of their processes still runs, it is a list of the moment.
     pub fn changes(&self) -> Result<Vec<Change>, Error> {
+        let [lower, upper] = self.layers()?;
+        changes::changes(upper.as_fd(), lower.as_fd(), &self.tree)
+    }
+
+    /// Reads what `change` is about, as it was before and as it is now. `None` where it is neither a regular file nor a symlink. Contents
+    /// of more than `most` bytes are not read.
+    pub fn versions(&self, change: &Change, most: u64) -> Result<[Option<Version>; 2], Error> {
+        let read = |root: &OwnedFd, kind| match kind {
+            Some(EntryKind::File | EntryKind::Symlink) => changes::version(root.as_fd(), &change.path, most)
+                .map(Some)
+                .map_err(|errno| Error::io(Operation::Read, self.tree.join(&change.path), errno)),
+            _ => Ok(None),
+        };
+        let [lower, upper] = self.layers()?;
+        Ok([read(&lower, change.before)?, read(&upper, change.after)?])
+    }
+
+    /// Opens the tree, and the directory with the changes.
+    fn layers(&self) -> Result<[OwnedFd; 2], Error> {
         let open = |path: &Path| {
             sys::open_at(CWD, path, DIRECTORY, Mode::empty())
                 .map_err(|errno| Error::io(Operation::OpenDirectory, path, errno))
         };
-        let [upper, lower] = [open(&self.state.path.join("upper"))?, open(&self.tree)?];
-        changes::changes(upper.as_fd(), lower.as_fd(), &self.tree)
+        Ok([open(&self.tree)?, open(&self.state.path.join("upper"))?])
     }
 
     /// Deletes the changes. Returns whether they are gone: processes that the commands have left behind keep theirs, until another

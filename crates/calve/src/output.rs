@@ -51,6 +51,12 @@ pub(crate) fn path(path: &std::path::Path) -> Result<(), Failure> {
     write(&[crate::sys::path_bytes(path), b"\n"].concat())
 }
 
+/// A part of the result of a command, byte for byte.
+#[cfg(unix)]
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    write(bytes)
+}
+
 fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {

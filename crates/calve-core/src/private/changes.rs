@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +16,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::compare::same_data;
+use crate::tree::fill::contents::open_contents;
 use crate::tree::node::Node;
 use crate::tree::walk::EntryKind;
 
@@ -26,6 +30,34 @@ pub struct Change {
     pub before: Option<EntryKind>,
     /// What is there now. `None`: it is deleted.
     pub after: Option<EntryKind>,
+}
+
+/// A regular file or a symlink, as it is in one of the two trees.
+pub struct Version {
+    /// Whether its owner may run it.
+    pub is_executable: bool,
+    /// The bytes, or the target of the symlink. `None`: they are more than was asked for.
+    pub contents: Option<Vec<u8>>,
+}
+
+/// Reads the file or symlink `path` below `root`, if it has no more than `most` bytes.
+pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Result<Version> {
+    let names = path.iter().map(|name| CString::new(name.as_bytes())).collect::<Result<Vec<_>, _>>();
+    let names = names.map_err(|_| Errno::INVAL)?;
+    let (name, above) = names.split_last().ok_or(Errno::INVAL)?;
+    let node = above.iter().fold(Node::root(), |node, name| Node::child(&node, name));
+    let directory = node.open(root, sys::PATH_ONLY)?;
+    let stat = rustix::fs::statat(&directory, &**name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let is_executable = stat.st_mode & 0o100 != 0;
+    if file_type(&stat) == FileType::Symlink {
+        let target = rustix::fs::readlinkat(&directory, &**name, Vec::new())?;
+        return Ok(Version { is_executable, contents: Some(target.into_bytes()) });
+    }
+    let file = open_contents(directory.as_fd(), name, || false)?;
+    let mut contents = Vec::new();
+    let read = File::from(file).take(most + 1).read_to_end(&mut contents);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
 }
 
 /// Lists what differs in kind, mode, owner or contents, in the order of the paths. `upper` is the overlay's own directory, `lower` the

@@ -26,6 +26,9 @@ pub(crate) struct RunArguments {
     /// Print what CMD changed as JSON on stdout (schema calve.run/1). What CMD prints goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print what CMD changed in text files as a unified diff on stdout, for `git apply`. What CMD prints goes to stderr
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) diff: bool,
     /// Print nothing but errors, and what CMD prints
     #[arg(short, long)]
     pub(crate) quiet: bool,

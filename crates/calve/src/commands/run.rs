@@ -1,5 +1,7 @@
 //! `calve run`.
 
+mod diff;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
@@ -21,7 +23,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let mut overlay = PrivateOverlay::new(&tree, &changes()?).map_err(|error| mounted(&tree, error))?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
-    if arguments.json {
+    if arguments.json || arguments.diff {
         command.stdout(std::io::stderr());
     }
     let ended = contained(&mut overlay, &mut command, &here, &tree).map(sys::command_end);
@@ -30,6 +32,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         _ => Ok(()),
     };
     let changes = overlay.changes();
+    let printed = match &changes {
+        Ok(changes) if arguments.diff && ended.is_ok() => diff::print(&overlay, changes),
+        _ => Ok(()),
+    };
     if !overlay.discard()? {
         output::say(
             "processes of the command still run; their copy is deleted after they end, by the next `calve run`",
@@ -37,8 +43,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     }
     let code = ended?.map_or(0, |(code, _)| code);
     kept?;
+    printed?;
     if arguments.json {
         output::json(&RunReceipt::new(&tree, code, keep.as_deref(), &changes?))?;
+    } else if arguments.diff {
+        changes?;
     } else if !arguments.quiet {
         output::say(&changes.map_or_else(|error| format!("cannot tell what changed: {error}"), |all| summary(&all)));
     }

@@ -1,5 +1,6 @@
 //! `calve run`: what the command sees, what stays of it, and what does not.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -96,6 +97,39 @@ fn what_is_as_it_was_has_not_changed() {
         run(&spot, &[], script).succeeds().says(&["nothing changed"]);
         assert_eq!(listed(&spot, script), [""; 0]);
     }
+}
+
+#[test]
+fn the_diff_makes_the_same_tree() {
+    for spot in places() {
+        let Some(spot) = place(spot) else { return };
+        let tree = spot.join("tree");
+        let lines: String = (1..100).map(|number| format!("line {number}\n")).collect();
+        fs_err::write(tree.join("long"), lines).unwrap();
+        fs_err::write(tree.join("mac"), "one\rtwo").unwrap();
+        fs_err::write(tree.join("is a"), "\u{e9}\n\n").unwrap();
+        let script = "echo said; echo '\"' > 'n\"\\\té w'; touch empty; rm b; rm -r e; chmod 755 d/old; ln -sfn new l; \
+                      rm a2; ln -s a a2; sed -i '3s/$/ more/;80d' long; printf 'one\\rthree' > mac; echo x >> 'is a'; rm mac; mkdir mac; echo > mac/in";
+        run(&spot, &["--keep", "../kept"], script).succeeds();
+        let ran = run(&spot, &["--diff"], script).succeeds();
+        fs_err::write(spot.join("patch"), &ran.stdout).unwrap();
+        assert_eq!(ran.stderr, "said\n");
+        git(&tree, ["init", "-q"]);
+        git(&tree, ["apply", "--whitespace=nowarn", "../patch"]);
+        fs_err::remove_dir_all(tree.join(".git")).unwrap();
+        let same =
+            Command::new("diff").args(["-r", "--no-dereference", "tree", "kept"]).current_dir(&*spot).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&same.stdout), "", "{}", ran.stdout);
+        assert_eq!(fs_err::metadata(tree.join("d/old")).unwrap().mode() & 0o111, 0o111);
+    }
+}
+
+#[test]
+fn what_is_no_text_is_named_in_the_diff() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let ran = run(&spot, &["--diff"], "printf 'x\\0' > a; mkfifo p; mkdir q; exit 5").run();
+    ran.ended(5);
+    assert_eq!(ran.stdout, "diff --git a/a b/a\nBinary files a/a and b/a differ\n");
 }
 
 #[test]
