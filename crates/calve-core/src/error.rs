@@ -1,5 +1,6 @@
 //! What can go wrong, with the path, the operation and what to do next.
 
+mod private;
 mod template;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use crate::operation::Operation;
 use crate::remedy::Remedy;
 use crate::sys;
 
+pub use private::PrivateError;
 pub use template::TemplateError;
 
 /// Why an operation failed. The source was not written, and nothing was published: but for one case, a clone whose directory could
@@ -156,6 +158,9 @@ pub enum Error {
     /// A template cannot be made or used.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// A command cannot be run in a private copy of a directory.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
     /// No spare can be made of a source.
     #[error("no spare can be made of `{}`: {reason}", Shown(.path))]
     NoSpare {
@@ -223,6 +228,7 @@ impl Error {
             Self::NotAFile { .. } => Remedy::NameRegularFile,
             Self::StagingLost(_) => Remedy::RetryWithoutCleaner,
             Self::Template(error) => error.remedy(),
+            Self::Private(error) => error.remedy(),
             Self::NoSpare { .. } => Remedy::CloneWithoutSpare,
             Self::Interrupted => return None,
         })

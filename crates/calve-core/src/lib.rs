@@ -76,7 +76,7 @@ use windows as engine;
 
 pub use choice::{Choice, Refusal, Requirement, Strategy};
 pub use clone::{clone_tree, plan};
-pub use error::{Error, Protection, Required, Shown, TemplateError, without_path};
+pub use error::{Error, PrivateError, Protection, Required, Shown, TemplateError, without_path};
 pub use home::home_directory;
 pub use operation::Operation;
 pub use options::{

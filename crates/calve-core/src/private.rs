@@ -2,6 +2,7 @@
 
 mod changes;
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,7 @@ use std::process::Command;
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
@@ -31,13 +32,19 @@ pub struct PrivateOverlay {
 }
 
 /// Tells why a command could not be started.
-pub struct Refused(Steps);
+pub struct Refused {
+    steps: Steps,
+    tree: PathBuf,
+}
 
 impl Refused {
-    /// `Some(true)`: there are no namespaces for this user. `Some(false)`: the overlay could not be mounted. `None`: the command itself
-    /// could not be run.
-    pub fn refused_namespaces(&self) -> Option<bool> {
-        self.0.refused_namespaces()
+    /// Returns the reason for `error`, with which `command` was not started.
+    pub fn reason(&self, command: &Command, error: io::Error) -> PrivateError {
+        match self.steps.refused_namespaces() {
+            Some(true) => PrivateError::NoNamespaces(error),
+            Some(false) => PrivateError::NoOverlay { tree: self.tree.clone(), source: error },
+            None => PrivateError::NotStarted { program: command.get_program().to_owned(), source: error },
+        }
     }
 }
 
@@ -46,7 +53,7 @@ impl PrivateOverlay {
     /// what killed runs have left in `changes`.
     ///
     /// # Errors
-    /// Fails when something is mounted below `tree`, which an overlay would hide, with [`Errno::XDEV`].
+    /// Fails when something is mounted below `tree`, which an overlay would hide.
     pub fn new(tree: &Path, changes: &Path) -> Result<Self, Error> {
         let source = Source::open(tree)?;
         if source.single().is_some() {
@@ -55,7 +62,7 @@ impl PrivateOverlay {
         let below = sys::mounts_below(source.directory())
             .map_err(|errno| Error::io(Operation::LookForMounts, source.path(), errno))?;
         if let Some(mount) = below.first() {
-            return Err(Error::io(Operation::MountOverlayOf, mount, Errno::XDEV));
+            return Err(PrivateError::MountBelow(mount.clone()).into());
         }
         let state = OverlayState::make(changes, &source)?;
         let overlay = Self { tree: tree.to_path_buf(), state, mounts: 0 };
@@ -74,7 +81,7 @@ impl PrivateOverlay {
         let layers = [&*self.state.path.join("upper"), &*work];
         let lock = self.state.lock.descriptor();
         sys::contain(command, &self.tree, layers, working_directory, lock)
-            .map(Refused)
+            .map(|steps| Refused { steps, tree: self.tree.clone() })
             .map_err(|errno| Error::io(Operation::MountOverlay, &self.tree, errno))
     }
 

@@ -71,6 +71,12 @@ remedies! {
     KeepSpares(PathBuf) = "keep_spares",
     /// Clone it without a spare.
     CloneWithoutSpare = "clone_without_spare",
+    /// Have the system let users have namespaces.
+    AllowNamespaces = "allow_namespaces",
+    /// Keep the changes on a file system that an overlay can write to, outside of the directory.
+    KeepChangesElsewhere = "keep_changes_elsewhere",
+    /// Check the name of the command.
+    CheckCommand = "check_command",
     /// Try again, and keep other programs from cleaning the destination's parent directory.
     RetryWithoutCleaner = "retry_without_cleaner",
     /// Choose a name of letters, digits, `-`, `_` and `.`.

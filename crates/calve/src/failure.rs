@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
-use calve_core::Error;
+use calve_core::{Error, PrivateError};
 use calve_receipt::ErrorReceipt;
 
 use crate::{output, wording};
@@ -12,6 +12,8 @@ use crate::{output, wording};
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const REFUSED: u8 = 3;
+/// As shells have it: there is no such program, or it cannot be run.
+const NOT_FOUND: u8 = 127;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why the program ends with another code than 0.
@@ -118,6 +120,8 @@ impl Failure {
             Self::Core(error) | Self::Clone { error, .. } => match error {
                 Error::Interrupted => INTERRUPTED,
                 Error::RequirementRefused { .. } => REFUSED,
+                Error::Private(PrivateError::NotStarted { .. }) => NOT_FOUND,
+                Error::Private(_) => REFUSED,
                 Error::Pattern { .. } => USAGE,
                 #[cfg(unix)]
                 Error::Template(calve_core::TemplateError::BadName { .. }) => USAGE,

@@ -5,28 +5,25 @@ mod diff;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use calve_core::{Change, EntryKind, Error, PrivateOverlay, Shown};
+use calve_core::{Change, EntryKind, Error, PrivateError, PrivateOverlay, Shown};
 use calve_receipt::RunReceipt;
 use calve_receipt::human::{count, counted};
 
 use crate::cli::run::RunArguments;
-use crate::failure::{FAILED, Failure, REFUSED, USAGE};
+use crate::failure::{FAILED, Failure, USAGE};
 use crate::{home, output, real_path, sys};
-
-/// As shells have it: there is no such program, or it cannot be run.
-const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let here = std::env::current_dir()?;
     let tree = real_path::of(&arguments.tree.clone().unwrap_or_else(|| repository(&here)))?;
     let keep = arguments.keep.as_deref().map(|dst| outside(dst, &tree)).transpose()?;
-    let mut overlay = PrivateOverlay::new(&tree, &changes()?).map_err(|error| mounted(&tree, error))?;
+    let mut overlay = PrivateOverlay::new(&tree, &changes(&tree)?)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     if arguments.json || arguments.diff {
         command.stdout(std::io::stderr());
     }
-    let ended = contained(&mut overlay, &mut command, &here, &tree).map(sys::command_end);
+    let ended = contained(&mut overlay, &mut command, &here).map(sys::command_end);
     let kept = match (&ended, &keep) {
         (Ok(_), Some(dst)) => copy(&mut overlay, &tree, dst),
         _ => Ok(()),
@@ -79,55 +76,21 @@ fn summary(changes: &[Change]) -> String {
 }
 
 /// Runs `command` in the private copy.
-fn contained(
-    overlay: &mut PrivateOverlay,
-    command: &mut Command,
-    here: &Path,
-    tree: &Path,
-) -> Result<ExitStatus, Failure> {
+fn contained(overlay: &mut PrivateOverlay, command: &mut Command, here: &Path) -> Result<ExitStatus, Failure> {
     let refused = overlay.contain(command, here)?;
     let error = match sys::run_command(command) {
         Ok(status) => return Ok(status),
         Err(error) => error,
     };
-    Err(match refused.refused_namespaces() {
-        Some(true) => Failure::stated(
-            REFUSED,
-            format!("the system lets this user have no namespaces: {error}"),
-            "allow them: kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu) and user.max_user_namespaces above 0, \
-             by sysctl; a container needs CAP_SYS_ADMIN",
-        ),
-        Some(false) => Failure::stated(
-            REFUSED,
-            format!("cannot mount an overlay of `{}`: {error}", Shown(tree)),
-            "set CALVE_HOME to a directory on ext4, XFS, btrfs or tmpfs, outside of that tree",
-        ),
-        None => Failure::stated(
-            NOT_FOUND,
-            format!("cannot run `{}`: {error}", Shown(Path::new(command.get_program()))),
-            "check the name of the command after `--`",
-        ),
-    })
+    Err(Error::Private(refused.reason(command, error)).into())
 }
 
 /// Makes the complete copy, with the program itself, which sees what the command saw.
 fn copy(overlay: &mut PrivateOverlay, tree: &Path, dst: &Path) -> Result<(), Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["cp", "-q", "-T"]).args([tree, dst]);
-    let status = contained(overlay, &mut command, Path::new("/"), tree)?;
+    let status = contained(overlay, &mut command, Path::new("/"))?;
     sys::command_end(status).map_or(Ok(()), |(code, _)| Err(Failure::Reported(code)))
-}
-
-/// Says that something is mounted in the tree, where that is what went wrong.
-fn mounted(tree: &Path, error: Error) -> Failure {
-    match error {
-        Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::CrossesDevices => Failure::stated(
-            REFUSED,
-            format!("something is mounted at `{}`, which the command would not see", Shown(&path)),
-            format!("unmount it, or name a directory inside `{}` with --tree", Shown(tree)),
-        ),
-        other => other.into(),
-    }
 }
 
 /// The repository around a directory, else the directory.
@@ -153,11 +116,14 @@ fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
     Ok(dst.file_name().map_or_else(|| dst.clone(), |name| parent.join(name)))
 }
 
-/// Where the changes are, while the command runs.
-fn changes() -> Result<PathBuf, Failure> {
+/// Where the changes are, while the command runs: not where the command would see them.
+fn changes(tree: &Path) -> Result<PathBuf, Failure> {
     let home = home::directory()
         .map_err(|why| Failure::stated(FAILED, format!("no directory for changes: {why}"), "set CALVE_HOME"))?;
     let changes = home.join("runs");
     fs_err::create_dir_all(&changes)?;
+    if real_path::of(&changes)?.starts_with(tree) {
+        return Err(Error::Private(PrivateError::ChangesInside(changes)).into());
+    }
     Ok(changes)
 }

@@ -80,6 +80,14 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::GiveRelativePaths => "give paths relative to the root, without `..`, that lead through no symlink",
         Remedy::NameRegularFile => "name a regular file, or remove what is there first",
         Remedy::CloneWithoutSpare => "clone it with `calve cp`, which needs no spare",
+        Remedy::AllowNamespaces => {
+            "allow them by sysctl: kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu), user.max_user_namespaces and \
+             user.max_mnt_namespaces above 0; a container needs CAP_SYS_ADMIN"
+        }
+        Remedy::KeepChangesElsewhere => {
+            "set CALVE_HOME to a directory on ext4, XFS, btrfs or tmpfs, outside of the directory that the command runs in"
+        }
+        Remedy::CheckCommand => "check the name of the command after `--`",
         Remedy::RetryWithoutCleaner => {
             "run it again, and keep other programs from cleaning the destination's parent directory"
         }

@@ -194,8 +194,9 @@ fn its_exit_code_is_the_commands() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     run(&spot, &[], "exit 3").run().ended(3);
     run(&spot, &[], "kill -9 $$").run().ended(137);
-    let missing = calve(["run", "--", "./no-such-command"]).within(spot.join("tree"));
-    missing.env("CALVE_HOME", spot.join("home")).fails(127).says(&["no-such-command"]).hints();
+    let missing = calve(["run", "--json", "--", "./no-such-command"]).within(spot.join("tree"));
+    let missing = missing.env("CALVE_HOME", spot.join("home")).fails(127).says(&["no-such-command"]).hints();
+    assert_eq!(missing.json()["remedy"], "check_command");
     assert_eq!(left(&spot), [""; 0]);
 }
 
@@ -213,9 +214,20 @@ fn destinations_that_cannot_be_are_refused_before_the_command_runs() {
 fn without_namespaces_it_says_so() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let none = "echo 0 > /proc/sys/user/max_mnt_namespaces; exec \"$0\" \"$@\"";
-    let ran = run(&spot, &[], "touch ../ran").under(&["unshare", "-Ur", "sh", "-c", none]).fails(3);
-    ran.says(&["namespaces"]).hints();
+    let ran = run(&spot, &["--json"], "touch ../ran").under(&["unshare", "-Ur", "sh", "-c", none]).fails(3);
+    let ran = ran.says(&["namespaces"]).hints();
+    assert_eq!(ran.json()["remedy"], "allow_namespaces");
     assert_eq!(left(&spot), [""; 0]);
+    spot.holds(&["home", "tree"]);
+}
+
+#[test]
+fn changes_cannot_be_kept_in_the_tree_itself() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let inside = run(&spot, &["--json"], "touch ../ran").env("CALVE_HOME", spot.join("tree/sub"));
+    let ran = inside.fails(3).says(&["sub/runs"]).hints();
+    assert_eq!(ran.json()["remedy"], "keep_changes_elsewhere");
+    assert_eq!(names(spot.join("tree/sub/runs")), [""; 0]);
     spot.holds(&["home", "tree"]);
 }
 
