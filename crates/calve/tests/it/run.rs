@@ -89,6 +89,18 @@ fn what_the_command_changed_is_listed() {
 }
 
 #[test]
+fn changes_at_any_depth_are_found() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    // Longer than a path may be.
+    let name = "d".repeat(200);
+    let script = format!("for i in $(seq 30); do mkdir {name} && cd -P {name} || exit 9; done; echo > f");
+    run(&spot, &[], &script).succeeds().says(&["0 files changed, 1 new, 0 deleted; 30 directories"]);
+    let diff = run(&spot, &["--diff"], &script).succeeds().stdout;
+    assert!(diff.contains(&format!("+++ b/{}f\n@@ -0,0 +1 @@\n+\n", format!("{name}/").repeat(30))));
+    assert_eq!(left(&spot), [""; 0]);
+}
+
+#[test]
 fn what_is_as_it_was_has_not_changed() {
     for spot in places() {
         let Some(spot) = place(spot) else { return };
@@ -260,6 +272,10 @@ fn somebody_without_privilege_can_use_it() {
     let ran = run(&spot, &[], &format!("{CHANGES}; id -u; ls d")).by_somebody_else(&reachable).succeeds();
     assert_eq!(ran.stdout, format!("{id}\nagain\n"));
     ran.says(&["1 file changed, 3 new, 3 deleted"]);
+    let unreadable = "mkdir u; echo > u/x; chmod 0 u";
+    let uncounted = run(&spot, &[], unreadable).by_somebody_else(&reachable).succeeds();
+    uncounted.says(&["cannot tell what changed", "tree/u"]);
+    run(&spot, &["--json"], unreadable).by_somebody_else(&reachable).fails(1).says(&["tree/u"]).hints();
     before.assert_unchanged(spot.join("tree"));
     assert_eq!(left(&spot), [""; 0]);
 }
