@@ -17,11 +17,6 @@ pub(crate) fn start_reaper(program: &Path, parent: &Path) {
     let _ = calve_core::start_reaper(program, parent);
 }
 
-/// There is no root.
-pub(crate) fn is_root() -> bool {
-    false
-}
-
 /// There are no spares.
 pub(crate) fn spares() -> Option<SpareUse> {
     None
