@@ -248,6 +248,8 @@ pub enum Error {
         how: String,
         /// The last lines of its log.
         log: String,
+        /// What is on a full disk, if that is why.
+        full: Option<PathBuf>,
     },
     /// The command that was to fill the template has failed.
     #[error("the command failed ({how}), so the template `{template}` was not made; the server's log is `{}`", Shown(.log))]
@@ -410,6 +412,11 @@ impl Error {
         Self::Io { operation: operation.into(), path, source: calve_core::without_path(reason.into()), remedy: None }
     }
 
+    /// The log is found by whoever knows where it is.
+    pub(crate) fn server_failed(how: impl Into<String>) -> Self {
+        Self::ServerFailed { how: how.into(), log: String::new(), full: None }
+    }
+
     pub(crate) fn not_usable(path: &Path, reason: Unusable) -> Self {
         Self::NotUsable { path: path.to_path_buf(), reason }
     }
@@ -434,7 +441,7 @@ impl Error {
     pub(crate) fn is_of_a_full_disk(&self) -> bool {
         match self {
             Self::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
-            Self::Clone { full, .. } | Self::Program { full, .. } => full.is_some(),
+            Self::Clone { full, .. } | Self::Program { full, .. } | Self::ServerFailed { full, .. } => full.is_some(),
             _ => false,
         }
     }
@@ -450,9 +457,9 @@ impl Error {
             Self::Io { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Remedy::CheckOwner(path.clone())
             }
-            Self::Clone { full: Some(path), .. } | Self::Program { full: Some(path), .. } => {
-                Remedy::FreeSpace(path.clone())
-            }
+            Self::Clone { full: Some(path), .. }
+            | Self::Program { full: Some(path), .. }
+            | Self::ServerFailed { full: Some(path), .. } => Remedy::FreeSpace(path.clone()),
             Self::Io { remedy: Some(remedy), .. } | Self::Clone { remedy: Some(remedy), .. } => {
                 Remedy::Engine(remedy.clone())
             }

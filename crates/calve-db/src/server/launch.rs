@@ -323,7 +323,7 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
             }
             let name = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
             let said = log::tail(&wanted.spec.place);
-            let full = said.contains("No space left on device").then(|| wanted.spec.place.clone());
+            let full = log::full(&wanted.spec.place, &said);
             return Err(Error::Program { program: name, how: ended.to_string(), said, full });
         }
         let mut fds: Vec<_> =

@@ -64,6 +64,14 @@ pub(crate) fn tail(place: &Path) -> String {
     reasons.iter().chain(last).map(plain).collect()
 }
 
+/// Returns the place if its disk is full: by what a program said, or because there was no room even for that.
+pub(crate) fn full(place: &Path, said: &str) -> Option<PathBuf> {
+    const LITTLE: u64 = 1 << 20;
+    // The server's account has no part in what is kept back for root.
+    let is_full = || rustix::fs::statvfs(place).is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) < LITTLE);
+    (said.contains("No space left on device") || is_full()).then(|| place.to_path_buf())
+}
+
 /// Returns the last lines, all of them whole.
 pub(crate) fn last_lines(place: &Path) -> String {
     let read = |mut log: File| -> std::io::Result<Vec<u8>> {

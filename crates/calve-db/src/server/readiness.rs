@@ -73,7 +73,7 @@ pub(crate) struct Waiting<'a> {
 /// Waits until the server answers. Says whether it told so by itself.
 pub(crate) fn wait(server: &mut ServerProcess, waiting: &Waiting<'_>) -> Result<bool> {
     let started = Instant::now();
-    let failed = |how: String| Err(Error::ServerFailed { how, log: String::new() });
+    let failed = |how: String| Err(Error::server_failed(how));
     loop {
         (waiting.meanwhile)();
         if waiting.notices.say_ready() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use calve_core::Cancel;
 
-use super::room::has_room;
+use super::room::{has_disk, has_room};
 use super::{
     MOST, Pool, PoolLifetime, PoolLimit, PoolOptions, Settings, empty, end, lock, path, remove, settings, state,
     waiting,
@@ -91,7 +91,11 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
         if found.len() >= pool.size {
             break;
         }
-        limit = (!has_room(engine::named(&now.engine)?)).then_some(PoolLimit::Memory);
+        limit = match (has_room(engine::named(&now.engine)?), has_disk(&home.servers())) {
+            (false, _) => Some(PoolLimit::Memory),
+            (true, false) => Some(PoolLimit::Disk),
+            (true, true) => None,
+        };
         if limit.is_some() {
             break;
         }

@@ -1,4 +1,4 @@
-//! Whether there is memory for another server that waits.
+//! Whether there is memory and disk space for another server that waits.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use crate::engine::Engine;
 
-/// What must stay free: a part of all memory.
+/// What must stay free: a part of all of it.
 const FREE_PART: u64 = 10;
 
 /// Whether another server fits, with all that it may need once it is used, and a tenth of the memory stays free. Where the system does not
@@ -14,6 +14,16 @@ const FREE_PART: u64 = 10;
 pub(crate) fn has_room(engine: &dyn Engine) -> bool {
     let limits = [machine(), group(), group_of_version_1()];
     limits.into_iter().flatten().all(|Memory { total, free }| free >= engine.memory_bytes() + total / FREE_PART)
+}
+
+/// Whether as much of the disk is free as everybody else may need: a tenth of it, or a gigabyte of a large one. Where the system does not
+/// tell, it is.
+pub(crate) fn has_disk(place: &Path) -> bool {
+    const ENOUGH: u64 = 1 << 30;
+    rustix::fs::statvfs(place).ok().is_none_or(|room| {
+        let [total, free] = [room.f_blocks, room.f_bavail].map(|blocks| blocks.saturating_mul(room.f_frsize));
+        free >= (total / FREE_PART).min(ENOUGH)
+    })
 }
 
 /// In bytes.

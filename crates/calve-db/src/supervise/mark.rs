@@ -119,7 +119,7 @@ impl Supervisor<'_> {
     }
 
     fn version(&self) -> Result<Version> {
-        let unknown = || Error::ServerFailed { how: "is of an unknown version".into(), log: String::new() };
+        let unknown = || Error::server_failed("is of an unknown version");
         self.engine.version(&self.spec.version).ok_or_else(unknown)
     }
 

@@ -92,7 +92,10 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
 /// The log says more than an exit code does.
 fn with_log(error: Error, place: &Path) -> Error {
     match error {
-        Error::ServerFailed { how, .. } => Error::ServerFailed { how, log: log::tail(place) },
+        Error::ServerFailed { how, .. } => {
+            let log = log::tail(place);
+            Error::ServerFailed { how, full: log::full(place, &log), log }
+        }
         other => other,
     }
 }
@@ -399,11 +402,11 @@ impl<'a> Supervisor<'a> {
                 Some(sys::Ended::Exit(0)) => return Ok(()),
                 Some(other) => {
                     let how = format!("did not end in order ({})", other);
-                    return Err(Error::ServerFailed { how, log: String::new() });
+                    return Err(Error::server_failed(how));
                 }
                 None if started.elapsed() > ORDERLY_END => {
                     let how = format!("did not end within {} s", ORDERLY_END.as_secs());
-                    return Err(Error::ServerFailed { how, log: String::new() });
+                    return Err(Error::server_failed(how));
                 }
                 None => {}
             }

@@ -304,7 +304,9 @@ fn of_template(error: Error, place: &Path, target: &Path, template: &str, source
             Some(source) => Error::not_usable(source, reason),
             None => Error::BuildNotUsable { template: template.to_owned(), reason },
         },
-        Error::ServerFailed { how, log } => Error::ServerFailed { how, log: log.replace(&*hidden, &shown) },
+        Error::ServerFailed { how, log, full } => {
+            Error::ServerFailed { how, log: log.replace(&*hidden, &shown), full: full.map(in_target) }
+        }
         Error::Program { program, how, said, full } => {
             Error::Program { program, how, said: said.replace(&*hidden, &shown), full: full.map(in_target) }
         }

@@ -209,6 +209,27 @@ fn a_template_that_is_rebuilt_gets_new_standbys() {
 }
 
 #[test]
+fn a_pool_is_as_large_as_its_disk_permits() {
+    for engine in Engine::all() {
+        let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
+        world.template(engine);
+        // Room for a few servers, each of which writes some of its own; a tenth stays free.
+        let room = rustix::fs::statvfs(world.path()).unwrap();
+        let left = room.f_bavail - room.f_blocks / 10;
+        let hog = fs::File::create(world.path().join("hog")).unwrap();
+        let taken = left * room.f_frsize - (12 << 20);
+        rustix::fs::fallocate(&hog, rustix::fs::FallocateFlags::empty(), 0, taken).unwrap();
+        let set = pool(&world, 40);
+        assert_eq!(set["limit"], "disk", "{set}");
+        let waiting = set["waiting"].as_u64().unwrap();
+        assert!((1..40).contains(&waiting), "{set}");
+        let server = world.start("a");
+        assert_eq!((&server["standby"], world.rows(engine, &server)), (&true.into(), "1000".into()));
+        end(&world);
+    }
+}
+
+#[test]
 fn a_pool_ends_with_its_session() {
     let Some(world) = World::new() else { return };
     world.template(Postgres);

@@ -157,7 +157,7 @@ impl Engine for Postgres {
         if instance.purpose != Purpose::TakeOver && instance.address.password.is_none() {
             return Ok(Vec::new());
         }
-        let failed = |said: String| Error::ServerFailed { how: format!("refused a query: {said}"), log: String::new() };
+        let failed = |said: String| Error::server_failed(format!("refused a query: {said}"));
         let session = Session::open(&instance.address.socket, USER, DATABASE, PATIENCE);
         let mut session = session.map_err(|refused| match refused {
             LoginError::NotYet => failed("it does not answer".into()),
