@@ -6,6 +6,7 @@ pub(crate) mod manifest;
 mod publish;
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -88,11 +89,18 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<Template> {
     let place = home.templates().join(name);
     match read(&place) {
         Some(template) => Ok(template),
-        None if place.is_dir() => {
-            Err(Error::TemplateDamaged { name: name.into(), what: format!("its `{DOCUMENT}` is missing or damaged") })
-        }
+        None if place.is_dir() => Err(without_document(&place, name)),
         None if is_locked(&building_lock(home, name)) => Err(Error::TemplateBeingBuilt(name.into())),
         None => Err(Error::UnknownTemplate(name.into())),
+    }
+}
+
+/// Why what describes a template is not to be had.
+fn without_document(place: &Path, name: &str) -> Error {
+    let document = place.join(DOCUMENT);
+    match fs::read(&document) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io("read", document, error),
+        _ => Error::TemplateDamaged { name: name.into(), what: format!("its `{DOCUMENT}` is missing or damaged") },
     }
 }
 
@@ -107,8 +115,7 @@ pub(crate) fn identity_of(origin: &Origin) -> String {
 pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<File> {
     let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some(template) = read(place) else {
-        let what = format!("its `{DOCUMENT}` is missing or damaged");
-        return Err(if place.is_dir() { Error::TemplateDamaged { name, what } } else { Error::UnknownTemplate(name) });
+        return Err(if place.is_dir() { without_document(place, &name) } else { Error::UnknownTemplate(name) });
     };
     let lock = registry::open_lock(place)?;
     registry::wait_for(&lock, FlockOperation::LockShared).map_err(|errno| Error::io("lock", place, errno))?;

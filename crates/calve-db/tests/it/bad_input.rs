@@ -268,3 +268,31 @@ fn strategies_that_are_not_there() {
     world.db(["start", "t", "--strategy", "hardlink"]).ends().code(2);
     world.nothing_left();
 }
+
+/// In mount namespaces of their own: what is changed there of the machine's, nobody else sees.
+#[test]
+fn what_belongs_to_others_and_accounts_that_are_missing() {
+    if !require_root("what root alone may do to the machine's directories") {
+        return;
+    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let cover = "mount -t tmpfs none /run; mkdir /run/calve; chown 65534 /run/calve; exec \"$@\"";
+    let world = world.within(&["unshare", "--mount", "sh", "-ec", cover, "sh"]);
+    let words = ["`/run/calve", "hint: make it a directory of root's, which is where root's sockets belong\n"];
+    world.db(["start", "t"]).fails(1, &words);
+
+    let Some(world) = World::new() else { return };
+    let cover = "echo root:x:0:0:::/bin/sh >passwd; mount --bind passwd /etc/passwd; exec \"$@\"";
+    let world = world.within(&["unshare", "--mount", "sh", "-ec", cover, "sh"]);
+    let create = ["template", "create", "p", "--engine", "postgres"];
+    world.db(create).fails(1, &["hint: create one of these accounts: postgres"]);
+
+    let Some(world) = World::of(User::Unprivileged, None) else { return };
+    world.template(Postgres);
+    let template = world.home().join("db/templates/t");
+    rustix::fs::chmod(&template, 0o700.into()).unwrap();
+    rustix::fs::chown(&template, Some(rustix::fs::Uid::ROOT), None).unwrap();
+    let words = ["hint: check who owns it, or set CALVE_HOME to a directory of your own\n"];
+    world.db(["start", "t"]).fails(1, &words);
+}

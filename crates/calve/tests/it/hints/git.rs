@@ -448,4 +448,21 @@ bogus = 1
         "see `calve git --help`",
         "calve git --help; cd ../c; calve git fetch main",
     ),
+    // git's own words and versions, said by a program in front of it.
+    case(
+        "Unknown",
+        "mkdir ../bin; printf '#!/bin/sh\\ncase $* in *clone*) echo fatal: a riddle >&2; exit 128;; esac\\nexec %s \"$@\"\\n' \
+         $(command -v git) >../bin/git; chmod +x ../bin/git",
+        "PATH=$PWD/../bin:$PATH calve git clone file://$PWD ../c",
+        "nothing was left behind; `git ls-remote URL` shows whether the server answers at all",
+        "calve git clone file://$PWD ../c",
+    ),
+    case(
+        "UpdateGitOrDoWithout",
+        "git config uploadpack.allowFilter true; calve git clone --for history file://$PWD ../c; mkdir ../bin; printf '#!/bin/sh\\n[ $1 != --version ] || { echo git version 2.39.5; exit; }\\n\
+         exec %s \"$@\"\\n' $(command -v git) >../bin/git; chmod +x ../bin/git",
+        "cd ../c; PATH=$PWD/../bin:$PATH calve git fetch --backfill",
+        "install a newer git, or do without",
+        "cd ../c; calve git fetch",
+    ),
 ];
