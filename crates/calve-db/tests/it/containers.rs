@@ -449,7 +449,7 @@ fn rootless(engine: Engine) -> Option<Containers> {
     let conf = podman.with_file_name("containers.conf");
     fs::copy(conf, path.join("containers.conf")).unwrap();
     let (own, user) = (path.join("podman"), path.join("user"));
-    let environment = "export CONTAINERS_CONF=\"$at/../containers.conf\" HOME=$at XDG_RUNTIME_DIR=$at/run";
+    let environment = "export CONTAINERS_CONF=\"$at/../containers.conf\" HOME=$at TMPDIR=$at XDG_RUNTIME_DIR=$at/run";
     write_program(&own, format!("#!/bin/sh\nat='{}'\n{environment}\nexec podman \"$@\"\n", user.display()));
     let saved = path.join("image");
     let output = Command::new(&podman).args(["save", "--output"]).arg(&saved).arg(&image).output().unwrap();
