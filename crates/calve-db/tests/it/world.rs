@@ -377,7 +377,7 @@ fn made(engine: Engine) -> PathBuf {
     let (folder, _) = MADE.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         // Nothing drops it. This process has the only other end of that pipe, and however it ends, the directory goes.
-        let script = "trap '' HUP INT TERM; cat >/dev/null; rm -rf \"$0\"";
+        let script = "trap '' HUP INT TERM; cat >/dev/null; chmod -R u+w \"$0\"; rm -rf \"$0\"";
         let cleaner = Command::new("sh").args(["-c", script]).arg(folder.path()).stdin(Stdio::piped()).spawn();
         (folder, cleaner.unwrap())
     });
