@@ -356,6 +356,11 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        // Templates are read-only, which keeps all but root from deleting them.
+        if !is_root() {
+            let templates = self.home().join("db/templates");
+            let _ = Command::new("chmod").args(["-R", "u+w"]).arg(templates).stderr(Stdio::null()).status();
+        }
         let _ = self.db(["stop", "--all"]).command.output();
         let _ = self.db(["gc"]).command.output();
         // What a test that failed has found.
