@@ -27,6 +27,8 @@ REMEDIES = {
     "clone_without_spare": "clone it without a spare",
     "allow_namespaces": "have the system let users have namespaces (sysctl user.max_user_namespaces)",
     "keep_changes_elsewhere": "keep the changes on ext4, XFS, btrfs or tmpfs, outside of the directory",
+    "merge_changes": "merge the changes by hand",
+    "put_back": "put back by hand what is in the directory of that name",
     "check_command": "check the name of the command",
     "retry_without_cleaner": "try again, and keep other programs from cleaning the destination's parent directory",
     "choose_template_name": "choose a name such as `shop` or `node-22`; a path that begins with @ is written ./@NAME",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use calve_core::{
-    CloneOptions, Decision, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Plain, RemoveOptions, Selection,
+    CloneOptions, Decision, InlinedBytes, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Plain, RemoveOptions, Selection,
 };
 use pyo3::prelude::*;
 
@@ -23,6 +23,8 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, left_out: Vec<Vec<u8>>, handle: &Handl
     let (src, dst) = (path(src), path(dst));
     let mut options = CloneOptions::default();
     options.keep = Keep::Plain(Plain { times: KeptTimes::OfAll, xattrs: KeptXattrs::Yes, links: KeptLinks::Verbatim });
+    // Nobody is told.
+    options.inlined = InlinedBytes::WithShared;
     if !left_out.is_empty() {
         let left_out: HashSet<PathBuf> = left_out.into_iter().map(path).collect();
         let decide = move |path: &std::path::Path, _| match left_out.contains(path) {

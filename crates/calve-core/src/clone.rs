@@ -39,12 +39,23 @@ use crate::tree::notes::Notes;
 /// # Errors
 /// Leaves nothing behind, whatever the error. Fails with [`Error::RequirementRefused`] when a requirement cannot be met.
 pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
+    clone_and_change(src, dst, options, |_| Ok(()))
+}
+
+/// [`clone_tree`]. What `change` does to the staged tree is published with it.
+pub(crate) fn clone_and_change(
+    src: &Path,
+    dst: &Path,
+    options: &CloneOptions,
+    change: impl FnOnce(&StagedTree<'_>) -> Result<(), Error>,
+) -> Result<CloneReport, Error> {
     let started = Instant::now();
     let CloneRequest { source, destination, exclude } = check(src, dst, options)?;
     let notes = Notes::default();
     let trash_waits = sweep_leftovers(&destination, &notes, options)?;
     let mut staged = StagedTree::for_clone(&destination, options)?;
     let run = staged.fill(source, exclude, &notes, options)?;
+    change(&staged)?;
     let trashed = staged.publish(&notes)?;
     let report = run.report(src, dst, &notes, started);
     Ok(CloneReport { trash_waits: trash_waits || trashed.is_some(), trashed, ..report })

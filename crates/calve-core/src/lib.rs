@@ -105,8 +105,8 @@ pub use {
     },
     clone::build::{BuildPaths, build_tree},
     clone::merge::{Overwrite, merge_tree},
-    clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
-    private::{Change, PrivateOverlay, Refused, Version},
+    clone::stage::{StageReport, StagedTree, has_subvolumes, is_subvolume, stage, supersede},
+    private::{Beginning, Change, PrivateOverlay, Refused, Version},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},
     space::{
@@ -114,8 +114,8 @@ pub use {
         dedupe, disk_usage, reshare,
     },
     spare::{
-        RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, Spares, Standing,
-        Untracked, WatchNote, WatchOptions, Watching,
+        RefillOptions, RefillReport, SpareNames, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, Spares,
+        Standing, Untracked, WatchNote, WatchOptions, Watching,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{

@@ -1,15 +1,17 @@
 //! A directory that one command sees as a writable copy of itself, and nobody else: an overlay in a mount namespace of its own.
 
+mod apply;
 mod changes;
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 
+use crate::clone::clone_and_change;
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::remove::delete::Deletion;
@@ -19,16 +21,18 @@ use crate::strategy::OverlayState;
 use crate::sys::{self, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
+use crate::tree::stable::Moment;
 use crate::tree::walk::EntryKind;
-use crate::{Cancel, Progress};
+use crate::{Cancel, CloneOptions, CloneReport, Progress};
 
+use apply::Apply;
+use changes::Listed;
 pub use changes::{Change, Version};
 
 /// What a command that sees a private copy has changed in it.
 pub struct PrivateOverlay {
     tree: PathBuf,
     state: OverlayState,
-    mounts: u32,
 }
 
 /// Tells why a command could not be started.
@@ -65,19 +69,14 @@ impl PrivateOverlay {
             return Err(PrivateError::MountBelow(mount.clone()).into());
         }
         let state = OverlayState::make(changes, &source)?;
-        let overlay = Self { tree: tree.to_path_buf(), state, mounts: 0 };
+        let overlay = Self { tree: tree.to_path_buf(), state };
         overlay.sweep()?;
         Ok(overlay)
     }
 
-    /// Has `command` see the changes of all commands before, and add its own. The changes are kept as long as one of its processes
-    /// lives.
-    pub fn contain(&mut self, command: &mut Command, working_directory: &Path) -> Result<Refused, Error> {
-        // The kernel never mounts a work directory of a volatile overlay again.
-        self.mounts += 1;
-        let work = self.state.path.join(format!("work-{}", self.mounts));
-        let failed = |errno| Error::io(Operation::CreateUpper, &work, errno);
-        rustix::fs::mkdir(&work, Mode::RWXU).map_err(failed)?;
+    /// Has `command`, the only one, see the overlay. Its changes are kept as long as one of its processes lives.
+    pub fn contain(&self, command: &mut Command, working_directory: &Path) -> Result<Refused, Error> {
+        let work = self.state.path.join("work");
         let layers = [&*self.state.path.join("upper"), &*work];
         let lock = self.state.lock.descriptor();
         sys::contain(command, &self.tree, layers, working_directory, lock)
@@ -89,7 +88,7 @@ impl PrivateOverlay {
     /// one of their processes still runs, it is a list of the moment.
     pub fn changes(&self) -> Result<Vec<Change>, Error> {
         let [lower, upper] = self.layers()?;
-        changes::changes(upper.as_fd(), lower.as_fd(), &self.tree)
+        changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, Listed::Different)
     }
 
     /// Reads what `change` is about, as it was before and as it is now. `None` where it is neither a regular file nor a symlink. Contents
@@ -103,6 +102,41 @@ impl PrivateOverlay {
         };
         let [lower, upper] = self.layers()?;
         Ok([read(&lower, change.before)?, read(&upper, change.after)?])
+    }
+
+    /// Returns the moment from which changes of the tree count for [`Self::apply`]. Takes 11 ms, which the clocks of file systems need for a tick.
+    pub fn begin(&self) -> Beginning {
+        Beginning(Moment::of_clock())
+    }
+
+    /// Makes `changes` in the tree itself: all that the commands have changed, or nothing.
+    ///
+    /// # Errors
+    /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
+    /// which they last changed (ctime). Leaves the tree as it was, unless the error is [`PrivateError::HalfApplied`].
+    pub fn apply(&self, changes: &[Change], since: &Beginning, cancel: &Cancel) -> Result<(), Error> {
+        let [lower, upper] = self.layers()?;
+        Apply { tree: &self.tree, lower: lower.as_fd(), upper: upper.as_fd(), since: Some(since.0), cancel }
+            .run(changes)
+    }
+
+    /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
+    pub fn keep(&self, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
+        let [lower, upper] = self.layers()?;
+        let changes = changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, Listed::All)?;
+        let report = clone_and_change(&self.tree, dst, options, |staged| {
+            let (tree, lower) = (staged.path(), staged.root()?);
+            Apply { tree: &tree, lower, upper: upper.as_fd(), since: None, cancel: &options.cancel }.run(&changes)
+        })?;
+        // The clone got the mode of the tree's root when it got its name.
+        if changes.first().is_some_and(|change| change.path.as_os_str().is_empty()) {
+            let set = || {
+                let root = sys::open_at(CWD, dst, DIRECTORY, Mode::empty())?;
+                rustix::fs::fchmod(root, Mode::from_raw_mode(rustix::fs::fstat(&upper)?.st_mode & 0o7777))
+            };
+            set().map_err(|errno| Error::io(Operation::SetMode, dst, errno))?;
+        }
+        Ok(report)
     }
 
     /// Opens the tree, and the directory with the changes.
@@ -121,17 +155,20 @@ impl PrivateOverlay {
         let Self { state: OverlayState { parent, path, lock }, .. } = self;
         let name = lock.name().to_owned();
         drop(lock);
-        clean(parent.as_fd(), path.parent().unwrap_or(&path))?;
+        clean(parent.as_fd(), path.parent().unwrap_or(&path), Purpose::Overlay)?;
         Ok(rustix::fs::statat(&parent, &*name, AtFlags::SYMLINK_NOFOLLOW).is_err())
     }
 
     fn sweep(&self) -> Result<(), Error> {
-        clean(self.state.parent.as_fd(), self.state.path.parent().unwrap_or(&self.state.path))
+        clean(self.state.parent.as_fd(), self.state.path.parent().unwrap_or(&self.state.path), Purpose::Overlay)
     }
 }
 
-fn clean(parent: std::os::fd::BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+/// A moment before a command was started.
+pub struct Beginning(Moment);
+
+fn clean(parent: BorrowedFd<'_>, path: &Path, purpose: Purpose) -> Result<(), Error> {
     let (progress, cancel) = (Progress::default(), Cancel::default());
-    let swept = sweep(parent, path, Purpose::Overlay, &Deletion::new(None, &progress, &cancel))?;
+    let swept = sweep(parent, path, purpose, &Deletion::new(None, &progress, &cancel))?;
     swept.failure.map_or(Ok(()), Err)
 }

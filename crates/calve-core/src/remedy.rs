@@ -75,6 +75,10 @@ remedies! {
     AllowNamespaces = "allow_namespaces",
     /// Keep the changes on a file system that an overlay can write to, outside of the directory.
     KeepChangesElsewhere = "keep_changes_elsewhere",
+    /// Merge what the command left with the directory by hand.
+    MergeChanges = "merge_changes",
+    /// Put back by hand what was moved to this directory.
+    PutBack(PathBuf) = "put_back",
     /// Check the name of the command.
     CheckCommand = "check_command",
     /// Try again, and keep other programs from cleaning the destination's parent directory.

@@ -154,6 +154,21 @@ pub enum Error {
         /// What is different.
         what: String,
     },
+    /// There is no data of that name.
+    #[error("there is no data of the service `{0}`")]
+    UnknownService(String),
+    /// A process still has the data open.
+    #[error("the data of `{0}` is still in use by a server that ended or is ending")]
+    ServiceInUse(String),
+    /// It holds what nothing else does.
+    #[error("the data of the service `{0}` may have been changed since it was cloned")]
+    ServiceWritten(String),
+    /// Servers in containers keep no data.
+    #[error("the template `{0}` runs from an image, and a service cannot")]
+    ServiceFromImage(String),
+    /// What is kept cannot be put back.
+    #[error("the server `{0}` keeps its data, and has no marks and no reset")]
+    Durable(String),
     /// There is no such server.
     #[error("there is no server `{0}`")]
     UnknownServer(String),
@@ -476,7 +491,11 @@ impl Error {
             Self::UnknownTemplate(name) => Remedy::CreateTemplate(name.clone()),
             Self::TemplateBeingBuilt(_) => Remedy::WaitForBuild,
             Self::TemplateDamaged { name, .. } => Remedy::RebuildTemplate(name.clone()),
-            Self::UnknownServer(_) => Remedy::ListServers,
+            Self::UnknownServer(_) | Self::UnknownService(_) => Remedy::ListServers,
+            Self::ServiceWritten(_) => Remedy::ForceRemoval,
+            Self::ServiceInUse(_) => Remedy::TryAgain,
+            Self::ServiceFromImage(_) => Remedy::ChooseProgramTemplate,
+            Self::Durable(_) => Remedy::StartThrowaway,
             Self::UnknownMark { server, .. } => Remedy::ListMarks(server.clone()),
             Self::MarkExists { server, mark } => Remedy::RemoveMark { server: server.clone(), mark: mark.clone() },
             Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),

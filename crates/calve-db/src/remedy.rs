@@ -98,6 +98,14 @@ pub enum Remedy {
         /// The mark.
         mark: String,
     },
+    /// Keep the worktree, or remove it with its data.
+    ForceRemoval,
+    /// Wait a moment, and try again.
+    TryAgain,
+    /// Name a template whose server program is on this machine.
+    ChooseProgramTemplate,
+    /// Use a server whose data goes with it.
+    StartThrowaway,
     /// Read the help of the command.
     ReadHelp,
 }

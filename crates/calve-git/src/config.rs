@@ -19,17 +19,20 @@ pub const LOCAL: &str = ".calve.local.toml";
 const LARGEST_BYTES: u64 = 256 * 1024;
 
 /// Every table that the files may have, with its keys. Whoever reads more from them adds it here: what is not listed is a mistake.
-const TABLES: [(&str, &[&str]); 4] = [
-    ("worktree", &["path", "include", "exclude", "secrets"]),
+const TABLES: [(&str, &[&str]); 5] = [
+    ("worktree", &["path", "include", "exclude", "secrets", "spares"]),
     ("hooks", &["post-add", "pre-remove"]),
     (DATABASE, &["standby"]),
     // Its keys are names that the project chooses.
     ("ports", &[]),
+    (SERVICE, &["template", "env"]),
 ];
+const SERVICE: &str = "services.NAME";
 const DATABASE: &str = "db.NAME";
 
 /// A pull request's file must not use up what all worktrees share.
 const MOST_PORTS: usize = 32;
+const MOST_SERVICES: usize = 8;
 
 /// What the two files say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,12 +46,35 @@ pub struct Config {
     pub exclude: Vec<String>,
     /// `[worktree] secrets`: whether secret-looking files are carried.
     pub secrets: Option<Secrets>,
+    /// `[worktree] spares`: how many spares of the worktree should be ready, and whether the file for one machine says so.
+    pub spares: Option<SparesWish>,
     /// `[hooks]`.
     pub hooks: Hooks,
     /// `[db.NAME] standby`: how many servers of the template NAME should wait.
     pub standbys: BTreeMap<String, usize>,
     /// `[ports]`: for each name the number that the main worktree should have.
     pub ports: BTreeMap<String, u16>,
+    /// `[services.NAME]`: databases that each worktree has one of its own of.
+    pub services: BTreeMap<String, ServiceConfig>,
+}
+
+/// A database of which each worktree has one of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServiceConfig {
+    /// `template`: what its data is cloned from; by default the template of the service's name.
+    pub template: String,
+    /// `env`: the variable with its URL; by default `NAME_URL`.
+    pub variable: String,
+}
+
+/// How many spares of a worktree should be ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SparesWish {
+    /// How many.
+    pub count: usize,
+    /// The user wants them. A file that the project shares can only propose them.
+    pub is_own: bool,
 }
 
 /// What becomes of ignored files that look like secrets.
@@ -93,6 +119,7 @@ impl Config {
                 "hooks" => self.add_hooks(&at, value)?,
                 "db" => self.add_databases(&at, value)?,
                 "ports" => self.add_ports(&at, value)?,
+                "services" => self.add_services(&at, value)?,
                 other => return Err(at.unknown_table(key.span(), other)),
             }
         }
@@ -115,6 +142,10 @@ impl Config {
                         "leave" => Secrets::Leave,
                         _ => return Err(at.error(Some(value.span()), "`secrets` is \"carry\" or \"leave\"")),
                     });
+                }
+                "spares" => {
+                    let count = at.number(value, "spares")?;
+                    self.spares = Some(SparesWish { count, is_own: at.path.ends_with(LOCAL) });
                 }
                 other => return Err(at.unknown_key(key.span(), "worktree", other)),
             }
@@ -150,7 +181,7 @@ impl Config {
     fn add_ports(&mut self, at: &ConfigText<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
         for (name, value) in at.table(value, "ports")? {
             let (span, name) = (name.span(), name.get_ref());
-            if !is_port_name(name) {
+            if !is_plain_name(name) {
                 return Err(
                     at.error(Some(span), "a port's name is small letters, digits and `-`, and begins with a letter")
                 );
@@ -165,10 +196,54 @@ impl Config {
         }
         Ok(())
     }
+
+    fn add_services(&mut self, at: &ConfigText<'_>, value: &Spanned<DeValue<'_>>) -> Result<()> {
+        for (name, value) in at.table(value, SERVICE)? {
+            let (span, name) = (name.span(), name.get_ref());
+            let wrong = |reason: &str| at.error(Some(span.clone()), reason);
+            if !is_plain_name(name) || name.len() > 32 {
+                return Err(wrong(
+                    "a service's name is up to 32 small letters, digits and `-`, and begins with a letter",
+                ));
+            }
+            let default = format!("{}_URL", name.to_ascii_uppercase().replace('-', "_"));
+            let known = self.services.remove(name.as_ref());
+            let mut service = known.unwrap_or_else(|| ServiceConfig { template: name.to_string(), variable: default });
+            for (key, value) in at.table(value, SERVICE)? {
+                match key.get_ref().as_ref() {
+                    "template" => service.template = at.string(value, "template")?,
+                    "env" => {
+                        service.variable = at.string(value, "env")?;
+                        if !is_url_variable(&service.variable) {
+                            let reason = "`env` is capital letters, digits and `_`, and ends in _URL or _URI";
+                            return Err(at.error(Some(value.span()), reason));
+                        }
+                    }
+                    other => return Err(at.unknown_key(key.span(), SERVICE, other)),
+                }
+            }
+            if let Some((other, _)) = self.services.iter().find(|(_, other)| other.variable == service.variable) {
+                return Err(wrong(&format!("`{name}` has the same variable as `{other}`: {}", service.variable)));
+            }
+            self.services.insert(name.to_string(), service);
+            if self.services.len() > MOST_SERVICES {
+                return Err(wrong(&format!("there are more than {MOST_SERVICES} services")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether it can be a variable with a URL. The ending keeps a project from setting variables that programs heed, like `PATH`.
+fn is_url_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
+        && (name.ends_with("_URL") || name.ends_with("_URI"))
+        && name.len() <= 64
 }
 
 /// Returns whether it is made of a letter, and then letters, digits and `-`, all small: names that make different variables.
-fn is_port_name(name: &str) -> bool {
+fn is_plain_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
         && name.len() <= 64
@@ -341,6 +416,14 @@ mod tests {
         config.add(Path::new(SHARED), "[ports]\nweb = 3000\nadmin-2 = 8_000").unwrap();
         config.add(Path::new(LOCAL), "ports.web = 4000").unwrap();
         assert_eq!(config.ports, BTreeMap::from([("admin-2".into(), 8000), ("web".into(), 4000)]));
+        config
+            .add(Path::new(SHARED), "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n[services.job-queue]")
+            .unwrap();
+        config.add(Path::new(LOCAL), "services.db.template = 'small'").unwrap();
+        let service =
+            |template: &str, variable: &str| ServiceConfig { template: template.into(), variable: variable.into() };
+        assert_eq!(config.services["db"], service("small", "DATABASE_URL"));
+        assert_eq!(config.services["job-queue"], service("job-queue", "JOB_QUEUE_URL"));
         config.add(Path::new(LOCAL), "worktree.include = []\nhooks.pre-remove = 'true'").unwrap();
         assert!(config.include.is_empty());
         assert_eq!(config.secrets, Some(Secrets::Leave));
@@ -370,6 +453,15 @@ mod tests {
             ("[db.shop]\nstandby = -1", 2, 11, "whole number"),
             ("[db.shop]\nstandby = '4'", 2, 11, "whole number"),
             ("standby = 1", 1, 1, "below `[db.NAME]`"),
+            ("services = 1", 1, 12, "table"),
+            ("[services]\ndb = 'shop'", 2, 6, "table"),
+            ("[services.db]\ntemplates = 'shop'", 2, 1, "did you mean `template`?"),
+            ("[services.db]\ntemplate = 7", 2, 12, "text in quotes"),
+            ("[services.db]\nenv = 'PATH'", 2, 7, "ends in _URL or _URI"),
+            ("[services.db]\nenv = 'database_URL'", 2, 7, "capital letters"),
+            ("[services.Db]", 1, 11, "small letters"),
+            ("[services.a]\nenv = 'A_URL'\n[services.b]\nenv = 'A_URL'", 3, 11, "same variable as `a`"),
+            ("template = 'shop'", 1, 1, "below `[services.NAME]`"),
             ("ports = 3000", 1, 9, "table"),
             ("[port]\nweb = 3000", 1, 2, "did you mean `[ports]`?"),
             ("[ports]\nweb = '3000'", 2, 7, "whole number"),
@@ -406,6 +498,7 @@ mod tests {
                 b"worktree.include = []\nhooks.pre-remove = 'true'",
                 b"[db.x]\nstandby = 1",
                 b"[ports]\nweb-1 = 3000",
+                b"[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'",
             ],
             |input| {
                 if let Ok(text) = std::str::from_utf8(input) {

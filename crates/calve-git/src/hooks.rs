@@ -12,7 +12,6 @@ use std::process::{Command, Stdio};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
-use crate::environment::Port;
 use crate::error::Result;
 use crate::git::OF_ONE_REPOSITORY;
 
@@ -107,20 +106,20 @@ pub struct HookEnvironment {
     pub branch: Option<OsString>,
     /// `CALVE_COMMIT`: the commit.
     pub commit: Option<OsString>,
-    /// The worktree's ports, as `NAME_PORT`.
-    pub ports: Vec<Port>,
+    /// The variables of the worktree's ports and services.
+    pub variables: Vec<(String, String)>,
 }
 
 impl HookEnvironment {
     /// Those of a worktree; the rest is to be filled in.
     pub fn of(worktree: impl Into<PathBuf>) -> Self {
-        Self { worktree: worktree.into(), main: None, source: None, branch: None, commit: None, ports: Vec::new() }
+        Self { worktree: worktree.into(), main: None, source: None, branch: None, commit: None, variables: Vec::new() }
     }
 }
 
 /// The command that runs a hook: a shell in the worktree, with no input. Where its output goes is for the caller to say.
 pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Command {
-    let HookEnvironment { worktree, main, source, branch, commit, ports } = surroundings;
+    let HookEnvironment { worktree, main, source, branch, commit, variables } = surroundings;
     let mut command = Command::new("sh");
     command.arg("-c").arg(text).arg(hook.name()).current_dir(worktree).stdin(Stdio::null());
     // The hook's git is to find the repository by where it runs.
@@ -128,7 +127,7 @@ pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Comman
         command.env_remove(name);
     });
     command.env("CALVE_HOOK", hook.name()).env("CALVE_WORKTREE", worktree);
-    command.envs(ports.iter().map(|port| (port.variable(), port.number.to_string())));
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     let optional = [
         ("CALVE_MAIN_WORKTREE", main.as_ref().map(|path| path.as_os_str())),
         ("CALVE_SOURCE", source.as_ref().map(|path| path.as_os_str())),

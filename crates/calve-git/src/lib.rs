@@ -17,7 +17,7 @@ pub mod remote;
 pub mod trust;
 pub mod worktree;
 
-pub use config::{Config, Hooks, Secrets};
+pub use config::{Config, Hooks, Secrets, ServiceConfig, SparesWish};
 pub use error::{Error, Result};
 pub use git::Git;
 pub use redact::Url;

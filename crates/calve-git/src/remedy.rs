@@ -76,6 +76,8 @@ pub enum Remedy {
     CheckWorktree,
 
     AddWithoutConversion,
+    /// Convert this worktree to a subvolume.
+    Convert(PathBuf),
     StopWriters,
     LeaveDirectory,
 

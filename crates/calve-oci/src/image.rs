@@ -21,6 +21,8 @@ pub(crate) const BYTES: &str = "dev.calve.template.bytes";
 /// Of a layer: the entries, `FIRST-END`, and a hash of all that decides what is in the layer.
 pub(crate) const RANGE: &str = "dev.calve.template.range";
 pub(crate) const CONTENT: &str = "dev.calve.template.content";
+/// Of a layer: where its frames end. Of the last layer: where those of the manifest end.
+pub(crate) const FRAMES: &str = "dev.calve.template.frames";
 /// Of the last layer: where the manifest is, `START-END` in bytes.
 pub(crate) const MANIFEST: &str = "dev.calve.template.manifest";
 
@@ -112,6 +114,34 @@ pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
     ranges
 }
 
+/// What a frame of the manifest has before it is compressed, about. It doubles for large manifests.
+const CHUNK_BYTES: usize = 64 << 10;
+const CHUNKS: usize = 1024;
+
+/// Divides the manifest into chunks of whole lines, so that a change moves few boundaries.
+pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
+    let mut target = CHUNK_BYTES;
+    while text.len() / target > CHUNKS {
+        target *= 2;
+    }
+    let mut chunks = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        end += line.len();
+        let path = line.split(' ').next().unwrap_or_default();
+        let is_boundary = end - start >= target / 4
+            && u128::from(chance(path.as_bytes())) * (target as u128) < (line.len() as u128) << 64;
+        if is_boundary || end - start >= 2 * target {
+            chunks.push(start..end);
+            start = end;
+        }
+    }
+    if end > start {
+        chunks.push(start..end);
+    }
+    chunks
+}
+
 /// A number that depends on the path alone.
 fn chance(path: &[u8]) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(path).as_bytes();
@@ -145,7 +175,7 @@ pub(crate) fn amount(template: &PortableTemplate, range: &Range<usize>) -> (u64,
 /// Returns the hash of all that decides what is in a layer.
 pub(crate) fn content(template: &PortableTemplate, range: &Range<usize>) -> String {
     let mut hash = blake3::Hasher::new();
-    hash.update(b"calve layer 1\n");
+    hash.update(b"calve layer 2\n");
     for index in range.clone() {
         let entry = &template.entries[index];
         hash.update(template.text[entry.line.clone()].as_bytes());
@@ -186,6 +216,25 @@ mod tests {
             assert_eq!(end, template.entries.len());
             assert!(ranges.len() <= 4 * 48, "{}", ranges.len());
         }
+    }
+
+    #[test]
+    fn a_line_more_changes_one_chunk_or_two() {
+        let text = |more: &str| {
+            let mut text = template((0..20_000).map(|number| (format!("f{number:06}"), 1))).text;
+            let at = text.find("./f010001").unwrap();
+            text.insert_str(at, more);
+            text
+        };
+        let (before, after) = (text(""), text("./f010000x type=file\n"));
+        let chunks_of = |text: &str| {
+            let chunks = chunks(text);
+            assert_eq!(chunks.iter().map(|chunk| &text[chunk.clone()]).collect::<String>(), text);
+            chunks.into_iter().map(|chunk| text[chunk].to_owned()).collect::<Vec<_>>()
+        };
+        let (before, after) = (chunks_of(&before), chunks_of(&after));
+        let new = after.iter().filter(|chunk| !before.contains(chunk)).count();
+        assert!(before.len() > 20 && (1..=2).contains(&new), "{new} of {}", after.len());
     }
 
     #[test]

@@ -6,25 +6,23 @@ use std::ops::Range;
 use std::path::Path;
 
 use calve_core::{PortableEntry, PortableKind, PortableTemplate, Shown};
-use ring::digest::{Context, SHA256};
 use tar::{Builder, EntryType, Header};
 use zstd::stream::read::Decoder;
-use zstd::stream::write::Encoder;
 
 use crate::assemble::{Parents, path_of};
 use crate::error::Error;
-use crate::image::contents_in;
-use crate::spool::{Spool, digest_of};
+use crate::frames::{Compressor, Frame, LEVEL, hash};
+use crate::image::{chunks, contents_in};
+use crate::spool::Spool;
 
-/// As much as `zstd` does by itself.
-const LEVEL: i32 = 3;
 /// No window needs more than 128 MiB, as in the command `zstd`.
 const LARGEST_WINDOW: u32 = 27;
 const SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
 
-/// A compressed layer, and the digest of its tar.
+/// A compressed layer, its frames, and the digest of its tar.
 pub(crate) struct Layer {
     pub(crate) blob: Spool,
+    pub(crate) frames: Vec<Frame>,
     pub(crate) diff_id: String,
 }
 
@@ -33,15 +31,16 @@ pub(crate) fn write(
     template: &PortableTemplate,
     range: &Range<usize>,
     root: &Path,
-    mut blob: Spool,
+    blob: Spool,
     changed: impl Fn(&PortableEntry) -> Error,
 ) -> Result<Layer, Error> {
     let failed = |error: io::Error| Error::io("write a layer of", root, error);
     let mut parents = Parents::open(root)?;
-    let encoder = Encoder::new(&mut blob, LEVEL).map_err(failed)?;
-    let mut tar = Builder::new(Hashing { inner: encoder, hash: Context::new(&SHA256) });
+    let compressor = Compressor::new(blob, range.start, largest(template, range, range)).map_err(failed)?;
+    let mut tar = Builder::new(compressor);
     for index in range.clone() {
         let entry = &template.entries[index];
+        tar.get_mut().begin_entry(contents_size(template, range, index)).map_err(failed)?;
         append_extensions(&mut tar, entry).map_err(failed)?;
         let mut header = header(entry);
         let path = path_of(if entry.path.is_empty() { b"./" } else { &entry.path });
@@ -66,47 +65,52 @@ pub(crate) fn write(
         };
         tar.append_link(&mut header, path, target).map_err(failed)?;
     }
-    let hashing = tar.into_inner().map_err(failed)?;
-    let diff_id = digest_of(hashing.hash);
-    hashing.inner.finish().map_err(failed)?;
-    Ok(Layer { blob, diff_id })
+    let (blob, frames, diff_id) = tar.into_inner().and_then(Compressor::finish).map_err(failed)?;
+    Ok(Layer { blob, frames, diff_id })
 }
 
-/// Writes the last layer: an empty tar, and a frame that decompressors skip. Returns also where the manifest is.
+/// Writes the last layer: an empty tar, and a frame that decompressors skip. The frames are those of the manifest in it. Returns also where that is.
 pub(crate) fn write_manifest(text: &str, mut blob: Spool) -> io::Result<(Layer, Range<u64>)> {
     let tar = [0; 1024];
     blob.write_all(&zstd::encode_all(&tar[..], LEVEL)?)?;
-    let manifest = zstd::encode_all(text.as_bytes(), LEVEL)?;
+    let (mut manifest, mut frames) = (Vec::new(), Vec::new());
+    for has in chunks(text) {
+        let chunk = text[has.clone()].as_bytes();
+        let start = manifest.len() as u64;
+        zstd::stream::copy_encode(chunk, &mut manifest, LEVEL)?;
+        frames.push(Frame { has, bytes: start..manifest.len() as u64, hash: hash(chunk) });
+    }
     let length = u32::try_from(manifest.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     blob.write_all(&SKIPPABLE)?;
     blob.write_all(&length.to_le_bytes())?;
     let start = blob.size();
     blob.write_all(&manifest)?;
     let end = blob.size();
-    Ok((Layer { blob, diff_id: crate::spool::digest(&tar) }, start..end))
+    Ok((Layer { blob, frames, diff_id: crate::spool::digest(&tar) }, start..end))
 }
 
-/// Decompresses a manifest, of which at most `limit` bytes are believed.
-pub(crate) fn read_manifest(compressed: &[u8], limit: u64) -> io::Result<String> {
+/// Decompresses a manifest or a part of one, of which at most `limit` bytes are believed.
+pub(crate) fn read_manifest(compressed: impl Read, limit: u64) -> io::Result<String> {
     let mut text = String::new();
     let length = decoder(compressed)?.take(limit + 1).read_to_string(&mut text)?;
     if length as u64 > limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
 }
 
-/// Hands the contents of the files in a layer to `receive`, with the index of each. The order of the entries decides which file is which; the
-/// names in the tar are not looked at.
+/// Hands the contents of the files in `part` of a layer to `receive`, with the index of each. The order of the entries decides which file is which;
+/// the names in the tar are not looked at.
 pub(crate) fn read(
     template: &PortableTemplate,
     range: &Range<usize>,
-    blob: &mut Spool,
+    part: &Range<usize>,
+    compressed: impl Read,
     mut receive: impl FnMut(usize, &mut dyn Read) -> Result<(), Error>,
     wrong: impl Fn(&str) -> Error,
 ) -> Result<(), Error> {
     let unreadable =
         |error: io::Error| wrong(&format!("a layer that cannot be read: {}", error.to_string().escape_debug()));
-    let mut expected = range.clone().filter(|&index| contents_in(template, range, index).is_some());
-    let decoder = decoder(blob.reader()?).map_err(unreadable)?;
-    let mut archive = tar::Archive::new(decoder.take(largest(template, range)));
+    let mut expected = part.clone().filter(|&index| contents_in(template, range, index).is_some());
+    let decoder = decoder(compressed).map_err(unreadable)?;
+    let mut archive = tar::Archive::new(decoder.take(largest(template, range, part)));
     for entry in archive.entries().map_err(unreadable)?.raw(true) {
         let mut entry = entry.map_err(unreadable)?;
         if entry.header().entry_type() != EntryType::Regular {
@@ -135,17 +139,21 @@ fn decoder<'a>(compressed: impl Read + 'a) -> io::Result<impl Read + 'a> {
     Ok(decoder)
 }
 
-/// As large as a tar of these entries can be: contents, headers, names and attributes.
-pub(crate) fn largest(template: &PortableTemplate, range: &Range<usize>) -> u64 {
+/// As large as a tar of `part` of a layer can be: contents, headers, names and attributes.
+pub(crate) fn largest(template: &PortableTemplate, range: &Range<usize>, part: &Range<usize>) -> u64 {
     let entry = |index: usize| {
         let entry = &template.entries[index];
-        let size = contents_in(template, range, index).map_or(0, |file| match template.entries[file].kind {
-            PortableKind::File { size, .. } => size,
-            _ => 0,
-        });
-        size.saturating_add(8192 + 4 * entry.line.len() as u64)
+        contents_size(template, range, index).saturating_add(8192 + 4 * entry.line.len() as u64)
     };
-    range.clone().map(entry).fold(65_536, u64::saturating_add)
+    part.clone().map(entry).fold(65_536, u64::saturating_add)
+}
+
+/// Returns how many bytes of contents an entry has in the layer of `range`.
+fn contents_size(template: &PortableTemplate, range: &Range<usize>, index: usize) -> u64 {
+    contents_in(template, range, index).map_or(0, |file| match template.entries[file].kind {
+        PortableKind::File { size, .. } => size,
+        _ => 0,
+    })
 }
 
 fn header(entry: &PortableEntry) -> Header {
@@ -191,23 +199,6 @@ fn time(seconds: i64, nanoseconds: u32) -> String {
     }
 }
 
-struct Hashing<W> {
-    inner: W,
-    hash: Context,
-}
-
-impl<W: Write> Write for Hashing<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let length = self.inner.write(bytes)?;
-        self.hash.update(&bytes[..length]);
-        Ok(length)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
 /// The contents of a file, hashed.
 struct Contents {
     file: File,
@@ -245,7 +236,7 @@ mod tests {
     #[test]
     fn a_manifest_that_grows_without_end_is_not_read() {
         let bomb = zstd::encode_all(&vec![b'a'; 1 << 20][..], LEVEL).unwrap();
-        assert_eq!(read_manifest(&bomb, 1 << 20).unwrap().len(), 1 << 20);
-        assert_eq!(read_manifest(&bomb, (1 << 20) - 1).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_manifest(&*bomb, 1 << 20).unwrap().len(), 1 << 20);
+        assert_eq!(read_manifest(&*bomb, (1 << 20) - 1).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     }
 }

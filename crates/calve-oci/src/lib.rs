@@ -8,8 +8,10 @@
 mod assemble;
 mod credentials;
 mod error;
+mod frames;
 mod image;
 mod layer;
+mod manifest;
 mod pull;
 mod push;
 mod reference;

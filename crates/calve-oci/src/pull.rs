@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,17 +15,13 @@ use calve_core::{
 use crate::assemble::Parents;
 use crate::credentials::CredentialFiles;
 use crate::error::Error;
-use crate::image::{self, Descriptor, ImageManifest, KEY, LAYER_TYPE, MANIFEST, MANIFEST_TYPE, RANGE};
-use crate::layer;
+use crate::frames::{self, Frame};
+use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE, RANGE};
 use crate::reference::{Reference, Transport, is_digest};
 use crate::registry::Registry;
-use crate::spool::digest;
+use crate::spool::{Spool, digest};
 use crate::work::each;
-
-/// More of a manifest is not read.
-const LARGEST_MANIFEST_BYTES: u64 = 256 << 20;
-/// More of it is not fetched.
-const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
+use crate::{layer, manifest};
 
 /// How a template is to be received.
 #[derive(Debug, Clone, Default)]
@@ -67,9 +63,10 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
     let registry = Registry::open(reference, &options.credentials, &options.template.cancel)?;
     let bytes = registry.manifest()?;
     let (digest, manifest) = (digest(&bytes), read_image(reference, &bytes)?);
-    let (sent, manifest_bytes) = read_manifest(reference, &registry, &manifest)?;
-    let key = sent.key();
     let reuse = Reuse::of(templates, old.as_ref());
+    let known = reuse.as_ref().map(|reuse| &*reuse.text);
+    let (sent, manifest_bytes) = manifest::fetch(reference, &registry, &manifest, known)?;
+    let key = sent.key();
     let pulled = |template, is_up_to_date, swept| Pulled {
         template,
         digest: digest.clone(),
@@ -147,33 +144,6 @@ fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Erro
     if manifest.layers.iter().all(is_good) { Ok(manifest) } else { Err(refused("it has layers of another kind")) }
 }
 
-/// Fetches the manifest of the template. Returns also how much was fetched.
-fn read_manifest(
-    reference: &Reference,
-    registry: &Registry<'_>,
-    image: &ImageManifest,
-) -> Result<(PortableTemplate, u64), Error> {
-    let refused = |what: String| Error::NotATemplate { reference: reference.to_string(), what };
-    let found = image.layers.iter().find_map(|layer| Some((layer, layer.range(MANIFEST)?)));
-    let (layer, at) = found.ok_or_else(|| refused("it has no manifest".into()))?;
-    if layer.size > LARGEST_COMPRESSED_BYTES {
-        return Err(refused("its manifest is too large".into()));
-    }
-    let mut spool = registry.blob(layer, None)?;
-    let mut bytes = Vec::new();
-    spool.reader()?.read_to_end(&mut bytes).map_err(|error| Error::io("read the manifest of", "", error))?;
-    let compressed = bytes.get(at).ok_or_else(|| refused("it has no manifest".into()))?;
-    let text = layer::read_manifest(compressed, LARGEST_MANIFEST_BYTES)
-        .map_err(|error| refused(format!("its manifest cannot be read ({})", error.kind())))?;
-    let template = PortableTemplate::parse(text).map_err(|what| {
-        refused(format!("`{}` {}", calve_core::Shown(crate::assemble::path_of(&what.path)), what.what))
-    })?;
-    if image.annotations.get(KEY) != Some(&template.key()) {
-        return Err(refused("its manifest has another key".into()));
-    }
-    Ok((template, layer.size))
-}
-
 /// Returns the layers with their ranges, which are all entries, each once.
 fn ranges<'i>(
     reference: &Reference,
@@ -189,7 +159,7 @@ fn ranges<'i>(
         }
         end = range.end;
         // Compressed, nothing is twice as large as it was.
-        if layer.size > 2 * layer::largest(template, range) {
+        if layer.size > 2 * layer::largest(template, range, range) {
             return Err(refused("a layer is too large"));
         }
     }
@@ -199,6 +169,7 @@ fn ranges<'i>(
 /// The files of the version that was here before, by their contents.
 struct Reuse {
     held: HeldTemplate,
+    text: String,
     key: String,
     files: HashMap<[u8; 32], Vec<u8>>,
 }
@@ -213,8 +184,16 @@ impl Reuse {
             PortableKind::File { size, hash } if size > 0 => Some((hash, entry.path)),
             _ => None,
         };
-        Some(Self { held, key, files: template.entries.into_iter().filter_map(file).collect() })
+        let files = template.entries.into_iter().filter_map(file).collect();
+        Some(Self { held, text: template.text, key, files })
     }
+}
+
+/// Takes the contents of an entry.
+type Receive<'r> = dyn FnMut(usize, &mut dyn Read) -> Result<(), Error> + 'r;
+
+fn unreadable(error: std::io::Error) -> Error {
+    Error::io("read a part of", "", error)
 }
 
 struct Pull<'a> {
@@ -249,23 +228,75 @@ impl Pull<'_> {
     fn layer(&self, root: &Path, layer: &Descriptor, range: &Range<usize>) -> Result<(), Error> {
         let mut parents = Parents::open(root)?;
         let missing = self.reuse_files(&mut parents, range)?;
-        if missing.iter().any(|&is_missing| is_missing) {
+        if missing.contains(&true) {
             // Large layers wait in a file beside the tree, which is removed with it.
             let directory = root.parent().unwrap_or(root);
-            let mut blob = self.registry.blob(layer, Some(directory))?;
-            self.fetched.fetch_add(layer.size, Ordering::Relaxed);
-            let receive = |index: usize, contents: &mut dyn std::io::Read| {
-                if missing[index - range.start] {
-                    parents.make_file(&self.sent.entries[index], contents)
-                } else {
-                    Ok(())
-                }
+            let is_missing = |index: usize| missing[index - range.start];
+            let mut receive = |index: usize, contents: &mut dyn Read| match is_missing(index) {
+                true => parents.make_file(&self.sent.entries[index], contents),
+                false => Ok(()),
             };
-            layer::read(self.sent, range, &mut blob, receive, |what| self.registry.wrong(what))?;
+            if !self.frames(layer, range, &is_missing, &mut receive, directory)? {
+                let mut blob = self.registry.blob(layer, Some(directory))?;
+                self.fetched.fetch_add(layer.size, Ordering::Relaxed);
+                self.read(range, range, blob.reader()?, &mut receive)?;
+            }
         }
         let (entries, bytes) = image::amount(self.sent, range);
         self.options.template.progress.add(entries, bytes);
         Ok(())
+    }
+
+    /// Fetches the frames that have missing files. Returns whether it did: it does not if most of them have, or if the registry has no parts.
+    fn frames(
+        &self,
+        layer: &Descriptor,
+        range: &Range<usize>,
+        is_missing: &dyn Fn(usize) -> bool,
+        receive: &mut Receive<'_>,
+        directory: &Path,
+    ) -> Result<bool, Error> {
+        let parsed = layer.annotations.get(FRAMES).and_then(|text| frames::parse(text, range.start, layer.size));
+        let is_good = |frames: &Vec<Frame>| frames.last().is_some_and(|last| last.has.end == range.end);
+        let Some(frames) = parsed.filter(is_good) else { return Ok(false) };
+        let runs = frames::wanted(&frames, |frame| frame.has.clone().any(is_missing));
+        let Some(runs) = runs else { return Ok(false) };
+        for (number, run) in runs.into_iter().enumerate() {
+            let Some(mut part) = self.registry.part(layer, &frames::together(run), Some(directory))? else {
+                // A registry that had them before has them.
+                return if number == 0 { Ok(false) } else { Err(self.registry.wrong("a blob without a part")) };
+            };
+            self.fetched.fetch_add(part.size(), Ordering::Relaxed);
+            self.check(run, &mut part)?;
+            let mut reader = part.reader()?;
+            for frame in run {
+                let mut compressed = (&mut reader).take(frame.size());
+                self.read(range, &frame.has, &mut compressed, receive)?;
+                std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Checks that a part of a blob has these frames.
+    fn check(&self, frames: &[Frame], part: &mut Spool) -> Result<(), Error> {
+        let mut reader = part.reader()?;
+        for frame in frames {
+            if !frame.check(&mut reader).map_err(unreadable)? {
+                return Err(self.registry.wrong("a part of a blob that has another hash"));
+            }
+        }
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        range: &Range<usize>,
+        part: &Range<usize>,
+        compressed: impl Read,
+        receive: &mut Receive<'_>,
+    ) -> Result<(), Error> {
+        layer::read(self.sent, range, part, compressed, receive, |what| self.registry.wrong(what))
     }
 
     /// Makes the files whose contents are here. Returns for each entry whether it is a file that is missing.

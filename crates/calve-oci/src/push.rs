@@ -8,9 +8,10 @@ use calve_core::{HeldTemplate, PortableEntry, PortableTemplate, TemplateError, T
 use crate::assemble::path_of;
 use crate::credentials::CredentialFiles;
 use crate::error::{Error, Refusal};
+use crate::frames;
 use crate::image::{
-    self, BYTES, CONFIG_TYPE, CONTENT, Descriptor, ENTRIES, ImageConfig, ImageManifest, KEY, LAYER_TYPE, MANIFEST,
-    MANIFEST_TYPE, RANGE, RootFs,
+    self, BYTES, CONFIG_TYPE, CONTENT, Descriptor, ENTRIES, FRAMES, ImageConfig, ImageManifest, KEY, LAYER_TYPE,
+    MANIFEST, MANIFEST_TYPE, RANGE, RootFs,
 };
 use crate::layer::{self, Layer};
 use crate::reference::Reference;
@@ -82,21 +83,21 @@ struct SentLayer {
 impl Push<'_> {
     fn layer(&self, range: &Range<usize>) -> Result<SentLayer, Error> {
         let content = image::content(self.template, range);
-        let annotations = BTreeMap::from([
-            (RANGE.to_owned(), format!("{}-{}", range.start, range.end)),
-            (CONTENT.to_owned(), content.clone()),
-        ]);
+        let at = (RANGE.to_owned(), format!("{}-{}", range.start, range.end));
         let old = self.old.get(&content);
         if let Some(old) = old.filter(|old| self.registry.has_blob(&old.descriptor.digest).unwrap_or(false)) {
             self.count(range);
-            return Ok(SentLayer { descriptor: Descriptor { annotations, ..old.descriptor.clone() }, ..old.clone() });
+            let mut old = old.clone();
+            old.descriptor.annotations.extend([at]);
+            return Ok(old);
         }
         let changed = |entry: &PortableEntry| {
             let path = self.held.tree.join(path_of(&entry.path));
             calve_core::Error::from(TemplateError::Changed { name: self.held.name.clone(), path }).into()
         };
         let layer = layer::write(self.template, range, &self.held.tree, self.spool(), changed)?;
-        let sent = self.send(layer, annotations)?;
+        let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
+        let sent = self.send(layer, BTreeMap::from([at, (CONTENT.to_owned(), content), ends]))?;
         self.count(range);
         Ok(sent)
     }
@@ -104,12 +105,14 @@ impl Push<'_> {
     fn manifest_layer(&self) -> Result<SentLayer, Error> {
         let written = layer::write_manifest(&self.template.text, self.spool());
         let (layer, at) = written.map_err(|error| Error::io("send the manifest", self.held.manifest(), error))?;
-        self.send(layer, BTreeMap::from([(MANIFEST.to_owned(), format!("{}-{}", at.start, at.end))]))
+        let at = (MANIFEST.to_owned(), format!("{}-{}", at.start, at.end));
+        let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
+        self.send(layer, BTreeMap::from([at, ends]))
     }
 
     fn send(
         &self,
-        Layer { mut blob, diff_id }: Layer,
+        Layer { mut blob, diff_id, .. }: Layer,
         annotations: BTreeMap<String, String>,
     ) -> Result<SentLayer, Error> {
         let (digest, size) = (blob.digest(), blob.size());
@@ -136,7 +139,7 @@ impl Push<'_> {
         let config = serde_json::to_vec(&config).map_err(encoded)?;
         let mut blob = self.spool();
         std::io::Write::write_all(&mut blob, &config).map_err(|error| blob.failed(error))?;
-        let config = self.send(Layer { blob, diff_id: String::new() }, BTreeMap::new())?;
+        let config = self.send(Layer { blob, frames: Vec::new(), diff_id: String::new() }, BTreeMap::new())?;
         let key = self.template.key();
         let manifest = ImageManifest {
             schema_version: 2,

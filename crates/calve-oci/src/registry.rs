@@ -3,6 +3,7 @@
 mod challenge;
 
 use std::io::{Read, Write as _};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -140,25 +141,44 @@ impl<'a> Registry<'a> {
         self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
     }
 
-    /// Fetches a blob, and checks that it is the one. Where the connection breaks, it goes on from there.
+    /// Fetches a blob, and checks that it is the one.
     pub(crate) fn blob(&self, wanted: &Descriptor, directory: Option<&Path>) -> Result<Spool, Error> {
+        let fetched = self.part(wanted, &(0..wanted.size), directory)?;
+        let spool = fetched.ok_or_else(|| self.wrong("another part of a blob than was asked for"))?;
+        if spool.digest() != wanted.digest {
+            return Err(self.wrong(&format!("the blob `{}` has another digest", wanted.digest)));
+        }
+        Ok(spool)
+    }
+
+    /// Fetches these bytes of a blob, unchecked. Where the connection breaks, it goes on from there. Returns `None` if the registry sends others,
+    /// because it has no parts.
+    pub(crate) fn part(
+        &self,
+        of: &Descriptor,
+        bytes: &Range<u64>,
+        directory: Option<&Path>,
+    ) -> Result<Option<Spool>, Error> {
         const OPERATION: &str = "fetch a part of the image";
-        let url = self.url(&format!("blobs/{}", wanted.digest));
-        let mut spool = Spool::new(directory);
+        let url = self.url(&format!("blobs/{}", of.digest));
+        let (mut spool, size, is_whole) = (Spool::new(directory), bytes.end - bytes.start, *bytes == (0..of.size));
+        let mut good = vec![StatusCode::OK, StatusCode::PARTIAL_CONTENT];
+        good.extend((!is_whole).then_some(StatusCode::RANGE_NOT_SATISFIABLE));
         let mut failures = 0;
-        while spool.size() < wanted.size || wanted.size == 0 {
-            let have = spool.size();
-            let range = (have > 0).then(|| (header::RANGE, format!("bytes={have}-")));
+        loop {
+            let have = bytes.start + spool.size();
+            let is_rest = !is_whole || have > 0;
+            let range = is_rest.then(|| (header::RANGE, format!("bytes={have}-{}", bytes.end - 1)));
             let mut response = self.send(OPERATION, &Method::GET, &url, range.as_slice(), &mut Sent::Nothing)?;
-            self.expect(OPERATION, &response, &[StatusCode::OK, StatusCode::PARTIAL_CONTENT])?;
-            if response.status() == StatusCode::OK || !continues(&response, have) {
-                spool = Spool::new(directory);
-                if response.status() != StatusCode::OK {
-                    return Err(self.wrong("another part of a blob than was asked for"));
-                }
+            self.expect(OPERATION, &response, &good)?;
+            match response.status() {
+                StatusCode::PARTIAL_CONTENT if continues(&response, have) => {}
+                // From the beginning.
+                StatusCode::OK if is_whole => spool = Spool::new(directory),
+                _ => return Ok(None),
             }
-            let broken = match self.read_blob(&mut response, &mut spool, wanted.size)? {
-                None if spool.size() == wanted.size => break,
+            let broken = match self.read_blob(&mut response, &mut spool, size)? {
+                None if spool.size() == size => return Ok(Some(spool)),
                 None => "the connection ended early".to_owned(),
                 Some(reason) => reason,
             };
@@ -168,10 +188,6 @@ impl<'a> Registry<'a> {
             }
             self.wait(pause(failures))?;
         }
-        if spool.digest() != wanted.digest {
-            return Err(self.wrong(&format!("the blob `{}` has another digest", wanted.digest)));
-        }
-        Ok(spool)
     }
 
     /// Reads to the end of the answer. Returns why the connection broke, if it did.

@@ -15,7 +15,10 @@ pub fn count(number: u64) -> String {
 
 /// Formats a number of things whose plural has an "s": "1 file", "2,000 files".
 pub fn counted(number: u64, one: &str) -> String {
-    format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
+    match one.strip_suffix("ory") {
+        Some(stem) if number != 1 => format!("{} {stem}ories", count(number)),
+        _ => format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" }),
+    }
 }
 
 /// Formats a number of entries: "1 entry", "2,000 entries".

@@ -24,6 +24,8 @@ mod sys;
 #[cfg_attr(not(unix), allow(dead_code, reason = "these commands are not on Windows"))]
 mod template;
 mod values;
+#[cfg(unix)]
+mod volume;
 mod worktree;
 mod write;
 
@@ -40,6 +42,8 @@ pub use crate::space::{DedupeReceipt, DiskUsageReceipt, ReshareReceipt};
 pub use crate::spares::{SpareSetReceipt, SparesReceipt};
 pub use crate::template::*;
 pub use crate::values::*;
+#[cfg(unix)]
+pub use crate::volume::*;
 pub use crate::worktree::*;
 pub use crate::write::WriteReceipt;
 

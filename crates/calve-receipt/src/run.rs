@@ -18,6 +18,8 @@ pub struct RunReceipt {
     exit_code: u8,
     /// The complete copy that was kept. Null if none was.
     kept: Option<ReceiptPath>,
+    /// Whether the changes were made in the tree itself.
+    applied: bool,
     /// Everything that the command made, changed or deleted, in the order of the paths.
     entries: Vec<ChangeReceipt>,
 }
@@ -48,13 +50,13 @@ pub enum ChangedKind {
 
 impl RunReceipt {
     /// Returns the receipt of a command that ended with `exit_code`.
-    pub fn new(tree: &Path, exit_code: u8, kept: Option<&Path>, changes: &[Change]) -> Self {
+    pub fn new(tree: &Path, exit_code: u8, kept: Option<&Path>, applied: bool, changes: &[Change]) -> Self {
         let entries = changes.iter().map(|change| ChangeReceipt {
             path: path(&change.path),
             before: change.before.map(ChangedKind::from),
             after: change.after.map(ChangedKind::from),
         });
-        Self { tree: path(tree), exit_code, kept: kept.map(path), entries: entries.collect() }
+        Self { tree: path(tree), exit_code, kept: kept.map(path), applied, entries: entries.collect() }
     }
 }
 

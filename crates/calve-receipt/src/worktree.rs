@@ -40,6 +40,9 @@ pub struct WorktreeAddReceipt {
     /// The worktree's ports. Absent if its .calve.toml names none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortReceipt>,
+    /// The worktree's services. Absent if its .calve.toml names none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceReceipt>,
     /// The files that the ports were to be written to. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env_files: Vec<EnvFileReceipt>,
@@ -225,6 +228,41 @@ pub struct EnvironmentReceipt {
     pub path: ReceiptPath,
     /// The ports, in the order of their names.
     pub ports: Vec<PortReceipt>,
+    /// The services, in the order of their names. Absent if .calve.toml names none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceReceipt>,
+}
+
+/// A database of a worktree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ServiceReceipt {
+    /// The name in .calve.toml.
+    pub name: String,
+    /// The variable with the URL. Null if .calve.toml was not asked, or does not name the service any more.
+    pub variable: Option<String>,
+    /// The template in .calve.toml, or else the one that the data comes from.
+    pub template: String,
+    /// `running`; `stopped`: `calve up` starts it; `absent`: it has no data yet, and `calve up` clones it from the template.
+    #[cfg_attr(test, schemars(extend("enum" = ["running", "stopped", "absent"])))]
+    pub state: &'static str,
+    /// The address, which stays the same. Null without data.
+    pub url: Option<String>,
+    /// The name of its server in `calve db list`. Null without data.
+    pub server: Option<String>,
+    /// The data directory. Null without data.
+    pub data_directory: Option<ReceiptPath>,
+}
+
+/// The report of `calve up`, `calve down` and `calve status`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.services/1")]
+pub struct ServicesReceipt {
+    /// The root of the worktree.
+    pub path: ReceiptPath,
+    /// The services, in the order of their names.
+    pub services: Vec<ServiceReceipt>,
 }
 
 /// The report of `calve worktree list`.
@@ -274,6 +312,9 @@ pub struct ListedWorktree {
     /// The ports that it has leased. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortReceipt>,
+    /// The services of which it has data. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceReceipt>,
 }
 
 /// The report of `calve worktree prune`.

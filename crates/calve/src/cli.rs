@@ -17,6 +17,8 @@ pub(crate) mod report;
 #[cfg(unix)]
 pub(crate) mod run;
 #[cfg(unix)]
+pub(crate) mod services;
+#[cfg(unix)]
 pub(crate) mod shell_init;
 #[cfg(unix)]
 mod space;
@@ -24,6 +26,8 @@ mod space;
 pub(crate) mod spares;
 #[cfg(unix)]
 pub(crate) mod template;
+#[cfg(unix)]
+pub(crate) mod volume;
 #[cfg(unix)]
 pub(crate) mod worktree;
 
@@ -74,6 +78,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: spares::SparesCommand,
     },
+    /// Copy-on-write where the file system has none, as on ext4: btrfs in a sparse file (Linux)
+    #[cfg(unix)]
+    Volume {
+        #[command(subcommand)]
+        command: volume::VolumeCommand,
+    },
     /// Build the spares that are missing, in the background
     #[cfg(unix)]
     #[command(name = "__refill", hide = true)]
@@ -95,6 +105,28 @@ pub(crate) enum Command {
     Env(env::EnvArguments),
     #[cfg(unix)]
     Exec(env::ExecArguments),
+    /// Start the services of this worktree: databases of its own, with durable data
+    ///
+    /// `[services.NAME]` in .calve.toml names a service. Its data is cloned from a template for each worktree, kept over reboots, and removed
+    /// with the worktree. `calve env` prints its URL, which stays the same, and `calve exec` starts it too.
+    #[cfg(unix)]
+    #[command(after_help = "\
+Example:
+  calve db template create shop --engine postgres -- npm run migrate
+  calve up && eval \"$(calve env)\"
+
+.calve.toml, at the root of the repository:
+  [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
+    Up(services::ServicesArguments),
+    /// End the servers of this worktree's services
+    ///
+    /// The data stays, and the next `calve up` starts servers on it.
+    #[cfg(unix)]
+    Down(services::ServicesArguments),
+    #[cfg(unix)]
+    Status(services::StatusArguments),
+    #[cfg(unix)]
+    Logs(services::LogsArguments),
     /// What coding agents call, and what a project may have run
     #[cfg(unix)]
     Hook {

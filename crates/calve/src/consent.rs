@@ -46,7 +46,12 @@ pub(crate) fn can_ask() -> bool {
 /// Shows a hook and asks whether it may be run.
 pub(crate) fn ask(hook: Hook, text: &str) -> bool {
     show(hook, text);
-    output::say("May it be run, now and whenever it is exactly this? [y/N]");
+    yes("May it be run, now and whenever it is exactly this?")
+}
+
+/// Asks a question, and returns whether the answer is yes.
+pub(crate) fn yes(question: &str) -> bool {
+    output::say(&format!("{question} [y/N]"));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")

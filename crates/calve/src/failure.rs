@@ -34,6 +34,8 @@ pub(crate) enum Failure {
     Db(calve_db::Error),
     #[cfg(unix)]
     Oci(calve_oci::Error),
+    #[cfg(unix)]
+    Volume(calve_volume::Error),
     /// The result could not be printed. What was asked for was done.
     Output(io::Error),
     /// Ended early by a signal, with what that leaves to do.
@@ -69,6 +71,13 @@ impl From<calve_git::Error> for Failure {
 impl From<calve_db::Error> for Failure {
     fn from(error: calve_db::Error) -> Self {
         Self::Db(error)
+    }
+}
+
+#[cfg(unix)]
+impl From<calve_volume::Error> for Failure {
+    fn from(error: calve_volume::Error) -> Self {
+        Self::Volume(error)
     }
 }
 
@@ -121,6 +130,7 @@ impl Failure {
                 Error::Interrupted => INTERRUPTED,
                 Error::RequirementRefused { .. } => REFUSED,
                 Error::Private(PrivateError::NotStarted { .. }) => NOT_FOUND,
+                Error::Private(PrivateError::NotApplied { .. } | PrivateError::HalfApplied { .. }) => FAILED,
                 Error::Private(_) => REFUSED,
                 Error::Pattern { .. } => USAGE,
                 #[cfg(unix)]
@@ -144,6 +154,16 @@ impl Failure {
             Self::Oci(calve_oci::Error::BadReference { .. } | calve_oci::Error::NotLoopback(_)) => USAGE,
             #[cfg(unix)]
             Self::Oci(_) => FAILED,
+            #[cfg(unix)]
+            Self::Volume(error) if error.is_usage() => USAGE,
+            #[cfg(unix)]
+            Self::Volume(error) => {
+                if error.is_refusal() {
+                    REFUSED
+                } else {
+                    FAILED
+                }
+            }
             Self::Usage(_) => USAGE,
             Self::Io(_) | Self::Output(_) => FAILED,
             Self::Reported(code) | Self::Stated { code, .. } => *code,
@@ -195,6 +215,11 @@ impl Failure {
             Self::Oci(error) => {
                 let hint = error.remedy().as_ref().map(wording::oci::hint);
                 (self.kind("ERR_CALVE_REGISTRY"), error.to_string(), hint)
+            }
+            #[cfg(unix)]
+            Self::Volume(error) => {
+                let hint = wording::volume::hint(&error.remedy());
+                (self.kind("ERR_CALVE_VOLUME"), error.to_string(), Some(hint))
             }
             Self::Output(error) => {
                 let hint = "only the report is lost: what was asked for was done";

@@ -68,6 +68,8 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Spares { command } => commands::spares::run(&command, &cancel),
         #[cfg(unix)]
+        Command::Volume { command } => commands::volume::run(&command),
+        #[cfg(unix)]
         Command::Refill => commands::spares::refill_in_background(&cancel),
         #[cfg(unix)]
         Command::Template { command } => commands::template::run(&command, &cancel),
@@ -76,7 +78,15 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Env(arguments) => commands::env::run(&arguments),
         #[cfg(unix)]
-        Command::Exec(arguments) => commands::env::exec(&arguments),
+        Command::Exec(arguments) => commands::env::exec(&arguments, &cancel),
+        #[cfg(unix)]
+        Command::Up(arguments) => commands::up::up(&arguments, &cancel),
+        #[cfg(unix)]
+        Command::Down(arguments) => commands::up::down(&arguments),
+        #[cfg(unix)]
+        Command::Status(arguments) => commands::up::status(&arguments),
+        #[cfg(unix)]
+        Command::Logs(arguments) => commands::up::logs(&arguments),
         #[cfg(unix)]
         Command::Hook { command } => commands::hook::run(&command),
         #[cfg(unix)]

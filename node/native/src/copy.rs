@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{
-    CloneOptions, Decision, Error, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Overwrite, Plain, RemoveOptions,
+    CloneOptions, Decision, Error, InlinedBytes, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Overwrite, Plain, RemoveOptions,
     Selection, clone_tree, merge_tree, remove_tree,
 };
 use napi::bindgen_prelude::{BufferSlice, Env, Object};
@@ -38,6 +38,8 @@ fn options(base: PathBuf, wish: &CopyWish, handle: &Handle) -> CloneOptions {
     };
     let times = if wish.preserve_timestamps { KeptTimes::OfFiles } else { KeptTimes::None };
     options.keep = Keep::Plain(Plain { times, xattrs: KeptXattrs::No, links });
+    // Nobody is told.
+    options.inlined = InlinedBytes::WithShared;
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.stop.switch();
     // Node knows no other names.

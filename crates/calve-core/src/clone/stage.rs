@@ -30,11 +30,12 @@ use crate::remove::guard;
 use crate::report::{CloneReport, Plan, Trashed, Warning};
 use crate::source::Source;
 use crate::spare::claim::available;
+use crate::spare::names::SpareNames;
 use crate::strategy::{self, Failure, Job, Method, Outcome, WholeRoot};
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::metadata::Created;
-use crate::tree::location::{DIRECTORY, Location, open_below};
+use crate::tree::location::{DIRECTORY, Location, make_below, open_below};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::stable::{Moment, watchable};
@@ -101,6 +102,8 @@ pub struct StagedTree<'p> {
     root_kind: RootKind,
     /// The source, if the root is a clone.
     origin: Option<Origin>,
+    /// The names in the root, if it was a spare.
+    names: Option<SpareNames>,
 }
 
 /// The source of a staged root.
@@ -132,7 +135,7 @@ impl<'p> StagedTree<'p> {
         options: &'p CloneOptions,
     ) -> Result<Self, Error> {
         let staging = Staging::reserve(destination)?;
-        Ok(StagedTree { destination, staging, options, root_kind, origin: None })
+        Ok(StagedTree { destination, staging, options, root_kind, origin: None, names: None })
     }
 
     /// Reserves a tree that will be one clone and nothing else.
@@ -144,6 +147,11 @@ impl<'p> StagedTree<'p> {
     /// Returns where the tree is for now, for programs to work in.
     pub fn path(&self) -> PathBuf {
         self.destination.parent_path().join(OsStr::from_bytes(self.staging.name().to_bytes()))
+    }
+
+    /// Returns what is in the root, if it was a spare of which a selection was taken.
+    pub fn take_names(&mut self) -> Option<SpareNames> {
+        self.names.take()
     }
 
     /// Makes the root: on btrfs a subvolume, elsewhere a directory. Returns whether it is a subvolume.
@@ -299,7 +307,7 @@ impl<'p> StagedTree<'p> {
         }
     }
 
-    pub(super) fn root(&self) -> Result<BorrowedFd<'_>, Error> {
+    pub(crate) fn root(&self) -> Result<BorrowedFd<'_>, Error> {
         self.staging.root().ok_or_else(|| Error::StagingLost(self.destination.parent_path().to_path_buf()))
     }
 
@@ -382,6 +390,13 @@ pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
     sys::is_subvolume(directory.as_fd(), &stat).map_err(failed)
 }
 
+/// Returns whether a directory is on a file system that has subvolumes.
+pub fn has_subvolumes(path: &Path) -> Result<bool, Error> {
+    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
+    let directory = sys::open_at(rustix::fs::CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
+    Ok(sys::magic(directory.as_fd()).map_err(failed)? == sys::BTRFS_MAGIC)
+}
+
 fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclude), Error> {
     let source = Source::open(src)?;
     if source.single().is_some() {
@@ -404,14 +419,7 @@ fn components(path: &Path) -> Option<(Vec<CString>, CString)> {
 /// Makes the directory `at`, which must be new, and those above it that are missing. Through no link.
 fn make_directories(root: BorrowedFd<'_>, at: &Path) -> sys::Result<OwnedFd> {
     let (above, last) = components(at).ok_or(Errno::INVAL)?;
-    let mut current = rustix::io::dup(root)?;
-    for name in above {
-        match rustix::fs::mkdirat(&current, name.as_c_str(), Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
-        }
-        current = sys::open_at(&current, name.as_c_str(), DIRECTORY, Mode::empty())?;
-    }
-    rustix::fs::mkdirat(&current, last.as_c_str(), Mode::RWXU)?;
-    sys::open_at(&current, last.as_c_str(), DIRECTORY, Mode::empty())
+    let parent = make_below(root, above.iter(), Mode::from_raw_mode(0o777))?;
+    rustix::fs::mkdirat(&parent, last.as_c_str(), Mode::RWXU)?;
+    sys::open_at(&parent, last.as_c_str(), DIRECTORY, Mode::empty())
 }

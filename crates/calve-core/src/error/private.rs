@@ -29,6 +29,29 @@ pub enum PrivateError {
         #[source]
         source: io::Error,
     },
+    /// An entry that the command has changed was changed in the directory too. Nothing was made there.
+    #[error("`{}` was changed while the command ran; nothing was applied", Shown(.0))]
+    ChangedMeanwhile(PathBuf),
+    /// The directory does not take the changes. Nothing was made there.
+    #[error("cannot apply the change of `{}`: {source}; nothing was applied", Shown(.path))]
+    NotApplied {
+        /// The entry.
+        path: PathBuf,
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// The directory took some of the changes, and could not be put back.
+    #[error("some changes were applied and others were not; cannot take back that of `{}`: {source}", Shown(.path))]
+    HalfApplied {
+        /// An entry that could not be put back.
+        path: PathBuf,
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+        /// The directory that has what was moved out, and what was not moved in.
+        kept: PathBuf,
+    },
     /// The command itself could not be started.
     #[error("cannot run `{}`: {source}", Shown(Path::new(.program)))]
     NotStarted {
@@ -47,6 +70,8 @@ impl PrivateError {
             Self::NoNamespaces(_) => Remedy::AllowNamespaces,
             Self::ChangesInside(_) | Self::NoOverlay { .. } => Remedy::KeepChangesElsewhere,
             Self::NotStarted { .. } => Remedy::CheckCommand,
+            Self::ChangedMeanwhile(_) | Self::NotApplied { .. } => Remedy::MergeChanges,
+            Self::HalfApplied { kept, .. } => Remedy::PutBack(kept.clone()),
         }
     }
 }

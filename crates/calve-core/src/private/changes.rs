@@ -60,10 +60,23 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
     Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
 }
 
-/// Lists what differs in kind, mode, owner or contents, in the order of the paths. `upper` is the overlay's own directory, `lower` the
-/// tree `path`.
-pub(super) fn changes(upper: BorrowedFd<'_>, lower: BorrowedFd<'_>, path: &Path) -> Result<Vec<Change>, Error> {
-    let mut reading = Reading { upper, lower, found: Vec::new(), next: vec![(Node::root(), Layers::Both)] };
+/// Which entries of an overlay's own directory are listed.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Listed {
+    /// Those that differ from the tree's in kind, mode, owner or contents.
+    Different,
+    /// All of them: they may differ in times or attributes.
+    All,
+}
+
+/// Lists what a command has changed, in the order of the paths. `upper` is the overlay's own directory, `lower` the tree `path`.
+pub(super) fn changes(
+    upper: BorrowedFd<'_>,
+    lower: BorrowedFd<'_>,
+    path: &Path,
+    listed: Listed,
+) -> Result<Vec<Change>, Error> {
+    let mut reading = Reading { upper, lower, listed, found: Vec::new(), next: vec![(Node::root(), Layers::Both)] };
     let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
     let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
     let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
@@ -89,6 +102,7 @@ enum Layers {
 struct Reading<'a> {
     upper: BorrowedFd<'a>,
     lower: BorrowedFd<'a>,
+    listed: Listed,
     found: Vec<Change>,
     next: Vec<(Arc<Node>, Layers)>,
 }
@@ -119,7 +133,9 @@ impl Reading<'_> {
     ) -> sys::Result<()> {
         let (after, before) = (there(upper, name)?, there(lower, name)?);
         if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
-            let same = has_same_metadata(before, after) && has_same_data(lower, upper, name, before, after)?;
+            let same = self.listed == Listed::Different
+                && has_same_metadata(before, after)
+                && has_same_data(lower, upper, name, before, after)?;
             if !same {
                 self.add(node.path_of(name), Some(before), Some(after));
             }
@@ -186,10 +202,10 @@ fn has_same_data(
     }
 }
 
-fn file_type(stat: &Stat) -> FileType {
+pub(super) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-fn is_directory(stat: &Stat) -> bool {
+pub(super) fn is_directory(stat: &Stat) -> bool {
     file_type(stat) == FileType::Directory
 }

@@ -24,6 +24,7 @@ use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::{Exclude, is_calves_own};
 use crate::tree::location::DIRECTORY;
 use crate::tree::names::Names;
+pub(crate) use crate::tree::node::node_of as node;
 use crate::tree::node::{Node, open_source};
 use crate::tree::pool::Pool;
 
@@ -55,7 +56,7 @@ pub(crate) struct Differences {
 }
 
 /// What is to be done in one directory.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Touched {
     /// What the spare must not have any more.
     pub(crate) gone: Vec<CString>,
@@ -353,11 +354,4 @@ pub(crate) fn open_directory(root: BorrowedFd<'_>, path: &Path) -> sys::Result<O
         Err(Errno::NAMETOOLONG | Errno::NOSYS) => node(path).open(root, sys::PATH_ONLY),
         other => other,
     }
-}
-
-/// The place of a directory, by its path below the root.
-pub(crate) fn node(path: &Path) -> Arc<Node> {
-    path.components().fold(Node::root(), |node, name| {
-        Node::child(&node, &CString::new(name.as_os_str().as_bytes()).unwrap_or_default())
-    })
 }

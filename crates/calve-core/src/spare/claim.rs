@@ -12,6 +12,7 @@ use rustix::fs::Mode;
 
 use super::ask::{Answer, ask};
 use super::check::{Check, CheckFailure, Differences, check};
+use super::names::SpareNames;
 use super::record::{Head, Identity, Record};
 use super::select::select;
 use super::store::{Found, Held, Home, Set, SpareSource, TREE, spares};
@@ -55,6 +56,8 @@ pub(crate) struct Spare {
     pub(crate) differences: Differences,
     /// The root before it was closed to others.
     pub(crate) whole: WholeRoot,
+    /// The names that stay in it, if only a part of the source is selected.
+    pub(crate) names: Option<SpareNames>,
 }
 
 /// Claims a spare of the source. What is not fit for use is passed over, with the reason.
@@ -225,11 +228,17 @@ fn one(
     if claim.options.requires(Requirement::Stable) && !differences.directories.is_empty() {
         return Err(Refused::because("the source has changed since it was built"));
     }
-    if claim.options.select.is_some()
-        && body.or_else(|| record.body()).and_then(|body| select(&body, claim.exclude, &mut differences)).is_none()
-    {
-        found.discard();
-        return Err(Refused::but_wanted("its record is damaged"));
+    let mut names = None;
+    if claim.options.select.is_some() {
+        let selected = body.or_else(|| record.body()).and_then(|body| {
+            select(&body, claim.exclude, &mut differences)?;
+            Some(SpareNames::new(body, &differences))
+        });
+        if selected.is_none() {
+            found.discard();
+            return Err(Refused::but_wanted("its record is damaged"));
+        }
+        names = selected;
     }
     let whole = take(claim, place, found, &lock)?;
     let report = SpareReport {
@@ -238,7 +247,7 @@ fn one(
         entries_checked: differences.checked,
         entries_updated: differences.count,
     };
-    Ok(Spare { report, differences, whole })
+    Ok(Spare { report, differences, whole, names })
 }
 
 /// Fails, with the reason, if the record is not about this source as it is reached now.

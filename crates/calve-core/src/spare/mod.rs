@@ -6,6 +6,7 @@
 //! | `build`, `record` | making one, and recording what it was made from |
 //! | `ask`, `check` | what has changed since: the watcher knows, or every entry is compared |
 //! | `claim`, `select`, `update` | handing one over, and bringing it up to date |
+//! | `names` | what is in a tree that was a spare, so that it need not be walked |
 //! | `refill` | when the next one is built |
 //!
 //! docs/spares-exact.md says why a spare that is handed over equals its source.
@@ -14,6 +15,7 @@ pub(crate) mod ask;
 mod build;
 pub(crate) mod check;
 pub(crate) mod claim;
+pub(crate) mod names;
 pub(crate) mod record;
 mod refill;
 mod select;
@@ -26,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use self::names::SpareNames;
 pub use self::store::SpareSource;
 use self::store::{Definition, Home, Set, Shape, spares};
 pub use self::watch::{Untracked, WatchNote, WatchOptions, Watching};

@@ -425,6 +425,12 @@ pub(crate) struct Entry<'b> {
     pub(crate) known: Option<(Identity, bool)>,
 }
 
+impl Entry<'_> {
+    pub(crate) fn kind(&self) -> FileType {
+        self.known.map_or(FileType::Directory, |(identity, _)| FileType::from_raw_mode(identity.mode as _))
+    }
+}
+
 /// The directories of a record. `None` when it is damaged.
 pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
     let mut rest = Bytes(body);

@@ -19,7 +19,7 @@ pub(super) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differenc
     blocks.sort_unstable_by_key(|block| block.path.as_os_str().as_bytes());
     let mut gone: HashSet<PathBuf> = HashSet::new();
     for block in blocks {
-        if !gone.is_empty() && block.path.ancestors().any(|above| gone.contains(above)) {
+        if is_below(&mut gone, &block) {
             continue;
         }
         directory(&block, exclude, differences, &mut gone);
@@ -27,6 +27,18 @@ pub(super) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differenc
     // The check asks about new names wherever they are; below what is left out nothing is told.
     differences.left.retain(|(path, _)| !path.ancestors().skip(1).any(|above| gone.contains(above)));
     Some(())
+}
+
+/// Returns whether a directory is one of these or below one, and is one of them from then on. The directory above was asked about before.
+pub(super) fn is_below(these: &mut HashSet<PathBuf>, block: &Block<'_>) -> bool {
+    if these.is_empty() {
+        return false;
+    }
+    let is_below = these.contains(block.path) || block.path.parent().is_some_and(|above| these.contains(above));
+    if is_below {
+        these.insert(block.path.to_path_buf());
+    }
+    is_below
 }
 
 fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences, gone: &mut HashSet<PathBuf>) {
@@ -65,7 +77,7 @@ fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences
 
 /// What has become of an entry since the record was taken.
 #[derive(PartialEq, Eq)]
-enum Now {
+pub(super) enum Now {
     /// It is what it was, as far as it matters for the selection.
     Same,
     /// It is made again.
@@ -73,7 +85,7 @@ enum Now {
     Gone,
 }
 
-fn now(touched: &Touched, name: &CStr) -> Now {
+pub(super) fn now(touched: &Touched, name: &CStr) -> Now {
     if touched.gone.iter().any(|gone| gone.as_c_str() == name) {
         return Now::Gone;
     }

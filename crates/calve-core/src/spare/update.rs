@@ -59,6 +59,7 @@ pub(crate) fn update(update: &Update<'_>, differences: Differences) -> Result<()
         exclude: update.exclude,
         mounts: options.mounts,
         keep: &options.keep,
+        is_upper: false,
         frozen: options.frozen.as_ref(),
         unreadable: options.unreadable,
         created: update.created,

@@ -68,6 +68,7 @@ pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) ->
             exclude: job.exclude,
             mounts: job.options.mounts,
             keep: &job.options.keep,
+            is_upper: false,
             unreadable: job.options.unreadable,
             created: job.created,
             keeps_nocow: job.facts.may_inline,

@@ -72,6 +72,8 @@ pub(crate) struct Fill<'a> {
     pub(crate) exclude: &'a Exclude,
     pub(crate) mounts: Mounts,
     pub(crate) keep: &'a Keep,
+    /// The source is the upper directory of an overlay.
+    pub(crate) is_upper: bool,
     pub(crate) unreadable: Unreadable,
     pub(crate) created: Created,
     /// The destination knows files without copy-on-write (btrfs).
@@ -248,7 +250,7 @@ impl<'f> Worker<'f> {
             fill,
             shared,
             pool,
-            keeper: Keeper::new(fill.created, fill.keep, fill.notes),
+            keeper: Keeper::new(fill.created, fill.keep, fill.notes).of_upper(fill.is_upper),
             mover: Mover::new(fill.cancel, &shared.flush),
             tally: Tally::default(),
             listing: ListingBuffer::new(),

@@ -151,6 +151,23 @@ pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
     (names, last)
 }
 
+/// [`open_below`]. Makes the directories that are missing.
+pub(crate) fn make_below<'a>(
+    root: BorrowedFd<'_>,
+    names: impl Iterator<Item = &'a CString>,
+    mode: Mode,
+) -> sys::Result<OwnedFd> {
+    let mut current = sys::open_at(root, c".", DIRECTORY, Mode::empty())?;
+    for name in names {
+        match rustix::fs::mkdirat(&current, name.as_c_str(), mode) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        current = sys::open_at(&current, name.as_c_str(), DIRECTORY, Mode::empty())?;
+    }
+    Ok(current)
+}
+
 /// Opens a directory below `root`, one name after the other, following no link.
 pub(crate) fn open_below<'a>(root: BorrowedFd<'_>, names: impl Iterator<Item = &'a CString>) -> sys::Result<OwnedFd> {
     let mut current = sys::open_at(root, c".", DIRECTORY, Mode::empty())?;

@@ -79,6 +79,13 @@ impl Node {
     }
 }
 
+/// The directory at a path below the root.
+pub(crate) fn node_of(path: &Path) -> Arc<Node> {
+    path.components().fold(Node::root(), |node, name| {
+        Node::child(&node, &CString::new(name.as_os_str().as_bytes()).unwrap_or_default())
+    })
+}
+
 /// Opens a path below `root`, with as many names in one call as a path may have. If that fails, [`by_name`] finds out why.
 fn by_path(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<OwnedFd> {
     /// PATH_MAX of linux/limits.h, with the final NUL.

@@ -15,6 +15,7 @@ use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::reason::SkipReason;
 use crate::report::Skipped;
+use crate::spare::names::SpareNames;
 use crate::sys::{self, Listing, ListingBuffer};
 
 use super::ahead::{self, Ahead};
@@ -28,6 +29,8 @@ use super::pool::{Pool, open_directories_per_worker, thread_count};
 pub struct ScanOptions {
     /// Only these entries, by their paths below the root. Empty: everything.
     pub below: Vec<PathBuf>,
+    /// What is known to be there, because the tree was a spare: only what the visitors want is opened.
+    pub names: Option<Arc<SpareNames>>,
     /// How many threads; by default as many as there are processors, at most 8.
     pub threads: Option<NonZeroUsize>,
     /// Ends the scan early.
@@ -38,6 +41,11 @@ pub struct ScanOptions {
 pub trait Visitor: Send {
     /// Receives an entry of `folder`. The answer counts for directories.
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend;
+
+    /// Returns whether an entry of the directory `folder` has to be received. Asked where names are known without opening directories.
+    fn wants(&self, _folder: &Path, _name: &CStr, _kind: EntryKind) -> bool {
+        true
+    }
 }
 
 /// What a directory says an entry is.
@@ -83,6 +91,13 @@ pub struct Folder<'a> {
     path: &'a Path,
 }
 
+impl<'a> Folder<'a> {
+    /// A directory of the only tree.
+    pub(crate) fn of(node: &'a Arc<Node>, root: BorrowedFd<'a>, directory: BorrowedFd<'a>, path: &'a Path) -> Self {
+        Self { tree: 0, node, root, directory, path }
+    }
+}
+
 impl Folder<'_> {
     /// Returns the directory that the scan began with.
     pub fn root(&self) -> BorrowedFd<'_> {
@@ -122,13 +137,19 @@ pub fn scan_tree<V: Visitor>(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = sys::open_at(CWD, root, flags, Mode::empty());
     let root = opened.map_err(|errno| Error::io(Operation::OpenDirectory, root, errno))?;
-    let starts = match options.below.as_slice() {
-        [] => vec![whole_tree(0)],
-        below => below.iter().filter_map(|path| start_at(root.as_fd(), path)).collect(),
+    let mut scanned = ScanReport { visitors: Vec::new(), entries: 0, skipped: Vec::new() };
+    let starts_at = |below: &[PathBuf]| below.iter().filter_map(|path| start_at(root.as_fd(), path)).collect();
+    let starts = match (options.below.as_slice(), &options.names) {
+        ([], _) => vec![whole_tree(0)],
+        (below, None) => starts_at(below),
+        (below, Some(names)) => {
+            let walked;
+            (scanned, walked) = names.visit(root.as_fd(), below, visitor());
+            starts_at(&walked)
+        }
     };
     let scan = || Scan { visitor: visitor(), entries: 0, skipped: Vec::new() };
     let threads = thread_count(options.threads);
-    let mut scanned = ScanReport { visitors: Vec::new(), entries: 0, skipped: Vec::new() };
     for scan in walk(&[root.as_fd()], starts, threads, &options.cancel, scan)? {
         scanned.visitors.push(scan.visitor);
         scanned.entries += scan.entries;

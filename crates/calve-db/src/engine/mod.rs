@@ -66,6 +66,12 @@ pub(crate) trait Engine: Sync {
     /// Whether the log tells of a recovery, as after a crash.
     fn log_tells_of_recovery(&self, log: &str) -> bool;
 
+    /// What changes with everything that is written: of the server at this address, or without one of a data directory whose server ended
+    /// in order. `None` if it cannot be told.
+    fn written(&self, _data: &Path, _server: Option<&Address>) -> Option<String> {
+        None
+    }
+
     /// Whether a data directory can be used: whole, not in use, stopped in order, and of this version.
     fn examine(&self, data: &Path, version: &Version) -> Result<()>;
 
@@ -119,10 +125,19 @@ pub(crate) enum Probe {
 pub(crate) enum Purpose {
     /// To be written to, and killed.
     Serve,
+    /// To be written to, and kept: no commit is lost, whatever ends it.
+    Keep,
     /// To become a template: stopped in order.
     Build,
     /// The same, on a data directory of somebody else's.
     TakeOver,
+}
+
+impl Purpose {
+    /// Whether its data directory is that of a template, and the server that filled it has ended in order.
+    pub(crate) fn is_on_a_template(self) -> bool {
+        matches!(self, Self::Serve | Self::Keep)
+    }
 }
 
 /// One server to be started.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-use super::{Home, Record, find, unix_now};
+use super::{Home, find, unix_now};
 use crate::copy_up::Copied;
 use crate::error::{Error, Result};
 use crate::files::private;
@@ -139,7 +139,7 @@ pub struct Log {
 /// Returns the last lines of the log of a server that runs, or that ended lately.
 pub fn log(home: &Home, name: &str) -> Result<Log> {
     match find(home, name) {
-        Ok(Record { name, .. }) => Ok(Log { text: log::last_lines(&super::place_of(home, &name)), ending: None }),
+        Ok(record) => Ok(Log { text: log::last_lines(&record.files(home)), ending: None }),
         Err(Error::ServerEnded { .. }) => {
             let ending = ending(home, name).ok_or_else(|| Error::UnknownServer(name.into()))?;
             Ok(Log { text: ending.log.clone(), ending: Some(ending) })

@@ -52,6 +52,11 @@ impl Home {
         self.root.join("servers")
     }
 
+    /// Data that outlives its servers.
+    pub(crate) fn services(&self) -> PathBuf {
+        self.root.join("services")
+    }
+
     /// The pools of standbys, a file for each template that has one.
     pub(crate) fn pools(&self) -> PathBuf {
         self.root.join("pools")
@@ -84,6 +89,7 @@ impl Home {
         for (directory, mode) in [
             (&self.root, passable),
             (&self.servers(), passable),
+            (&self.services(), passable),
             (&self.templates(), CLOSED),
             (&self.logs(), CLOSED),
             (&self.pools(), CLOSED),

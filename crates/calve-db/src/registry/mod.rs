@@ -90,6 +90,9 @@ pub struct Record {
     /// Nobody has it yet.
     #[serde(default)]
     pub(crate) waits: bool,
+    /// Whether its data is kept when it ends.
+    #[serde(default)]
+    pub durable: bool,
     /// What its template was when it was cloned.
     #[serde(default)]
     pub(crate) template_identity: String,
@@ -107,6 +110,14 @@ pub struct Record {
 }
 
 impl Record {
+    /// The directory of its data, its temporary files and its log.
+    pub(crate) fn files(&self, home: &Home) -> PathBuf {
+        match self.data_directory.parent() {
+            Some(files) if self.durable => files.to_path_buf(),
+            _ => place_of(home, &self.name),
+        }
+    }
+
     /// Returns whether a second server can be prepared for its next reset: one that costs no disk space, and needs no port.
     pub fn can_prepare(&self) -> bool {
         let is_cheap = self.strategy != Strategy::Copy.to_string();
@@ -195,6 +206,11 @@ pub(crate) fn is_held(place: &Path) -> bool {
 /// Writes a record, which others see as a whole or not at all.
 pub(crate) fn write(place: &Path, record: &Record) -> Result<()> {
     private::write_json(&place.join(RECORD), record)
+}
+
+/// Removes the record of a server that is ending.
+pub(crate) fn forget(place: &Path) {
+    let _ = fs::remove_file(place.join(RECORD));
 }
 
 /// What is known of a server before it is ready, where nothing but this tells of what a killed supervisor leaves.

@@ -17,6 +17,7 @@ use crate::registry::Home;
 use crate::registry::{self, EarlyRecord, EndReason, Ending, Record, ending, lock_all};
 use crate::server::memory;
 use crate::server::runtime;
+use crate::service;
 use crate::sys;
 use crate::template;
 
@@ -70,10 +71,11 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         }
     }
     remove_dead_links(home);
+    service::sweep(home)?;
     move_old_templates_to_trash(&home.templates())?;
     ending::sweep(home);
     drop(guard);
-    for directory in [home.servers(), home.templates(), home.runtime().to_path_buf()] {
+    for directory in [home.servers(), home.services(), home.templates(), home.runtime().to_path_buf()] {
         if trash::is_in(&directory) {
             swept.trash.push(directory);
         }
@@ -84,7 +86,8 @@ pub fn sweep(home: &Home) -> Result<Swept> {
 /// Keeps what is known of a server whose supervisor was killed.
 fn keep_ending(home: &Home, place: &Path) {
     if let Some(record) = registry::read(place).filter(|record| !record.waits) {
-        Ending::of(place, &record.name, EndReason::SupervisorKilled, copy_up::lines(place)).keep(&home.logs());
+        let ending = Ending::of(&record.files(home), &record.name, EndReason::SupervisorKilled, copy_up::lines(place));
+        ending.keep(&home.logs());
     }
 }
 
@@ -223,7 +226,9 @@ fn end_leftovers(place: &Path) {
         end_session(&begun);
         // That of a container goes with it.
         if !container::is_noted(place) {
-            memory::remove(engine, place, record.map(|record| record.pid).or(begun.server));
+            let files =
+                record.as_ref().filter(|record| record.durable).and_then(|record| record.data_directory.parent());
+            memory::remove(engine, files.unwrap_or(place), record.as_ref().map(|record| record.pid).or(begun.server));
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::fs::FlockOperation;
 
 use crate::container::{self, Run, ServerProcess};
 use crate::copy_up::{self, Large, OverlayPaths, Watch};
-use crate::engine::{Engine, Instance, Purpose};
+use crate::engine::{Engine, Instance};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
@@ -91,7 +91,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let settings = runtime::renew(wanted.directory, spec.account)?;
     trash::remove(&wanted.files.join("tmp"), Wait::No)?;
     private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
-    let output = private::append(&log::path(&spec.place))?;
+    let output = private::append(&log::path(spec.files()))?;
     let PreparedData { placed, template, mut neutralised } =
         unless_left(wanted, || quietly(wanted.is_ahead, || data_directory(wanted, &place, &data)))?;
     let since = SystemTime::now();
@@ -124,7 +124,8 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     if !spec.is_left_to_the_kernel(wanted.isolated) {
         registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, Some(pid)))?;
     }
-    let forgotten = std::cell::Cell::new(wanted.isolated || spec.container.is_some() || spec.purpose != Purpose::Serve);
+    let forgotten =
+        std::cell::Cell::new(wanted.isolated || spec.container.is_some() || !spec.purpose.is_on_a_template());
     let meanwhile = || {
         // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
         if !forgotten.get() {
@@ -146,7 +147,10 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let is_overlay = placed.as_ref().is_some_and(|placed| placed.overlay.is_some());
     Ok(RunningServer {
         server,
-        strategy: placed.as_ref().map_or_else(|| "init".to_owned(), |placed| placed.strategy.to_string()),
+        strategy: match &placed {
+            Some(placed) => placed.strategy.to_string(),
+            None => spec.strategy.clone().unwrap_or_else(|| "init".to_owned()),
+        },
         refused: placed
             .iter()
             .flat_map(|placed| &placed.refused)
@@ -322,8 +326,8 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
                 return Ok(());
             }
             let name = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let said = log::tail(&wanted.spec.place);
-            let full = log::full(&wanted.spec.place, &said);
+            let said = log::tail(wanted.spec.files());
+            let full = log::full(wanted.spec.files(), &said);
             return Err(Error::Program { program: name, how: ended.to_string(), said, full });
         }
         let mut fds: Vec<_> =

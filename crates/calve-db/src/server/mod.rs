@@ -225,6 +225,7 @@ pub(crate) fn new_spec(
         notifies: false,
         pool: None,
         waits: false,
+        durable: None,
     })
 }
 

@@ -55,9 +55,9 @@ impl Supervisor<'_> {
         self.prepared.forget();
         let kept = self.finish().and_then(|()| self.keep(name, &at, cancel));
         // Said before a server writes to the log again.
-        let kept = kept.map_err(|error| with_log(error, &self.spec.place));
+        let kept = kept.map_err(|error| with_log(error, self.spec.files()));
         if let Err(error) = self.resume(&from, talk, cancel) {
-            let error = kept.err().unwrap_or_else(|| with_log(error, &self.spec.place));
+            let error = kept.err().unwrap_or_else(|| with_log(error, self.spec.files()));
             let _ = send(&mut from, &Answer::failed(error));
             return Some(End::Unasked(EndReason::MarkFailed));
         }

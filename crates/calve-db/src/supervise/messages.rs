@@ -57,6 +57,8 @@ pub(crate) struct Spec {
     pub(crate) pool: Option<PathBuf>,
     /// Whether it is a standby: it waits for its user.
     pub(crate) waits: bool,
+    /// Where its data is that outlives it.
+    pub(crate) durable: Option<PathBuf>,
 }
 
 impl Spec {
@@ -65,9 +67,15 @@ impl Spec {
         isolated && self.container.is_none()
     }
 
+    /// The directory of its data, its temporary files and its log.
+    pub(crate) fn files(&self) -> &Path {
+        self.durable.as_ref().unwrap_or(&self.place)
+    }
+
     /// The paths that the server must see as they are.
     pub(crate) fn needed(&self) -> Vec<&Path> {
         let mut paths = vec![self.place.as_path(), &self.directory, &self.program];
+        paths.extend(self.durable.as_deref());
         if self.container.is_some() {
             // The locks of podman are there, for all who run it.
             paths.push(Path::new("/dev/shm"));
@@ -132,6 +140,10 @@ pub(crate) enum Request {
     Unmark(String),
     /// End, if it still waits.
     Dismiss,
+    /// Say what tells whether something was written to data that is kept.
+    Written,
+    /// Clone data that is kept into the directory of this name beside its own.
+    Copy(String),
     /// Hand over a server that waits.
     Claim(Claim),
     /// From now on nobody's.
@@ -182,6 +194,10 @@ pub(crate) enum Answer {
     Done,
     /// The standby is somebody else's already.
     Taken,
+    /// What changes with everything that is written, if that can be told.
+    Written(Option<String>),
+    /// The data was cloned, by this strategy.
+    Copied(String),
     /// The state is kept.
     Marked(Box<Template>),
     /// The server is gone; this is what its overlay had copied.

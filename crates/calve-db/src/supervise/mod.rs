@@ -6,6 +6,7 @@
 mod ahead;
 mod claim;
 mod control;
+mod durable;
 mod mark;
 pub(crate) mod messages;
 mod port;
@@ -35,6 +36,7 @@ use crate::server::Address;
 use crate::server::launch::{LaunchRequest, RunningServer, launch};
 use crate::server::log;
 use crate::server::runtime;
+use crate::service;
 use crate::supervise::messages::{Answer, Origin, Owner, Ready, Request, Spec, receive, send};
 use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
@@ -73,7 +75,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
     let (mut supervisor, ready) = match begun {
         Ok(begun) => begun,
         Err(error) => {
-            let error = with_log(error, &spec.place);
+            let error = with_log(error, spec.files());
             clear(&spec, isolated);
             send(&mut talk, &Answer::failed(error)).map_err(failed)?;
             return Ok(());
@@ -103,7 +105,7 @@ fn with_log(error: Error, place: &Path) -> Error {
 /// Removes what a start that failed has made.
 fn clear(spec: &Spec, isolated: bool) {
     if let Ok(engine) = engine::named(&spec.engine) {
-        sweep::end_children(engine, &spec.place, None, isolated);
+        sweep::end_children(engine, spec.files(), None, isolated);
     }
     runtime::remove(&spec.directory, Wait::Yes);
     let _ = trash::remove(&spec.place, Wait::Yes);
@@ -133,6 +135,8 @@ struct Supervisor<'a> {
     link: Option<PathBuf>,
     /// Whoever claimed it just now.
     claimant: Option<UnixStream>,
+    /// The lock on data that outlives it.
+    _held: Option<std::fs::File>,
 }
 
 /// Why a supervisor stops to serve.
@@ -148,6 +152,7 @@ enum End {
 impl<'a> Supervisor<'a> {
     fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &Cancel) -> Result<(Self, Ready)> {
         let engine = engine::named(&spec.engine)?;
+        let held = service::hold(spec, engine)?;
         let watched = spec.owner.processes()?;
         let port = spec.tcp.map(Port::take).transpose()?;
         let password = port.as_ref().map(|_| crate::registry::name::random(24)).transpose()?;
@@ -158,7 +163,7 @@ impl<'a> Supervisor<'a> {
         let wanted = LaunchRequest {
             spec,
             origin: &spec.origin,
-            files: &spec.place,
+            files: spec.files(),
             directory: &spec.directory,
             is_checked: false,
             is_ahead: spec.waits,
@@ -185,7 +190,7 @@ impl<'a> Supervisor<'a> {
             engine: spec.engine.clone(),
             template: spec.template.clone(),
             address: address.clone(),
-            data_directory: spec.place.join("data"),
+            data_directory: spec.files().join("data"),
             pid: 0,
             strategy: String::new(),
             refused: Vec::new(),
@@ -200,6 +205,7 @@ impl<'a> Supervisor<'a> {
             standby: false,
             prepared: false,
             waits: spec.waits,
+            durable: spec.durable.is_some(),
             template_identity,
             pid_started: None,
             supervisor: std::process::id(),
@@ -227,11 +233,12 @@ impl<'a> Supervisor<'a> {
             deadline,
             port,
             origin: spec.origin.clone(),
-            files: spec.place.clone(),
+            files: spec.files().to_path_buf(),
             directory: spec.directory.clone(),
             prepared: ahead::Prepared::default(),
             link: None,
             claimant: None,
+            _held: held,
         };
         supervisor.write_record()?;
         let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
@@ -328,19 +335,30 @@ impl<'a> Supervisor<'a> {
 
     fn handle(&mut self, request: Request, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
         let answer = match request {
+            Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.spec.durable.is_some() => {
+                Answer::failed(Error::Durable(self.record.name.clone()))
+            }
             Request::Stop => return Some(End::Asked(from)),
             Request::Dismiss if self.record.waits => return Some(End::Asked(from)),
             Request::Dismiss => Answer::Taken,
+            Request::Copy(to) => {
+                service::copy_running(self.spec, &to, cancel).map_or_else(Answer::failed, Answer::Copied)
+            }
+            Request::Written => Answer::Written(self.engine.written(&self.files.join("data"), Some(&self.address))),
             // Only the starter has one.
             Request::Command(_) => return None,
             Request::Keep => {
+                if let Some(ended) = self.launched.server.ended() {
+                    // Without an answer.
+                    return Some(End::Unasked(EndReason::EndedByItself(ended)));
+                }
                 self.owner = Owner::Nobody;
                 Answer::Done
             }
             Request::Finish => {
                 let answer = self
                     .finish()
-                    .map_or_else(|error| Answer::failed(with_log(error, &self.spec.place)), |()| Answer::Done);
+                    .map_or_else(|error| Answer::failed(with_log(error, self.spec.files())), |()| Answer::Done);
                 return Some(End::Leave(answer));
             }
             Request::Claim(claim) => return self.claim(claim, from),
@@ -384,7 +402,7 @@ impl<'a> Supervisor<'a> {
                     Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
                 }
                 Err(error) => {
-                    let _ = send(&mut from, &Answer::failed(with_log(error, &self.spec.place)));
+                    let _ = send(&mut from, &Answer::failed(with_log(error, self.spec.files())));
                     return Some(End::Unasked(EndReason::ResetFailed));
                 }
             },
@@ -533,7 +551,7 @@ impl<'a> Supervisor<'a> {
                 let _ = send(talk, &answer);
             }
             end => {
-                self.kill();
+                self.shut_down();
                 self.launched.seen.hide();
                 let copied = self.copied();
                 if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
@@ -544,7 +562,7 @@ impl<'a> Supervisor<'a> {
                 self.port = None;
                 runtime::remove(&self.spec.directory, Wait::Yes);
                 if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some() && !self.record.waits) {
-                    Ending::of(&self.spec.place, &self.record.name, *reason, copied.clone()).keep(&self.spec.logs);
+                    Ending::of(self.spec.files(), &self.record.name, *reason, copied.clone()).keep(&self.spec.logs);
                 }
                 let _ = trash::remove(&self.spec.place, Wait::No);
                 match end {

@@ -101,9 +101,20 @@ impl ProcessHandle {
     }
 }
 
+/// Who has a file open is not told.
+pub(crate) fn kill_users(_path: &Path) {}
+
 /// Kills a process. Which processes are its children is not told.
 pub(crate) fn end_tree(root: &ProcessHandle) {
     root.signal(Signal::KILL);
+}
+
+/// Processes that do not run: there are none.
+pub(crate) struct Frozen;
+
+/// Which processes are the server's is not told.
+pub(crate) fn freeze() -> io::Result<Frozen> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Not told.

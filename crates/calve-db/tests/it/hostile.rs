@@ -328,7 +328,7 @@ fn is_closed(world: &World) {
             found => found.unwrap(),
         };
         let mode = found.mode() & 0o777;
-        let is_way = ["db", "servers", "a"].iter().any(|name| path.ends_with(name));
+        let is_way = ["db", "servers", "services", "a"].iter().any(|name| path.ends_with(name));
         let most = if found.is_dir() && is_way {
             0o755
         } else if found.is_dir() {

@@ -15,6 +15,7 @@ mod killed;
 mod lifetime;
 mod marks;
 mod patience;
+mod services;
 mod sockets;
 mod standby;
 mod taking_over;

@@ -11,7 +11,6 @@ use calve_core::Shown;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
-use crate::environment::Port;
 use crate::error::Result;
 use crate::git::Git;
 
@@ -34,8 +33,8 @@ pub enum EnvFile {
 }
 
 /// Returns the text of such a file.
-pub fn env_file_text(ports: &[Port]) -> String {
-    let lines: String = ports.iter().map(|port| format!("{}={}\n", port.variable(), port.number)).collect();
+pub fn env_file_text(variables: &[(String, String)]) -> String {
+    let lines: String = variables.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     format!("{HEADING}{}\n{lines}", hash(lines.as_bytes()))
 }
 
@@ -54,8 +53,8 @@ pub fn is_own_env_file(root: &Path, path: &Path) -> bool {
     matches!(found, Ok(Found::Own))
 }
 
-/// Writes the ports to the file at `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.
-pub fn write_env_file(root: &Path, path: &Path, ports: &[Port]) -> Result<EnvFile> {
+/// Writes the variables to the file at `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.
+pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);
     let tracked =
         git.run(&["--literal-pathspecs".as_ref(), "ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), path])?;
@@ -71,7 +70,7 @@ pub fn write_env_file(root: &Path, path: &Path, ports: &[Port]) -> Result<EnvFil
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file =
         openat(&place.directory, &place.name, flags, Mode::from_raw_mode(0o644)).map_err(place.failed("create"))?;
-    let written = File::from(file).write_all(env_file_text(ports).as_bytes());
+    let written = File::from(file).write_all(env_file_text(variables).as_bytes());
     written.map_err(|error| place.error("write", &error))?;
     let ignored = git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?;
     Ok(if ignored.status.success() { EnvFile::Written } else { EnvFile::WrittenUnignored })

@@ -1,6 +1,8 @@
-//! A worktree's environment: the ports that `[ports]` of `.calve.toml` asks for, leased so that no two worktrees have the same one.
+//! A worktree's environment: the ports that `[ports]` of `.calve.toml` asks for, leased so that no two worktrees have the same one; and whose
+//! the data of `[services.NAME]` is.
 
 mod file;
+mod keeper;
 mod leases;
 
 use std::io::ErrorKind;
@@ -8,6 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 pub use file::{EnvFile, env_file_text, is_own_env_file, write_env_file};
+pub use keeper::Keeper;
 pub use leases::Leases;
 
 use crate::error::Result;

@@ -14,16 +14,23 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 /// What is larger is no script and no list.
 pub(super) const TEXT_BYTES: u64 = 4 * 1024 * 1024;
 
-pub(super) struct WalkEntry<'a> {
-    folder: &'a Folder<'a>,
+/// An entry's name and place.
+pub(super) struct EntryName<'a> {
+    folder: &'a Path,
     name: &'a CStr,
     kind: EntryKind,
+}
+
+/// An entry in an open directory.
+pub(super) struct WalkEntry<'a> {
+    named: EntryName<'a>,
+    directory: BorrowedFd<'a>,
     link: OnceCell<Option<Vec<u8>>>,
 }
 
-impl<'a> WalkEntry<'a> {
-    pub(super) fn new(folder: &'a Folder<'a>, name: &'a CStr, kind: EntryKind) -> Self {
-        Self { folder, name, kind, link: OnceCell::new() }
+impl<'a> EntryName<'a> {
+    pub(super) fn new(folder: &'a Path, name: &'a CStr, kind: EntryKind) -> Self {
+        Self { folder, name, kind }
     }
 
     pub(super) fn name(&self) -> &'a [u8] {
@@ -44,31 +51,48 @@ impl<'a> WalkEntry<'a> {
 
     /// The path of the directory that it is in, below the root.
     pub(super) fn folder(&self) -> &'a Path {
-        self.folder.path()
+        self.folder
     }
 
     /// The name of the directory that it is in; empty for the root.
     pub(super) fn folder_name(&self) -> &'a [u8] {
-        self.folder.path().file_name().map_or(b"", OsStr::as_bytes)
+        // Asked for every entry: `file_name` would take the path apart.
+        let path = self.folder.as_os_str().as_bytes();
+        path.iter().rposition(|&byte| byte == b'/').map_or(path, |slash| &path[slash + 1..])
     }
 
     /// The name of the directory above that.
     pub(super) fn folder_above(&self) -> &'a [u8] {
-        self.folder.path().parent().and_then(Path::file_name).map_or(b"", OsStr::as_bytes)
-    }
-
-    pub(super) fn directory(&self) -> BorrowedFd<'_> {
-        self.folder.directory()
+        self.folder.parent().and_then(Path::file_name).map_or(b"", OsStr::as_bytes)
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        self.folder.path().join(OsStr::from_bytes(self.name()))
+        self.folder.join(OsStr::from_bytes(self.name()))
+    }
+}
+
+impl<'a> std::ops::Deref for WalkEntry<'a> {
+    type Target = EntryName<'a>;
+
+    fn deref(&self) -> &EntryName<'a> {
+        &self.named
+    }
+}
+
+impl<'a> WalkEntry<'a> {
+    pub(super) fn new(folder: &'a Folder<'a>, name: &'a CStr, kind: EntryKind) -> Self {
+        let named = EntryName::new(folder.path(), name, kind);
+        Self { named, directory: folder.directory(), link: OnceCell::new() }
+    }
+
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory
     }
 
     /// A symlink's target.
     pub(super) fn link(&self) -> Option<&[u8]> {
         let read = || {
-            let target = rustix::fs::readlinkat(self.directory(), self.name, Vec::new()).ok()?;
+            let target = rustix::fs::readlinkat(self.directory, self.named.name, Vec::new()).ok()?;
             Some(target.into_bytes())
         };
         self.link.get_or_init(read).as_deref()
@@ -76,7 +100,7 @@ impl<'a> WalkEntry<'a> {
 
     /// A file's contents, unless it is larger than any text.
     pub(super) fn text(&self) -> Option<Vec<u8>> {
-        read(self.directory(), self.name, TEXT_BYTES)
+        read(self.directory, self.named.name, TEXT_BYTES)
     }
 }
 

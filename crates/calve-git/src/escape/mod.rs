@@ -23,7 +23,7 @@ use calve_core::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, s
 
 use crate::error::Result;
 use detectors::{DETECTORS, dist_info};
-use entry::WalkEntry;
+use entry::{EntryName, WalkEntry};
 use report::PendingFinding;
 use trees::Trees;
 
@@ -70,6 +70,7 @@ pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditRepo
 fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<ScanReport<Auditor<'t>>> {
     let mut scan = ScanOptions::default();
     scan.below.clone_from(&options.below);
+    scan.names.clone_from(&options.names);
     scan.threads = options.threads;
     scan.cancel = options.cancel.clone();
     let moved = options.moved;
@@ -89,6 +90,12 @@ struct Auditor<'a> {
 }
 
 impl Visitor for Auditor<'_> {
+    fn wants(&self, folder: &Path, name: &CStr, kind: EntryKind) -> bool {
+        let entry = EntryName::new(folder, name, kind);
+        let is_left = || entry.is_directory() && (entry.name() == b".git" || self.trees.is_another(&entry));
+        DETECTORS.iter().any(|detector| detector.wants(&entry)) || dist_info::is_record(&entry) || is_left()
+    }
+
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend {
         let entry = WalkEntry::new(folder, name, kind);
         let before = self.found.len();

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use calve_core::{Cancel, Skipped};
+use calve_core::{Cancel, Skipped, SpareNames};
 
 use crate::escape::entry::WalkEntry;
 use crate::escape::trees::Mention;
@@ -18,6 +19,8 @@ pub struct AuditOptions {
     pub fix: Fix,
     /// Only these entries, by their paths below the new tree. Empty: everything.
     pub below: Vec<PathBuf>,
+    /// What is known to be there, because the new tree was a spare. Only with `below`, and not with [`Moved::Sought`].
+    pub names: Option<Arc<SpareNames>>,
     /// More trees that must not be named: the repository's other worktrees.
     pub others: Vec<PathBuf>,
     /// Whether to look for the path that the tree had before it was moved.

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use crate::error::{Error, Result};
 use crate::paths::{path_of, plain, real};
 
-use crate::escape::entry::WalkEntry;
+use crate::escape::entry::EntryName;
 use crate::escape::report::AuditOptions;
 
 /// Where the copy is, and which trees it must not name.
@@ -103,7 +103,7 @@ impl Trees {
     }
 
     /// Whether a directory of the new tree is itself one of the others.
-    pub(super) fn is_another(&self, entry: &WalkEntry<'_>) -> bool {
+    pub(super) fn is_another(&self, entry: &EntryName<'_>) -> bool {
         self.olds.iter().any(|old| old.starts_with(&self.new) && *old == self.new.join(entry.path()))
     }
 

@@ -25,11 +25,11 @@ fn generated() -> Value {
         TemplatePushReceipt TemplatePullReceipt
         WorktreeAddReceipt WorktreePlanReceipt WorktreeCheckReceipt WorktreeConvertReceipt WorktreesReceipt
         WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
-        EnvironmentReceipt
+        EnvironmentReceipt ServicesReceipt
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt
         DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTraceReceipt DbGcReceipt
         DbPoolsReceipt DbMarkReceipt DbMarksReceipt
-        RunReceipt
+        RunReceipt VolumesReceipt
         ErrorReceipt
     }(&mut generator);
     // It has two kinds, and names them itself.

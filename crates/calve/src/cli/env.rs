@@ -6,10 +6,11 @@ use clap::Args;
 
 use crate::named::Named;
 
-/// Print the environment of this worktree: its ports
+/// Print the environment of this worktree: its ports and the URLs of its services
 ///
 /// A port that .calve.toml names `web` is WEB_PORT. Each worktree has ports of its own: the first call leases them, and they stay the
-/// worktree's until it is removed. In the main worktree a port has the number in .calve.toml unless another worktree has it.
+/// worktree's until it is removed. In the main worktree a port has the number in .calve.toml unless another worktree has it. The URL of a
+/// service is printed once it has data; `calve up` starts its server.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -18,7 +19,8 @@ Examples:
   calve env --format dotenv > .env.local     worktrees made from here get their own ports in it
 
 .calve.toml, at the root of the repository:
-  [ports]  web = 3000")]
+  [ports]        web = 3000
+  [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
 pub(crate) struct EnvArguments {
     /// How lines are written: sh, fish, dotenv
     #[arg(long, value_name = "FORMAT", value_parser = Named(&["sh", "fish", "dotenv"], format), default_value = "sh", hide_possible_values = true)]
@@ -30,8 +32,8 @@ pub(crate) struct EnvArguments {
 
 /// Run a command with the environment of this worktree
 ///
-/// CMD takes the place of calve, so that signals and the exit code are its own. It runs in the current directory, with the variables
-/// that `calve env` prints.
+/// Starts the worktree's services first. CMD then takes the place of calve, so that signals and the exit code are its own. It runs in the
+/// current directory, with the variables that `calve env` prints.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArguments {
     /// What to run

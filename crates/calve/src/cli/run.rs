@@ -7,8 +7,8 @@ use clap::Args;
 
 /// Run a command in a throw-away copy of a directory
 ///
-/// CMD sees a writable copy of DIR at DIR's own path. What it writes there is seen by nobody else, and is dropped when CMD has ended;
-/// a line on stderr counts it. Everything outside of DIR is as always. The exit code is CMD's; 128 and the signal's number if a signal ended it. It takes
+/// CMD sees a writable copy of DIR at DIR's own path. What it writes there is seen by nobody else, and is dropped when CMD has ended,
+/// unless you pass `--apply` or `--keep`; a line on stderr counts it. Everything outside of DIR is as always. The exit code is CMD's; 128 and the signal's number if a signal ended it. It takes
 /// milliseconds whatever the size of DIR: it is an overlay in a mount namespace, which needs Linux, and no privilege where the system
 /// lets users have namespaces.
 ///
@@ -23,6 +23,13 @@ pub(crate) struct RunArguments {
     /// Afterwards make a complete, independent copy of DIR as CMD left it, also if CMD failed. DST is outside of DIR
     #[arg(long, value_name = "DST")]
     pub(crate) keep: Option<PathBuf>,
+    /// Afterwards make CMD's changes in DIR itself, all or none of them, if CMD succeeded. Refused, with a copy kept beside DIR, if somebody else
+    /// has changed the same entries meanwhile
+    #[arg(long, conflicts_with = "keep")]
+    pub(crate) apply: bool,
+    /// Drop the changes, which is what happens anyway
+    #[arg(long, conflicts_with_all = ["keep", "apply"])]
+    pub(crate) discard: bool,
     /// Print what CMD changed as JSON on stdout (schema calve.run/1). What CMD prints goes to stderr
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 
 use crate::branch_names;
+use crate::commands::services::DataFrom;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
@@ -37,10 +38,11 @@ Examples:
   calve worktree add -n pr/123                     say what would be carried, and what not
 
 .calve.toml, at the root of the repository:
-  [worktree]  path, include, exclude, secrets
+  [worktree]  path, include, exclude, secrets, spares
   [hooks]     post-add, pre-remove
   [db.NAME]   standby (see `calve db pool --help`)
-  [ports]     NAME = NUMBER (see `calve env --help`)")]
+  [ports]     NAME = NUMBER (see `calve env --help`)
+  [services.NAME]  template, env (see `calve up --help`)")]
 pub(crate) struct AddArguments {
     /// The branch to check out or to make, - for the one before, origin/NAME, pr/NUMBER, or a tag or commit
     #[arg(value_name = "BRANCH", add = ArgValueCandidates::new(branch_names::free))]
@@ -63,9 +65,12 @@ pub(crate) struct AddArguments {
     /// Carry uncommitted changes and untracked files too
     #[arg(long)]
     pub(crate) dirty: bool,
-    /// Write the worktree's ports to this file in it, such as .env.local, unless git tracks it or somebody else made it
+    /// Write the worktree's ports and the URLs of its services to this file in it, such as .env.local, unless git tracks it or somebody else made it
     #[arg(long, value_name = "FILE", value_parser = file_inside)]
     pub(crate) env_file: Option<PathBuf>,
+    /// Where the data of services comes from: a worktree, template, or none yet [default: the worktree of the files, else the template]
+    #[arg(long, value_name = "WORKTREE|template|none", default_value = "", hide_default_value = true, value_parser = DataFrom::parse)]
+    pub(crate) data_from: DataFrom,
     /// Run no hooks of .calve.toml
     #[arg(long)]
     pub(crate) no_hooks: bool,
@@ -103,7 +108,7 @@ fn file_inside(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// List the worktrees: branch, uncommitted changes, commits ahead and behind, age, ports
+/// List the worktrees: branch, uncommitted changes, commits ahead and behind, age, ports, services
 ///
 /// If something other than the worktree is at its path, says so and what to do.
 #[derive(Debug, Args)]

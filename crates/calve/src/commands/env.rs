@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::Shown;
+use calve_core::{Cancel, Shown};
 use calve_git::environment::{Holder, Leases, Port, env_file_text, root_of};
 use calve_git::escape::worktrees_of;
 use calve_git::worktree::WorktreeInfo;
@@ -11,6 +11,7 @@ use calve_git::{Config, trust};
 use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
 
 use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
+use crate::commands::services::Services;
 use crate::failure::{FAILED, Failure};
 use crate::{home, output, sys};
 
@@ -19,27 +20,41 @@ const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
-    let ports = leased(&root)?;
-    if arguments.json {
-        return output::json(&EnvironmentReceipt { path: path(&root), ports: receipts(&ports) });
+    let config = config(&root)?;
+    let ports = leased(&root, &config)?;
+    let services = Services::of(&root, config.services)?;
+    for name in services.without_data() {
+        output::say(&format!("the service `{name}` has no data yet; `calve up` clones it"));
     }
+    if arguments.json {
+        let (ports, services) = (receipts(&ports), services.receipts()?);
+        return output::json(&EnvironmentReceipt { path: path(&root), ports, services });
+    }
+    let variables = variables(&ports, &services)?;
     if matches!(arguments.format, EnvFormat::Dotenv) {
-        let text = if ports.is_empty() { String::new() } else { env_file_text(&ports) };
+        let text = if variables.is_empty() { String::new() } else { env_file_text(&variables) };
         return output::result(&text);
     }
-    // A name has only letters, digits and `_`, and a number digits: nothing needs quotes.
-    let line = |port: &Port| match arguments.format {
-        EnvFormat::Fish => format!("set -gx {} {}\n", port.variable(), port.number),
-        _ => format!("export {}={}\n", port.variable(), port.number),
+    let line = |(name, value): &(String, String)| match arguments.format {
+        EnvFormat::Fish => format!("set -gx {name} {}\n", quoted(value)),
+        _ => format!("export {name}={}\n", quoted(value)),
     };
-    output::result(&ports.iter().map(line).collect::<String>())
+    output::result(&variables.iter().map(line).collect::<String>())
 }
 
-pub(crate) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
-    let ports = leased(&root_of(&std::env::current_dir()?)?)?;
+/// For sh and fish. A number stays as it is; a URL has no quotes in it.
+fn quoted(value: &str) -> String {
+    if value.bytes().all(|byte| byte.is_ascii_digit()) { value.to_owned() } else { format!("'{value}'") }
+}
+
+pub(crate) fn exec(arguments: &ExecArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let root = root_of(&std::env::current_dir()?)?;
+    let config = config(&root)?;
+    let ports = leased(&root, &config)?;
+    let mut services = Services::of(&root, config.services)?;
+    services.start(&root, cancel)?;
     let mut command = Command::new(&arguments.command[0]);
-    command.args(&arguments.command[1..]);
-    command.envs(ports.iter().map(|port| (port.variable(), port.number.to_string())));
+    command.args(&arguments.command[1..]).envs(variables(&ports, &services)?);
     let error = sys::become_command(&mut command);
     Err(Failure::stated(
         NOT_FOUND,
@@ -48,17 +63,28 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Result<(), Failure> {
     ))
 }
 
-/// The ports of the worktree with this root, as its configuration wants them; that of the main worktree, if this one is not trusted.
-pub(crate) fn leased(root: &Path) -> Result<Vec<Port>, Failure> {
+/// The configuration of the worktree with this root; that of the main worktree, if this one is not trusted.
+pub(crate) fn config(root: &Path) -> Result<Config, Failure> {
     let main = match trust::is_untrusted(root) {
         true => worktrees_of(root)?.others.into_iter().next(),
         false => None,
     };
-    let wanted = Config::load(main.as_deref().unwrap_or(root))?.ports;
-    if wanted.is_empty() {
+    Ok(Config::load(main.as_deref().unwrap_or(root))?)
+}
+
+/// The ports of the worktree with this root, as its configuration wants them.
+pub(crate) fn leased(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
+    if config.ports.is_empty() {
         return Ok(Vec::new());
     }
-    Ok(leases()?.lease(&Holder::of(root)?, &wanted)?)
+    Ok(leases()?.lease(&Holder::of(root)?, &config.ports)?)
+}
+
+/// All variables of a worktree.
+pub(crate) fn variables(ports: &[Port], services: &Services) -> Result<Vec<(String, String)>, Failure> {
+    let mut all: Vec<_> = ports.iter().map(|port| (port.variable(), port.number.to_string())).collect();
+    all.extend(services.variables()?);
+    Ok(all)
 }
 
 /// The ports that each of these worktrees has. Whoever asks wants to know more, so what goes wrong is only said.

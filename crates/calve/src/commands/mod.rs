@@ -35,11 +35,17 @@ pub(crate) mod rm;
 #[cfg(unix)]
 pub(crate) mod run;
 #[cfg(unix)]
+pub(crate) mod services;
+#[cfg(unix)]
 pub(crate) mod shell_init;
 #[cfg(unix)]
 pub(crate) mod spares;
 #[cfg(unix)]
 pub(crate) mod template;
+#[cfg(unix)]
+pub(crate) mod up;
+#[cfg(unix)]
+pub(crate) mod volume;
 #[cfg(unix)]
 pub(crate) mod worktree;
 #[cfg(unix)]

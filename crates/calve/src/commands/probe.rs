@@ -1,6 +1,6 @@
 //! `calve probe`.
 
-use calve_core::{PlaceReport, ProbeReport, Shown, probe};
+use calve_core::{PlaceReport, ProbeReport, Shown, Strategy, probe};
 
 use crate::cli::ProbeArguments;
 use crate::failure::Failure;
@@ -39,6 +39,11 @@ fn table(report: &ProbeReport) -> String {
         if let Some(remedy) = offer.refused.as_ref().and_then(|refused| refused.remedy.as_ref()) {
             table.push_str(&format!("  {:<10} to have it: {}\n", "", wording::core::hint(remedy)));
         }
+    }
+    if report.dst.file_system == "ext4" && report.chosen == Some(Strategy::Copy) && sys::can_have_volumes() {
+        table.push_str(
+            "to have copy-on-write on this disk: calve volume create NAME (btrfs in a file; root mounts it)\n",
+        );
     }
     table
 }

@@ -5,7 +5,7 @@ mod diff;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use calve_core::{Change, EntryKind, Error, PrivateError, PrivateOverlay, Shown};
+use calve_core::{Beginning, Cancel, Change, CloneOptions, EntryKind, Error, PrivateError, PrivateOverlay, Shown};
 use calve_receipt::RunReceipt;
 use calve_receipt::human::{count, counted};
 
@@ -17,20 +17,20 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let here = std::env::current_dir()?;
     let tree = real_path::of(&arguments.tree.clone().unwrap_or_else(|| repository(&here)))?;
     let keep = arguments.keep.as_deref().map(|dst| outside(dst, &tree)).transpose()?;
-    let mut overlay = PrivateOverlay::new(&tree, &changes(&tree)?)?;
+    let overlay = PrivateOverlay::new(&tree, &changes(&tree)?)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     if arguments.json || arguments.diff {
         command.stdout(std::io::stderr());
     }
-    let ended = contained(&mut overlay, &mut command, &here).map(sys::command_end);
-    let kept = match (&ended, &keep) {
-        (Ok(_), Some(dst)) => copy(&mut overlay, &tree, dst),
-        _ => Ok(()),
-    };
+    let beginning = arguments.apply.then(|| overlay.begin());
+    let ended = contained(&overlay, &mut command, &here).map(sys::command_end);
     let changes = overlay.changes();
-    let printed = match &changes {
-        Ok(changes) if arguments.diff && ended.is_ok() => diff::print(&overlay, changes),
+    let done = match (&ended, &changes) {
+        (Ok(end), Ok(changes)) => {
+            let beginning = beginning.filter(|_| end.is_none());
+            settle(arguments, &overlay, (&tree, keep.as_deref()), changes, beginning.as_ref())
+        }
         _ => Ok(()),
     };
     if !overlay.discard()? {
@@ -39,14 +39,26 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         );
     }
     let code = ended?.map_or(0, |(code, _)| code);
-    kept?;
-    printed?;
+    done?;
+    let is_applied = arguments.apply && code == 0;
+    let changes = match changes {
+        Ok(changes) => changes,
+        // Nothing that was asked for is left out in silence.
+        Err(error) if arguments.json || arguments.diff || is_applied || keep.is_some() => return Err(error.into()),
+        Err(error) => {
+            output::say(&format!("cannot tell what changed: {error}"));
+            return if code == 0 { Ok(()) } else { Err(Failure::Reported(code)) };
+        }
+    };
     if arguments.json {
-        output::json(&RunReceipt::new(&tree, code, keep.as_deref(), &changes?))?;
-    } else if arguments.diff {
-        changes?;
-    } else if !arguments.quiet {
-        output::say(&changes.map_or_else(|error| format!("cannot tell what changed: {error}"), |all| summary(&all)));
+        output::json(&RunReceipt::new(&tree, code, keep.as_deref(), is_applied, &changes))?;
+    } else if !arguments.diff && !arguments.quiet {
+        let told = summary(&changes);
+        output::say(&match (arguments.apply, is_applied) {
+            (true, true) => format!("applied: {told}"),
+            (true, false) => format!("the command failed, so nothing is applied: {told}"),
+            (false, _) => told,
+        });
     }
     if code == 0 { Ok(()) } else { Err(Failure::Reported(code)) }
 }
@@ -76,7 +88,7 @@ fn summary(changes: &[Change]) -> String {
 }
 
 /// Runs `command` in the private copy.
-fn contained(overlay: &mut PrivateOverlay, command: &mut Command, here: &Path) -> Result<ExitStatus, Failure> {
+fn contained(overlay: &PrivateOverlay, command: &mut Command, here: &Path) -> Result<ExitStatus, Failure> {
     let refused = overlay.contain(command, here)?;
     let error = match sys::run_command(command) {
         Ok(status) => return Ok(status),
@@ -85,12 +97,41 @@ fn contained(overlay: &mut PrivateOverlay, command: &mut Command, here: &Path) -
     Err(Error::Private(refused.reason(command, error)).into())
 }
 
-/// Makes the complete copy, with the program itself, which sees what the command saw.
-fn copy(overlay: &mut PrivateOverlay, tree: &Path, dst: &Path) -> Result<(), Failure> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["cp", "-q", "-T"]).args([tree, dst]);
-    let status = contained(overlay, &mut command, Path::new("/"))?;
-    sys::command_end(status).map_or(Ok(()), |(code, _)| Err(Failure::Reported(code)))
+/// Does with the changes what the user has asked for.
+fn settle(
+    arguments: &RunArguments,
+    overlay: &PrivateOverlay,
+    (tree, keep): (&Path, Option<&Path>),
+    changes: &[Change],
+    beginning: Option<&Beginning>,
+) -> Result<(), Failure> {
+    if let Some(dst) = keep {
+        overlay.keep(dst, &CloneOptions::default())?;
+    }
+    if arguments.diff {
+        diff::print(overlay, changes)?;
+    }
+    beginning.map_or(Ok(()), |beginning| apply(overlay, tree, changes, beginning))
+}
+
+/// Makes the changes in the tree. If it does not take them, keeps a complete copy beside it: they may be hours of work.
+fn apply(overlay: &PrivateOverlay, tree: &Path, changes: &[Change], beginning: &Beginning) -> Result<(), Failure> {
+    let error = match overlay.apply(changes, beginning, &Cancel::default()) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    if let Error::Private(PrivateError::ChangedMeanwhile(_) | PrivateError::NotApplied { .. }) = error {
+        let mut name = tree.file_name().unwrap_or_default().to_os_string();
+        name.push(".run");
+        let free = (1..).map(|number| match number {
+            1 => tree.with_file_name(&name),
+            number => tree.with_file_name(format!("{}-{number}", Shown(Path::new(&name)))),
+        });
+        let dst = free.take(1000).find(|dst| dst.symlink_metadata().is_err()).unwrap_or_else(|| tree.to_path_buf());
+        overlay.keep(&dst, &CloneOptions::default())?;
+        output::say(&format!("the copy that the command left is kept in `{}`", Shown(&dst)));
+    }
+    Err(error.into())
 }
 
 /// The repository around a directory, else the directory.

@@ -11,6 +11,7 @@ use calve_core::{
     Background, Cancel, Mounts, Progress, RefillOptions, RefillReport, Shown, SpareOptions, SpareOrigin, SpareSet,
     SpareSource, SpareState, SpareUse, Spares, Standing, Templates, template_name,
 };
+use calve_git::worktree::AddReport;
 use calve_receipt::human::{age, counted, entries, size};
 use calve_receipt::{SpareSetReceipt, SparesReceipt};
 
@@ -93,6 +94,36 @@ fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     };
     let set = store.add(&origin, &wish)?;
     refill(Some(set.source), &arguments.output, cancel)
+}
+
+/// Keeps the spares that the user's own configuration asks for. Returns what to tell the user where the project proposes them, or where they
+/// cannot be kept.
+pub(crate) fn wished(added: &AddReport) -> Option<String> {
+    let wish = added.spares_wish?;
+    // New worktrees are its snapshots.
+    if calve_core::is_subvolume(&added.donor).is_ok_and(|is_one| is_one) {
+        return None;
+    }
+    let keep = || {
+        let store = store()?;
+        let (root, exclude) = calve_git::worktree::spare_of_worktree(&added.donor)?;
+        if store.are_wanted(&root, &exclude)? {
+            return Ok(None);
+        }
+        if !wish.is_own {
+            let command = format!("calve spares add --worktree --count {} {}", wish.count, Shown(&root));
+            return Ok(Some(format!(
+                "the project proposes spares, for which new worktrees need not wait: `{command}`"
+            )));
+        }
+        let mut wanted = SpareOptions::default();
+        (wanted.count, wanted.like.exclude) = (Some(wish.count), exclude);
+        store.add(&SpareOrigin::Directory(root), &wanted).map(|_| None).map_err(Failure::from)
+    };
+    keep().unwrap_or_else(|failure: Failure| {
+        failure.report();
+        Some("warning: no spares are kept; the worktree is complete all the same".into())
+    })
 }
 
 fn refill(source: Option<SpareSource>, output: &Output, cancel: &Cancel) -> Result<(), Failure> {

@@ -59,6 +59,11 @@ pub(crate) fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
     Spares::at(spares()?.home).offer(src, place).ok()
 }
 
+/// Whether a volume can be made here.
+pub(crate) fn can_have_volumes() -> bool {
+    calve_volume::is_possible()
+}
+
 /// Starts a process that builds the spares that are missing.
 pub(crate) fn start_refill() {
     if let Ok(program) = std::env::current_exe() {

@@ -27,6 +27,11 @@ pub(crate) fn spare_offer(_src: &Path, _dst: &Path) -> Option<Offer> {
     None
 }
 
+/// There are no volumes.
+pub(crate) fn can_have_volumes() -> bool {
+    false
+}
+
 /// There are no spares.
 pub(crate) fn start_refill() {}
 

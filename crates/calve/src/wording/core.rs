@@ -27,6 +27,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::KeepSpares(source) => {
             format!("keep clones of it ready, which are handed over in milliseconds: calve spares add {}", word(source))
         }
+        Remedy::PutBack(kept) => format!("put back by hand what is in {}, then remove that directory", word(kept)),
         other => fixed(other).into(),
     }
 }
@@ -87,6 +88,7 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::KeepChangesElsewhere => {
             "set CALVE_HOME to a directory on ext4, XFS, btrfs or tmpfs, outside of the directory that the command runs in"
         }
+        Remedy::MergeChanges => "merge the copy that was kept with the directory by hand, or run the command again",
         Remedy::CheckCommand => "check the name of the command after `--`",
         Remedy::RetryWithoutCleaner => {
             "run it again, and keep other programs from cleaning the destination's parent directory"

@@ -82,6 +82,10 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::NameEngine => format!("name one with --engine: {}", calve_db::engines().join(", ")),
         Remedy::NameOneSource => "name either --from or --base".into(),
         Remedy::CreateAccount(names) => format!("create one of these accounts: {}", names.join(", ")),
+        Remedy::ForceRemoval => "keep the worktree, or remove it with its data: calve worktree remove -f".into(),
+        Remedy::TryAgain => "try again in a moment".into(),
+        Remedy::ChooseProgramTemplate => "name a template that was made without --image".into(),
+        Remedy::StartThrowaway => "start a server of its own for that: calve db start TEMPLATE".into(),
         _ => "see `calve db --help`".into(),
     }
 }

@@ -9,6 +9,8 @@ pub(crate) mod db;
 pub(crate) mod git;
 #[cfg(unix)]
 pub(crate) mod oci;
+#[cfg(unix)]
+pub(crate) mod volume;
 
 use std::path::Path;
 

@@ -34,5 +34,6 @@ mod spot;
 mod template;
 mod template_registry;
 mod unprivileged;
+mod volume;
 mod worktree;
 mod worktree_projects;

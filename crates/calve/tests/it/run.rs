@@ -1,5 +1,7 @@
 //! `calve run`: what the command sees, what stays of it, and what does not.
 
+mod apply;
+
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::program::{Calve, Reachable, calve};
-use crate::spot::{Spot, names};
+use crate::spot::{Spot, eventually, names};
 
 const CHANGES: &str = "echo new > new; echo more >> a; rm b; rm -r d; mkdir d; echo again > d/again; mv e f || exit 9";
 
@@ -180,6 +182,29 @@ fn a_kept_copy_is_complete_and_independent() {
 }
 
 #[test]
+fn a_kept_copy_shares_what_the_tree_has_and_has_the_commands_times() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let script = "touch -d @5 e/deep; mkdir -p n/m; echo > n/m/x; touch -d @6 n/m n; rm b; touch -d @7 sub; chmod 700 .; touch -d @8 .";
+    let seen = "find . -printf '%p %y %m %s %T@ %l\\n' | sort | grep -v '^\\. '";
+    let ran = run(&spot, &["--keep", "../kept"], &format!("{script}; {seen}; stat -c %a .")).succeeds();
+    let kept =
+        Command::new("sh").args(["-c", &format!("{seen}; stat -c %a .")]).current_dir(spot.join("kept")).output();
+    assert_eq!(ran.stdout, String::from_utf8(kept.unwrap().stdout).unwrap());
+}
+
+#[test]
+fn what_cannot_be_told_is_not_kept_or_applied_in_silence() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    if is_root() {
+        return;
+    }
+    for options in [&["--keep", "../kept"][..], &["--apply"]] {
+        run(&spot, options, "mkdir u; echo > u/x; chmod 0 u").fails(1).says(&["tree/u"]).hints();
+    }
+    spot.holds(&["home", "tree"]);
+}
+
+#[test]
 fn an_unchanged_copy_is_the_tree() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     run(&spot, &["--keep", "../kept"], "true").succeeds();
@@ -284,11 +309,9 @@ fn somebody_without_privilege_can_use_it() {
 #[test]
 fn what_a_killed_run_leaves_is_deleted_when_its_command_has_ended() {
     let Some(spot) = place(Spot::anywhere()) else { return };
-    for name in ["ready", "end"] {
-        assert!(Command::new("mkfifo").arg(spot.join(name)).status().unwrap().success());
-    }
+    assert!(Command::new("mkfifo").arg(spot.join("end")).status().unwrap().success());
     let running = run(&spot, &[], "echo x > new; echo > ../ready; read line < ../end; cat new > ../saw").start();
-    fs_err::read(spot.join("ready")).unwrap();
+    eventually("the command runs", || spot.join("ready").exists());
     kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::KILL).unwrap();
     run(&spot, &[], "true").succeeds();
     assert_eq!(left(&spot).len(), 2, "a directory and its lock");

@@ -267,7 +267,11 @@ fn memory_hardly_grows_with_the_number_of_files() {
         make("few", FEW);
         make("many", MANY);
         let grows = |command: &[&str]| {
-            let of = |tree: &str| peak_memory_bytes(&[command, &[tree]].concat(), &volume) as f64;
+            // A busy machine may let this test sleep while a run has its most.
+            let of = |tree: &str| {
+                let args = [command, &[tree]].concat();
+                (0..3).map(|_| peak_memory_bytes(&args, &volume)).max().unwrap_or_default() as f64
+            };
             (of("many") - of("few")) / (MANY - FEW) as f64
         };
         // Of an inode a bit, and of an extent up to 48 bytes, which for a million extents and more go to a file. The threads'

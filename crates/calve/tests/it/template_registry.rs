@@ -138,6 +138,56 @@ fn what_did_not_change_is_neither_sent_nor_fetched() {
 }
 
 #[test]
+fn of_a_changed_layer_only_the_parts_with_changed_files_are_fetched() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    let random = |seed: u32| {
+        (0..100_000_u32).flat_map(move |number| (number ^ seed << 20).wrapping_mul(2_654_435_761).to_le_bytes())
+    };
+    for number in 0..16_u32 {
+        spot.tree("src").file(format!("{number:02}/data"), random(number).collect::<Vec<u8>>());
+        spot.tree("src")
+            .file(format!("{number:02}/small"), b"1")
+            .hard_link(format!("{number:02}/again"), format!("{number:02}/small"));
+    }
+    // The manifest has several parts, too.
+    for number in 0..600 {
+        spot.tree("src/many").file(format!("{number}{}", "x".repeat(200)), number.to_string());
+    }
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    for home in ["parts", "whole", "lies"] {
+        pull(&spot, home, &server, "shop").succeeds();
+    }
+    for number in [3, 4, 12, 15] {
+        fs_err::write(spot.join(format!("src/{number:02}/small")), b"new").unwrap();
+    }
+    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
+    let image = push(&spot, &server, "shop").succeeds().json()["image_bytes"].as_u64().unwrap();
+    let has_range = |asked: &server::Asked| asked.head.to_ascii_lowercase().contains("range: bytes=");
+    let fetched = |home| {
+        server.asked();
+        let pulled = pull(&spot, home, &server, "shop").succeeds().json();
+        assert_same(spot.join("src"), tree(&spot, home, "shop"));
+        let blobs = server.asked().into_iter().filter(|asked| asked.line.starts_with("GET /v2/shop/blobs/"));
+        let (parts, whole): (Vec<_>, Vec<_>) = blobs.partition(has_range);
+        (pulled["fetched_bytes"].as_u64().unwrap(), parts.len(), whole.len())
+    };
+    // A part of the manifest, and no file of 400 kB.
+    let (bytes, parts, whole) = fetched("parts");
+    assert!(bytes < image / 100 && parts <= 6 && whole == 0, "{bytes} of {image} in {parts} parts, {whole} layers");
+    // A part that is another one.
+    server.rule(move |asked| if has_range(asked) { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
+    pull(&spot, "lies", &server, "shop").fails(1).says(&["a part of a blob that has another hash"]);
+    assert_eq!(fs_err::read(tree(&spot, "lies", "shop").join("03/small")).unwrap(), b"1");
+    // A registry that has no parts.
+    let refused = || Answer::Bytes(answer("416 Range Not Satisfiable", "", b""));
+    server.rule(move |asked| if has_range(asked) { refused() } else { Answer::Pass });
+    let (bytes, _, whole) = fetched("whole");
+    assert!(bytes > image / 10 && whole > 1, "{bytes} of {image}");
+}
+
+#[test]
 fn a_damaged_file_of_the_old_version_is_fetched() {
     let Some(server) = Server::new() else { return };
     let spot = Spot::anywhere();

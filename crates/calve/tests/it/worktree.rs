@@ -16,6 +16,8 @@ mod partial;
 mod ports;
 mod remove;
 mod repo;
+mod services;
+mod services_killed;
 mod spares;
 mod subvolume;
 mod typed;

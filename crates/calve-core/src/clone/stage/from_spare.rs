@@ -61,13 +61,14 @@ impl StagedTree<'_> {
     }
 
     fn bring_up_to_date(&mut self, part: &Part<'_>, spare: Spare) -> Result<(StrategyRun, Outcome), Error> {
-        let Spare { report, mut differences, whole } = spare;
+        let Spare { report, mut differences, whole, names } = spare;
         let left = std::mem::take(&mut differences.left);
         // A root that differs gets everything from the source again.
         let whole = (!differences.directories.contains_key(std::path::Path::new(""))).then_some(whole);
         if !differences.directories.is_empty() {
             self.update(part, differences, whole.is_none())?;
         }
+        self.names = names;
         left.into_iter().for_each(|(path, reason)| part.notes.skipped(path, reason));
         let (entries, bytes) = (None, None);
         let run = StrategyRun {

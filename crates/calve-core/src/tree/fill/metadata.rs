@@ -84,6 +84,7 @@ impl<'a> Target<'a> {
 pub(crate) struct Keeper<'a> {
     created: Created,
     plain: Option<&'a Plain>,
+    of_upper: bool,
     notes: &'a Notes,
     names: Vec<u8>,
     names_length: usize,
@@ -102,12 +103,18 @@ impl<'a> Keeper<'a> {
         Self {
             created,
             plain: keep.plain(),
+            of_upper: false,
             notes,
             names: Vec::new(),
             names_length: 0,
             value: Vec::new(),
             refused: Vec::new(),
         }
+    }
+
+    /// The source may be the upper directory of an overlay, whose own attributes are not kept.
+    pub(crate) fn of_upper(self, of_upper: bool) -> Self {
+        Self { of_upper, ..self }
     }
 
     /// Reads which extended attributes the source has, for the next [`Self::keep`]. Says whether there are any.
@@ -254,6 +261,9 @@ impl<'a> Keeper<'a> {
                 self.notes.not_kept(WarningCode::XattrNotKept, "file capabilities", Errno::PERM, path);
                 continue;
             }
+            if self.of_upper && is_overlays_own(name) {
+                continue;
+            }
             let length = match src.read(name, &mut self.value) {
                 Ok(length) => length,
                 // It has just been removed, or is listed but not for this reader.
@@ -271,6 +281,11 @@ impl<'a> Keeper<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether overlayfs made the attribute for itself (overlayfs.rst).
+fn is_overlays_own(name: &CStr) -> bool {
+    [&b"trusted.overlay."[..], b"user.overlay."].iter().any(|own| name.to_bytes().starts_with(own))
 }
 
 /// The refusals of an attribute that are reported instead of failing: the caller lacks the privilege, or the file system lacks

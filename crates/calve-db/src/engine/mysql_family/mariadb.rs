@@ -16,13 +16,17 @@ pub(crate) struct Mariadb;
 /// The file that InnoDB logs into. Another size than the server's is changed when it starts, so it is the same everywhere.
 const LOG_SIZE: &str = "--innodb-log-file-size=32M";
 
-/// The data are not worth a wait for the disk. Native AIO is off because `io_setup` fails, after retrying for seconds, with
-/// many servers. The last ones keep the server from contacting other machines.
+/// The data are not worth a wait for the disk.
+const FAST: &[&str] = &["--innodb-flush-log-at-trx-commit=0", "--skip-innodb-doublewrite", "--debug-no-sync"];
+
+/// Data that is kept is worth it.
+const DURABLE: &[&str] = &["--innodb-flush-log-at-trx-commit=1", "--innodb-doublewrite"];
+
+/// Native AIO is off because `io_setup` fails, after retrying for seconds, with many servers. The last ones keep the server from contacting
+/// other machines.
 const FIXED: &[&str] = &[
     LOG_SIZE,
-    "--innodb-flush-log-at-trx-commit=0",
     "--innodb-flush-method=fsync",
-    "--skip-innodb-doublewrite",
     "--skip-innodb-use-native-aio",
     "--innodb-buffer-pool-size=64M",
     "--skip-innodb-buffer-pool-dump-at-shutdown",
@@ -30,7 +34,6 @@ const FIXED: &[&str] = &[
     "--skip-performance-schema",
     "--key-buffer-size=1M",
     "--aria-pagecache-buffer-size=8M",
-    "--debug-no-sync",
     "--skip-log-bin",
     "--skip-name-resolve",
     "--skip-slave-start",
@@ -88,7 +91,8 @@ impl Engine for Mariadb {
     }
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
-        mysql_family::arguments(instance, FIXED, &first_statements(instance))
+        let flushing = if instance.purpose == Purpose::Keep { DURABLE } else { FAST };
+        mysql_family::arguments(instance, &[FIXED, flushing].concat(), &first_statements(instance))
     }
 
     fn probe(&self, address: &Address, patience: Duration) -> Probe {

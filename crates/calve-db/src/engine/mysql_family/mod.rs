@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(super) use mariadb::Mariadb;
 pub(super) use mysql::Mysql;
 
-use super::{Instance, Probe, Purpose};
+use super::{Instance, Probe};
 use crate::engine::connection::Connection;
 use crate::error::{Error, Result};
 use crate::server::runtime;
@@ -44,7 +44,7 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
         Some(port) => command.extend(["--bind-address=127.0.0.1".into(), format!("--port={port}").into()]),
         None => command.push("--skip-networking".into()),
     }
-    if instance.purpose != Purpose::Serve {
+    if !instance.purpose.is_on_a_template() {
         // All of it is written, and nothing is left to be cleaned up by each server anew.
         command.push("--innodb-fast-shutdown=0".into());
     }

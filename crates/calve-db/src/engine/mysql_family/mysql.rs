@@ -16,13 +16,17 @@ pub(crate) struct Mysql;
 /// What shapes the data directory. Another size of the redo log than the server's is changed when it starts, so it is the same everywhere.
 const LOG_SIZE: &str = "--loose-innodb-redo-log-capacity=32M";
 
-/// What goes for filling the data directory too. The data are not worth a wait for the disk. Native AIO is off because `io_setup` fails,
-/// after retrying for seconds, with many servers.
+/// The data are not worth a wait for the disk, nor is filling the data directory.
+const FAST: &[&str] =
+    &["--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync", "--innodb-doublewrite=OFF"];
+
+/// Data that is kept is worth it.
+const DURABLE: &[&str] =
+    &["--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=fsync", "--innodb-doublewrite=ON"];
+
+/// What goes for filling the data directory too. Native AIO is off because `io_setup` fails, after retrying for seconds, with many servers.
 const STORAGE: &[&str] = &[
     LOG_SIZE,
-    "--innodb-flush-log-at-trx-commit=0",
-    "--innodb-flush-method=nosync",
-    "--innodb-doublewrite=OFF",
     "--skip-innodb-use-native-aio",
     "--innodb-buffer-pool-size=64M",
     "--skip-innodb-buffer-pool-dump-at-shutdown",
@@ -86,14 +90,15 @@ impl Engine for Mysql {
 
     fn init(&self, program: &Path, data: &Path, _: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {
         let mut command = vec![program.into(), "--no-defaults".into(), "--initialize-insecure".into()];
-        command.extend(STORAGE.iter().map(OsString::from));
+        command.extend(STORAGE.iter().chain(FAST).map(OsString::from));
         command.extend([TEMPORARY.into(), option("--basedir", base(program)), option("--datadir", data)]);
         Ok(command)
     }
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
-        let keys = if instance.purpose == Purpose::Serve { KEYS_ARE_THERE } else { &[] };
-        mysql_family::arguments(instance, &[STORAGE, FIXED, keys].concat(), &first_statements(instance))
+        let keys = if instance.purpose.is_on_a_template() { KEYS_ARE_THERE } else { &[] };
+        let flushing = if instance.purpose == Purpose::Keep { DURABLE } else { FAST };
+        mysql_family::arguments(instance, &[STORAGE, flushing, FIXED, keys].concat(), &first_statements(instance))
     }
 
     fn probe(&self, address: &Address, patience: Duration) -> Probe {
@@ -154,7 +159,7 @@ fn first_statements(instance: &Instance) -> String {
         sql.push_str("ALTER USER root@localhost IDENTIFIED WITH caching_sha2_password BY '' ACCOUNT UNLOCK;\n");
         sql.push_str("GRANT ALL PRIVILEGES ON *.* TO root@localhost WITH GRANT OPTION;\n");
     }
-    if instance.purpose != Purpose::Serve {
+    if !instance.purpose.is_on_a_template() {
         sql.push_str(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n"));
     }
     if let Some(password) = &instance.address.password {

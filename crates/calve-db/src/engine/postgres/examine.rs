@@ -15,6 +15,9 @@ const SHUT_DOWN_IN_RECOVERY: u32 = 2;
 /// More than any of the small files has that are read as a whole.
 const SMALL_BYTES: u64 = 1 << 20;
 
+/// What `ALTER SYSTEM` writes.
+const SETTINGS: &str = "postgresql.auto.conf";
+
 /// Settings that contact other machines, run programs, load libraries or write elsewhere, which `ALTER SYSTEM` may have left.
 const CALLS_HOME: &[&str] = &[
     "archive_",
@@ -78,6 +81,25 @@ fn state(data: &Directory) -> Result<Option<u32>> {
     Ok(state.map(u32::from_ne_bytes).filter(|state| *state <= 6))
 }
 
+/// Returns the number of the next transaction, if the server was shut down in order. Versions 13 to 18 have it at the same place: the copy of
+/// the last checkpoint begins at 40, and in it `nextXid` is at 24.
+pub(super) fn next_transaction(path: &Path) -> Result<Option<u64>> {
+    let data = Directory::open(path)?;
+    if state(&data)? != Some(SHUT_DOWN) {
+        return Ok(None);
+    }
+    let mut head = [0; 72];
+    let Some(mut file) = data.file("global/pg_control")? else { return Ok(None) };
+    let next = file.read_exact(&mut head).ok().and_then(|()| head[64..].first_chunk().copied());
+    Ok(next.map(u64::from_ne_bytes))
+}
+
+/// Returns a hash of the settings that `ALTER SYSTEM` has made.
+pub(super) fn settings(path: &Path) -> Result<String> {
+    let text = Directory::open(path)?.read(SETTINGS, SMALL_BYTES)?.unwrap_or_default();
+    Ok(blake3::hash(&text).to_hex()[..16].to_owned())
+}
+
 pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
     let data = Directory::open(path)?;
     whole(&data)?;
@@ -87,7 +109,6 @@ pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
             done.push(format!("removed `{name}`"));
         }
     }
-    const SETTINGS: &str = "postgresql.auto.conf";
     let text = data.read_to_string(SETTINGS, SMALL_BYTES)?.unwrap_or_default();
     let mut kept = String::new();
     let mut changed = false;

@@ -26,11 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What holds whatever a template says: `ALTER SYSTEM` is kept in the data directory, and the command line overrides it.
 ///
-/// `fsync`: the data are not worth a wait, and after a crash PostgreSQL with fsync would open every file for writing, which
-/// on an overlay copies them all. `dynamic_shared_memory_type`: else a killed server leaves files in /dev/shm. The rest
-/// keeps it from contacting other machines.
+/// `dynamic_shared_memory_type`: else a killed server leaves files in /dev/shm. The rest keeps it from contacting other machines.
 const FIXED: &[&str] = &[
-    "fsync=off",
     "wal_level=minimal",
     "max_wal_senders=0",
     "max_logical_replication_workers=0",
@@ -44,16 +41,27 @@ const FIXED: &[&str] = &[
     "external_pid_file=",
 ];
 
+/// The data are not worth a wait, and after a crash PostgreSQL with fsync would open every file for writing, which on an overlay copies them
+/// all.
+const FAST: &[&str] = &["fsync=off"];
+
+/// What data that is kept needs, whatever a template says.
+const DURABLE: &[&str] = &["fsync=on", "full_page_writes=on"];
+
 /// Has a server that is filled say who connects, in words that are known, whatever `ALTER SYSTEM` wants.
 const TELLING: &[&str] = &["log_connections=on", "log_min_messages=warning", "lc_messages=C"];
 /// `PGShmemMagic`.
 const MEMORY_MAGIC: u32 = 679_834_894;
 const CONNECTED: &[u8] = b"connection authorized: ";
 
-/// What is good for small, short-lived servers. A template can change it by `ALTER SYSTEM`.
-const SETTINGS: &str = "\
+/// What is good for servers whose data go with them. A template can change it by `ALTER SYSTEM`.
+const FAST_SETTINGS: &str = "\
 synchronous_commit = off
 full_page_writes = off
+";
+
+/// What is good for small servers. A template can change it by `ALTER SYSTEM`.
+const SETTINGS: &str = "\
 shared_buffers = 32MB
 max_wal_size = 256MB
 huge_pages = off
@@ -113,7 +121,8 @@ impl Engine for Postgres {
     }
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
-        let config = instance.configure("postgresql.conf", SETTINGS)?;
+        let (forced, fast) = if instance.purpose == Purpose::Keep { (DURABLE, "") } else { (FAST, FAST_SETTINGS) };
+        let config = instance.configure("postgresql.conf", &format!("{SETTINGS}{fast}"))?;
         let users = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
         let users = instance.configure("pg_hba.conf", users)?;
         let names = instance.configure("pg_ident.conf", "")?;
@@ -131,8 +140,8 @@ impl Engine for Postgres {
         set("unix_socket_directories", instance.sockets.as_os_str());
         set("port", instance.address.port.to_string().as_ref());
         set("listen_addresses", if instance.address.tcp_port.is_some() { "127.0.0.1" } else { "" }.as_ref());
-        let telling = if instance.purpose == Purpose::Serve { &[] } else { TELLING };
-        for setting in FIXED.iter().chain(telling) {
+        let telling = if instance.purpose.is_on_a_template() { &[] } else { TELLING };
+        for setting in FIXED.iter().chain(forced).chain(telling) {
             command.extend(["-c".into(), setting.into()]);
         }
         Ok(command)
@@ -183,6 +192,18 @@ impl Engine for Postgres {
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {
         log.contains("automatic recovery in progress")
+    }
+
+    fn written(&self, data: &Path, server: Option<&Address>) -> Option<String> {
+        // What writes takes a number of a transaction. Settings of `ALTER SYSTEM` are in a file, and take none.
+        let next = match server {
+            None => examine::next_transaction(data).ok()??,
+            Some(address) => {
+                let mut session = Session::open(&address.socket, USER, DATABASE, PATIENCE).ok()?;
+                session.query("SELECT txid_snapshot_xmax(txid_current_snapshot())").ok()?.pop()?.parse().ok()?
+            }
+        };
+        Some(format!("{next} {}", examine::settings(data).ok()?))
     }
 
     fn examine(&self, data: &Path, version: &Version) -> Result<()> {

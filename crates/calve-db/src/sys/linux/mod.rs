@@ -1,5 +1,6 @@
 //! Linux: namespaces, descriptors of processes, and what /proc tells.
 
+mod freeze;
 mod isolate;
 mod peer;
 mod process;
@@ -9,10 +10,11 @@ mod watch;
 mod who;
 
 pub(crate) use calve_core::lower_priority;
+pub(crate) use freeze::freeze;
 pub(crate) use isolate::{Isolation, bind, exchange, isolate, unbind};
 pub(crate) use peer::{connect, is_of_this_process, peer_uid};
 pub(crate) use process::{
-    ProcessHandle, boot, children, end_tree, lock_holder, members, process_namespace, session, start_time,
+    ProcessHandle, boot, children, end_tree, kill_users, lock_holder, members, process_namespace, session, start_time,
     with_argument,
 };
 pub(crate) use segment::{read_segment, remove_segment, remove_shared, segments};

@@ -1,6 +1,7 @@
 //! Other processes: whether they live, and whether they are those that they were.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
@@ -117,6 +118,21 @@ pub(crate) fn with_argument(program: &str, argument: &str) -> Vec<ProcessHandle>
 fn all() -> impl Iterator<Item = u32> {
     let processes = fs_err::read_dir("/proc").into_iter().flatten().flatten();
     processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Kills the processes that have a file open, but for those of this program.
+pub(crate) fn kill_users(path: &Path) {
+    let program = |pid: &str| fs_err::read_link(format!("/proc/{pid}/exe")).ok();
+    let own = program("self");
+    let has_open = |pid: u32| {
+        let files = fs_err::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        files.into_iter().any(|file| fs_err::read_link(file.path()).is_ok_and(|open| open == path))
+    };
+    for pid in all().filter(|pid| has_open(*pid) && program(&pid.to_string()) != own) {
+        if let Some(process) = ProcessHandle::open(pid, None).filter(|_| has_open(pid)) {
+            process.signal(Signal::KILL);
+        }
+    }
 }
 
 /// Kills a process and its descendants. They are stopped first, so that none of them starts another one meanwhile, and none loses its

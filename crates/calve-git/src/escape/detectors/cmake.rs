@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{TEXT_BYTES, WalkEntry, names, open_directory, read};
+use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names, open_directory, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use crate::paths::path_of;
@@ -30,7 +30,7 @@ const GENERATED: &[&[u8]] = &[
 ];
 
 impl Detector for CMake {
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
+    fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_file() && entry.name() == b"CMakeCache.txt"
     }
 

@@ -5,13 +5,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::escape::entry::{TEXT_BYTES, WalkEntry, read};
+use crate::escape::entry::{EntryName, TEXT_BYTES, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use crate::escape::writing::open_parent;
 use crate::paths::plain;
 
-pub(in crate::escape) fn is_record(entry: &WalkEntry<'_>) -> bool {
+pub(in crate::escape) fn is_record(entry: &EntryName<'_>) -> bool {
     entry.name() == b"RECORD" && entry.folder_name().ends_with(b".dist-info")
 }
 

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use crate::escape::detectors::Detector;
 use crate::escape::detectors::texts::is_site;
-use crate::escape::entry::{WalkEntry, names, open_directory};
+use crate::escape::entry::{EntryName, WalkEntry, names, open_directory};
 use crate::escape::report::{PendingFinding, ReferenceKind, Step, Time};
 use crate::escape::trees::{Language, Trees};
 
 pub(super) struct Finder;
 
 impl Detector for Finder {
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
+    fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_file() && is_site(entry) && is_finder(entry.name())
     }
 

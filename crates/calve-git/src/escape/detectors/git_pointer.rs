@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{TEXT_BYTES, WalkEntry, open_directory, read};
+use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, open_directory, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
 use crate::escape::trees::Trees;
 use crate::paths::{path_of, plain, pointed_to};
@@ -12,7 +12,7 @@ use crate::paths::{path_of, plain, pointed_to};
 pub(super) struct GitPointer;
 
 impl Detector for GitPointer {
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
+    fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.name() == b".git" && (entry.is_directory() || entry.is_file())
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::WalkEntry;
+use crate::escape::entry::{EntryName, WalkEntry};
 use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Trees, relative};
 use crate::paths::{path_of, plain};
@@ -12,7 +12,7 @@ use crate::paths::{path_of, plain};
 pub(super) struct Absolute;
 
 impl Detector for Absolute {
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
+    fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_link()
     }
 
@@ -28,7 +28,7 @@ impl Detector for Absolute {
 pub(super) struct Leaving;
 
 impl Detector for Leaving {
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
+    fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_link()
     }
 

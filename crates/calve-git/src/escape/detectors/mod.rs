@@ -10,14 +10,14 @@ mod shebang;
 mod texts;
 mod web;
 
-use super::entry::WalkEntry;
+use super::entry::{EntryName, WalkEntry};
 use super::report::PendingFinding;
 use super::trees::Trees;
 
 /// One kind of reference.
 pub(super) trait Detector: Sync {
     /// Returns whether an entry is worth a look, by its name and folder alone.
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool;
+    fn wants(&self, entry: &EntryName<'_>) -> bool;
     /// Looks at it.
     fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>);
 }

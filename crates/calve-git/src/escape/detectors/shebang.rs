@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::escape::detectors::Detector;
 use crate::escape::detectors::texts::{is_activate, is_script_folder};
-use crate::escape::entry::{WalkEntry, read};
+use crate::escape::entry::{EntryName, WalkEntry, read};
 use crate::escape::report::{PendingFinding, ReferenceKind};
 use crate::escape::trees::{Language, Mention, Trees};
 
@@ -17,7 +17,7 @@ const SCRIPT_BYTES: u64 = 64 * 1024;
 const LINE_BYTES: usize = 127;
 
 impl Detector for Shebang {
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
+    fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_file() && is_script_folder(entry) && !is_activate(entry)
     }
 

@@ -1,7 +1,7 @@
 //! Texts that name the tree which they are in, and that work in the new one when they name that instead.
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::WalkEntry;
+use crate::escape::entry::{EntryName, WalkEntry};
 use crate::escape::report::{PendingFinding, ReferenceKind};
 use crate::escape::trees::{Language, Trees};
 
@@ -9,11 +9,11 @@ use crate::escape::trees::{Language, Trees};
 pub(super) struct TextFile {
     kind: ReferenceKind,
     language: Language,
-    is_one: fn(&WalkEntry<'_>) -> bool,
+    is_one: fn(&EntryName<'_>) -> bool,
 }
 
 impl Detector for TextFile {
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
+    fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_file() && (self.is_one)(entry)
     }
 
@@ -69,11 +69,11 @@ pub(super) const NEXT: TextFile = TextFile {
     is_one: |entry| entry.name() == b"required-server-files.json" && entry.folder_name() == b".next",
 };
 
-pub(super) fn is_script_folder(entry: &WalkEntry<'_>) -> bool {
+pub(super) fn is_script_folder(entry: &EntryName<'_>) -> bool {
     matches!(entry.folder_name(), b"bin" | b".bin" | b"Scripts" | b"sbin")
 }
 
-pub(super) fn is_activate(entry: &WalkEntry<'_>) -> bool {
+pub(super) fn is_activate(entry: &EntryName<'_>) -> bool {
     let name = entry.name();
     matches!(name, b"Activate.ps1" | b"activate_this.py" | b"deactivate.nu" | b"activate")
         || name
@@ -82,6 +82,6 @@ pub(super) fn is_activate(entry: &WalkEntry<'_>) -> bool {
 }
 
 /// Returns whether an entry is in a directory of Python packages.
-pub(super) fn is_site(entry: &WalkEntry<'_>) -> bool {
+pub(super) fn is_site(entry: &EntryName<'_>) -> bool {
     matches!(entry.folder_name(), b"site-packages" | b"dist-packages")
 }

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{WalkEntry, names, open_directory, read};
+use crate::escape::entry::{EntryName, WalkEntry, names, open_directory, read};
 use crate::escape::report::{Explanation, PendingFinding, ReferenceKind};
 use crate::escape::trees::Trees;
 use crate::paths::path_of;
@@ -17,7 +17,7 @@ pub(super) struct Web;
 const SEARCHED_BYTES: u64 = 64 * 1024 * 1024;
 
 impl Detector for Web {
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
+    fn wants(&self, entry: &EntryName<'_>) -> bool {
         let name = entry.name();
         if entry.is_directory() {
             return is_cache(entry);
@@ -50,7 +50,7 @@ impl Detector for Web {
     }
 }
 
-fn is_cache(entry: &WalkEntry<'_>) -> bool {
+fn is_cache(entry: &EntryName<'_>) -> bool {
     let (folder, name) = (entry.folder_name(), entry.name());
     match name {
         b".parcel-cache" => true,

@@ -10,11 +10,12 @@ pub(crate) mod target;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use calve_core::{CloneOptions, CloneReport, StagedTree, Unreadable, stage};
 
-use crate::config::Hooks;
+use crate::config::{Hooks, ServiceConfig, SparesWish};
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, Moved};
 use crate::git::Git;
@@ -140,6 +141,8 @@ pub struct AddReport {
     pub spares: Vec<CloneReport>,
     /// There is room for another spare: work for [`calve_core::Spares::refill`].
     pub spares_wanted: bool,
+    /// How many spares of the donor its configuration asks for.
+    pub spares_wish: Option<SparesWish>,
     /// How many changed and untracked files stay in the donor; 0 with [`Changes::Carry`].
     pub uncommitted: u64,
     /// What pointed back into the donor.
@@ -194,6 +197,8 @@ pub struct AddIntent {
     pub main: Option<PathBuf>,
     /// What the project wants to be run. None for a pull request that is not trusted.
     pub hooks: Hooks,
+    /// The services that the donor's configuration names. None for a pull request that is not trusted.
+    pub services: BTreeMap<String, ServiceConfig>,
 }
 
 /// Makes a worktree. It is absent or complete at any time, whatever happens to this process, and git does not list it before it is
@@ -218,6 +223,7 @@ pub fn add_after<E: From<Error>>(
         donor: request.donor.clone(),
         main: request.repository.main().map(Path::to_path_buf),
         hooks: if request.is_untrusted { Hooks::default() } else { request.config.hooks.clone() },
+        services: if request.is_untrusted { BTreeMap::new() } else { request.config.services.clone() },
     };
     before(&upcoming)?;
     Ok(make(options, request, started)?)
@@ -228,6 +234,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
     fs_err::create_dir_all(parent)?;
     request.path = location::absolute(&request.path)?;
 
+    let spares_wish = spares::wished(&request)?;
     let mut entry = Registration::begin(&request)?;
     let (index_path, oid) = (entry.index(), request.target.oid.clone());
     // No files are there yet; these commands look at none.
@@ -240,7 +247,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
     let survey = survey(&request, options, index, Some(&git))?;
     let (built, report) = stage(&request.path, &options.clone, |staged| {
         let mut built = build(staged, &request, options, &entry, survey)?;
-        built.audit = Some(audit(&staged.path(), &request, options, &built)?);
+        built.audit = Some(audit(staged, &request, options, &built)?);
         entry.seal(&request.repository, &request.target, &staged.path())?;
         Ok::<_, Error>(built)
     })?;
@@ -269,6 +276,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         dependencies: built.dependencies,
         spares: built.spares.used,
         spares_wanted: built.spares.wanted,
+        spares_wish,
         uncommitted: built.uncommitted,
         audit: built.audit.unwrap_or_default(),
         post_checkout,
@@ -305,12 +313,23 @@ fn tracked_below(tracked: &Tracked, carried: &[PathBuf]) -> HashSet<PathBuf> {
 }
 
 /// Puts right what points out of the copy, before anybody can see it.
-fn audit(staged: &Path, request: &AddRequest, options: &AddOptions, built: &StagedWorktree) -> Result<AuditReport> {
+fn audit(
+    staged: &mut StagedTree<'_>,
+    request: &AddRequest,
+    options: &AddOptions,
+    built: &StagedWorktree,
+) -> Result<AuditReport> {
     if built.carried.is_empty() {
         return Ok(AuditReport::default());
     }
     let others = request.repository.worktrees.iter().filter(|one| !one.is_bare).map(|one| one.path.clone());
+    let names = staged.take_names().map(|mut names| {
+        // git may have written them.
+        built.tracked_below.iter().for_each(|path| names.made(path));
+        Arc::new(names)
+    });
     let audit = AuditOptions {
+        names,
         fix: Fix::Yes,
         below: built.carried.clone(),
         others: others.collect(),
@@ -320,7 +339,7 @@ fn audit(staged: &Path, request: &AddRequest, options: &AddOptions, built: &Stag
         threads: options.clone.threads,
         cancel: options.clone.cancel.clone(),
     };
-    escape::audit(staged, &request.donor, &audit)
+    escape::audit(&staged.path(), &request.donor, &audit)
 }
 
 /// Fills the staged tree.

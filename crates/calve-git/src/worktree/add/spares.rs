@@ -9,14 +9,17 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    Choice, CloneOptions, CloneReport, Descend, EntryKind, Folder, ScanOptions, SpareUse, Spares, StagedTree, Strategy,
-    Visitor, clone_tree, scan_tree,
+    Choice, CloneOptions, CloneReport, Descend, EntryKind, Folder, ScanOptions, Shown, SpareUse, Spares, StagedTree,
+    Strategy, Visitor, clone_tree, scan_tree,
 };
 
-use crate::error::Result;
+use crate::config::{LOCAL, SparesWish};
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::remedy::Remedy;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftEntry, LeftReason};
-use crate::worktree::add::survey::{no_donor, rules_below};
+use crate::worktree::add::survey::{AddRequest, no_donor, rules_below};
 use crate::worktree::add::{is_worktree, take_skipped};
 use crate::worktree::repository::Repository;
 
@@ -27,7 +30,20 @@ const WITHOUT: &str = "/.git";
 /// out.
 pub fn of_worktree(start: &Path) -> Result<(PathBuf, Vec<String>)> {
     let root = Repository::open(start)?.here.ok_or_else(no_donor)?;
+    if calve_core::has_subvolumes(&root)? && !calve_core::is_subvolume(&root)? {
+        let why = format!("`{}` is on btrfs and no subvolume: as one it needs no spares", Shown(&root));
+        return Err(Error::refused(why, Remedy::Convert(root)));
+    }
     Ok((root, vec![WITHOUT.to_owned()]))
+}
+
+/// Returns how many spares of the donor its configuration asks for. What git tracks is the project's word, whatever the file's name.
+pub(crate) fn wished(request: &AddRequest) -> Result<Option<SparesWish>> {
+    let Some(mut wish) = request.config.spares.filter(|wish| wish.count > 0 && !request.is_untrusted) else {
+        return Ok(None);
+    };
+    wish.is_own = wish.is_own && Git::at(&request.donor).run(&["ls-files", "-z", "--", LOCAL])?.is_empty();
+    Ok(Some(wish))
 }
 
 /// Returns where spares of the whole donor are, if there are to be any.

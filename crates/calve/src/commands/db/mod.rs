@@ -56,12 +56,12 @@ pub(super) fn home() -> Result<Home, Failure> {
 }
 
 /// Starts a process that deletes what a crash left or nobody uses any more.
-fn reap_trash(home: &Home) -> Result<(), Failure> {
+pub(super) fn reap_trash(home: &Home) -> Result<(), Failure> {
     calve_db::sweep(home)?.trash.iter().for_each(|directory| reap::start(directory));
     Ok(())
 }
 
-fn unswept_home() -> Result<Home, Failure> {
+pub(super) fn unswept_home() -> Result<Home, Failure> {
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());

@@ -11,7 +11,8 @@ use calve_receipt::human::duration;
 pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
     let home = home()?;
     let names = if arguments.all {
-        calve_db::list(&home)?.into_iter().map(|record| record.name).collect()
+        // Those of worktrees end by `calve down`.
+        calve_db::list(&home)?.into_iter().filter(|record| !record.durable).map(|record| record.name).collect()
     } else {
         arguments.names.clone()
     };

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{Cancel, InlinedBytes, Progress, RemoveOptions, Shown, SkipReason, Strategy, Wait};
+use calve_db::Written;
+use calve_git::Config;
 use calve_git::environment::{EnvFile, Port, is_own_env_file, write_env_file};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
@@ -14,6 +16,7 @@ use calve_git::worktree::{
 };
 
 use crate::cli::worktree::AddArguments;
+use crate::commands::services::{DataFrom, Leaving, Services};
 use crate::commands::{env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
@@ -37,6 +40,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
     let watch = Watch::start("cloned", &options.clone.progress, arguments.quiet);
     let mut hook = None;
     let added = worktree::add_after(&options, |upcoming| {
+        arguments.data_from.check(&upcoming.services, &upcoming.donor)?;
         hook = hook_to_run(upcoming, arguments)?;
         Ok::<_, Failure>(())
     });
@@ -47,11 +51,13 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
     {
         reap::start(parent);
     }
-    if added.spares_wanted {
+    let proposed = spares::wished(&added);
+    if added.spares_wanted || proposed.is_none() && added.spares_wish.is_some() {
         sys::start_refill();
     }
     if !arguments.quiet {
         say(&added, arguments.detach);
+        proposed.iter().for_each(|proposed| output::say(proposed));
     }
     if let Some(hook) = &added.post_checkout {
         output::say(String::from_utf8_lossy(&hook.output).trim_end());
@@ -59,7 +65,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
             output::say("warning: git's hook post-checkout failed; the worktree is complete all the same");
         }
     }
-    let environment = environment(&added, arguments);
+    let environment = environment(&added, arguments, cancel);
     let environment = environment
         .map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
     if let Some((text, main)) = hook {
@@ -68,38 +74,47 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
         surroundings.source = Some(added.donor.clone());
         surroundings.branch = added.branch.clone().map(Into::into);
         surroundings.commit = Some(added.head.clone().into());
-        surroundings.ports.clone_from(&environment.ports);
+        surroundings.variables = env::variables(&environment.ports, &environment.services)?;
         let done = consent::run(Hook::PostAdd, &text, &surroundings);
         done.map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
     }
     if arguments.for_agent {
         worktree::finish_for_agent(&added)?;
     }
-    if arguments.json { output::json(&add_receipt(&added, &environment)) } else { output::path(&added.path) }
+    if arguments.json { output::json(&add_receipt(&added, &environment)?) } else { output::path(&added.path) }
 }
 
 /// What a worktree got besides files of the donor.
 struct Environment {
     ports: Vec<Port>,
+    services: Services,
     files: Vec<(PathBuf, EnvFile)>,
 }
 
-/// Leases the worktree's ports, and writes the files that are to have them.
-fn environment(added: &AddReport, arguments: &AddArguments) -> Result<Environment, Failure> {
-    let ports = match env::leased(&added.path) {
+/// Leases the worktree's ports, clones the data of its services, and writes the files that are to have its variables.
+fn environment(added: &AddReport, arguments: &AddArguments, cancel: &Cancel) -> Result<Environment, Failure> {
+    let config = match env::config(&added.path) {
         // The branch has a file of its own, maybe for another version of calve.
         Err(Failure::Git(error @ calve_git::Error::Config { .. })) => {
-            output::say(&format!("warning: no ports were leased: {error}"));
-            Vec::new()
+            output::say(&format!("warning: no ports were leased and no data was cloned: {error}"));
+            Config::default()
         }
         other => other?,
     };
-    let files = env_files(added, arguments.env_file.as_deref(), &ports)?;
+    let ports = env::leased(&added.path, &config)?;
+    let mut services = Services::of(&added.path, config.services)?;
+    if !matches!(arguments.data_from, DataFrom::Nowhere) {
+        // What somebody has in his database is not for a pull request that he does not trust.
+        let source = if added.is_untrusted { None } else { arguments.data_from.source(&added.donor)? };
+        services.make(&added.path, source.as_deref(), cancel)?;
+    }
+    let files = env_files(added, arguments.env_file.as_deref(), &env::variables(&ports, &services)?)?;
     if !arguments.quiet {
         say_ports(&ports);
+        say_services(&services)?;
         files.iter().for_each(|(file, outcome)| say_env_file(file, *outcome));
     }
-    Ok(Environment { ports, files })
+    Ok(Environment { ports, services, files })
 }
 
 /// The text of the project's hook, if there is one and it may be run, and the main worktree.
@@ -117,8 +132,15 @@ fn taken_back(added: &AddReport, failure: Failure, cancel: &Cancel) -> Failure {
     options.wait = Wait::No;
     options.protect = protected();
     options.cancel = cancel.clone();
+    // What a hook that failed has written to new data is no reason to keep it.
+    let leaving = Leaving::at(&added.path).ok().flatten();
     let hint = match worktree::take_back(added, &options) {
         Ok(removed) => {
+            if let Some(mut leaving) = leaving
+                && let Err(failure) = leaving.end(Written::Accept).and_then(|()| leaving.remove())
+            {
+                failure.report();
+            }
             if let Some(trashed) = &removed.trashed {
                 reap::start(&trashed.parent);
             }
@@ -278,30 +300,43 @@ fn say_ports(ports: &[Port]) {
     }
 }
 
-/// Writes the ports where they are wanted, and where the donor has its own, which must not stay those of two worktrees.
-fn env_files(added: &AddReport, wanted: Option<&Path>, ports: &[Port]) -> Result<Vec<(PathBuf, EnvFile)>, Failure> {
-    if ports.is_empty() {
+fn say_services(services: &Services) -> Result<(), Failure> {
+    for service in services.receipts()? {
+        if let (Some(variable), Some(url)) = (service.variable, service.url) {
+            output::say(&format!("service: {variable}={url} (`calve up` starts it)"));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the variables where they are wanted, and where the donor has its own, which must not stay those of two worktrees.
+fn env_files(
+    added: &AddReport,
+    wanted: Option<&Path>,
+    variables: &[(String, String)],
+) -> Result<Vec<(PathBuf, EnvFile)>, Failure> {
+    if variables.is_empty() {
         if wanted.is_some() {
-            output::say("warning: `--env-file` wrote nothing, because the worktree has no ports");
+            output::say("warning: `--env-file` wrote nothing, because the worktree has no ports and no services");
         }
         return Ok(Vec::new());
     }
     let carried = added.carried.iter().map(PathBuf::as_path).filter(|path| Some(*path) != wanted);
     let own = carried.filter(|path| is_own_env_file(&added.path, path));
-    let one = |path: &Path| Ok((path.to_path_buf(), write_env_file(&added.path, path, ports)?));
+    let one = |path: &Path| Ok((path.to_path_buf(), write_env_file(&added.path, path, variables)?));
     wanted.into_iter().chain(own).map(one).collect()
 }
 
 fn say_env_file(file: &Path, outcome: EnvFile) {
     let file = Shown(file);
     output::say(&match outcome {
-        EnvFile::Written => format!("wrote the ports to `{file}`"),
+        EnvFile::Written => format!("wrote the variables to `{file}`"),
         EnvFile::WrittenUnignored => {
-            format!("wrote the ports to `{file}`, which git does not ignore: add it to .gitignore")
+            format!("wrote the variables to `{file}`, which git does not ignore: add it to .gitignore")
         }
         EnvFile::Tracked => format!("warning: git tracks `{file}`, so it was left alone"),
         EnvFile::Foreign => format!(
-            "warning: Calve did not make `{file}`, or it was edited, so it was left alone; `calve env --format dotenv` prints the ports"
+            "warning: Calve did not make `{file}`, or it was edited, so it was left alone; `calve env --format dotenv` prints the variables"
         ),
     });
 }
@@ -380,10 +415,10 @@ fn dependencies(dependencies: &[Dependency]) -> Vec<WorktreeDependency> {
     dependencies.iter().map(one).collect()
 }
 
-fn add_receipt(added: &AddReport, environment: &Environment) -> WorktreeAddReceipt {
+fn add_receipt(added: &AddReport, environment: &Environment) -> Result<WorktreeAddReceipt, Failure> {
     let not_cloned = added.tracked_written.iter();
     let not_cloned = not_cloned.map(|(why, files)| NotClonedFiles { reason: why.code(), files: *files });
-    WorktreeAddReceipt {
+    Ok(WorktreeAddReceipt {
         path: path(&added.path),
         branch: added.branch.clone(),
         new_branch: added.is_new_branch,
@@ -402,6 +437,7 @@ fn add_receipt(added: &AddReport, environment: &Environment) -> WorktreeAddRecei
         dependencies: dependencies(&added.dependencies),
         spares: added.spares.iter().map(CloneReceipt::from).collect(),
         ports: env::receipts(&environment.ports),
+        services: environment.services.receipts()?,
         env_files: environment.files.iter().map(|(file, outcome)| env_file(file, *outcome)).collect(),
         uncommitted: added.uncommitted,
         escapes: super::check::findings(&added.audit),
@@ -409,7 +445,7 @@ fn add_receipt(added: &AddReport, environment: &Environment) -> WorktreeAddRecei
         warnings: added.warnings.iter().map(wording::git::warning).collect(),
         clone: CloneReceipt::from(&added.clone),
         elapsed_ms: added.elapsed.into(),
-    }
+    })
 }
 
 fn plan_receipt(planned: &AddPlan) -> WorktreePlanReceipt {

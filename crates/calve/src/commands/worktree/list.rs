@@ -7,20 +7,22 @@ use calve_git::environment::Port;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 
 use crate::cli::worktree::ListArguments;
-use crate::commands::env;
+use crate::commands::{env, services};
 use crate::failure::Failure;
 use crate::{output, wording};
-use calve_receipt::{ListedWorktree, WorktreesReceipt, path};
+use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
 
 pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     let all = worktree::list(&super::here()?)?;
     let ports = env::of_worktrees(&all);
-    let with_ports = || all.iter().zip(&ports);
+    let services = services::of_worktrees(&all);
+    let with_both = all.iter().zip(ports.iter().zip(services));
     if arguments.json {
-        let worktrees = with_ports().map(|(listed, ports)| one(listed, ports)).collect();
+        let worktrees = with_both.map(|(listed, (ports, services))| one(listed, ports, services)).collect();
         return output::json(&WorktreesReceipt { worktrees });
     }
-    let lines: Vec<[String; 5]> = with_ports().map(|(listed, ports)| columns(listed, ports)).collect();
+    let lines: Vec<[String; 5]> =
+        with_both.map(|(listed, (ports, services))| columns(listed, ports, &services)).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let (branch, state, age, ports) = (width(0), width(1), width(2), width(3));
     let mut text = String::new();
@@ -39,7 +41,7 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn columns(listed: &WorktreeInfo, ports: &[Port]) -> [String; 5] {
+fn columns(listed: &WorktreeInfo, ports: &[Port], services: &[ServiceReceipt]) -> [String; 5] {
     let worktree = &listed.worktree;
     let here = if listed.is_here { "* " } else { "  " };
     let branch = match (&worktree.branch, &worktree.head) {
@@ -65,8 +67,10 @@ fn columns(listed: &WorktreeInfo, ports: &[Port]) -> [String; 5] {
         state.extend(number.filter(|number| *number > 0).map(|number| format!("{sign}{number}")));
     }
     let age = listed.age.map(age).unwrap_or_default();
-    let ports: Vec<String> = ports.iter().map(|port| format!("{}:{}", port.name, port.number)).collect();
-    [format!("{here}{branch}"), state.join(" "), age, ports.join(" "), Shown(&worktree.path).to_string()]
+    let ports = ports.iter().map(|port| format!("{}:{}", port.name, port.number));
+    let services = services.iter().map(|service| format!("{}:{}", service.name, service.state));
+    let environment: Vec<String> = ports.chain(services).collect();
+    [format!("{here}{branch}"), state.join(" "), age, environment.join(" "), Shown(&worktree.path).to_string()]
 }
 
 /// "3 h": one unit is enough to tell which is old.
@@ -80,7 +84,7 @@ fn age(age: Duration) -> String {
     }
 }
 
-fn one(listed: &WorktreeInfo, ports: &[Port]) -> ListedWorktree {
+fn one(listed: &WorktreeInfo, ports: &[Port], services: Vec<ServiceReceipt>) -> ListedWorktree {
     let worktree = &listed.worktree;
     ListedWorktree {
         path: path(&worktree.path),
@@ -99,5 +103,6 @@ fn one(listed: &WorktreeInfo, ports: &[Port]) -> ListedWorktree {
         compared_with: listed.compared_with.clone(),
         age_s: listed.age.map(|age| age.as_secs()),
         ports: env::receipts(ports),
+        services,
     }
 }

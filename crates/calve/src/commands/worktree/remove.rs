@@ -1,11 +1,15 @@
 //! `calve worktree remove`.
 
+use std::path::Path;
+
 use calve_core::{Cancel, Shown, Wait};
+use calve_db::Written;
 use calve_git::Config;
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, BranchFate, RemoveReport, RemoveWorktreeOptions, Worktree};
 
 use crate::cli::worktree::RemoveWorktreeArguments;
+use crate::commands::services::{Leaving, Services};
 use crate::commands::{env, protected, reap};
 use crate::consent;
 use crate::failure::{Failure, INTERRUPTED};
@@ -35,9 +39,15 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), 
     surroundings.main = others.into_iter().next();
     surroundings.branch = worktree.branch.clone().map(Into::into);
     surroundings.commit = worktree.head.clone().map(Into::into);
-    // Whatever is wrong with ports must not keep a worktree.
-    surroundings.ports = env::leased(&worktree.path).unwrap_or_default();
+    // Whatever is wrong with them must not keep a worktree.
+    surroundings.variables = variables(&worktree.path).unwrap_or_default();
     consent::run(Hook::PreRemove, &text, &surroundings)
+}
+
+fn variables(root: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let config = env::config(root)?;
+    let ports = env::leased(root, &config)?;
+    env::variables(&ports, &Services::of(root, config.services)?)
 }
 
 pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<(), Failure> {
@@ -90,8 +100,10 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<Remov
 
 /// Removes one worktree, and returns its receipt.
 fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> Result<WorktreeRemoval, Failure> {
+    let written = if arguments.force { Written::Accept } else { Written::Refuse };
     if arguments.dry_run {
         let worktree = worktree::plan_removal(options)?;
+        Leaving::of(&worktree)?.map_or(Ok(()), |leaving| leaving.check(written))?;
         if !arguments.quiet {
             say_plan(&worktree, options.branch);
         }
@@ -102,12 +114,24 @@ fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> 
         }));
     }
     let here = std::env::current_dir();
+    let mut leaving = None;
     let removed = worktree::remove(options, |worktree| {
+        leaving = Leaving::of(worktree)?;
+        leaving.iter().try_for_each(|leaving| leaving.check(written))?;
         hook(worktree, arguments)?;
+        leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
         // The shell's directory may go; the directory of this process would keep the engine from removing it.
         let _ = worktree.path.parent().map(std::env::set_current_dir);
         Ok::<_, Failure>(())
-    })?;
+    });
+    let removed = match (removed, leaving) {
+        (Ok(removed), Some(leaving)) => leaving.remove().map(|()| removed)?,
+        (Err(failure), Some(mut leaving)) => {
+            leaving.spare();
+            return Err(failure);
+        }
+        (removed, None) => removed?,
+    };
     if let Some(trashed) = &removed.trashed {
         reap::start(&trashed.parent);
     }

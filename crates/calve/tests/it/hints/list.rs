@@ -24,6 +24,7 @@ const GIT: &[(&str, Shown)] = &[
     ("CheckPath", Nowhere("each failure of the system that could be made has a remedy of its own")),
     ("CheckWorktree", Nowhere(RACE)),
     ("ChooseTransportOrDropRequirement", Nowhere("where a server has no shallow clones, git fails by itself")),
+    ("Convert", By("calve/tests/it/worktree/whole_spares.rs", "on_btrfs_a_worktree_is_to_be_a_subvolume")),
     ("CutShort", By(TROUBLE, "a_server_that_dies_in_the_middle_leaves_nothing")),
     ("DiskFull", By(TROUBLE, "a_full_disk_leaves_room_again")),
     ("GiveNewPath", Nowhere("a path without a name exists, which is found out first")),
@@ -56,6 +57,8 @@ const CORE: &[(&str, Shown)] = &[
     ("AllowDeleting", By(RM, "a_parent_that_cannot_be_written_to_stops_nothing_it_need_not")),
     ("AllowNamespaces", By("calve/tests/it/run.rs", "without_namespaces_it_says_so")),
     ("KeepChangesElsewhere", By("calve/tests/it/run.rs", "changes_cannot_be_kept_in_the_tree_itself")),
+    ("MergeChanges", By("calve/tests/it/run/apply.rs", "what_changed_meanwhile_is_not_replaced")),
+    ("PutBack", By("calve/tests/it/run/apply.rs", "what_cannot_be_taken_back_is_kept")),
     ("CheckCommand", By("calve/tests/it/run.rs", "its_exit_code_is_the_commands")),
     ("AllowReading", By(BAD_INPUT, "a_file_that_must_not_be_read_is_named")),
     ("CheckDevice", By(BAD_INPUT, "a_file_system_that_cannot_read_one_file")),
@@ -111,7 +114,13 @@ const TEMPLATES: &str = "calve-db/tests/it/templates.rs";
 
 const CONTAINERS: &str = "calve-db/tests/it/containers.rs";
 
+const SERVICES: &str = "calve/tests/it/worktree/services.rs";
+
 const DB: &[(&str, Shown)] = &[
+    ("ChooseProgramTemplate", By(SERVICES, "a_template_from_an_image_is_refused")),
+    ("ForceRemoval", By(SERVICES, "data_that_nobody_wrote_to_goes_with_its_worktree")),
+    ("StartThrowaway", By(SERVICES, "what_is_swept_stopped_or_reset_is_never_the_data_of_a_worktree")),
+    ("TryAgain", Nowhere("a process of a server that was killed has to live on for a minute")),
     ("CheckRuntime", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
     ("ChooseImage", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
     ("GrantIds", By(CONTAINERS, "another_user_than_root_needs_subordinate_ids")),
@@ -158,6 +167,27 @@ const BENCH: &[(&str, Shown)] = &[(
 
 const REGISTRY: &str = "calve/tests/it/template_registry.rs";
 const BAD_REGISTRY: &str = "calve/tests/it/template_registry/bad.rs";
+
+const VOLUMES: &str = "calve/tests/it/volume.rs";
+const DAMAGED: &str = "calve/tests/it/volume/damaged.rs";
+
+const VOLUME: &[(&str, Shown)] = &[
+    ("AskDoctor", By(DAMAGED, "an_image_that_is_not_the_volumes_own_is_never_mounted")),
+    ("CheckSystem", Nowhere("a failure of the system that has no remedy of its own")),
+    ("ChooseAnotherName", By(VOLUMES, "names_sizes_and_places_are_checked")),
+    ("ChooseEmptyMountPoint", By(VOLUMES, "names_sizes_and_places_are_checked")),
+    ("CorrectName", By(VOLUMES, "names_sizes_and_places_are_checked")),
+    ("Detach", By(VOLUMES, "a_volume_is_made_used_and_removed")),
+    ("EndProcesses", By(VOLUMES, "a_volume_in_use_stays_attached")),
+    ("FreeSpaceOrNameSmallerSize", By(VOLUMES, "names_sizes_and_places_are_checked")),
+    ("InstallProgram", Nowhere("the program would have to be taken away from everybody on the machine")),
+    ("ListVolumes", By(VOLUMES, "names_sizes_and_places_are_checked")),
+    ("MoveAway", By(DAMAGED, "what_was_not_made_with_the_volume_is_not_deleted")),
+    ("NameLargerSize", By(VOLUMES, "names_sizes_and_places_are_checked")),
+    ("ReadKernelLog", Nowhere("each failure of mount that could be made is found out before")),
+    ("WaitForDetaching", By(VOLUMES, "somebody_elses_hidden_image_is_told")),
+    ("UseAnotherKernel", By(VOLUMES, "without_loop_devices_it_says_so")),
+];
 
 const OCI: &[(&str, Shown)] = &[
     ("AskRegistry", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
@@ -271,9 +301,12 @@ fn every_remedy_has_its_situation() {
     let mut git_words = words(&["git.rs"], "Remedy::");
     git_words.extend(words(&["git.rs"], "TransferFailure::"));
     assert_listed(&of_git, &remedies(git::CASES), GIT, &git_words);
-    for (crate_name, cases, elsewhere) in
-        [("calve-db", db::CASES, DB), ("calve-bench", bench::CASES, BENCH), ("calve-oci", &[][..], OCI)]
-    {
+    for (crate_name, cases, elsewhere) in [
+        ("calve-db", db::CASES, DB),
+        ("calve-bench", bench::CASES, BENCH),
+        ("calve-oci", &[][..], OCI),
+        ("calve-volume", &[][..], VOLUME),
+    ] {
         let file = format!("{}.rs", crate_name.trim_start_matches("calve-"));
         let all = variants(&format!("{crate_name}/src/remedy.rs"), "pub enum Remedy {");
         assert_listed(&all, &remedies(cases), elsewhere, &words(&[&file], "Remedy::"));

@@ -25,11 +25,11 @@ impl Repo {
 fn the_ports_are_written_and_follow_into_every_worktree_made_from_there() {
     let repo = with_ports(&format!("web = {}", number(140)));
     let (one, said) = repo.with_file("one", "./.env.local");
-    assert!(said.contains("wrote the ports to `.env.local`\n"), "{said}");
+    assert!(said.contains("wrote the variables to `.env.local`\n"), "{said}");
     assert_eq!(line(&one, ".env.local"), format!("WEB_PORT={}", number(141)));
     is_clean(&one);
     // Made from there it would have the other one's port. It is ignored, so it is carried.
-    repo.within(&one, &["worktree", "add", "two"]).succeeds().says(&["wrote the ports to `.env.local`"]);
+    repo.within(&one, &["worktree", "add", "two"]).succeeds().says(&["wrote the variables to `.env.local`"]);
     assert_eq!(line(&repo.spot.join("proj.two"), ".env.local"), format!("WEB_PORT={}", number(142)));
     let printed = repo.within(&repo.path, &["env", "--format", "dotenv"]).succeeds().stdout;
     repo.write(".env.main", &printed);

@@ -128,7 +128,21 @@ fn change(repo: &Repo, random: &mut SplitMix64) {
     const NAMES: [&str; 9] = ["a", "b.ts", "c.log", ".env", "d.pid", ".gitignore", "server.key", "e f", "g"];
     let path = format!("{}/{}", random.pick(&DIRECTORIES), random.pick(&NAMES));
     let full = repo.join(&path);
-    match random.below(9) {
+    match random.below(11) {
+        // What pointed out of the tree before is at another place, or a directory where a file was.
+        9 if repo.join("node_modules/dep").is_dir() => {
+            let aside = format!("node_modules/{}", random.pick(&[".bin", "moved", "dep.link"]));
+            if !repo.join(&aside).exists() {
+                fs_err::rename(repo.join("node_modules/dep"), repo.join(&aside)).unwrap();
+            }
+        }
+        10 => {
+            let link = repo.join("node_modules/.bin").join(random.pick(&["tool", "x", "dep"]));
+            fs_err::create_dir_all(link.parent().unwrap()).unwrap();
+            if fs_err::remove_file(&link).is_err() {
+                fs_err::os::unix::fs::symlink(repo.join("node_modules/dep/index.js"), link).unwrap();
+            }
+        }
         0 if full.exists() => fs_err::remove_file(&full).unwrap(),
         1 if full.is_file() => fs_err::set_permissions(&full, std::fs::Permissions::from_mode(0o755)).unwrap(),
         2 if full.is_file() => fs_err::rename(&full, full.with_extension("moved")).unwrap(),
@@ -241,10 +255,47 @@ fn a_linked_worktree_of_a_bare_repository_has_spares_too() {
     assert!(path.join("node_modules/dep/index.js").exists());
 }
 
-/// A worktree is a subvolume there, into which nothing can be moved.
+/// The counts of the spares that are to be kept.
+fn kept(repo: &Repo) -> Vec<u64> {
+    let told = spares(repo, &["list", "--json"]).succeeds().json();
+    told["sources"].as_array().unwrap().iter().map(|set| set["count"].as_u64().unwrap()).collect()
+}
+
 #[test]
-fn on_btrfs_a_worktree_is_cloned() {
-    let Some(repo) = with_spare(FileSystem::Btrfs) else { return };
+fn the_users_own_configuration_has_spares_kept_and_the_projects_proposes_them() {
+    let Some(repo) = Repo::on(FileSystem::Ext4) else { return };
+    let home = repo.spot.join("home");
+    let add = |name: &str| repo.calve(["add", "--json", name]).env("CALVE_HOME", &home).succeeds();
+    let command = "calve spares add --worktree --count 2";
+    repo.write(".calve.toml", "[worktree]\nspares = 2\n");
+    repo.commit("proposal");
+    add("one").says(&[command]);
+    assert_eq!(kept(&repo), Vec::<u64>::new());
+    // Whoever gets it into the repository, it is not the user's own.
+    repo.write(".calve.local.toml", "[worktree]\nspares = 2\n");
+    repo.git(["add", "-f", ".calve.local.toml"]);
+    add("two").says(&[command]);
+    assert_eq!(kept(&repo), Vec::<u64>::new());
+    repo.git(["rm", "-q", "--cached", ".calve.local.toml"]);
+    add("three");
+    assert_eq!(kept(&repo), [2]);
+    // Waits for what builds in the background.
+    spares(&repo, &["refill", "-q", "."]).succeeds();
+    spares(&repo, &["pause", "-q", "."]).succeeds();
+    let told = add("four").json();
+    is_clean(&is_spare(&told));
+    assert_eq!(kept(&repo), [2]);
+}
+
+/// A new worktree is a subvolume there, into which nothing can be moved.
+#[test]
+fn on_btrfs_a_worktree_is_to_be_a_subvolume() {
+    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    spares(&repo, &["add", "--worktree"]).fails(1).says(&[
+        "subvolume",
+        "calve worktree convert",
+        "`, once and from outside of it",
+    ]);
     let told = add(&repo, &["one"]);
     assert_ne!(told["clone"]["strategy"], "spare");
     is_clean(Path::new(told["path"].as_str().unwrap()));

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 
 use crate::escape::detectors::Detector;
-use crate::escape::entry::{TEXT_BYTES, WalkEntry, names, open_directory, read};
+use crate::escape::entry::{EntryName, TEXT_BYTES, WalkEntry, names, open_directory, read};
 use crate::escape::report::{Action, Explanation, PendingFinding, ReferenceKind, Step};
 use crate::escape::trees::{Language, Trees};
 use crate::paths::path_of;
@@ -27,7 +27,7 @@ pub(super) struct Cargo;
 
 impl Detector for Cargo {
     /// `target/PROFILE` or `target/TRIPLE/PROFILE`, told by what Cargo keeps there.
-    fn wants(&self, entry: &WalkEntry<'_>) -> bool {
+    fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_directory() && entry.name() == b".fingerprint"
     }
 

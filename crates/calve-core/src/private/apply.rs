@@ -1,0 +1,423 @@
+//! Making in a tree what a command has changed in its private copy of it.
+//!
+//! Everything new is made first, under a hidden name in the tree. Then entries are moved: what is new comes in, what was replaced or deleted
+//! goes to that hidden place. Should one of the moves fail, those before it are taken back.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, RawMode, Stat, Uid};
+use rustix::io::Errno;
+
+use super::changes::{Change, file_type, is_directory};
+use crate::clone::facts::created_in;
+use crate::clone::staging::{RootKind, Staging};
+use crate::error::{Error, PrivateError};
+use crate::operation::Operation;
+use crate::options::{Decision, Keep, Latency, Mounts, Selection, Unreadable};
+use crate::progress::{Cancel, Progress};
+use crate::sys::{self, XattrTarget};
+use crate::tree::exclude::Exclude;
+use crate::tree::fill::contents::Contents;
+use crate::tree::fill::metadata::times;
+use crate::tree::fill::{Files, Fill, Part, Paths, Scope, fill};
+use crate::tree::location::{DIRECTORY, Location, identity, make_below};
+use crate::tree::lock::Purpose;
+use crate::tree::names::Names;
+use crate::tree::node::node_of;
+use crate::tree::notes::Notes;
+use crate::tree::pool::thread_count;
+use crate::tree::stable::Moment;
+use crate::tree::walk::EntryKind;
+
+/// One tree, and the directory that has what a command has changed in it.
+pub(super) struct Apply<'a> {
+    pub(super) tree: &'a Path,
+    pub(super) lower: BorrowedFd<'a>,
+    pub(super) upper: BorrowedFd<'a>,
+    /// Whatever has changed in the tree since is not replaced. `None`: the tree is nobody else's, and its directories get the command's times.
+    pub(super) since: Option<Moment>,
+    pub(super) cancel: &'a Cancel,
+}
+
+/// An entry that moves, with everything in it.
+struct Move {
+    path: PathBuf,
+    /// As the tree had it when it was checked. `None`: nothing has the name.
+    old: Option<Stat>,
+    /// There is a new one.
+    has_new: bool,
+}
+
+/// The moves, and what they need.
+#[derive(Default)]
+struct Plan {
+    moves: Vec<Move>,
+    /// The entries of the upper directory that are needed for it.
+    taken: HashSet<PathBuf>,
+    /// The directories that get another mode or owner.
+    sealed: Vec<PathBuf>,
+}
+
+/// The hidden place in the tree.
+struct Stage {
+    new: OwnedFd,
+    old: OwnedFd,
+}
+
+impl Apply<'_> {
+    /// Makes the changes, all of them or none.
+    pub(super) fn run(&self, changes: &[Change]) -> Result<(), Error> {
+        let Plan { moves, taken, sealed } = self.plan(changes)?;
+        // Only the directory of it counts.
+        let location = Location::of_destination(&self.tree.join("change"))?;
+        super::clean(location.parent(), self.tree, Purpose::Staging)?;
+        let mut staging = Staging::reserve(&location)?;
+        staging.make_root(RootKind::Closed)?;
+        let stage = self.stage(&staging, &moves, taken)?;
+        // While it was made, time has passed.
+        for change in changes {
+            self.check(change)?;
+        }
+        if self.cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        let Err(Failed { path, why, left }) = self.carry_out(&stage, &moves, &sealed) else {
+            return if self.since.is_none() { self.set_times(&moves, &sealed) } else { Ok(()) };
+        };
+        let path = self.tree.join(path);
+        let Some((left, errno)) = left else {
+            return Err(match why {
+                Why::Changed => PrivateError::ChangedMeanwhile(path),
+                Why::System(errno) => PrivateError::NotApplied { path, source: errno.into() },
+            }
+            .into());
+        };
+        let left = self.tree.join(left);
+        let kept = self.rescue(&staging).map_err(|errno| Error::io(Operation::ExchangeBack, &left, errno))?;
+        Err(PrivateError::HalfApplied { path: left, source: errno.into(), kept }.into())
+    }
+
+    /// Finds out what is to be done. Fails if the tree is not as it was.
+    fn plan(&self, changes: &[Change]) -> Result<Plan, Error> {
+        let Plan { mut moves, mut taken, mut sealed } = Plan::default();
+        for change in changes {
+            let old = self.check(change)?;
+            let is_inside = moves.last().is_some_and(|last: &Move| change.path.starts_with(&last.path));
+            if (change.before, change.after) == (Some(EntryKind::Directory), Some(EntryKind::Directory)) {
+                sealed.push(change.path.clone());
+                continue;
+            }
+            if change.after.is_some() {
+                taken.insert(change.path.clone());
+            }
+            if !is_inside {
+                moves.push(Move { path: change.path.clone(), old, has_new: change.after.is_some() });
+            }
+        }
+        Ok(Plan { moves, taken, sealed })
+    }
+
+    /// Returns the entry of the tree that a change is about, if that is as it was when the command began.
+    fn check(&self, change: &Change) -> Result<Option<Stat>, Error> {
+        let changed = || Error::from(PrivateError::ChangedMeanwhile(self.tree.join(&change.path)));
+        let failed = |errno| Error::io(Operation::Stat, self.tree.join(&change.path), errno);
+        let stat = match self.entry(self.lower, &change.path) {
+            Ok(stat) => Some(stat),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+            Err(errno) => return Err(failed(errno)),
+        };
+        let kind = stat.as_ref().map(|stat| EntryKind::from(file_type(stat)));
+        let has_changed = match &stat {
+            Some(stat) => self.is_new(stat),
+            None => change.after.is_some() && self.may_be_removed(&change.path).map_err(failed)?,
+        };
+        if kind != change.before || has_changed { Err(changed()) } else { Ok(stat) }
+    }
+
+    /// Returns whether somebody may have removed an entry from the tree that the command has changed: the overlay has noted that its copy has an origin
+    /// (a renamed file has one, too), and the directory that it would be in has changed.
+    fn may_be_removed(&self, path: &Path) -> sys::Result<bool> {
+        let (Some((directory, name)), Some(since)) = (above(path), self.since) else { return Ok(false) };
+        let upper = node_of(directory).open(self.upper, OFlags::RDONLY)?;
+        let mut value = Vec::new();
+        let mut has = |attribute| XattrTarget::Named(upper.as_fd(), &name).read(attribute, &mut value).is_ok();
+        if !has(c"trusted.overlay.origin") && !has(c"user.overlay.origin") {
+            return Ok(false);
+        }
+        Ok(self.entry(self.lower, directory).map_or(true, |stat| since.may_hide_in(&stat)))
+    }
+
+    fn is_new(&self, stat: &Stat) -> bool {
+        self.since.is_some_and(|since| since.may_hide_in(stat))
+    }
+
+    fn entry(&self, root: BorrowedFd<'_>, path: &Path) -> sys::Result<Stat> {
+        let Some((directory, name)) = above(path) else { return rustix::fs::fstat(root) };
+        let directory = node_of(directory).open(root, sys::PATH_ONLY)?;
+        rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Makes everything new in the hidden place, in directories like those of the tree.
+    fn stage(&self, staging: &Staging<'_>, moves: &[Move], taken: HashSet<PathBuf>) -> Result<Stage, Error> {
+        let failed = |errno| Error::io(Operation::CreateStaging, self.tree, errno);
+        let root = staging.root().ok_or_else(|| failed(Errno::NOENT))?;
+        let make = |name| {
+            rustix::fs::mkdirat(root, name, Mode::RWXU)?;
+            sys::open_at(root, name, DIRECTORY, Mode::empty())
+        };
+        let stage = Stage { new: make(c"new").map_err(failed)?, old: make(c"old").map_err(failed)? };
+        let mut parts: BTreeMap<PathBuf, Part> = BTreeMap::new();
+        for entry in moves.iter().filter(|entry| entry.has_new) {
+            let Some((directory, name)) = above(&entry.path) else { continue };
+            let read = |errno| Error::io(Operation::OpenDirectory, self.tree.join(directory), errno);
+            if !parts.contains_key(directory) {
+                let names: Vec<_> = directory.iter().filter_map(|name| CString::new(name.as_bytes()).ok()).collect();
+                make_below(stage.new.as_fd(), names.iter(), Mode::RWXU).map_err(failed)?;
+                let node = node_of(directory);
+                let opened = node.open(self.upper, OFlags::RDONLY).map_err(read)?;
+                let stat = rustix::fs::fstat(&opened).map_err(read)?;
+                parts.insert(directory.to_path_buf(), Part { node, stat, names: Names::default() });
+            }
+            let stat = self.entry(self.upper, &entry.path).map_err(read)?;
+            if let Some(part) = parts.get_mut(directory) {
+                part.names.push(file_type(&stat), &name);
+            }
+        }
+        let made: Vec<_> = parts.keys().cloned().collect();
+        self.fill(staging, &stage, parts.into_values().collect(), taken)?;
+        // They have the modes of those in the tree, out of which nothing might be moved. Those above come first.
+        for (directory, name) in made.iter().filter_map(|path| above(path)) {
+            let above = node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(failed)?;
+            sys::set_mode_of_name(above.as_fd(), &name, Mode::RWXU).map_err(failed)?;
+        }
+        Ok(stage)
+    }
+
+    fn fill(
+        &self,
+        staging: &Staging<'_>,
+        stage: &Stage,
+        parts: Vec<Part>,
+        taken: HashSet<PathBuf>,
+    ) -> Result<(), Error> {
+        // What stands for a deleted entry is not taken.
+        let select = Selection::new(move |path, _| match taken.contains(path) {
+            true => Decision::Take,
+            false => Decision::Leave,
+        });
+        let exclude = Exclude::new(&[])?.and_select(Some(select));
+        let (notes, progress) = (Notes::default(), Progress::default());
+        let work = Fill {
+            src_root: self.upper,
+            dst_root: stage.new.as_fd(),
+            src_path: self.tree,
+            dst_path: self.tree,
+            paths: Paths::Below,
+            files: Files::Clone(Contents::Reflink { tell_inlined: false }),
+            strict: false,
+            exclude: &exclude,
+            mounts: Mounts::Cross,
+            keep: &Keep::Everything,
+            is_upper: true,
+            frozen: None,
+            unreadable: Unreadable::Fail,
+            created: created_in(staging)?,
+            keeps_nocow: sys::magic(self.lower) == Ok(sys::BTRFS_MAGIC),
+            threads: thread_count(None),
+            latency: Latency::Any,
+            notes: &notes,
+            progress: &progress,
+            cancel: self.cancel,
+        };
+        fill(&work, Scope::Parts(parts)).map(|_| ())
+    }
+
+    /// Moves all entries, the new ones first, and seals the directories. If that fails, takes everything back.
+    fn carry_out(&self, stage: &Stage, moves: &[Move], sealed: &[PathBuf]) -> Result<(), Failed> {
+        let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
+        let order: Vec<_> = new.into_iter().chain(gone).collect();
+        let (mut done, mut seals) = (0, Vec::new());
+        let mut failed = None;
+        for (number, one) in &order {
+            let moved = self.move_entry(stage, *number, one, Way::There);
+            done += usize::from(moved.is_ok());
+            if let Err(why) = moved.and_then(|()| self.check_moved(stage, *number, one)) {
+                failed = Some((one.path.clone(), why));
+                break;
+            }
+        }
+        for path in sealed {
+            if failed.is_some() {
+                break;
+            }
+            match self.seal(path) {
+                Ok(seal) => seals.push((path, seal)),
+                Err(errno) => failed = Some((path.clone(), Why::System(errno))),
+            }
+        }
+        let Some((path, why)) = failed else { return Ok(()) };
+        let mut left = None;
+        for (path, (directory, stat)) in seals {
+            if let Err(errno) = set_owner_and_mode(directory.as_fd(), &stat, &stat) {
+                left = Some((path.clone(), errno));
+            }
+        }
+        for (number, one) in order[..done].iter().rev() {
+            if let Err(why) = self.move_entry(stage, *number, one, Way::Back) {
+                left = Some((one.path.clone(), why.errno()));
+            }
+        }
+        Err(Failed { path, why, left })
+    }
+
+    /// Gives the directories that the command has changed the times that they have in the copy.
+    fn set_times(&self, moves: &[Move], sealed: &[PathBuf]) -> Result<(), Error> {
+        let around = moves.iter().filter_map(|one| one.path.parent());
+        let directories: BTreeSet<_> = around.chain(sealed.iter().map(PathBuf::as_path)).collect();
+        for path in directories {
+            let set = || {
+                let node = node_of(path);
+                let copy = rustix::fs::fstat(node.open(self.upper, OFlags::RDONLY)?)?;
+                rustix::fs::futimens(node.open(self.lower, OFlags::RDONLY)?, &times(&copy))
+            };
+            set().map_err(|errno| Error::io(Operation::SetTimes, self.tree.join(path), errno))?;
+        }
+        Ok(())
+    }
+
+    fn move_entry(&self, stage: &Stage, number: usize, one: &Move, way: Way) -> Result<(), Why> {
+        let Some((directory, name)) = above(&one.path) else { return Ok(()) };
+        let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(Why::System)?;
+        let hidden_name = CString::new(number.to_string()).unwrap_or_default();
+        let (hidden, hidden_name) = match one.has_new {
+            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(Why::System)?, &name),
+            false => (sys::open_at(&stage.old, c".", DIRECTORY, Mode::empty()).map_err(Why::System)?, &hidden_name),
+        };
+        let (here, hidden) = ((here.as_fd(), &*name), (hidden.as_fd(), &**hidden_name));
+        let moved = match (one.has_new, one.old.is_some(), way) {
+            (true, true, _) => {
+                with_writable([here, hidden], || sys::rename_exchange(hidden.0, hidden.1, here.0, here.1))
+            }
+            (true, false, Way::There) | (false, _, Way::Back) => {
+                with_writable([hidden, here], || sys::rename_no_replace(hidden.0, hidden.1, here.0, here.1))
+            }
+            (true, false, Way::Back) | (false, _, Way::There) => {
+                with_writable([here, hidden], || sys::rename_no_replace(here.0, here.1, hidden.0, hidden.1))
+            }
+        };
+        moved.map_err(|errno| match errno {
+            Errno::EXIST | Errno::NOENT if way == Way::There => Why::Changed,
+            errno => Why::System(errno),
+        })
+    }
+
+    /// Looks whether what was moved out is what was checked.
+    fn check_moved(&self, stage: &Stage, number: usize, one: &Move) -> Result<(), Why> {
+        let Some(old) = &one.old else { return Ok(()) };
+        let moved = match one.has_new {
+            true => self.entry(stage.new.as_fd(), &one.path),
+            false => self.entry(stage.old.as_fd(), Path::new(&number.to_string())),
+        };
+        let moved = moved.map_err(Why::System)?;
+        let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+        let is_one = identity(&moved) == identity(old) && moved.st_mode == old.st_mode;
+        // XFS gives a directory a new time for the new `..`.
+        if is_one && (is_directory(old) || version(&moved) == version(old)) { Ok(()) } else { Err(Why::Changed) }
+    }
+
+    /// Gives a directory of the tree the owner and mode that it got. Returns what it had.
+    fn seal(&self, path: &Path) -> sys::Result<(OwnedFd, Stat)> {
+        let node = node_of(path);
+        let wanted = rustix::fs::fstat(node.open(self.upper, OFlags::RDONLY)?)?;
+        let directory = node.open(self.lower, OFlags::RDONLY)?;
+        let before = rustix::fs::fstat(&directory)?;
+        // The copy of the root belongs to whoever ran the command.
+        let owner = if path.as_os_str().is_empty() { &before } else { &wanted };
+        set_owner_and_mode(directory.as_fd(), owner, &wanted)?;
+        Ok((directory, before))
+    }
+
+    /// Gives the hidden place a name that people see, and returns that.
+    fn rescue(&self, staging: &Staging<'_>) -> sys::Result<PathBuf> {
+        for number in 1..1000 {
+            let name = format!("calve-run-{number}");
+            let visible = CString::new(&*name).unwrap_or_default();
+            match sys::rename_no_replace(staging.parent(), staging.name(), staging.parent(), &visible) {
+                Err(Errno::EXIST) => {}
+                done => return done.map(|()| self.tree.join(name)),
+            }
+        }
+        Err(Errno::EXIST)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    There,
+    Back,
+}
+
+/// Why an entry was not moved.
+enum Why {
+    /// It is not as it was.
+    Changed,
+    System(Errno),
+}
+
+impl Why {
+    fn errno(&self) -> Errno {
+        match self {
+            Self::Changed => Errno::BUSY,
+            Self::System(errno) => *errno,
+        }
+    }
+}
+
+struct Failed {
+    path: PathBuf,
+    why: Why,
+    /// The entry that could not be taken back, and the reason.
+    left: Option<(PathBuf, Errno)>,
+}
+
+/// The directory that an entry is in, and its name. `None` for the root.
+fn above(path: &Path) -> Option<(&Path, CString)> {
+    let name = CString::new(path.file_name()?.as_bytes()).ok()?;
+    Some((path.parent().unwrap_or(Path::new("")), name))
+}
+
+fn set_owner_and_mode(directory: BorrowedFd<'_>, owner: &Stat, mode: &Stat) -> sys::Result<()> {
+    let now = rustix::fs::fstat(directory)?;
+    if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
+        let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+        rustix::fs::fchown(directory, Some(uid), Some(gid))?;
+    }
+    rustix::fs::fchmod(directory, Mode::from_raw_mode(mode.st_mode & 0o7777))
+}
+
+/// Renames one or two entries. A directory that goes to another one has to be written to, because its `..` changes: its owner gets the
+/// permission for as long as that takes.
+fn with_writable(
+    entries: [(BorrowedFd<'_>, &std::ffi::CStr); 2],
+    rename: impl Fn() -> sys::Result<()>,
+) -> sys::Result<()> {
+    let first = rename();
+    if first != Err(Errno::ACCESS) {
+        return first;
+    }
+    let opened = entries.map(|(directory, name)| {
+        let opened = sys::open_at(directory, name, DIRECTORY, Mode::empty()).ok()?;
+        let mode = rustix::fs::fstat(&opened).ok()?.st_mode as RawMode & 0o7777;
+        rustix::fs::fchmod(&opened, Mode::from_raw_mode(mode | 0o200)).ok()?;
+        Some((opened, mode))
+    });
+    let second = rename();
+    for (directory, mode) in opened.into_iter().flatten() {
+        rustix::fs::fchmod(directory, Mode::from_raw_mode(mode))?;
+    }
+    second
+}

@@ -1,0 +1,178 @@
+//! A new service: data cloned under a hidden name, and named when it is complete.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use calve_core::{Cancel, Wait};
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+
+use super::{DATA, DOCUMENT, NEW, Service, TURN, find, read, run, take_turn};
+use crate::engine;
+use crate::error::{Error, Result};
+use crate::files::private::{self, CLOSED};
+use crate::files::trash;
+use crate::registry::{self, Home, lock_all, name, unix_now};
+use crate::server::data::clone_data;
+use crate::supervise::messages::{Answer, Request, Spec};
+use crate::template::{self, Template, manifest};
+use crate::{supervise, sys};
+
+/// A service to be made.
+#[derive(Debug)]
+pub struct NewService<'a> {
+    /// What its keeper calls it.
+    pub service: &'a str,
+    /// Tells its keeper from others.
+    pub keeper_id: &'a str,
+    /// Where its keeper is.
+    pub keeper: OsString,
+    /// What its data is cloned from.
+    pub origin: ServiceOrigin<'a>,
+}
+
+/// What the data of a new service is cloned from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceOrigin<'a> {
+    /// The template of this name.
+    Template(&'a str),
+    /// The service of which the servers have this name. One that runs goes on, and is held while its files are cloned.
+    Service(&'a str),
+}
+
+/// Clones the data, and returns what has the name then: if another process was faster, its data.
+pub fn create(home: &Home, wanted: NewService<'_>, cancel: &Cancel) -> Result<Service> {
+    let name = format!("{}-{}", wanted.service, wanted.keeper_id);
+    name::check(&name)?;
+    home.prepare()?;
+    let staged = Staged::make(home, &name)?;
+    let cloned = match wanted.origin {
+        ServiceOrigin::Template(template) => from_template(home, template, &staged.place, cancel)?,
+        ServiceOrigin::Service(source) => from_service(home, source, &staged.place, cancel)?,
+    };
+    let service = Service {
+        name: name.clone(),
+        service: wanted.service.to_owned(),
+        keeper_id: wanted.keeper_id.to_owned(),
+        keeper: wanted.keeper,
+        made_unix_s: unix_now(),
+        runtime: name::random(8)?,
+        ..cloned
+    };
+    private::open(&staged.place.join(TURN))?;
+    private::write_json(&staged.place.join(DOCUMENT), &service)?;
+    staged.publish(&home.services().join(&name))?;
+    find(home, &name)
+}
+
+/// Clones a template's data into `place`.
+fn from_template(home: &Home, template: &str, place: &Path, cancel: &Cancel) -> Result<Service> {
+    let template = usable(home, template)?;
+    let held = registry::open_lock(&template.place)?;
+    registry::wait_for(&held, FlockOperation::LockShared).map_err(|errno| Error::io("lock", &template.place, errno))?;
+    if let Some(what) = manifest::difference(&template.place)? {
+        return Err(Error::TemplateDamaged { name: template.name, what });
+    }
+    let data = place.join(DATA);
+    let placed = clone_data(&template.data_directory(), &data, None, false, cancel)?;
+    Ok(Service {
+        name: String::new(),
+        service: String::new(),
+        keeper_id: String::new(),
+        keeper: OsString::new(),
+        written: engine::named(&template.engine)?.written(&data, None),
+        engine: template.engine,
+        template: template.name,
+        made_unix_s: 0,
+        program: template.program,
+        version: template.version,
+        account: template.account,
+        notifies: template.notifies,
+        strategy: placed.strategy.to_string(),
+        runtime: String::new(),
+        place: PathBuf::new(),
+    })
+}
+
+/// Clones the data of a service into `place`, whether its server runs or not.
+fn from_service(home: &Home, source: &str, place: &Path, cancel: &Cancel) -> Result<Service> {
+    let (_turn, source) = take_turn(home, source)?;
+    if let Some(record) = source.server(home) {
+        let to = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match supervise::ask(&record, Request::Copy(to), &mut |_| ()) {
+            // A server on it recovers first, and what it writes for that cannot be told from what others write.
+            Ok(Answer::Copied(strategy)) => return Ok(Service { strategy, written: None, ..source }),
+            Ok(answer) => answer.into_result().map(|_| ())?,
+            // It ended in this moment.
+            Err(Error::SupervisorGone(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let _held = run::take_lock(&source.place, &source.name)?;
+    let data = place.join(DATA);
+    let placed = clone_data(&source.data_directory(), &data, None, false, cancel)?;
+    let written = source.engine()?.written(&data, None);
+    Ok(Service { strategy: placed.strategy.to_string(), written, ..source })
+}
+
+/// Clones the data of a server that runs, in its supervisor. All its processes are held meanwhile, so that the clone is what a kill would
+/// have left: every transaction that was confirmed is in it, and the engine recovers it. `to`: a staged directory beside its own.
+pub(crate) fn copy_running(spec: &Spec, to: &str, cancel: &Cancel) -> Result<String> {
+    let (Some(files), true) = (&spec.durable, to.starts_with(NEW) && !to.contains('/')) else {
+        return Err(Error::UnknownService(to.to_owned()));
+    };
+    // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
+    sys::sync_file_system(files).map_err(|error| Error::io("write to the disk", files, error))?;
+    // Until the end of this function.
+    let _frozen = sys::freeze().map_err(|error| Error::io("hold the server of", files, error))?;
+    let placed = clone_data(&files.join(DATA), &files.with_file_name(to).join(DATA), None, false, cancel)?;
+    Ok(placed.strategy.to_string())
+}
+
+/// Fails unless data for a service can be cloned from the template of this name.
+pub fn check_template(home: &Home, name: &str) -> Result<()> {
+    usable(home, name).map(|_| ())
+}
+
+fn usable(home: &Home, name: &str) -> Result<Template> {
+    let template = template::load(home, name)?;
+    match template.image() {
+        Some(_) => Err(Error::ServiceFromImage(template.name)),
+        None => Ok(template),
+    }
+}
+
+/// A directory under a hidden name, which goes unless it is published.
+struct Staged {
+    place: PathBuf,
+    lock: File,
+}
+
+impl Staged {
+    fn make(home: &Home, name: &str) -> Result<Self> {
+        let _guard = lock_all(home)?;
+        let place = home.services().join(format!("{NEW}{name}-{}", name::random(6)?));
+        private::make_directory(&place, CLOSED)?;
+        let lock = registry::open_lock(&place)?;
+        registry::wait_for(&lock, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &place, errno))?;
+        Ok(Self { place, lock })
+    }
+
+    /// Names it, unless something has the name.
+    fn publish(self, target: &Path) -> Result<()> {
+        // A directory that is not empty is not replaced.
+        match fs::rename(&self.place, target) {
+            Err(_) if read(target).is_some() => Ok(()),
+            other => other.map_err(|error| Error::io("rename", &self.place, error)),
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // What was published is not there any more.
+        let _ = trash::remove(&self.place, Wait::No);
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
+    }
+}

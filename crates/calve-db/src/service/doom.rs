@@ -1,0 +1,70 @@
+//! The end of a service, which goes with its keeper: first its server ends and it is marked, then the keeper goes, then the data.
+
+use std::fs::File;
+
+use calve_core::Wait;
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+
+use super::{DOOMED, Service, TURN, find, is_written, run, services, take_turn};
+use crate::error::{Error, Result};
+use crate::files::{private, trash};
+use crate::registry::Home;
+
+/// What becomes of data that was written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It stays.
+    Refuse,
+    /// It goes.
+    Accept,
+}
+
+/// A service without a server, which nobody else can start, clone or remove.
+#[derive(Debug)]
+pub struct Doomed {
+    service: Service,
+    _turn: File,
+}
+
+/// Ends the server of a service that is going to be removed with its keeper.
+pub fn doom(home: &Home, name: &str, written: Written) -> Result<Doomed> {
+    let (turn, service) = take_turn(home, name)?;
+    run::end(home, &service)?;
+    let _held = run::take_lock(&service.place, name)?;
+    // It may have been written to until its server ended.
+    if written == Written::Refuse && is_written(home, &service)? {
+        return Err(Error::ServiceWritten(service.service));
+    }
+    private::open(&service.place.join(DOOMED))?;
+    Ok(Doomed { service, _turn: turn })
+}
+
+impl Doomed {
+    /// Removes the data: out of sight on return, and deleted with the trash of the next [`crate::sweep`].
+    pub fn remove(self) -> Result<()> {
+        trash::remove(&self.service.place, Wait::No)
+    }
+
+    /// Leaves the data after all.
+    pub fn spare(self) -> Result<()> {
+        let path = self.service.place.join(DOOMED);
+        fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))
+    }
+}
+
+/// Finishes what killed removals have begun. `is_gone`: whether its keeper is gone; if not, the data stays.
+pub fn sweep_doomed(home: &Home, is_gone: &dyn Fn(&Service) -> bool) -> Result<()> {
+    for service in services(home)?.into_iter().filter(|service| service.place.join(DOOMED).exists()) {
+        let turn = private::open(&service.place.join(TURN))?;
+        let is_free = rustix::fs::flock(&turn, FlockOperation::NonBlockingLockExclusive).is_ok();
+        // Whoever removes it now has its turn.
+        if !is_free || find(home, &service.name).is_err() {
+            continue;
+        }
+        let is_gone = is_gone(&service);
+        let doomed = Doomed { service, _turn: turn };
+        if is_gone { doomed.remove() } else { doomed.spare() }?;
+    }
+    Ok(())
+}

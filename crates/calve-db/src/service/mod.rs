@@ -1,0 +1,185 @@
+//! Data that outlives its servers: a directory below `services` for each, with the data, its description, a log and two locks.
+//!
+//! `turn` is held by whoever starts, ends, clones or removes; `lock` by the supervisor and by every process of the server, so that no second
+//! server is started on data which the last process of another one may still write to.
+
+mod create;
+mod doom;
+mod run;
+
+pub(crate) use create::copy_running;
+pub use create::{NewService, ServiceOrigin, check_template, create};
+pub use doom::{Doomed, Written, doom, sweep_doomed};
+pub(crate) use run::hold;
+pub use run::{start, stop};
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_core::Wait;
+use fs_err as fs;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{self, Engine};
+use crate::error::{Error, Result};
+use crate::files::account::Account;
+use crate::files::{private, trash};
+use crate::registry::{self, Home, Record, name};
+use crate::server::{Address, log};
+use crate::supervise::messages::{Answer, Request};
+use crate::{supervise, template};
+
+const DOCUMENT: &str = "service.json";
+/// As in a server's place.
+const LOCK: &str = "lock";
+const TURN: &str = "turn";
+const DATA: &str = "data";
+/// There once a server was started.
+const STARTED: &str = "started";
+/// There while its keeper is being removed.
+const DOOMED: &str = "doomed";
+/// Directories of data that is only being cloned. No service has such a name.
+const NEW: &str = ".new-";
+
+/// Data that outlives its servers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Service {
+    /// The name of its servers.
+    pub name: String,
+    /// What it is called by its keeper.
+    pub service: String,
+    /// Tells its keeper from others.
+    pub keeper_id: String,
+    /// Where its keeper is.
+    pub keeper: OsString,
+    /// The engine's name.
+    pub engine: String,
+    /// The template that it comes from, maybe by way of others.
+    pub template: String,
+    /// Seconds since 1970.
+    pub made_unix_s: u64,
+    program: PathBuf,
+    version: String,
+    account: Account,
+    notifies: bool,
+    /// How it was cloned.
+    strategy: String,
+    /// The name of its runtime directory, which is always the same one, so that its URL is too.
+    runtime: String,
+    /// What [`Engine::written`] said of it when it was cloned.
+    written: Option<String>,
+    #[serde(skip)]
+    place: PathBuf,
+}
+
+impl Service {
+    fn engine(&self) -> Result<&'static dyn Engine> {
+        engine::named(&self.engine)
+    }
+
+    /// Returns how programs reach its server, now or when it is started.
+    pub fn address(&self, home: &Home) -> Result<Address> {
+        match self.server(home) {
+            Some(record) => Ok(record.address),
+            None => Ok(self.engine()?.address(&home.runtime().join(&self.runtime), None, None)),
+        }
+    }
+
+    /// Returns its server, if that runs.
+    pub fn server(&self, home: &Home) -> Option<Record> {
+        registry::find(home, &self.name).ok()
+    }
+
+    /// Returns its data directory.
+    pub fn data_directory(&self) -> PathBuf {
+        self.place.join(DATA)
+    }
+
+    /// Returns the last lines that its servers have logged.
+    pub fn log(&self) -> String {
+        log::last_lines(&self.place)
+    }
+
+    fn was_started(&self) -> bool {
+        self.place.join(STARTED).exists()
+    }
+}
+
+/// Returns a word that tells a new keeper from others.
+pub fn new_keeper_id() -> Result<String> {
+    name::random(8)
+}
+
+/// Returns all of them, by name.
+pub fn services(home: &Home) -> Result<Vec<Service>> {
+    Ok(template::directories(&home.services())?.iter().filter_map(|place| read(place)).collect())
+}
+
+/// Returns the one whose servers have this name.
+pub fn find(home: &Home, name: &str) -> Result<Service> {
+    name::check(name)?;
+    read(&home.services().join(name)).ok_or_else(|| Error::UnknownService(name.into()))
+}
+
+/// Returns whether its data may differ from what was cloned. It does not if no server was started on it; PostgreSQL also tells when nothing
+/// has been written since.
+pub fn is_written(home: &Home, service: &Service) -> Result<bool> {
+    if !service.was_started() {
+        return Ok(false);
+    }
+    let now = match service.server(home) {
+        None => service.engine()?.written(&service.data_directory(), None),
+        // Only its supervisor knows that it is this server which answers.
+        Some(record) => match supervise::ask(&record, Request::Written, &mut |_| ())? {
+            Answer::Written(written) => written,
+            _ => None,
+        },
+    };
+    Ok(now.is_none() || now != service.written)
+}
+
+/// Notes that its keeper is elsewhere now.
+pub fn set_keeper(home: &Home, service: &Service, keeper: OsString) -> Result<()> {
+    let (_turn, service) = take_turn(home, &service.name)?;
+    let place = service.place.clone();
+    private::write_json(&place.join(DOCUMENT), &Service { keeper, ..service })
+}
+
+fn read(place: &Path) -> Option<Service> {
+    let is_named = place.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
+    let text = is_named.then(|| fs::read(place.join(DOCUMENT)).ok()).flatten()?;
+    let service: Service = serde_json::from_slice(&text).ok()?;
+    Some(Service { place: place.to_path_buf(), ..service })
+}
+
+/// Waits until nobody else starts, ends, clones or removes it.
+fn take_turn(home: &Home, name: &str) -> Result<(File, Service)> {
+    loop {
+        let service = find(home, name)?;
+        let path = service.place.join(TURN);
+        let turn = private::open(&path)?;
+        registry::wait_for(&turn, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &path, errno))?;
+        let is_there = |found: std::fs::Metadata| {
+            turn.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
+        };
+        if fs::metadata(&path).is_ok_and(is_there) {
+            // It may have changed while somebody else had it.
+            return Ok((turn, find(home, name)?));
+        }
+    }
+}
+
+/// Takes away what killed clones left. Whoever makes one now holds its lock, or makes it when this is done.
+pub(crate) fn sweep(home: &Home) -> Result<()> {
+    for place in template::directories(&home.services())? {
+        let is_new = place.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW));
+        if is_new && !registry::is_held(&place) {
+            trash::remove(&place, Wait::No)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Servers on data that outlives them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::{Cancel, Wait};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::FdFlags;
+
+use super::{DATA, LOCK, STARTED, Service, take_turn};
+use crate::engine::{Engine, Purpose};
+use crate::error::{Error, Result};
+use crate::files::directory::Directory;
+use crate::files::private;
+use crate::registry::sweep::sweep;
+use crate::registry::{self, Home, Place, Record};
+use crate::server::{self, Starter, memory, new_spec, runtime};
+use crate::supervise::messages::{Origin, Owner, Request, Spec};
+use crate::{supervise, sys};
+
+/// How long what was killed may take to end.
+const ENDING: Duration = Duration::from_secs(60);
+const A_MOMENT: Duration = Duration::from_millis(500);
+
+/// Of the servers before.
+const LONGEST_LOG: i64 = 1 << 20;
+
+/// Starts its server, and returns it; that which runs, if one does.
+pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &Cancel) -> Result<Record> {
+    home.prepare()?;
+    let (_turn, service) = take_turn(home, name)?;
+    // One that was asked to end before does not answer.
+    if let Some(record) = service.server(home)
+        && supervise::ask(&record, Request::Keep, &mut |_| ()).is_ok()
+    {
+        return Ok(record);
+    }
+    let place = reserve(home, name)?;
+    registry::forget_ending(home, name);
+    begin_log(&service.place)?;
+    note_start(&service.place)?;
+    let spec = new_spec(home, name, &place.path, &service.engine, &service.program, service.account)?;
+    let directory = home.runtime().join(&service.runtime);
+    // What a killed one may have left.
+    runtime::remove(&directory, Wait::Yes);
+    let mut spec = Spec {
+        template: Some(service.template.clone()),
+        version: service.version.clone(),
+        control: runtime::control(&directory),
+        directory,
+        origin: Origin::Present,
+        purpose: Purpose::Keep,
+        strategy: Some(service.strategy),
+        owner: Owner::Nobody,
+        notifies: service.notifies,
+        durable: Some(service.place),
+        ..spec
+    };
+    let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
+    Ok(server::run(home, &mut spec, place, &mut starter)?.record)
+}
+
+/// Ends its server in order, and returns whether one ran. The data stays.
+pub fn stop(home: &Home, name: &str) -> Result<bool> {
+    let (_turn, service) = take_turn(home, name)?;
+    end(home, &service)
+}
+
+/// The same, for whoever has its turn.
+pub(super) fn end(home: &Home, service: &Service) -> Result<bool> {
+    let is_running = service.server(home).is_some();
+    if is_running {
+        supervise::stop(home, &service.name)?;
+    }
+    Ok(is_running)
+}
+
+/// Takes a place in the registry. Whoever has it is ending, because nobody else can start a server of this name now.
+fn reserve(home: &Home, name: &str) -> Result<Place> {
+    let started = Instant::now();
+    loop {
+        match registry::reserve(home, name) {
+            Err(Error::ServerExists(_)) if started.elapsed() < ENDING => {
+                sweep(home)?;
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Keeps the log of earlier servers, unless it is long.
+fn begin_log(place: &Path) -> Result<()> {
+    let directory = Directory::open(place)?;
+    if directory.stat("log")?.is_some_and(|found| found.st_size > LONGEST_LOG) {
+        directory.remove_file("log")?;
+    }
+    Ok(())
+}
+
+/// Before the first server: from then on its data must be on the disk, as far as it was cloned.
+fn note_start(place: &Path) -> Result<()> {
+    if place.join(STARTED).exists() {
+        return Ok(());
+    }
+    private::open(&place.join(STARTED))?;
+    sys::sync_file_system(place).map_err(|error| Error::io("write to the disk", place, error))
+}
+
+/// Waits until no process has the data open, and keeps it so.
+pub(super) fn take_lock(place: &Path, name: &str) -> Result<File> {
+    let path = place.join(LOCK);
+    // Whoever inherits it must not be able to write to it.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| Error::io("open", &path, errno))?;
+    let started = Instant::now();
+    loop {
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(lock.into()),
+            Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < ENDING => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::ServiceInUse(name.into())),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(Error::io("lock", &path, errno)),
+        }
+    }
+}
+
+/// Whether a process has the data open, also when those that end by themselves have had a moment for it.
+fn is_locked(place: &Path) -> bool {
+    let started = Instant::now();
+    while registry::is_held(place) {
+        if started.elapsed() > A_MOMENT {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    false
+}
+
+/// Takes the data for a server and the processes that it starts, which inherit the lock. Removes what an earlier run has left.
+pub(crate) fn hold(spec: &Spec, engine: &dyn Engine) -> Result<Option<File>> {
+    let Some(files) = &spec.durable else { return Ok(None) };
+    if is_locked(files) {
+        // Nobody looks after its processes any more, and one that computes does not notice.
+        sys::kill_users(&files.join(LOCK));
+    }
+    let lock = take_lock(files, &spec.name)?;
+    rustix::io::fcntl_setfd(&lock, FdFlags::empty()).map_err(|errno| Error::io("share the lock of", files, errno))?;
+    private::close(&Directory::open(files)?)?;
+    memory::remove(engine, files, None);
+    engine.scrub(&files.join(DATA))?;
+    Ok(Some(lock))
+}

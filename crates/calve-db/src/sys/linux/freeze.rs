@@ -1,0 +1,58 @@
+//! Holding all processes of a server at once, so that its files are what a kill would leave at that moment.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::{ProcessHandle, descendants};
+
+/// What is in a system call that cannot be interrupted stops when that is done.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_micros(100);
+
+/// Stopped processes, which go on when this is dropped.
+pub(crate) struct Frozen(BTreeMap<u32, ProcessHandle>);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        self.0.values().for_each(|process| process.signal(Signal::CONT));
+    }
+}
+
+/// Stops the descendants of this process. Returns when none of their threads runs any more.
+pub(crate) fn freeze() -> io::Result<Frozen> {
+    let started = Instant::now();
+    let mut frozen = Frozen(BTreeMap::new());
+    loop {
+        let before = frozen.0.len();
+        for pid in descendants() {
+            if !frozen.0.contains_key(&pid)
+                && let Some(process) = ProcessHandle::open(pid, None)
+            {
+                process.signal(Signal::STOP);
+                frozen.0.insert(pid, process);
+            }
+        }
+        let has_new = frozen.0.len() > before;
+        // Whoever has stopped starts no other one, so the last round, in which all had, has found all.
+        if !has_new && frozen.0.iter().all(|(pid, process)| is_stopped(*pid) || !process.lives()) {
+            return Ok(frozen);
+        }
+        if started.elapsed() > PATIENCE {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Whether all threads of a process have stopped (proc_pid_stat(5), field 3).
+fn is_stopped(pid: u32) -> bool {
+    let Ok(threads) = fs_err::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().all(|thread| {
+        let text = fs_err::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = text.rfind(')').and_then(|at| text[at + 1..].split_ascii_whitespace().next());
+        matches!(state, Some("T" | "t" | "Z" | "X") | None)
+    })
+}

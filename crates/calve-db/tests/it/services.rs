@@ -1,0 +1,155 @@
+//! Servers on data that outlives them, in worktrees of git: whatever is killed, no committed row is lost, and no two servers use one
+//! data directory.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use calve_testkit::{FileSystem, SplitMix64, is_root};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::world::{Engine, Postgres, User, World, ordinary};
+
+/// A repository with a service of the template `t`.
+struct Project {
+    world: World,
+    path: PathBuf,
+}
+
+impl Project {
+    fn of(world: World, engine: Engine) -> Self {
+        world.template(engine);
+        let path = world.path().join("proj");
+        fs_err::create_dir(&path).unwrap();
+        fs_err::write(path.join(".calve.toml"), "[services.t]\n").unwrap();
+        world.give(&path);
+        let project = Self { world, path };
+        let script =
+            "git init -q -b main && git add . && git -c user.name=A -c user.email=a@example.org commit -q -m one";
+        let output = project.world.inside(&["sh", "-ec", script]).current_dir(&project.path).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        project
+    }
+
+    fn up(&self) -> Value {
+        self.world.calve("up").arg("-q").within(&self.path).succeeds();
+        self.server().unwrap()
+    }
+
+    fn server(&self) -> Option<Value> {
+        self.world.db(["list", "--json"]).succeeds().json()["servers"].get(0).cloned()
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        self.world.calve("down").within(&self.path).ends();
+    }
+}
+
+fn kill(pid: u64) {
+    let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL);
+}
+
+/// Until it has ended, and whoever started it has been told.
+fn until_gone(pid: u64) {
+    while fs_err::exists(format!("/proc/{pid}")).unwrap() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// By root, by others in a user namespace, and without namespaces, where processes of a server outlive the first one.
+fn worlds() -> Option<Vec<World>> {
+    let mut worlds = vec![World::of(ordinary(), None)?, World::of(ordinary(), None)?.without_namespaces()];
+    if is_root() {
+        worlds.push(World::of(User::This, None)?);
+    }
+    Some(worlds)
+}
+
+#[test]
+fn killed_with_its_supervisor_or_alone_no_committed_row_is_lost() {
+    let mut random = SplitMix64::new(7);
+    for engine in Engine::all() {
+        let Some(worlds) = worlds() else { return };
+        for world in worlds {
+            let project = Project::of(world, engine);
+            let world = &project.world;
+            let mut rows = 1000;
+            for round in 0..2 {
+                let server = project.up();
+                assert_eq!(world.rows(engine, &server), rows.to_string(), "{engine:?} round {round}");
+                world.query(engine, &server, "INSERT INTO t VALUES (1)");
+                rows += 1;
+                // Something that is still being written, and never confirmed.
+                let mut client = world.client(engine, &server, "BEGIN; UPDATE t SET a = a + 1");
+                let mut client = client.stderr(std::process::Stdio::null()).spawn().unwrap();
+                std::thread::sleep(Duration::from_micros(random.below(20_000)));
+                if round % 2 == 0 {
+                    world.supervisors().into_iter().for_each(kill);
+                } else {
+                    let pid = server["pid"].as_u64().unwrap();
+                    kill(pid);
+                    until_gone(pid);
+                }
+                let _ = client.wait();
+                // At once, while processes of the old server may still end.
+            }
+            let server = project.up();
+            assert_eq!(world.rows(engine, &server), rows.to_string());
+            world.calve("down").within(&project.path).succeeds();
+            assert_eq!(project.server(), None);
+            world.nothing_runs();
+        }
+    }
+}
+
+#[test]
+fn data_of_a_running_server_is_cloned_without_copying_where_blocks_are_shared() {
+    for engine in Engine::all() {
+        let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
+        let project = Project::of(world, engine);
+        let world = &project.world;
+        let server = project.up();
+        assert_eq!(server["strategy"], "reflink", "{engine:?}");
+        world.query(engine, &server, "INSERT INTO t VALUES (1)");
+        world.calve("worktree").args(["add", "-q", "one"]).within(&project.path).succeeds();
+        let one = world.path().join("proj.one");
+        world.calve("up").arg("-q").within(&one).succeeds();
+        let servers = world.db(["list", "--json"]).succeeds().json();
+        for server in servers["servers"].as_array().unwrap() {
+            assert_eq!(server["strategy"], "reflink", "{engine:?}");
+            assert_eq!(world.rows(engine, server), "1001", "{engine:?}");
+        }
+        world.calve("down").within(&one).succeeds();
+    }
+}
+
+/// A second one on the same data would destroy it.
+#[test]
+fn a_server_is_not_started_before_the_last_process_of_the_one_before_has_ended() {
+    let Some(world) = World::of(ordinary(), None) else { return };
+    let project = Project::of(world.without_namespaces(), Postgres);
+    let world = &project.world;
+    let server = project.up();
+    // A session's process, which the kernel does not end with the supervisor, and which does not notice that the first one has.
+    let mut client = world.client(Postgres, &server, "SELECT pg_sleep(60)");
+    let mut client = client.spawn().unwrap();
+    let session = loop {
+        let found =
+            world.query(Postgres, &server, "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'");
+        if let Ok(pid) = found.trim().parse::<u64>() {
+            break pid;
+        }
+    };
+    let pid = Pid::from_raw(i32::try_from(session).unwrap()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    world.supervisors().into_iter().for_each(kill);
+    let up = world.calve("up").arg("-q").within(&project.path).spawn();
+    assert!(up.wait_with_output().unwrap().status.success());
+    let _ = client.wait();
+    // Nobody may collect it: it is no child of a process that lives.
+    let text = fs_err::read_to_string(format!("/proc/{session}/stat")).unwrap_or_default();
+    assert!(text.is_empty() || text.contains(") Z "), "the old server's session still runs: {text}");
+    assert_eq!(world.rows(Postgres, &project.server().unwrap()), "1000");
+}

@@ -1,0 +1,92 @@
+//! Whose data it is: a word in git's own directory of a worktree tells it from others, whatever is moved.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+
+use crate::error::Result;
+use crate::paths::real;
+use crate::trust;
+use crate::worktree::Worktree;
+
+/// The name of the file with the word.
+const WORD: &str = "calve-services";
+
+/// A worktree that keeps the data of services.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Keeper {
+    /// Git's own directory of the worktree, which no commit can write, and which goes with the worktree.
+    pub entry: PathBuf,
+    /// The word.
+    pub id: String,
+}
+
+impl Keeper {
+    /// Returns the worktree with this root; `None` if it keeps nothing.
+    pub fn of(root: &Path) -> Result<Option<Keeper>> {
+        Self::at(entry_of(root)?)
+    }
+
+    /// Returns a worktree that may be gone, and of which git's directory is left.
+    pub fn of_worktree(worktree: &Worktree) -> Result<Option<Keeper>> {
+        match &worktree.entry {
+            Some(entry) => Self::at(real(entry)),
+            None if worktree.is_bare => Ok(None),
+            None => Self::of(&worktree.path),
+        }
+    }
+
+    fn at(entry: PathBuf) -> Result<Option<Keeper>> {
+        let id = word(&entry)?;
+        Ok(id.map(|id| Keeper { entry, id }))
+    }
+
+    /// Gives the worktree with this root the word, unless it has one. Returns what it has.
+    pub fn make(root: &Path, word: &str) -> Result<Keeper> {
+        let entry = entry_of(root)?;
+        let staged = entry.join(format!("{WORD}.{word}"));
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&staged)?;
+        let written = file.write_all(word.as_bytes()).and_then(|()| file.sync_all());
+        // Another process may have been faster.
+        let named = written.and_then(|()| match fs::hard_link(&staged, entry.join(WORD)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            other => other,
+        });
+        fs::remove_file(&staged)?;
+        named?;
+        let id = self::word(&entry)?.unwrap_or_else(|| word.to_owned());
+        Ok(Keeper { entry, id })
+    }
+
+    /// Gives up its word: it came with a copy of another worktree, which has it still.
+    pub fn forget(&self) -> Result<()> {
+        Ok(fs::remove_file(self.entry.join(WORD))?)
+    }
+
+    /// Returns whether a worktree with this word is at `entry`.
+    pub fn is_at(entry: &Path, id: &str) -> bool {
+        word(entry).is_ok_and(|found| found.as_deref() == Some(id))
+    }
+
+    /// Returns whether `entry` is its own directory, by whatever path.
+    pub fn is(&self, entry: &Path) -> bool {
+        let (own, other) = (fs::metadata(&self.entry), fs::metadata(entry));
+        own.is_ok_and(|own| other.is_ok_and(|other| (own.dev(), own.ino()) == (other.dev(), other.ino())))
+    }
+}
+
+fn entry_of(root: &Path) -> Result<PathBuf> {
+    Ok(trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git"))))
+}
+
+fn word(entry: &Path) -> Result<Option<String>> {
+    let is_word = |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match fs::read_to_string(entry.join(WORD)) {
+        Ok(text) => Ok(Some(text).filter(is_word)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

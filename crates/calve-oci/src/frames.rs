@@ -1,0 +1,236 @@
+//! A layer's frames: parts that can be fetched, checked and decompressed without the others.
+//!
+//! A layer is a sequence of zstd frames, which every decompressor reads as one. Each has whole entries of the tar. An annotation says where they
+//! end, so that a pull asks for those with changed files alone. The manifest is divided in the same way.
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use ring::digest::{Context, SHA256};
+use zstd::stream::write::Encoder;
+
+use crate::spool::{Spool, digest_of};
+
+/// As much as `zstd` does by itself.
+pub(crate) const LEVEL: i32 = 3;
+/// What a frame has before it is compressed, at least. Frames of a real `node_modules` are 13 % larger than without ends (64 KiB: 18 %, 256 KiB: 9 %).
+const FRAME_BYTES: u64 = 128 << 10;
+/// More than this is not worth an annotation's room: the frames of large layers are larger.
+const FRAMES: u64 = 128;
+/// As much is rather fetched in vain than left out: about what a request costs.
+const GAP_BYTES: u64 = 32 << 10;
+const HASH_BYTES: usize = 16;
+
+/// A frame of a layer, or of the manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// What it has: entries of the manifest; bytes of the manifest's text.
+    pub(crate) has: Range<usize>,
+    /// Where it is.
+    pub(crate) bytes: Range<u64>,
+    /// Of its bytes; of the text.
+    pub(crate) hash: Hash,
+}
+
+/// The beginning of a BLAKE3 hash.
+pub(crate) type Hash = [u8; HASH_BYTES];
+
+pub(crate) fn hash(bytes: &[u8]) -> Hash {
+    beginning(&blake3::hash(bytes))
+}
+
+fn beginning(hash: &blake3::Hash) -> Hash {
+    hash.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+impl Frame {
+    /// Returns how many bytes it has.
+    pub(crate) fn size(&self) -> u64 {
+        self.bytes.end - self.bytes.start
+    }
+
+    /// Reads its bytes. Returns whether they are the right ones.
+    pub(crate) fn check(&self, bytes: &mut dyn Read) -> io::Result<bool> {
+        let mut hash = blake3::Hasher::new();
+        io::copy(&mut bytes.take(self.size()), &mut hash)?;
+        Ok(beginning(&hash.finalize()) == self.hash)
+    }
+}
+
+/// Returns the annotation that says where frames end: `HAS.BYTES.HASH` of each.
+pub(crate) fn annotation(frames: &[Frame]) -> String {
+    let frame = |frame: &Frame| format!("{}.{}.{}", frame.has.len(), frame.size(), STANDARD_NO_PAD.encode(frame.hash));
+    frames.iter().map(frame).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the frames that an annotation names, if they have `size` bytes. The first begins with the entry `first`.
+pub(crate) fn parse(annotation: &str, first: usize, size: u64) -> Option<Vec<Frame>> {
+    let (mut entry, mut byte) = (first, 0_u64);
+    let mut frames = Vec::new();
+    for part in annotation.split(' ') {
+        let mut fields = part.splitn(3, '.');
+        let frame = Frame {
+            has: entry..entry.checked_add(fields.next()?.parse().ok()?)?,
+            bytes: byte..byte.checked_add(fields.next()?.parse().ok()?)?,
+            hash: STANDARD_NO_PAD.decode(fields.next()?).ok()?.try_into().ok()?,
+        };
+        if frame.has.is_empty() || frame.bytes.is_empty() {
+            return None;
+        }
+        (entry, byte) = (frame.has.end, frame.bytes.end);
+        frames.push(frame);
+    }
+    (byte == size).then_some(frames)
+}
+
+/// Returns the frames to fetch: runs of neighbours, some of which are missing. `None` if that is most of them.
+pub(crate) fn wanted(frames: &[Frame], is_missing: impl Fn(&Frame) -> bool) -> Option<Vec<&[Frame]>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (index, frame) in frames.iter().enumerate().filter(|(_, frame)| is_missing(frame)) {
+        match runs.last_mut() {
+            Some(last) if frame.bytes.start - frames[last.end - 1].bytes.end <= GAP_BYTES => last.end = index + 1,
+            _ => runs.push(index..index + 1),
+        }
+    }
+    let runs: Vec<_> = runs.into_iter().map(|run| &frames[run]).collect();
+    let bytes: u64 = runs.iter().map(|run| together(run)).map(|bytes| bytes.end - bytes.start).sum();
+    (bytes < together(frames).end / 2).then_some(runs)
+}
+
+/// Returns where neighbours are.
+pub(crate) fn together(frames: &[Frame]) -> Range<u64> {
+    match frames {
+        [first, .., last] => first.bytes.start..last.bytes.end,
+        [only] => only.bytes.clone(),
+        [] => 0..0,
+    }
+}
+
+/// A tar on its way into a blob.
+pub(crate) struct Compressor {
+    /// `None` only between two frames.
+    encoder: Option<Encoder<'static, Compressed>>,
+    /// What a frame has at least.
+    smallest: u64,
+    /// What the present frame has, before it is compressed.
+    size: u64,
+    /// The first entry of the present frame, and the one after its last.
+    entries: Range<usize>,
+    tar: Context,
+    frames: Vec<Frame>,
+}
+
+struct Compressed {
+    blob: Spool,
+    frame: blake3::Hasher,
+}
+
+impl Compressor {
+    /// `first`: the first entry. `size`: of all contents, about.
+    pub(crate) fn new(blob: Spool, first: usize, size: u64) -> io::Result<Self> {
+        let encoder = Some(Encoder::new(Compressed { blob, frame: blake3::Hasher::new() }, LEVEL)?);
+        let smallest = FRAME_BYTES.max(size / FRAMES);
+        Ok(Self { encoder, smallest, size: 0, entries: first..first, tar: Context::new(&SHA256), frames: Vec::new() })
+    }
+
+    /// Says that an entry comes next, with as many bytes of contents.
+    pub(crate) fn begin_entry(&mut self, contents: u64) -> io::Result<()> {
+        if self.size >= self.smallest || (self.size > 0 && contents >= self.smallest) {
+            let next = self.end_frame()?;
+            self.encoder = Some(Encoder::new(next, LEVEL)?);
+        }
+        self.entries.end += 1;
+        Ok(())
+    }
+
+    /// Returns the blob, the frames in it, and the digest of the tar.
+    pub(crate) fn finish(mut self) -> io::Result<(Spool, Vec<Frame>, String)> {
+        let last = self.end_frame()?;
+        Ok((last.blob, self.frames, digest_of(self.tar)))
+    }
+
+    fn end_frame(&mut self) -> io::Result<Compressed> {
+        let encoder = self.encoder.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut written = encoder.finish()?;
+        let hash = beginning(&written.frame.finalize());
+        written.frame.reset();
+        let start = self.frames.last().map_or(0, |frame| frame.bytes.end);
+        self.frames.push(Frame { has: self.entries.clone(), bytes: start..written.blob.size(), hash });
+        self.entries.start = self.entries.end;
+        self.size = 0;
+        Ok(written)
+    }
+}
+
+impl Write for Compressor {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.encoder.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write(bytes)?;
+        self.tar.update(&bytes[..length]);
+        self.size += length as u64;
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Write for Compressed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.blob.write(bytes)?;
+        self.frame.update(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(sizes: &[u64]) -> Vec<Frame> {
+        let frame = |(index, &size): (usize, &u64)| {
+            let start = sizes[..index].iter().sum();
+            Frame { has: 10 * index..10 * (index + 1), bytes: start..start + size, hash: [index as u8; HASH_BYTES] }
+        };
+        sizes.iter().enumerate().map(frame).collect()
+    }
+
+    #[test]
+    fn an_annotation_is_read_as_it_was_written_or_not_at_all() {
+        let frames = frames(&[5_000, 1, 70_000]);
+        let text = annotation(&frames);
+        assert_eq!(parse(&text, 0, 75_001), Some(frames));
+        for (text, size) in [
+            (text.clone(), 75_000),
+            (text.replacen("10.", "18446744073709551615.", 2), 75_001),
+            (text.replace('A', ""), 75_001),
+            (format!("{text} "), 75_001),
+            (text.replace(".70000.", ".0."), 5_001),
+            (String::new(), 75_001),
+        ] {
+            assert_eq!(parse(&text, 0, size), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn neighbours_are_fetched_together_and_most_of_a_layer_as_a_whole() {
+        let frames = frames(&[100_000, 100_000, 10_000, 100_000, 100_000, 100_000, 100_000]);
+        for (missing, expected) in [
+            (&[][..], Some(vec![])),
+            (&[0], Some(vec![(0, 1)])),
+            (&[15, 30], Some(vec![(1, 3)])),
+            (&[9, 69], Some(vec![(0, 1), (6, 1)])),
+            (&[9, 10, 30, 69], None),
+        ] {
+            let runs = wanted(&frames, |frame| missing.iter().any(|entry| frame.has.contains(entry)));
+            let ends = |runs: Vec<&[Frame]>| runs.iter().map(|run| (run[0].has.start / 10, run.len())).collect();
+            assert_eq!(runs.map(ends), expected, "{missing:?}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Fetching the manifest of a template: of what is new in it, where an older one is here.
+
+use std::collections::HashMap;
+use std::io::{self, Read as _};
+use std::ops::Range;
+
+use calve_core::PortableTemplate;
+
+use crate::error::Error;
+use crate::frames::{self, Frame, Hash};
+use crate::image::{Descriptor, FRAMES, ImageManifest, KEY, MANIFEST, chunks};
+use crate::layer;
+use crate::reference::Reference;
+use crate::registry::Registry;
+
+/// More of a manifest is not read.
+const LARGEST_MANIFEST_BYTES: u64 = 256 << 20;
+/// More of it is not fetched.
+const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
+
+/// Fetches the manifest of the template. Returns also how much was fetched. `old` is the text of another version's.
+pub(crate) fn fetch(
+    reference: &Reference,
+    registry: &Registry<'_>,
+    image: &ImageManifest,
+    old: Option<&str>,
+) -> Result<(PortableTemplate, u64), Error> {
+    let refused = |what: String| Error::NotATemplate { reference: reference.to_string(), what };
+    let unreadable = |error: io::Error| refused(format!("its manifest cannot be read ({})", error.kind()));
+    let found = image.layers.iter().find_map(|layer| Some((layer, layer.range(MANIFEST)?)));
+    let (layer, at) = found.ok_or_else(|| refused("it has no manifest".into()))?;
+    if layer.size > LARGEST_COMPRESSED_BYTES {
+        return Err(refused("its manifest is too large".into()));
+    }
+    let parts = match old {
+        Some(old) => of_parts(registry, layer, &at, old)?,
+        None => None,
+    };
+    let (text, fetched) = match parts {
+        Some(parts) => parts,
+        None => {
+            let compressed = whole(registry, layer, at)?.ok_or_else(|| refused("it has no manifest".into()))?;
+            (layer::read_manifest(&*compressed, LARGEST_MANIFEST_BYTES).map_err(unreadable)?, layer.size)
+        }
+    };
+    let template = PortableTemplate::parse(text).map_err(|what| {
+        refused(format!("`{}` {}", calve_core::Shown(crate::assemble::path_of(&what.path)), what.what))
+    })?;
+    if image.annotations.get(KEY) != Some(&template.key()) {
+        return Err(refused("its manifest has another key".into()));
+    }
+    Ok((template, fetched))
+}
+
+/// Fetches the compressed manifest, if it is there.
+fn whole(registry: &Registry<'_>, layer: &Descriptor, at: Range<usize>) -> Result<Option<Vec<u8>>, Error> {
+    let mut spool = registry.blob(layer, None)?;
+    let mut bytes = Vec::new();
+    let read = spool.reader()?.read_to_end(&mut bytes);
+    read.map_err(|error| spool.failed(error))?;
+    Ok(bytes.get(at).map(<[u8]>::to_vec))
+}
+
+/// Puts the manifest together of what the old one has, and of what it lacks. `None` if that is most of it, or if the registry has no parts.
+fn of_parts(
+    registry: &Registry<'_>,
+    layer: &Descriptor,
+    at: &Range<usize>,
+    old: &str,
+) -> Result<Option<(String, u64)>, Error> {
+    let (start, size) = (at.start as u64, at.len() as u64);
+    let parsed = layer.annotations.get(FRAMES).and_then(|text| frames::parse(text, 0, size));
+    let is_good = |frames: &Vec<Frame>| {
+        let length = frames.last().map_or(0, |last| last.has.end) as u64;
+        length <= LARGEST_MANIFEST_BYTES && start.checked_add(size).is_some_and(|end| end <= layer.size)
+    };
+    let Some(frames) = parsed.filter(is_good) else { return Ok(None) };
+    let chunk = |chunk: Range<usize>| (frames::hash(old[chunk.clone()].as_bytes()), &old[chunk]);
+    let known: HashMap<Hash, &str> = chunks(old).into_iter().map(chunk).collect();
+    let Some(runs) = frames::wanted(&frames, |frame| !known.contains_key(&frame.hash)) else { return Ok(None) };
+    let mut new: HashMap<Hash, String> = HashMap::new();
+    let mut fetched = 0;
+    for run in runs {
+        let bytes = frames::together(run);
+        let bytes = start + bytes.start..start + bytes.end;
+        let Some(mut part) = registry.part(layer, &bytes, None)? else { return Ok(None) };
+        fetched += part.size();
+        let mut reader = part.reader()?;
+        for frame in run {
+            let compressed = (&mut reader).take(frame.size());
+            let text = layer::read_manifest(compressed, frame.has.len() as u64).ok();
+            let text = text.filter(|text| frames::hash(text.as_bytes()) == frame.hash);
+            let text = text.ok_or_else(|| registry.wrong("a part of a blob that has another hash"))?;
+            new.insert(frame.hash, text);
+        }
+    }
+    let text =
+        frames.iter().filter_map(|frame| new.get(&frame.hash).map(String::as_str).or(known.get(&frame.hash).copied()));
+    Ok(Some((text.collect(), fetched)))
+}

@@ -1,0 +1,55 @@
+//! Volumes: what there is, and what is wrong with them.
+
+use serde::Serialize;
+
+use crate::values::ReceiptPath;
+
+/// The report of `calve volume` with any of its commands: the volumes that it is about.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.volumes/1")]
+pub struct VolumesReceipt {
+    /// The volumes.
+    pub volumes: Vec<VolumeReceipt>,
+}
+
+/// A volume. What is not known, because its record is damaged, is null.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VolumeReceipt {
+    /// Its name.
+    pub name: String,
+    /// The UUID of its file system.
+    pub uuid: Option<String>,
+    /// The sparse file.
+    pub image: Option<ReceiptPath>,
+    /// The directory that it is mounted on when it is attached.
+    pub mount_point: Option<ReceiptPath>,
+    /// It is attached.
+    pub attached: bool,
+    /// The loop devices that have its image.
+    pub devices: Vec<ReceiptPath>,
+    /// The size of the image.
+    pub size_bytes: u64,
+    /// What the image takes up on the host.
+    pub allocated_bytes: u64,
+    /// What is free on the host's file system.
+    pub host_free_bytes: u64,
+    /// What `calve volume doctor` found.
+    pub problems: Vec<VolumeProblem>,
+}
+
+/// Something that is wrong with a volume.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct VolumeProblem {
+    /// Its name.
+    #[cfg_attr(test, schemars(extend("enum" = ["record_damaged", "image_missing", "image_not_a_file", "no_file_system",
+        "another_file_system", "truncated", "attached_elsewhere", "attached_twice", "mount_options", "read_only",
+        "not_resized", "not_handed_over", "host_short", "device_errors"])))]
+    pub code: &'static str,
+    /// What is wrong, for people.
+    pub message: String,
+    /// It was put right.
+    pub repaired: bool,
+}

@@ -1,0 +1,151 @@
+//! What can go wrong with a volume, and what helps.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+
+use crate::doctor::Problem;
+use crate::remedy::Remedy;
+
+/// Why a volume was not made, mounted or removed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call of the system failed.
+    #[error("{operation} `{}`: {source}", Shown(.path))]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// What cannot be the name of a volume.
+    #[error("`{}` cannot be the name of a volume", Shown(.0))]
+    BadName(String),
+    /// There is a volume of that name.
+    #[error("there is a volume `{0}` already")]
+    Taken(String),
+    /// There is none.
+    #[error("there is no volume `{}`", Shown(.0))]
+    NotFound(String),
+    /// btrfs needs more.
+    #[error("a volume of {bytes} bytes is too small: btrfs needs {least}")]
+    TooSmall {
+        /// The size that was asked for.
+        bytes: u64,
+        /// The least.
+        least: u64,
+    },
+    /// It would have to shrink.
+    #[error("the volume has {now} bytes already, which is not less than {wanted}")]
+    NotLarger {
+        /// Its size.
+        now: u64,
+        /// The size that was asked for.
+        wanted: u64,
+    },
+    /// The volume could demand more than the host's file system has.
+    #[error("`{}` has {free} bytes free, and the volume could demand {demand} of them; a tenth stays free", Shown(.path))]
+    HostFull {
+        /// A directory on that file system.
+        path: PathBuf,
+        /// What is free there.
+        free: u64,
+        /// What the volume could write there at the most.
+        demand: u64,
+    },
+    /// A program is not installed.
+    #[error("the program `{0}` is not installed")]
+    NoProgram(&'static str),
+    /// The kernel has no btrfs, or no loop devices.
+    #[error("this kernel offers no {0}")]
+    Kernel(&'static str),
+    /// The directory cannot be mounted on.
+    #[error("`{}` cannot be mounted on: {why}", Shown(.path))]
+    MountPoint {
+        /// The directory.
+        path: PathBuf,
+        /// What is in the way.
+        why: &'static str,
+    },
+    /// Something else than asked for is in the way.
+    #[error("the volume `{name}`: {problem}")]
+    Unusable {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        problem: Problem,
+    },
+    /// It is mounted, or a loop device has its image.
+    #[error("the volume `{0}` is attached")]
+    Attached(String),
+    /// Somebody uses what is in it.
+    #[error("the volume `{name}` is in use{}", by(.processes))]
+    Busy {
+        /// Its name.
+        name: String,
+        /// Who uses it, as far as that can be seen.
+        processes: Vec<String>,
+    },
+    /// There are entries in its directory that are not Calve's.
+    #[error("`{}` was not made with the volume", Shown(.0))]
+    Foreign(PathBuf),
+    /// mkfs.btrfs formats nothing unless it can look at the file of every loop device with a btrfs.
+    #[error("mkfs.btrfs must not see the image of somebody else's volume that is attached")]
+    HiddenImage,
+    /// A program of the system failed.
+    #[error("`{command}` failed: {said}")]
+    Failed {
+        /// The command line.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+}
+
+fn by(processes: &[String]) -> String {
+    if processes.is_empty() { String::new() } else { format!(" by {}", processes.join(", ")) }
+}
+
+impl Error {
+    pub(crate) fn io(operation: &'static str, path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
+        Self::Io { operation, path: path.as_ref().into(), source: source.into() }
+    }
+
+    /// Returns what helps.
+    pub fn remedy(&self) -> Remedy {
+        match self {
+            Self::BadName(_) => Remedy::CorrectName,
+            Self::Taken(_) => Remedy::ChooseAnotherName,
+            Self::NotFound(_) => Remedy::ListVolumes,
+            Self::TooSmall { .. } | Self::NotLarger { .. } => Remedy::NameLargerSize,
+            Self::HostFull { .. } => Remedy::FreeSpaceOrNameSmallerSize,
+            Self::NoProgram(program) => Remedy::InstallProgram(program),
+            Self::Kernel(what) => Remedy::UseAnotherKernel(what),
+            Self::MountPoint { .. } => Remedy::ChooseEmptyMountPoint,
+            Self::Unusable { name, .. } => Remedy::AskDoctor(name.clone()),
+            Self::Attached(name) => Remedy::Detach(name.clone()),
+            Self::Busy { .. } => Remedy::EndProcesses,
+            Self::Foreign(_) => Remedy::MoveAway,
+            Self::HiddenImage => Remedy::WaitForDetaching,
+            Self::Failed { .. } => Remedy::ReadKernelLog,
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Remedy::FreeSpaceOrNameSmallerSize
+            }
+            Self::Io { .. } => Remedy::CheckSystem,
+        }
+    }
+
+    /// Whether the command line was wrong.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::BadName(_))
+    }
+
+    /// Whether the machine lacks what volumes need.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::NoProgram(_) | Self::Kernel(_))
+    }
+}

@@ -1,0 +1,24 @@
+//! Volumes: a btrfs file system in one sparse file, mounted through a loop device, so that clones are snapshots on any file system.
+//!
+//! `store` keeps the images and their records, `plan` says what root has to run, `mounted` reads what the kernel has mounted, `doctor`
+//! compares all of them. Whatever needs root is a [`RootCommand`] for a program of the system; nothing here asks for a password.
+//! Only an image whose superblock has the UUID of its record is ever mounted, unmounted, grown or deleted.
+#![cfg(unix)]
+
+mod doctor;
+mod error;
+mod mounted;
+mod plan;
+mod programs;
+mod remedy;
+mod store;
+mod superblock;
+
+pub use doctor::{Finding, Problem};
+pub use error::Error;
+pub use plan::{Plan, WayToRoot};
+pub use programs::{RootCommand, is_possible};
+pub use remedy::Remedy;
+pub use store::{Listed, NewVolume, Removed, Volume, Volumes};
+
+type Result<T> = std::result::Result<T, Error>;

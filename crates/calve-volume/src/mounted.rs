@@ -1,0 +1,126 @@
+//! What the kernel has: loop devices and mounts. Anybody may read it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+
+use crate::{Error, Result};
+
+/// A mount of this mount namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    pub(crate) device: PathBuf,
+    pub(crate) at: PathBuf,
+    /// Those of the mount and those of the file system.
+    pub(crate) options: Vec<String>,
+}
+
+/// Returns the loop devices that have this file, whose path has no links in it, in any mount namespace.
+pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
+    let block = Path::new("/sys/block");
+    let mut loops = Vec::new();
+    for entry in fs::read_dir(block).map_err(|error| Error::io("list", block, error))? {
+        let name = entry.map_err(|error| Error::io("list", block, error))?.file_name();
+        if !name.as_bytes().starts_with(b"loop") {
+            continue;
+        }
+        // A device without a file has no such folder, and one that goes meanwhile loses it.
+        let Ok(file) = fs::read(block.join(&name).join("loop/backing_file")) else { continue };
+        let file = file.strip_suffix(b"\n").unwrap_or(&file);
+        let deleted = file.strip_suffix(b" (deleted)");
+        if [Some(file), deleted].contains(&Some(image.as_os_str().as_bytes())) {
+            loops.push(Path::new("/dev").join(name));
+        }
+    }
+    loops.sort();
+    Ok(loops)
+}
+
+/// Waits until none of these devices has the file any more: the kernel lets go of it a moment after the file system is unmounted.
+pub(crate) fn wait_for_release(image: &Path) -> Result<Vec<PathBuf>> {
+    let give_up = Instant::now() + Duration::from_secs(5);
+    loop {
+        let loops = loops_of(image)?;
+        if loops.is_empty() || Instant::now() > give_up {
+            return Ok(loops);
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Returns all mounts, in the order of mounting.
+pub(crate) fn mounts() -> Result<Vec<Mount>> {
+    let path = Path::new("/proc/self/mountinfo");
+    let table = fs::read(path).map_err(|error| Error::io("read", path, error))?;
+    Ok(table.split(|byte| *byte == b'\n').filter_map(parse).collect())
+}
+
+/// One line of proc_pid_mountinfo(5).
+fn parse(line: &[u8]) -> Option<Mount> {
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    let dash = fields.iter().position(|field| *field == b"-")?;
+    let options = [fields.get(5)?, *fields.get(dash + 3).as_ref()?];
+    let options = options.map(|field| String::from_utf8_lossy(field).into_owned());
+    Some(Mount {
+        device: unescape(fields.get(dash + 2)?),
+        at: unescape(fields.get(4)?),
+        options: options.iter().flat_map(|list| list.split(',')).map(str::to_owned).collect(),
+    })
+}
+
+/// Space, tab, newline and backslash are three octal digits after a backslash.
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, tail)) = rest.split_first() {
+        let digits = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(|_| *first == b'\\') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+/// Returns who has something open below `at`, as `name (number)`: all whose descriptors this user may see.
+pub(crate) fn users_of(at: &Path) -> Vec<String> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let mut users = Vec::new();
+    for process in processes.flatten() {
+        let number = process.file_name();
+        if !number.as_bytes().iter().all(u8::is_ascii_digit) {
+            continue;
+        }
+        let path = process.path();
+        let descriptors = fs::read_dir(path.join("fd")).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut links = ["cwd", "root", "exe"].map(|link| path.join(link)).into_iter().chain(descriptors);
+        if links.any(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(at))) {
+            let name = fs::read_to_string(path.join("comm")).unwrap_or_default();
+            users.push(format!("{} ({})", name.trim(), number.display()));
+        }
+    }
+    users
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_read_with_all_its_options() {
+        let line = br"44 27 0:41 / /a\040b rw,nosuid shared:1 - btrfs /dev/loop0 rw,discard=async";
+        let options = ["rw", "nosuid", "rw", "discard=async"].map(String::from).to_vec();
+        assert_eq!(parse(line), Some(Mount { device: "/dev/loop0".into(), at: "/a b".into(), options }));
+        assert_eq!(parse(b""), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! Attaching and detaching: what root has to run for it, and running that.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use fs_err as fs;
+
+use crate::doctor::Problem;
+use crate::mounted::{loops_of, users_of, wait_for_release};
+use crate::programs::{RootCommand, find};
+use crate::store::{Listed, clone, mount_point};
+use crate::{Error, Result, Volume, Volumes};
+
+/// `nosuid` and `nodev`: whoever owns the image can write anything into it. Discards give the host back what is deleted.
+pub(crate) const OPTIONS: [&str; 5] = ["nosuid", "nodev", "noatime", "discard=async", "user_subvol_rm_allowed"];
+
+/// How a command is run as root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WayToRoot {
+    /// This process is root.
+    IsRoot,
+    /// By sudo, which asks on the terminal.
+    Sudo,
+    /// By polkit.
+    Pkexec,
+}
+
+impl WayToRoot {
+    /// Returns how this process can have a command run as root, if at all.
+    pub fn here() -> Option<Self> {
+        let installed = |way: &Self| find(way.program()).is_ok();
+        let is_root = rustix::process::geteuid().is_root().then_some(Self::IsRoot);
+        is_root.or_else(|| [Self::Sudo, Self::Pkexec].into_iter().find(installed))
+    }
+
+    /// Returns the name of the program.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::IsRoot => "env",
+            Self::Sudo => "sudo",
+            Self::Pkexec => "pkexec",
+        }
+    }
+}
+
+/// What is missing for a volume to be attached, or detached. No other command changes volumes while it is held.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// What root has to run, in this order; empty if nothing is to be done.
+    pub commands: Vec<RootCommand>,
+    volumes: &'a Volumes,
+    volume: Volume,
+    lock: OwnedFd,
+    goal: Goal,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Goal {
+    Attached,
+    Detached,
+}
+
+impl Volumes {
+    /// Returns what it takes to have a volume mounted with the right options and its full size, owned by its user.
+    pub fn attach(&self, name: &str) -> Result<Plan<'_>> {
+        let lock = self.lock()?;
+        let volume = self.find(name)?;
+        let resize = volume.is_to_be_resized()?;
+        let at = volume.mount_point.as_os_str();
+        let mut commands = Vec::new();
+        match volume.mount()? {
+            None => {
+                is_free(&volume)?;
+                let mut arguments = vec!["-t".into(), "btrfs".into(), "-o".into()];
+                arguments.extend([
+                    format!("loop,{}", OPTIONS.join(",")).into(),
+                    volume.image.clone().into(),
+                    at.into(),
+                ]);
+                commands.push(RootCommand::new::<std::ffi::OsString>("mount", arguments)?);
+            }
+            Some(mount) if !loops_of(&volume.image)?.contains(&mount.device) => {
+                return Err(Error::MountPoint { path: at.into(), why: "something else is mounted there" });
+            }
+            Some(mount) => {
+                if OPTIONS.iter().any(|option| !mount.options.iter().any(|found| found == option)) {
+                    let options = format!("remount,{}", OPTIONS.join(","));
+                    commands.push(RootCommand::new("mount", ["-o".as_ref(), options.as_ref(), at])?);
+                }
+                if resize {
+                    commands.push(RootCommand::new("losetup", ["-c".as_ref(), mount.device.as_os_str()])?);
+                }
+            }
+        }
+        if resize {
+            commands.push(RootCommand::new(
+                "btrfs",
+                ["filesystem", "resize", "max"].map(AsRef::as_ref).into_iter().chain([at]),
+            )?);
+        }
+        if !volume.is_handed_over()? {
+            let (user, group) = volume.record.owner;
+            let [user, group, mode] = [user.to_string(), group.to_string(), format!("{:o}", volume.record.mode)];
+            let options = ["-d", "-o", &user, "-g", &group, "-m", &mode].map(AsRef::as_ref);
+            commands.push(RootCommand::new("install", options.into_iter().chain([at]))?);
+        }
+        Ok(Plan { commands, volumes: self, volume, lock, goal: Goal::Attached })
+    }
+
+    /// Returns what it takes to have a volume unmounted.
+    pub fn detach(&self, name: &str) -> Result<Plan<'_>> {
+        let lock = self.lock()?;
+        let volume = self.find(name)?;
+        let listed = self.look(volume.clone())?;
+        let mut commands = Vec::new();
+        if listed.is_attached {
+            commands.push(RootCommand::new("umount", [volume.mount_point.as_os_str()])?);
+        } else {
+            released(&volume)?;
+        }
+        Ok(Plan { commands, volumes: self, volume, lock, goal: Goal::Detached })
+    }
+}
+
+impl Plan<'_> {
+    /// Runs the commands, and looks at what came of them. A plan without commands needs no way to root.
+    pub fn carry_out(self, way: Option<WayToRoot>) -> Result<Listed> {
+        if let Some(way) = way {
+            for command in &self.commands {
+                self.run(command, way).map_err(|error| self.explain(error))?;
+            }
+        }
+        match self.goal {
+            Goal::Detached => released(&self.volume)?,
+            Goal::Attached if !self.volume.record.is_handed_over => self.volumes.hand_over(&self.volume)?,
+            Goal::Attached => {}
+        }
+        self.volumes.look(self.volumes.find(&self.volume.name)?)
+    }
+
+    /// mount(8) looks for a free loop device and claims it in two steps, and fails if another process was faster.
+    fn run(&self, command: &RootCommand, way: WayToRoot) -> Result<()> {
+        for _ in 0..20 {
+            match command.run(way, clone(&self.lock, &self.volume.image)?) {
+                Err(Error::Failed { said, .. }) if said.contains("loop device") => sleep(Duration::from_millis(50)),
+                ran => return ran,
+            }
+        }
+        command.run(way, clone(&self.lock, &self.volume.image)?)
+    }
+
+    /// Finds out what the words of another program mean.
+    fn explain(&self, error: Error) -> Error {
+        let Error::Failed { said, .. } = &error else { return error };
+        if self.goal == Goal::Detached && said.contains("busy") {
+            return Error::Busy { name: self.volume.name.clone(), processes: users_of(&self.volume.mount_point) };
+        }
+        let has_btrfs = fs::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
+        if self.goal == Goal::Attached && !has_btrfs { Error::Kernel("btrfs") } else { error }
+    }
+}
+
+/// Fails unless the image can be mounted where it should be. Two loop devices on one btrfs would destroy it.
+fn is_free(volume: &Volume) -> Result<()> {
+    if !Path::new("/dev/loop-control").exists() {
+        return Err(Error::Kernel("loop devices"));
+    }
+    released(volume)?;
+    mount_point(&volume.mount_point).map(drop)
+}
+
+fn released(volume: &Volume) -> Result<()> {
+    let devices = wait_for_release(&volume.image)?;
+    if devices.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Unusable { name: volume.name.clone(), problem: Problem::AttachedElsewhere { devices } })
+}

@@ -1,0 +1,85 @@
+//! Programs of the system, which do what Calve does not do itself.
+
+use std::ffi::OsString;
+use std::fmt::{self, Display};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use calve_core::Shown;
+
+use crate::plan::WayToRoot;
+use crate::{Error, Result};
+
+/// Where they are. The PATH of a user often lacks the second and the last one.
+const PLACES: [&str; 4] = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
+
+/// Returns where a program is.
+pub(crate) fn find(name: &'static str) -> Result<PathBuf> {
+    let places = PLACES.iter().map(|place| Path::new(place).join(name));
+    places.into_iter().find(|path| path.is_file()).ok_or(Error::NoProgram(name))
+}
+
+/// Whether this machine has what volumes need, as far as that can be seen without root.
+pub fn is_possible() -> bool {
+    let has_btrfs = fs_err::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
+    has_btrfs && Path::new("/dev/loop-control").exists() && find("mkfs.btrfs").is_ok()
+}
+
+/// A command that only root may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootCommand {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl RootCommand {
+    pub(crate) fn new<S: Into<OsString>>(
+        program: &'static str,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Result<Self> {
+        Ok(Self { program: find(program)?, arguments: arguments.into_iter().map(Into::into).collect() })
+    }
+
+    /// Runs it to its end. It keeps the lock until then, also when this process is killed.
+    pub(crate) fn run(&self, way: WayToRoot, lock: OwnedFd) -> Result<()> {
+        let mut command = match way {
+            WayToRoot::IsRoot => Command::new(&self.program),
+            WayToRoot::Sudo | WayToRoot::Pkexec => {
+                let mut command = Command::new(find(way.program())?);
+                command.arg(&self.program);
+                command
+            }
+        };
+        run(command.args(&self.arguments).stdin(lock), &self.to_string())
+    }
+}
+
+/// As a line for a shell.
+impl Display for RootCommand {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", Shown(&self.program))?;
+        for argument in &self.arguments {
+            let shown = Shown(argument).to_string();
+            let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+            match shown.chars().all(is_plain) && !shown.is_empty() {
+                true => write!(formatter, " {shown}")?,
+                false => write!(formatter, " '{}'", shown.replace('\'', r"'\''"))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a program, and fails with what it said.
+pub(crate) fn run(command: &mut Command, shown: &str) -> Result<()> {
+    let failed = |said: String| Error::Failed { command: shown.to_owned(), said };
+    // In English, whatever the user speaks: it goes into one sentence with Calve's words.
+    let output = command.env("LC_ALL", "C").stdout(Stdio::null()).stderr(Stdio::piped()).output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+    Err(failed(if said.is_empty() { output.status.to_string() } else { said }))
+}

@@ -1,0 +1,37 @@
+//! What helps against an error, as a value without words.
+
+/// What the user can do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Letters, digits, `-`, `_` and `.`, at most 64, the first one a letter or digit.
+    CorrectName,
+    /// Another name, or the volume that is there.
+    ChooseAnotherName,
+    /// The list of them.
+    ListVolumes,
+    /// A larger size.
+    NameLargerSize,
+    /// Less for the volume, or more free on the host.
+    FreeSpaceOrNameSmallerSize,
+    /// The package that has it.
+    InstallProgram(&'static str),
+    /// A kernel with btrfs and loop devices.
+    UseAnotherKernel(&'static str),
+    /// An empty directory of its own.
+    ChooseEmptyMountPoint,
+    /// What finds out more.
+    AskDoctor(String),
+    /// The volume has to be detached first.
+    Detach(String),
+    /// Those who use it have to end.
+    EndProcesses,
+    /// What is not Calve's has to go elsewhere.
+    MoveAway,
+    /// The volume of somebody else has to be detached for a moment, or its directory may be searched by all.
+    WaitForDetaching,
+    /// The kernel's log has the reason.
+    ReadKernelLog,
+    /// Owner, mode, limits.
+    CheckSystem,
+}

@@ -1,0 +1,479 @@
+//! Where volumes are kept: `volumes/NAME` with the image, its record, and the directory that it is mounted on by default.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, Metadata};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::{FlockOperation, OFlags, flock, statvfs};
+use serde::{Deserialize, Serialize};
+
+use crate::doctor::Problem;
+use crate::mounted::{Mount, loops_of, mounts};
+use crate::programs::{find, run};
+use crate::{Error, Result, superblock};
+
+/// The kernel resizes no btrfs to less (fs/btrfs/ioctl.c, btrfs_ioctl_resize). mkfs.btrfs needs 109 MiB.
+const LEAST_BYTES: u64 = 256 << 20;
+const DEFAULT_BYTES: u64 = 60 << 30;
+const IMAGE: &str = "image";
+const RECORD: &str = "volume.json";
+/// The next record, while it is written.
+const NEXT_RECORD: &str = "volume.json.new";
+const TREE: &str = "tree";
+/// Names of what is not made yet, or half removed. No volume has a name with a dot in front.
+const NEW: &str = ".new";
+const REMOVED: &str = ".removed";
+
+/// All volumes of a user.
+#[derive(Debug)]
+pub struct Volumes {
+    directory: PathBuf,
+}
+
+/// What is known of a volume from its name on.
+#[derive(Debug, Clone)]
+pub struct Volume {
+    /// Its name.
+    pub name: String,
+    /// The sparse file.
+    pub image: PathBuf,
+    /// The UUID of its file system.
+    pub uuid: String,
+    /// The directory that it is mounted on.
+    pub mount_point: PathBuf,
+    pub(crate) record: Record,
+}
+
+/// What is to be made.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct NewVolume {
+    /// Its size; by default 60 GiB, or half of what is free if that is less.
+    pub bytes: Option<u64>,
+    /// An empty directory to mount it on, with an absolute path; by default one beside the image.
+    pub at: Option<PathBuf>,
+}
+
+/// A volume as it is now.
+#[derive(Debug)]
+pub struct Listed {
+    /// The volume.
+    pub volume: Volume,
+    /// The loop devices that have its image.
+    pub devices: Vec<PathBuf>,
+    /// It is mounted where it should be.
+    pub is_attached: bool,
+    /// The size of the image; 0 if it is missing.
+    pub bytes: u64,
+    /// What the image takes up on the host.
+    pub allocated_bytes: u64,
+    /// What is free on the host's file system.
+    pub host_free_bytes: u64,
+}
+
+impl Listed {
+    /// Returns what the volume could still write on the host.
+    pub fn demand_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.allocated_bytes)
+    }
+}
+
+/// What a removal gave back.
+#[derive(Debug)]
+pub struct Removed {
+    /// What the image took up.
+    pub freed_bytes: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    uuid: String,
+    mount_point: PathBuf,
+    /// Who the top directory is to belong to.
+    pub(crate) owner: (u32, u32),
+    pub(crate) mode: u32,
+    /// It has been given to its owner.
+    pub(crate) is_handed_over: bool,
+}
+
+impl Volumes {
+    /// Names the place: `volumes` in Calve's home, which need not exist.
+    pub fn at(home: &Path) -> Self {
+        Self { directory: home.join("volumes") }
+    }
+
+    /// Waits until no other command changes volumes, and clears away what a killed one has left. The lock is held by the descriptor and by
+    /// every program that is given it.
+    pub(crate) fn lock(&self) -> Result<OwnedFd> {
+        let home = self.directory.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(home).map_err(|error| Error::io("create", home, error))?;
+        make_directory(&self.directory)?;
+        let path = self.directory.join(".lock");
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).create(true).mode(0o600).custom_flags(no_follow());
+        let file = options.open(&path).map_err(|error| Error::io("open", &path, error))?;
+        flock(&file, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &path, errno))?;
+        for name in [NEW, REMOVED] {
+            self.clear_away(name)?;
+        }
+        Ok(OwnedFd::from(File::from(file)))
+    }
+
+    fn clear_away(&self, name: &str) -> Result<()> {
+        let directory = self.directory.join(name);
+        for file in [IMAGE, RECORD, NEXT_RECORD] {
+            gone("delete", &directory.join(file), |path| fs::remove_file(path))?;
+        }
+        for directory in [&directory.join(TREE), &directory] {
+            gone("delete", directory, |path| fs::remove_dir(path))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a volume, which is not mounted yet. It gets its name when it is complete.
+    pub fn create(&self, name: &str, new: &NewVolume) -> Result<Volume> {
+        let place = self.place(name)?;
+        let mkfs = find("mkfs.btrfs")?;
+        let lock = self.lock()?;
+        if exists(&place)? {
+            return Err(Error::Taken(name.into()));
+        }
+        let free = free_bytes(&self.directory)?;
+        let bytes = new.bytes.unwrap_or((free / 2).clamp(LEAST_BYTES, DEFAULT_BYTES)) & !0xfff;
+        if bytes < LEAST_BYTES {
+            return Err(Error::TooSmall { bytes, least: LEAST_BYTES });
+        }
+        self.demand(bytes)?;
+        let owner = match &new.at {
+            Some(at) => mount_point(at)?,
+            None => fs::metadata(&self.directory).map_err(|error| Error::io("stat", &self.directory, error))?,
+        };
+        let mode = if new.at.is_some() { owner.mode() & 0o7777 } else { 0o700 };
+        let record = Record {
+            uuid: new_uuid()?,
+            mount_point: new.at.clone().unwrap_or_else(|| place.join(TREE)),
+            owner: (owner.uid(), owner.gid()),
+            mode,
+            is_handed_over: false,
+        };
+        let staged = self.directory.join(NEW);
+        let made = self.fill(&staged, &mkfs, bytes, &record, &lock).and_then(|()| {
+            // An empty directory would be replaced, which loses nothing; nobody else has the lock.
+            #[expect(clippy::disallowed_methods, reason = "a directory with entries is never replaced by a directory")]
+            std::fs::rename(&staged, &place).map_err(|error| Error::io("rename to", &place, error))?;
+            sync(&self.directory)
+        });
+        if let Err(error) = made {
+            // The next command tries again; the error tells what matters.
+            let _ = self.clear_away(NEW);
+            return Err(error);
+        }
+        self.find(name)
+    }
+
+    fn fill(&self, staged: &Path, mkfs: &Path, bytes: u64, record: &Record, lock: &OwnedFd) -> Result<()> {
+        make_directory(staged)?;
+        make_directory(&staged.join(TREE))?;
+        let image = staged.join(IMAGE);
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let file = options.open(&image).map_err(|error| Error::io("create", &image, error))?;
+        file.set_len(bytes).map_err(|error| Error::io("set the size of", &image, error))?;
+        let mut command = Command::new(mkfs);
+        command.args(["-q", "-U", &record.uuid]).arg(&image).stdin(clone(lock, &image)?).stdout(Stdio::null());
+        run(&mut command, "mkfs.btrfs").map_err(|error| match error {
+            Error::Failed { said, .. } if said.contains("check mount status") => Error::HiddenImage,
+            other => other,
+        })?;
+        file.sync_all().map_err(|error| Error::io("sync", &image, error))?;
+        write_record(staged, record)?;
+        sync(staged)
+    }
+
+    /// Returns a volume by its name. Its image may be anything.
+    pub fn find(&self, name: &str) -> Result<Volume> {
+        let place = self.place(name)?;
+        if !exists(&place)? {
+            return Err(Error::NotFound(name.into()));
+        }
+        let path = place.join(RECORD);
+        let damaged = || Error::Unusable { name: name.into(), problem: Problem::RecordDamaged };
+        let text = match read_record(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(damaged()),
+            text => text.map_err(|error| Error::io("read", &path, error))?,
+        };
+        let record: Record = serde_json::from_slice(&text).map_err(|_| damaged())?;
+        if !record.mount_point.is_absolute() {
+            return Err(damaged());
+        }
+        // The kernel names files without links.
+        let real = fs::canonicalize(&place).map_err(|error| Error::io("resolve", &place, error))?;
+        Ok(Volume {
+            name: name.into(),
+            image: real.join(IMAGE),
+            uuid: record.uuid.clone(),
+            mount_point: record.mount_point.clone(),
+            record,
+        })
+    }
+
+    /// Returns the names of all volumes, sorted.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| Error::io("list", &self.directory, error))?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(|error| Error::io("list", &self.directory, error))?.file_name();
+            names.extend(name.to_str().filter(|name| is_name(name)).map(str::to_owned));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Looks at a volume.
+    pub fn look(&self, volume: Volume) -> Result<Listed> {
+        let devices = loops_of(&volume.image)?;
+        let is_attached = volume.mount()?.is_some_and(|mount| devices.contains(&mount.device));
+        let image = fs::symlink_metadata(&volume.image).ok().filter(Metadata::is_file);
+        Ok(Listed {
+            devices,
+            is_attached,
+            bytes: image.as_ref().map_or(0, Metadata::len),
+            allocated_bytes: image.map_or(0, |image| image.blocks() * 512),
+            host_free_bytes: free_bytes(&self.directory)?,
+            volume,
+        })
+    }
+
+    /// Makes the image larger. [`attach`](Self::attach) lets the file system know.
+    pub fn grow(&self, name: &str, bytes: u64) -> Result<()> {
+        let _lock = self.lock()?;
+        let volume = self.find(name)?;
+        let file = volume.open(true)?;
+        let now = file.metadata().map_err(|error| Error::io("stat", &volume.image, error))?;
+        let bytes = bytes & !0xfff;
+        let is_half_done = bytes == now.len() && volume.is_to_be_resized()?;
+        if bytes <= now.len() && !is_half_done {
+            return Err(Error::NotLarger { now: now.len(), wanted: bytes });
+        }
+        self.demand(bytes.saturating_sub(now.blocks() * 512))?;
+        file.set_len(bytes).map_err(|error| Error::io("set the size of", &volume.image, error))
+    }
+
+    /// Deletes a volume with everything in it.
+    pub fn remove(&self, name: &str) -> Result<Removed> {
+        let _lock = self.lock()?;
+        let place = self.place(name)?;
+        if !exists(&place)? {
+            return Err(Error::NotFound(name.into()));
+        }
+        let real = fs::canonicalize(&place).map_err(|error| Error::io("resolve", &place, error))?;
+        if mounts()?.iter().any(|mount| mount.at.starts_with(&real)) || !loops_of(&real.join(IMAGE))?.is_empty() {
+            return Err(Error::Attached(name.into()));
+        }
+        for (directory, known) in [(&place, &[IMAGE, RECORD, NEXT_RECORD, TREE][..]), (&place.join(TREE), &[])] {
+            only_holds(directory, known)?;
+        }
+        let image = fs::symlink_metadata(place.join(IMAGE)).ok();
+        let removed = self.directory.join(REMOVED);
+        #[expect(clippy::disallowed_methods, reason = "whoever has the lock has cleared that name away")]
+        std::fs::rename(&place, &removed).map_err(|error| Error::io("rename", &place, error))?;
+        sync(&self.directory)?;
+        self.clear_away(REMOVED)?;
+        Ok(Removed { freed_bytes: image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512) })
+    }
+
+    pub(crate) fn hand_over(&self, volume: &Volume) -> Result<()> {
+        let record = Record { is_handed_over: true, ..volume.record.clone() };
+        write_record(&self.place(&volume.name)?, &record)
+    }
+
+    fn place(&self, name: &str) -> Result<PathBuf> {
+        if is_name(name) { Ok(self.directory.join(name)) } else { Err(Error::BadName(name.into())) }
+    }
+
+    /// Refuses what could fill the host's file system: a btrfs that gets no more room from below becomes read-only.
+    fn demand(&self, demand: u64) -> Result<()> {
+        let free = free_bytes(&self.directory)?;
+        if demand > free / 10 * 9 {
+            return Err(Error::HostFull { path: self.directory.clone(), free, demand });
+        }
+        Ok(())
+    }
+}
+
+impl Volume {
+    /// Opens the image, if it is the one that was made for this volume.
+    pub(crate) fn open(&self, writable: bool) -> Result<File> {
+        let unusable = |problem| Error::Unusable { name: self.name.clone(), problem };
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(writable).custom_flags(no_follow());
+        let file = match options.open(&self.image) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(unusable(Problem::ImageMissing)),
+            Err(error) if is_link(&self.image) || error.kind() == ErrorKind::IsADirectory => {
+                return Err(unusable(Problem::ImageNotAFile));
+            }
+            file => File::from(file.map_err(|error| Error::io("open", &self.image, error))?),
+        };
+        let metadata = file.metadata().map_err(|error| Error::io("stat", &self.image, error))?;
+        if !metadata.is_file() {
+            return Err(unusable(Problem::ImageNotAFile));
+        }
+        let read = superblock::read(&file).map_err(|error| Error::io("read", &self.image, error))?;
+        match read {
+            None => Err(unusable(Problem::NoFileSystem)),
+            Some(found) if found.uuid != self.uuid => Err(unusable(Problem::AnotherFileSystem)),
+            Some(found) if found.total_bytes > metadata.len() => {
+                Err(unusable(Problem::Truncated { bytes: metadata.len(), needed: found.total_bytes }))
+            }
+            Some(_) => Ok(file),
+        }
+    }
+
+    /// Returns what is mounted where it should be.
+    pub(crate) fn mount(&self) -> Result<Option<Mount>> {
+        let at = fs::canonicalize(&self.mount_point).unwrap_or_else(|_| self.mount_point.clone());
+        Ok(mounts()?.into_iter().rev().find(|mount| mount.at == at))
+    }
+
+    /// Whether its top directory belongs, or once belonged, to its owner.
+    pub(crate) fn is_handed_over(&self) -> Result<bool> {
+        if self.record.is_handed_over || self.mount()?.is_none() {
+            return Ok(self.record.is_handed_over);
+        }
+        let top = fs::metadata(&self.mount_point).map_err(|error| Error::io("stat", &self.mount_point, error))?;
+        Ok((top.uid(), top.gid()) == self.record.owner && top.mode() & 0o7777 == self.record.mode)
+    }
+
+    /// Whether the file system does not use all of the image yet.
+    pub(crate) fn is_to_be_resized(&self) -> Result<bool> {
+        let file = self.open(false)?;
+        let metadata = file.metadata().map_err(|error| Error::io("stat", &self.image, error))?;
+        let used = superblock::read(&file).map_err(|error| Error::io("read", &self.image, error))?;
+        Ok(used.is_some_and(|used| used.total_bytes < metadata.len()))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let first = name.chars().next().is_some_and(|first| first.is_ascii_alphanumeric());
+    first && name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+/// Returns what an empty directory is, that can be mounted on.
+pub(crate) fn mount_point(at: &Path) -> Result<Metadata> {
+    let refused = |why| Err(Error::MountPoint { path: at.into(), why });
+    let metadata = match fs::symlink_metadata(at) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return refused("there is no such directory"),
+        metadata => metadata.map_err(|error| Error::io("stat", at, error))?,
+    };
+    if !metadata.is_dir() {
+        return refused("it is not a directory");
+    }
+    let real = fs::canonicalize(at).map_err(|error| Error::io("resolve", at, error))?;
+    if mounts()?.iter().any(|mount| mount.at == real) {
+        return refused("something is mounted there");
+    }
+    let mut entries = fs::read_dir(at).map_err(|error| Error::io("list", at, error))?;
+    if entries.next().is_some() { refused("it is not empty") } else { Ok(metadata) }
+}
+
+fn only_holds(directory: &Path, known: &[&str]) -> Result<()> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|error| Error::io("list", directory, error))?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| Error::io("list", directory, error))?;
+        if !known.iter().any(|known| entry.file_name() == OsStr::new(known)) {
+            return Err(Error::Foreign(entry.path()));
+        }
+    }
+    Ok(())
+}
+
+/// mkfs.btrfs of another user has to find out whether his image is one of those that are mounted, so he may search it, but not list it.
+fn make_directory(directory: &Path) -> Result<()> {
+    match DirBuilder::new().mode(0o711).create(directory) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(|error| Error::io("create", directory, error)),
+    }
+}
+
+fn read_record(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let file = fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path)?;
+    file.take(1 << 16).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Replaces the record at once, so that a killed process leaves the old one or the new one.
+fn write_record(directory: &Path, record: &Record) -> Result<()> {
+    let path = directory.join(RECORD);
+    let text = serde_json::to_vec(record).map_err(|error| Error::io("write", &path, error))?;
+    let next = directory.join(NEXT_RECORD);
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(no_follow());
+    let mut file = options.open(&next).map_err(|error| Error::io("create", &next, error))?;
+    let written = file.write_all(&text).and_then(|()| file.sync_all());
+    written.map_err(|error| Error::io("write", &next, error))?;
+    #[expect(clippy::disallowed_methods, reason = "the record is to be replaced")]
+    std::fs::rename(&next, &path).map_err(|error| Error::io("rename to", &path, error))
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+}
+
+fn exists(path: &Path) -> Result<bool> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        found => found.map(|_| true).map_err(|error| Error::io("stat", path, error)),
+    }
+}
+
+fn gone(operation: &'static str, path: &Path, remove: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
+    match remove(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(|error| Error::io(operation, path, error)),
+    }
+}
+
+fn sync(directory: &Path) -> Result<()> {
+    let synced = fs::File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| Error::io("sync", directory, error))
+}
+
+pub(crate) fn clone(lock: &OwnedFd, path: &Path) -> Result<OwnedFd> {
+    lock.try_clone().map_err(|error| Error::io("share the lock for", path, error))
+}
+
+pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
+    let mut place = directory;
+    loop {
+        match statvfs(place) {
+            Err(rustix::io::Errno::NOENT) => place = place.parent().unwrap_or(Path::new("/")),
+            found => {
+                let found = found.map_err(|errno| Error::io("statvfs", place, errno))?;
+                return Ok(found.f_bavail * found.f_frsize);
+            }
+        }
+    }
+}
+
+fn new_uuid() -> Result<String> {
+    let path = Path::new("/proc/sys/kernel/random/uuid");
+    let uuid = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+    Ok(uuid.trim().to_owned())
+}
+
+fn no_follow() -> i32 {
+    (OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed()
+}

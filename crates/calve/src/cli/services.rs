@@ -1,0 +1,30 @@
+//! The command lines of `calve up`, `down`, `status` and `logs`.
+
+use clap::Args;
+
+/// What `calve up` and `calve down` have in common.
+#[derive(Debug, Args)]
+pub(crate) struct ServicesArguments {
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the services as JSON on stdout (schema calve.services/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show the services of this worktree: state, template, URL
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Print the services as JSON on stdout (schema calve.services/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print the last lines that a service of this worktree has logged
+#[derive(Debug, Args)]
+pub(crate) struct LogsArguments {
+    /// The service [default: the only one]
+    #[arg(value_name = "SERVICE")]
+    pub(crate) service: Option<String>,
+}

@@ -1,0 +1,132 @@
+//! The command line of `calve volume`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::space::size;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum VolumeCommand {
+    Create(CreateArguments),
+    List(ListArguments),
+    Attach(AttachArguments),
+    Detach(DetachArguments),
+    Grow(GrowArguments),
+    Remove(RemoveArguments),
+    Doctor(DoctorArguments),
+}
+
+/// Make a volume
+///
+/// Makes a sparse file in $CALVE_HOME/volumes/NAME and formats it. Needs no root, and mounts nothing: `calve volume attach` does.
+/// The file takes up only what is in the volume. It is refused if it could fill the disk: a tenth of what is free stays free.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve volume create work
+  calve volume create work --size 40G --at ~/work    ~/work is an empty directory")]
+pub(crate) struct CreateArguments {
+    /// Letters, digits, dots, dashes and underscores
+    pub(crate) name: String,
+    /// Its size, as in 40G; by default 60G, or half of what is free if that is less
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) size: Option<u64>,
+    /// Mount it on the empty directory DIR; by default on $CALVE_HOME/volumes/NAME/tree
+    #[arg(long, value_name = "DIR")]
+    pub(crate) at: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// List the volumes, and what they take up
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// Print the list as JSON on stdout (schema calve.volumes/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Mount a volume, and print where
+///
+/// Only root can mount. On a terminal, calve shows the commands, and runs them by sudo or pkexec if you agree. Otherwise it prints them
+/// and exits with code 3. The volume stays attached until `calve volume detach` or a restart of the machine.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cd $(calve volume attach work)
+  calve volume attach work --print | sudo sh")]
+pub(crate) struct AttachArguments {
+    /// Its name
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) root: Root,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Unmount a volume, which keeps what is in it
+#[derive(Debug, Args)]
+pub(crate) struct DetachArguments {
+    /// Its name
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) root: Root,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Make a volume larger
+///
+/// An attached volume is larger at once, which needs root as attaching does; another one when it is attached next.
+#[derive(Debug, Args)]
+pub(crate) struct GrowArguments {
+    /// Its name
+    pub(crate) name: String,
+    /// Its new size, as in 80G
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) size: u64,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Delete a detached volume, with everything in it
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArguments {
+    /// Its name
+    pub(crate) name: String,
+    /// Delete it without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Find out what is wrong with a volume, and repair what can be repaired without risk
+///
+/// Checks the image, its record, loop devices, mount options, free space, and the errors that btrfs has counted. It repairs mount options,
+/// a size that the file system does not know of yet, and the owner of the top directory. Exits with code 1 if anything else is wrong.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Its name; by default all volumes
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Root {
+    /// Print the commands that root has to run, and run none
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) print: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Print nothing but the result and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the volume as JSON on stdout (schema calve.volumes/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}

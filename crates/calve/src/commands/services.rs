@@ -1,0 +1,337 @@
+//! The services of a worktree: databases of its own, whose data goes with it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use calve_core::{Cancel, Shown};
+use calve_db::{Doomed, Error, Home, NewService, Service, ServiceOrigin, Written};
+use calve_git::ServiceConfig;
+use calve_git::environment::Keeper;
+use calve_git::worktree::{self, Worktree, WorktreeInfo};
+use calve_receipt::{ServiceReceipt, path};
+
+use super::db;
+use crate::failure::{FAILED, Failure};
+use crate::output;
+
+/// Those that a configuration names, and those that a worktree has data of.
+#[derive(Default)]
+pub(crate) struct Services {
+    wanted: BTreeMap<String, ServiceConfig>,
+    made: BTreeMap<String, Service>,
+    /// `None` where nothing is wanted.
+    home: Option<Home>,
+}
+
+impl Services {
+    /// Those of the worktree with this root.
+    pub(crate) fn of(root: &Path, wanted: BTreeMap<String, ServiceConfig>) -> Result<Self, Failure> {
+        let keeper = Keeper::of(root)?;
+        if wanted.is_empty() && keeper.is_none() {
+            return Ok(Self::default());
+        }
+        let home = db::unswept_home()?;
+        let made = keeper.map_or(Ok(Vec::new()), |keeper| kept(&home, &keeper))?;
+        let made = made.into_iter().map(|service| (service.service.clone(), service)).collect();
+        Ok(Self { wanted, made, home: Some(home) })
+    }
+
+    /// Clones the data of those that have none, from those of `donor` that come from the same template.
+    pub(crate) fn make(&mut self, root: &Path, donor: Option<&Path>, cancel: &Cancel) -> Result<(), Failure> {
+        let Some(home) = &self.home else { return Ok(()) };
+        let missing: Vec<_> = self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let keeper = match Keeper::of(root)? {
+            Some(keeper) => keeper,
+            None => Keeper::make(root, &calve_db::new_keeper_id()?)?,
+        };
+        let donor = donor.map_or(Ok(None), Keeper::of)?;
+        let donated = donor.map_or(Ok(Vec::new()), |donor| kept(home, &donor))?;
+        for (name, config) in missing {
+            let source = donated.iter().find(|source| source.service == *name && source.template == config.template);
+            let wanted = NewService {
+                service: name,
+                keeper_id: &keeper.id,
+                keeper: keeper.entry.clone().into(),
+                origin: match source {
+                    Some(source) => ServiceOrigin::Service(&source.name),
+                    None => ServiceOrigin::Template(&config.template),
+                },
+            };
+            self.made.insert(name.clone(), calve_db::create_service(home, wanted, cancel)?);
+        }
+        Ok(())
+    }
+
+    /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
+    pub(crate) fn start(&mut self, root: &Path, cancel: &Cancel) -> Result<Vec<String>, Failure> {
+        self.make(root, None, cancel)?;
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let mut started = Vec::new();
+        for (name, service) in self.made.iter().filter(|(name, _)| self.wanted.contains_key(*name)) {
+            let was_running = service.server(home).is_some();
+            match calve_db::start_service(home, &service.name, &db::supervisor()?, cancel) {
+                Ok(_) if was_running => {}
+                Ok(_) => started.push(name.clone()),
+                Err(error @ Error::ServerFailed { .. }) => {
+                    let text = format!("the service `{name}` was not started: {error}");
+                    return Err(Failure::stated(FAILED, text, format!("read its log: calve logs {name}")));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(started)
+    }
+
+    /// Ends the servers of all. Returns the names of those that ran.
+    pub(crate) fn stop(&self) -> Result<Vec<String>, Failure> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let mut stopped = Vec::new();
+        for (name, service) in &self.made {
+            if calve_db::stop_service(home, &service.name)? {
+                stopped.push(name.clone());
+            }
+        }
+        Ok(stopped)
+    }
+
+    /// The variables of those that are wanted and have data.
+    pub(crate) fn variables(&self) -> Result<Vec<(String, String)>, Failure> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let has_data = self.wanted.iter().filter_map(|(name, config)| Some((config, self.made.get(name)?)));
+        let variable =
+            |(config, service): (&ServiceConfig, &Service)| Ok((config.variable.clone(), service.address(home)?.url));
+        has_data.map(variable).collect()
+    }
+
+    /// The names of those that are wanted and have no data.
+    pub(crate) fn without_data(&self) -> impl Iterator<Item = &String> {
+        self.wanted.keys().filter(|name| !self.made.contains_key(*name))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wanted.is_empty() && self.made.is_empty()
+    }
+
+    /// The last lines of the log of one, or of the only one.
+    pub(crate) fn log(&self, name: Option<&str>) -> Result<String, Failure> {
+        let found = match name {
+            Some(name) => self.made.get(name),
+            None if self.made.len() == 1 => self.made.values().next(),
+            None => None,
+        };
+        found.map(Service::log).ok_or_else(|| {
+            let names: Vec<&str> = self.made.keys().map(String::as_str).collect();
+            let text = match name {
+                Some(name) => format!("this worktree has no data of a service `{}`", name.escape_default()),
+                None if names.is_empty() => "this worktree has no data of any service".into(),
+                None => "this worktree has several services".into(),
+            };
+            let hint = match names.is_empty() {
+                true => "name services in .calve.toml, then run `calve up`".into(),
+                false => format!("name one of them: {}", names.join(", ")),
+            };
+            Failure::stated(FAILED, text, hint)
+        })
+    }
+
+    pub(crate) fn receipts(&self) -> Result<Vec<ServiceReceipt>, Failure> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let mut names: Vec<&String> = self.wanted.keys().chain(self.made.keys()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let one = |name: &String| receipt(home, name, self.wanted.get(name), self.made.get(name));
+        names.into_iter().map(one).collect()
+    }
+}
+
+fn receipt(
+    home: &Home,
+    name: &str,
+    wanted: Option<&ServiceConfig>,
+    made: Option<&Service>,
+) -> Result<ServiceReceipt, Failure> {
+    let state = match made {
+        None => "absent",
+        Some(service) if service.server(home).is_some() => "running",
+        Some(_) => "stopped",
+    };
+    Ok(ServiceReceipt {
+        name: name.to_owned(),
+        variable: wanted.map(|wanted| wanted.variable.clone()),
+        template: match (wanted, made) {
+            (Some(wanted), _) => wanted.template.clone(),
+            (None, made) => made.map(|made| made.template.clone()).unwrap_or_default(),
+        },
+        state,
+        url: made.map(|made| made.address(home)).transpose()?.map(|address| address.url),
+        server: made.map(|made| made.name.clone()),
+        data_directory: made.map(|made| path(made.data_directory())),
+    })
+}
+
+/// Where the data of a new worktree's services comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum DataFrom {
+    /// Its donor, as far as that has data; else the templates.
+    Donor,
+    Template,
+    /// Nowhere yet: `calve up` clones the templates.
+    Nowhere,
+    /// This worktree: all of it.
+    Worktree(PathBuf),
+}
+
+impl DataFrom {
+    pub(crate) fn parse(text: &str) -> Result<Self, std::convert::Infallible> {
+        Ok(match text {
+            "" => Self::Donor,
+            "template" => Self::Template,
+            "none" => Self::Nowhere,
+            worktree => Self::Worktree(worktree.into()),
+        })
+    }
+
+    /// Fails unless there is data for each of the services.
+    pub(crate) fn check(&self, wanted: &BTreeMap<String, ServiceConfig>, donor: &Path) -> Result<(), Failure> {
+        if wanted.is_empty() || matches!(self, Self::Nowhere) {
+            return Ok(());
+        }
+        let home = db::home()?;
+        sweep(&home)?;
+        let source = self.source(donor)?;
+        let keeper = source.as_deref().map_or(Ok(None), Keeper::of)?;
+        let donated = keeper.map_or(Ok(Vec::new()), |keeper| kept(&home, &keeper))?;
+        for (name, config) in wanted {
+            let has_data = donated.iter().any(|found| found.service == *name && found.template == config.template);
+            match self {
+                _ if has_data => {}
+                Self::Worktree(worktree) => {
+                    let (worktree, template) = (Shown(worktree), &config.template);
+                    let text =
+                        format!("`{worktree}` has no data of the service `{name}` from the template `{template}`");
+                    return Err(Failure::stated(FAILED, text, "run `calve up` there, or leave --data-from out"));
+                }
+                _ => calve_db::check_service_template(&home, &config.template)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the root of the worktree that data is cloned from.
+    pub(crate) fn source(&self, donor: &Path) -> Result<Option<PathBuf>, Failure> {
+        Ok(match self {
+            Self::Donor => Some(donor.to_path_buf()),
+            Self::Template | Self::Nowhere => None,
+            Self::Worktree(name) => {
+                let (_, mut found) = worktree::find_all(donor, std::slice::from_ref(name))?;
+                found.pop().transpose()?
+            }
+        })
+    }
+}
+
+/// Those of a worktree, which may have been moved. One whose repository is a copy has none: they are the original's.
+fn kept(home: &Home, keeper: &Keeper) -> Result<Vec<Service>, Failure> {
+    let mut own = calve_db::services(home)?;
+    own.retain(|service| service.keeper_id == keeper.id);
+    let entry = keeper.entry.as_os_str();
+    if let Some(other) = own.iter().find(|service| service.keeper != entry) {
+        let elsewhere = Path::new(&other.keeper);
+        if Keeper::is_at(elsewhere, &keeper.id) && !keeper.is(elsewhere) {
+            keeper.forget()?;
+            return Ok(Vec::new());
+        }
+        own.iter().try_for_each(|service| calve_db::set_keeper(home, service, entry.to_owned()))?;
+    }
+    Ok(own)
+}
+
+/// Finishes what killed removals have begun.
+fn sweep(home: &Home) -> Result<(), Failure> {
+    let is_gone = |service: &Service| !Keeper::is_at(Path::new(&service.keeper), &service.keeper_id);
+    Ok(calve_db::sweep_doomed(home, &is_gone)?)
+}
+
+/// What each of these worktrees has. Whoever asks wants to know more, so what goes wrong is only said.
+pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
+    let none = || all.iter().map(|_| Vec::new()).collect();
+    let Ok(home) = db::unswept_home() else { return none() };
+    let found = sweep(&home).and_then(|()| {
+        let one = |listed: &WorktreeInfo| {
+            let Some(keeper) = Keeper::of_worktree(&listed.worktree)? else { return Ok(Vec::new()) };
+            kept(&home, &keeper)?.iter().map(|made| receipt(&home, &made.service, None, Some(made))).collect()
+        };
+        all.iter().map(one).collect::<Result<Vec<_>, Failure>>()
+    });
+    found.unwrap_or_else(|failure| {
+        failure.report();
+        none()
+    })
+}
+
+/// The services of a worktree that is going to be removed.
+pub(crate) struct Leaving {
+    home: Home,
+    services: Vec<Service>,
+    doomed: Vec<Doomed>,
+}
+
+impl Leaving {
+    /// Those of a worktree; `None` if it has none.
+    pub(crate) fn of(worktree: &Worktree) -> Result<Option<Self>, Failure> {
+        Self::kept_by(Keeper::of_worktree(worktree)?)
+    }
+
+    /// Those of the worktree with this root.
+    pub(crate) fn at(root: &Path) -> Result<Option<Self>, Failure> {
+        Self::kept_by(Keeper::of(root)?)
+    }
+
+    fn kept_by(keeper: Option<Keeper>) -> Result<Option<Self>, Failure> {
+        let Some(keeper) = keeper else { return Ok(None) };
+        let home = db::home()?;
+        sweep(&home)?;
+        let services = kept(&home, &keeper)?;
+        Ok((!services.is_empty()).then_some(Self { home, services, doomed: Vec::new() }))
+    }
+
+    /// Fails if data may differ from what it was cloned from, and that is not accepted. Servers go on.
+    pub(crate) fn check(&self, written: Written) -> Result<(), Failure> {
+        for service in self.services.iter().filter(|_| written == Written::Refuse) {
+            if calve_db::is_written(&self.home, service)? {
+                return Err(Error::ServiceWritten(service.service.clone()).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the servers, and fails as [`Leaving::check`] does.
+    pub(crate) fn end(&mut self, written: Written) -> Result<(), Failure> {
+        for service in &self.services {
+            match calve_db::doom(&self.home, &service.name, written) {
+                Ok(doomed) => self.doomed.push(doomed),
+                Err(error) => {
+                    self.spare();
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the data after all.
+    pub(crate) fn spare(&mut self) {
+        for error in self.doomed.drain(..).filter_map(|doomed| doomed.spare().err()) {
+            output::say(&format!("warning: {error}"));
+        }
+    }
+
+    /// Removes the data. The servers have ended.
+    pub(crate) fn remove(self) -> Result<(), Failure> {
+        self.doomed.into_iter().try_for_each(Doomed::remove)?;
+        db::reap_trash(&self.home)
+    }
+}

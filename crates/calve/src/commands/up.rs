@@ -1,0 +1,78 @@
+//! `calve up`, `down`, `status` and `logs`: the services of a worktree.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::Cancel;
+use calve_git::environment::root_of;
+use calve_receipt::{ServiceReceipt, ServicesReceipt, path};
+
+use crate::cli::services::{LogsArguments, ServicesArguments, StatusArguments};
+use crate::commands::env;
+use crate::commands::services::Services;
+use crate::failure::Failure;
+use crate::output;
+
+const NONE: &str = "this worktree has no services: `[services.NAME]` in .calve.toml names them";
+
+pub(crate) fn up(arguments: &ServicesArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let (root, mut services) = here()?;
+    let started = services.start(&root, cancel)?;
+    report(&root, &services, arguments, "started", &started)
+}
+
+pub(crate) fn down(arguments: &ServicesArguments) -> Result<(), Failure> {
+    let (root, services) = here()?;
+    let stopped = services.stop()?;
+    report(&root, &services, arguments, "stopped", &stopped)
+}
+
+pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
+    let (root, services) = here()?;
+    let receipts = services.receipts()?;
+    if arguments.json {
+        return output::json(&ServicesReceipt { path: path(&root), services: receipts });
+    }
+    if services.is_empty() {
+        output::say(NONE);
+    }
+    let widest = receipts.iter().map(|service| service.name.len()).max().unwrap_or(0);
+    let line = |service: &ServiceReceipt| {
+        let url = service.url.as_deref().unwrap_or_default();
+        let line = format!("{:widest$}  {:7}  {}  {url}", service.name, service.state, service.template);
+        line.trim_end().to_owned() + "\n"
+    };
+    output::result(&receipts.iter().map(line).collect::<String>())
+}
+
+pub(crate) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {
+    let (_, services) = here()?;
+    // Clients choose part of what is in it.
+    let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
+    output::result(&services.log(arguments.service.as_deref())?.chars().filter(is_plain).collect::<String>())
+}
+
+/// The services of the worktree that the user is in.
+fn here() -> Result<(PathBuf, Services), Failure> {
+    let root = root_of(&std::env::current_dir()?)?;
+    let services = Services::of(&root, env::config(&root)?.services)?;
+    Ok((root, services))
+}
+
+fn report(
+    root: &Path,
+    services: &Services,
+    arguments: &ServicesArguments,
+    done: &str,
+    names: &[String],
+) -> Result<(), Failure> {
+    if !arguments.quiet {
+        if services.is_empty() {
+            output::say(NONE);
+        }
+        names.iter().for_each(|name| output::say(&format!("{done} `{name}`")));
+    }
+    if !arguments.json {
+        return Ok(());
+    }
+    output::json(&ServicesReceipt { path: path(root), services: services.receipts()? })
+}

@@ -1,0 +1,72 @@
+//! Words for calve-volume: what to type or change next.
+
+use calve_volume::Remedy;
+
+/// Says what to do next, in one sentence without a full stop.
+pub(crate) fn hint(remedy: &Remedy) -> String {
+    let fixed = match remedy {
+        Remedy::CorrectName => {
+            "a name has letters, digits, dots, dashes and underscores, at most 64, and begins with a letter or digit"
+        }
+        Remedy::ChooseAnotherName => "choose another name, or mount that one: calve volume attach NAME",
+        Remedy::ListVolumes => "`calve volume list` names those that there are",
+        Remedy::NameLargerSize => "name a larger size, as in `--size 40G`",
+        Remedy::FreeSpaceOrNameSmallerSize => {
+            "free some space there, or name a smaller size with `--size`: a volume whose disk fills up becomes read-only"
+        }
+        Remedy::InstallProgram(program) => {
+            let package = if program.contains("btrfs") { "btrfs-progs" } else { "util-linux" };
+            return format!("install it; most distributions have it in the package {package}");
+        }
+        Remedy::UseAnotherKernel(what) => {
+            return format!(
+                "as root, load the module: `modprobe {}`; a container has the kernel and the devices of its host",
+                what.strip_suffix(" devices").unwrap_or(what)
+            );
+        }
+        Remedy::ChooseEmptyMountPoint => "choose an empty directory of its own, and create the volume with `--at DIR`",
+        Remedy::AskDoctor(name) => return format!("`calve volume doctor {name}` shows all that is wrong with it"),
+        Remedy::Detach(name) => {
+            return format!(
+                "detach it first: calve volume detach {name}; `losetup -l` shows a loop device that somebody else has made"
+            );
+        }
+        Remedy::EndProcesses => "leave its directories and end those processes, then try again",
+        Remedy::MoveAway => "move that elsewhere first; only what was made with the volume is deleted",
+        Remedy::WaitForDetaching => {
+            "have its owner detach it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where they are"
+        }
+        Remedy::ReadKernelLog => "the kernel's log may have the reason (dmesg)",
+        Remedy::CheckSystem => "check the owner and mode of what is named, and the limits of your session (ulimit -a)",
+        _ => "see `calve volume --help`",
+    };
+    fixed.to_owned()
+}
+
+/// Says what helps against a problem that is not repaired.
+pub(crate) fn advice(problem: &calve_volume::Problem, name: &str) -> String {
+    use calve_volume::Problem;
+    match problem {
+        Problem::RecordDamaged | Problem::ImageMissing | Problem::NoFileSystem => {
+            format!("put it back from a backup, or give the volume up: calve volume remove {name}")
+        }
+        Problem::ImageNotAFile | Problem::AnotherFileSystem => {
+            format!("put the volume's own image back, or give the volume up: calve volume remove {name}")
+        }
+        Problem::Truncated { needed, .. } => {
+            format!(
+                "put the image back from a backup; to save what is left, make it {needed} bytes long (truncate -s) and use `btrfs restore`"
+            )
+        }
+        Problem::AttachedElsewhere { .. } | Problem::AttachedTwice { .. } => {
+            "unmount what is mounted from them and free them as root (losetup -d), until only calve's is left"
+                .to_owned()
+        }
+        Problem::ReadOnly => {
+            format!("free space on the host, then: calve volume detach {name} && calve volume attach {name}")
+        }
+        Problem::HostShort { .. } => "free space on the host before the volume needs it".to_owned(),
+        Problem::DeviceErrors(_) => "look into the kernel's log (dmesg), and save what is in the volume".to_owned(),
+        _ => format!("it is put right by: calve volume attach {name}"),
+    }
+}

@@ -1,0 +1,163 @@
+//! `calve run --apply`: what the command changed is made in the tree, all of it or nothing.
+
+use std::path::Path;
+use std::process::Command;
+
+use calve_testkit::{Aspect, FileSystem, Unprivileged, assert_same_except, fingerprint, require_program, require_root};
+
+use super::{CHANGES, left, place, places, run};
+use crate::program::{Calve, Reachable};
+use crate::spot::{Spot, eventually, names};
+
+/// Changes of every kind.
+const ALL: &str = "chmod 700 sub; mkfifo p; ln -sfn b l; mkdir -p n/e; echo 1 > n/e/1; chmod 555 n n/e; rm k; mkdir k; echo > k/q; \
+                   rm -r w; echo file > w; chmod 600 kept; mkdir -p again/x; rm -r again; echo > 'new\nline'; \
+                   mkdir d/new; echo > d/new/x";
+
+/// The tree, and a copy of it in which `script` was run.
+fn expected(spot: &Spot, script: &str) -> Calve {
+    // Another name of a changed file keeps the old contents.
+    fs_err::remove_file(spot.join("tree/a2")).unwrap();
+    spot.tree("tree").file("k", b"k").file("w/x/y", b"y").file("kept", b"kept");
+    for (program, args, directory) in
+        [("cp", ["-a", "tree", "by hand"], spot.to_path_buf()), ("sh", ["-e", "-c", script], spot.join("by hand"))]
+    {
+        assert!(
+            Command::new(program).args(args).current_dir(directory).status().is_ok_and(|status| status.success())
+                || program == "cp"
+        );
+    }
+    run(spot, &["--apply"], script)
+}
+
+#[test]
+fn what_the_command_changed_is_made_in_the_tree() {
+    for spot in places() {
+        let Some(spot) = place(spot) else { return };
+        let script = format!("{{ {CHANGES}; }}; {ALL}");
+        let ran = expected(&spot, &script).succeeds();
+        ran.says(&["applied: 3 files changed, 9 new, 5 deleted; 7 directories"]);
+        // Times are those of the command, which ran twice.
+        assert_same_except(spot.join("by hand"), spot.join("tree"), &[Aspect::Times]);
+        assert_eq!(left(&spot), [""; 0]);
+        let patch = run(&spot, &["--apply", "--diff"], "echo 1 > line").succeeds().stdout;
+        assert!(patch.contains("+++ b/line\n@@ -0,0 +1 @@\n+1\n"), "{patch}");
+        let again = run(&spot, &["--apply", "--json"], "true").succeeds().json();
+        assert_eq!((&again["applied"], &again["entries"]), (&true.into(), &serde_json::json!([])));
+    }
+}
+
+#[test]
+fn of_a_command_that_failed_nothing_is_applied() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let before = fingerprint(spot.join("tree"));
+    let ran = run(&spot, &["--apply"], "echo > new; exit 7").run();
+    ran.ended(7);
+    ran.says(&["nothing is applied"]);
+    before.assert_unchanged(spot.join("tree"));
+    spot.holds(&["home", "tree"]);
+}
+
+#[test]
+fn what_changed_meanwhile_is_not_replaced() {
+    // What the command does, and what somebody else does after it.
+    for (command, other) in [
+        ("echo 1 > a", "echo 2 > a"),
+        ("echo 1 > a", "chmod 600 a"),
+        ("echo 1 > new", "echo 2 > new"),
+        ("echo 1 > new", "mkdir new"),
+        ("rm b", "echo 2 > b"),
+        ("rm -r e", "echo 2 > e/new"),
+        ("rm -r e", "echo 2 >> e/deep"),
+        ("rm b; mkdir b; echo > b/c", "echo 2 > b"),
+        ("echo 1 > e/deep", "rm -r e"),
+        ("echo 1 > e/deep", "mv e away; ln -s away e"),
+        ("chmod 700 sub", "chmod 711 sub"),
+    ] {
+        let Some(spot) = place(Spot::anywhere()) else { return };
+        assert!(Command::new("mkfifo").arg(spot.join("end")).status().unwrap().success());
+        let script = format!("{command}; echo 1 > also; echo > ../ready; read line < ../end");
+        let running = run(&spot, &["--apply", "--json"], &script).start();
+        eventually("the command runs", || spot.join("ready").exists());
+        assert!(Command::new("sh").args(["-c", other]).current_dir(spot.join("tree")).status().unwrap().success());
+        let before = fingerprint(spot.join("tree"));
+        fs_err::write(spot.join("end"), "\n").unwrap();
+        let ran = running.wait();
+        ran.ended(3);
+        let ran = ran.says(&["was changed while the command ran; nothing was applied", "tree.run"]);
+        assert_eq!(ran.hints().json()["remedy"], "merge_changes", "{command}, {other}");
+        before.assert_unchanged(spot.join("tree"));
+        assert_eq!(fs_err::read(spot.join("tree.run/also")).unwrap(), b"1\n");
+        spot.holds(&["end", "home", "ready", "tree", "tree.run"]);
+    }
+}
+
+/// `strace` that lets some of the moves fail.
+fn failing(moves: &str) -> Vec<String> {
+    let inject = format!("inject=renameat2:error=EIO:when={moves}");
+    ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2", "-e", &inject].map(str::to_owned).to_vec()
+}
+
+#[test]
+fn if_one_change_cannot_be_made_none_is() {
+    if !require_program("strace") {
+        return;
+    }
+    // The first one would fail for the copy, too. There are four.
+    for number in 2..=5 {
+        let Some(spot) = place(Spot::anywhere()) else { return };
+        assert!(Command::new("cp").args(["-a", "tree", "before"]).current_dir(&*spot).status().unwrap().success());
+        let failing = failing(&number.to_string());
+        let failing: Vec<_> = failing.iter().map(String::as_str).collect();
+        let script = "echo 1 > a; chmod 700 sub; mkdir -p n/o; rm b; rm -r e";
+        let ran = run(&spot, &["--apply"], script).under(&failing);
+        if number > 4 {
+            ran.succeeds();
+            continue;
+        }
+        ran.fails(1).says(&["cannot apply the change of", "nothing was applied", "tree.run"]).hints();
+        assert_same_except(spot.join("before"), spot.join("tree"), &[Aspect::Times]);
+        assert_eq!(names(spot.join("tree.run")), ["a", "a2", "d", "l", "n", "sub"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_kept() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    // The second move fails, and so does the one that takes the first back.
+    let failing = failing("2..3");
+    let failing: Vec<_> = failing.iter().map(String::as_str).collect();
+    let ran = run(&spot, &["--apply", "--json"], "echo 1 > a; echo 2 > b").under(&failing).fails(1);
+    let ran = ran.says(&["some changes were applied and others were not", "tree/a", "calve-run-1"]);
+    assert_eq!(ran.hints().json()["remedy"], "put_back");
+    let read = |path: &str| fs_err::read_to_string(spot.join("tree").join(path)).unwrap();
+    assert_eq!(["a", "b", "calve-run-1/new/a", "calve-run-1/new/b"].map(read), ["1\n", "b", "a", "2\n"]);
+}
+
+#[test]
+fn somebody_without_privilege_can_apply() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
+    let id = Unprivileged::UID;
+    let apply = expected(&spot, ALL);
+    let owner = format!("{id}:{id}");
+    let own = |path: &Path| {
+        assert!(Command::new("chown").arg("-hR").args([&owner]).arg(path).status().unwrap().success());
+    };
+    for name in ["tree", "by hand", "home"] {
+        own(&spot.join(name));
+    }
+    let reachable = Reachable::new();
+    apply.by_somebody_else(&reachable).succeeds();
+    assert_same_except(spot.join("by hand"), spot.join("tree"), &[Aspect::Times]);
+    // Closed directories come and go.
+    run(&spot, &["--apply"], "chmod -R u+w n; rm -r n; mkdir -p o/p; chmod 555 o/p o")
+        .by_somebody_else(&reachable)
+        .succeeds();
+    assert!(!spot.join("tree/n").exists() && spot.join("tree/o/p").is_dir());
+}

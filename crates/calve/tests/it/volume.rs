@@ -1,0 +1,332 @@
+//! `calve volume`: a btrfs in a sparse file on a real ext4, mounted through real loop devices.
+
+mod damaged;
+mod killed;
+
+use std::env;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use calve_testkit::{FileSystem, Unprivileged, Volume, assert_same, node_modules_like, require_program, require_root};
+use serde_json::Value;
+
+use crate::program::{Calve, Reachable, calve};
+use crate::spot::{eventually, names};
+
+const MIB: u64 = 1 << 20;
+
+/// An ext4 with Calve's home on it. Whatever is mounted in it goes with it.
+struct Host {
+    volume: Volume,
+}
+
+impl Host {
+    /// `None` is a skip.
+    #[track_caller]
+    fn new(bytes: u64) -> Option<Self> {
+        let is_possible = require_root("mounting") && require_program("mkfs.btrfs");
+        let volume = is_possible.then(|| Volume::with_size(FileSystem::Ext4, bytes))??;
+        fs_err::create_dir(volume.path().join("home")).unwrap();
+        Some(Self { volume })
+    }
+
+    fn path(&self) -> &Path {
+        self.volume.path()
+    }
+
+    fn calve<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Calve {
+        calve(["volume"]).args(words).env("CALVE_HOME", self.path().join("home"))
+    }
+
+    fn image(&self, name: &str) -> PathBuf {
+        self.path().join("home/volumes").join(name).join("image")
+    }
+
+    /// Attaches a volume, and returns its top directory.
+    #[track_caller]
+    fn attach(&self, name: &str) -> PathBuf {
+        self.calve(["attach", name]).succeeds().stdout.trim_end().into()
+    }
+
+    #[track_caller]
+    fn detach(&self, name: &str) {
+        self.calve(["detach", name, "-q"]).succeeds();
+        assert_eq!(self.devices(name), [""; 0]);
+    }
+
+    /// The loop devices that have its image, as the kernel says.
+    fn devices(&self, name: &str) -> Vec<String> {
+        let image = self.image(name).display().to_string();
+        let has_it = |device: &String| {
+            let file = fs_err::read_to_string(format!("/sys/block/{device}/loop/backing_file"));
+            file.is_ok_and(|file| file.trim_end().trim_end_matches(" (deleted)") == image)
+        };
+        names("/sys/block").into_iter().filter(has_it).map(|name| format!("/dev/{name}")).collect()
+    }
+
+    #[track_caller]
+    fn listed(&self, name: &str) -> Value {
+        let list = self.calve(["list", "--json"]).succeeds().json();
+        list["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == name).unwrap().clone()
+    }
+
+    fn allocated(&self, name: &str) -> u64 {
+        fs_err::metadata(self.image(name)).unwrap().blocks() * 512
+    }
+
+    /// What `doctor` finds: code and whether it was repaired.
+    fn findings(&self, name: &str) -> Vec<(String, bool)> {
+        let ran = self.calve(["doctor", "--json", name]).run();
+        let document = ran.json();
+        let problems = document["volumes"][0]["problems"].as_array().unwrap().iter();
+        let found: Vec<_> = problems
+            .map(|problem| (problem["code"].as_str().unwrap().to_owned(), problem["repaired"].as_bool().unwrap()))
+            .collect();
+        ran.ended(i32::from(found.iter().any(|(_, repaired)| !repaired)));
+        found
+    }
+}
+
+fn rounds(variable: &str, usual: usize) -> usize {
+    env::var(variable).map_or(usual, |number| number.parse().unwrap())
+}
+
+#[track_caller]
+fn system(words: &[&str]) -> String {
+    let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn a_volume_is_made_used_and_removed() {
+    let Some(host) = Host::new(2048 * MIB) else { return };
+    let made = host.calve(["create", "work", "--size", "1G", "--json"]).succeeds().json();
+    assert_eq!(made["volumes"][0]["size_bytes"], 1024 * MIB);
+    assert!(host.allocated("work") < 16 * MIB);
+    let top = host.attach("work");
+    // Again is no mistake.
+    assert_eq!(host.attach("work"), top);
+    assert_eq!(host.devices("work").len(), 1);
+    assert_eq!(host.listed("work")["attached"], true);
+    assert_eq!(host.findings("work"), []);
+    system(&["btrfs", "subvolume", "create", top.join("src").to_str().unwrap()]);
+    node_modules_like(top.join("src/tree"), 400);
+    let cloned = calve(["cp", "--json", "--require", "instant", "src", "dst"]).within(&top).succeeds().json();
+    assert_eq!(cloned["strategy"], "snapshot");
+    assert_same(top.join("src"), top.join("dst"));
+    host.calve(["remove", "work", "--yes"]).fails(1).says(&["is attached", "calve volume detach work"]);
+    host.detach("work");
+    assert_eq!(host.listed("work")["attached"], false);
+    assert_eq!(names(&top), [""; 0]);
+    host.attach("work");
+    assert_same(top.join("src"), top.join("dst"));
+    host.detach("work");
+    host.calve(["detach", "work"]).succeeds();
+    // Nobody is there to ask.
+    host.calve(["remove", "work"]).fails(3).says(&["still there", "--yes"]);
+    host.calve(["remove", "work", "--yes"]).succeeds();
+    assert_eq!(names(host.path().join("home/volumes")), [".lock"]);
+}
+
+#[test]
+fn probe_proposes_a_volume_on_ext4() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let top = host.attach("work");
+    let proposes = |at: &Path| calve(["probe"]).arg(at).succeeds().stdout.contains("calve volume create NAME");
+    assert!(proposes(host.path()));
+    assert!(!proposes(&top));
+}
+
+#[test]
+fn a_template_in_a_volume_is_a_subvolume() {
+    let Some(host) = Host::new(1024 * MIB) else { return };
+    host.calve(["create", "work", "--size", "512M"]).succeeds();
+    let top = host.attach("work");
+    node_modules_like(host.path().join("deps"), 100);
+    let home = host.path().join("home");
+    let at = |line: &[&str]| calve(line).env("CALVE_HOME", &home).within(&top).succeeds();
+    at(&["template", "create", "deps", host.path().join("deps").to_str().unwrap(), "--at", top.to_str().unwrap()]);
+    let cloned = at(&["cp", "--json", "--require", "instant", "@deps", "deps"]).json();
+    assert_eq!(cloned["strategy"], "snapshot");
+    assert_same(host.path().join("deps"), top.join("deps"));
+}
+
+#[test]
+fn attaching_and_detaching_leaves_no_loop_device() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    for round in 0..rounds("CALVE_VOLUME_CYCLES", 20) {
+        let top = host.attach("work");
+        fs_err::write(top.join("round"), round.to_string()).unwrap();
+        host.detach("work");
+    }
+    assert_eq!(host.findings("work"), []);
+}
+
+#[test]
+fn what_is_deleted_is_given_back_to_the_host() {
+    let Some(host) = Host::new(1024 * MIB) else { return };
+    host.calve(["create", "work", "--size", "800M"]).succeeds();
+    let top = host.attach("work");
+    let before = host.allocated("work");
+    let written = 400 * MIB;
+    fs_err::write(top.join("large"), vec![b'x'; usize::try_from(written).unwrap()]).unwrap();
+    system(&["sync", "-f", top.to_str().unwrap()]);
+    assert!(host.allocated("work") > before + written / 20 * 19);
+    fs_err::remove_file(top.join("large")).unwrap();
+    system(&["sync", "-f", top.to_str().unwrap()]);
+    eventually("95 % of what was deleted are given back", || host.allocated("work") < before + written / 20);
+}
+
+#[test]
+fn a_volume_grows_attached_and_detached() {
+    let Some(host) = Host::new(1024 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let size = |top: &Path| {
+        let found = rustix::fs::statvfs(top).unwrap();
+        found.f_blocks * found.f_frsize / MIB
+    };
+    host.calve(["grow", "work", "--size", "320M"]).succeeds();
+    let top = host.attach("work");
+    assert_eq!(size(&top), 320);
+    host.calve(["grow", "work", "--size", "400M"]).succeeds();
+    assert_eq!(size(&top), 400);
+    host.calve(["grow", "work", "--size", "320M"]).fails(1).says(&["not less"]);
+    host.calve(["grow", "work", "--size", "40G"]).fails(1).says(&["bytes free", "free some space"]);
+    assert_eq!(host.findings("work"), []);
+    // As if a grow had been killed after its first step.
+    fs_err::OpenOptions::new().write(true).open(host.image("work")).unwrap().set_len(500 * MIB).unwrap();
+    assert_eq!(host.findings("work"), [("not_resized".into(), true)]);
+    assert_eq!(size(&top), 500);
+}
+
+#[test]
+fn names_sizes_and_places_are_checked() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    for name in ["../x", "a/b", ".hidden", "", "-x", "a b"] {
+        let ran = host.calve(["create", "--size", "256M", "--", name]).fails(2);
+        ran.says(&[
+            "cannot be the name",
+            "a name has letters, digits, dots, dashes and underscores, at most 64, and begins with a letter or digit",
+        ]);
+    }
+    host.calve(["create", "work", "--size", "100M"])
+        .fails(1)
+        .says(&["too small", "name a larger size, as in `--size 40G`"]);
+    host.calve(["create", "work", "--size", "500M"]).fails(1).says(&[
+        "bytes free",
+        "free some space there, or name a smaller size with `--size`: a volume whose disk fills up becomes read-only",
+    ]);
+    for (place, why) in
+        [("none", "no such directory"), ("file", "not a directory"), ("full", "not empty"), ("", "mounted")]
+    {
+        let at = host.path().join(place);
+        match place {
+            "file" => fs_err::write(&at, "").unwrap(),
+            "full" => fs_err::create_dir_all(at.join("inside")).unwrap(),
+            _ => {}
+        }
+        let ran = host.calve(["create", "work", "--size", "256M", "--at", at.to_str().unwrap()]).fails(1);
+        ran.says(&[why, "choose an empty directory of its own, and create the volume with `--at DIR`"]);
+    }
+    std::os::unix::fs::symlink("full", host.path().join("link")).unwrap();
+    host.calve(["create", "work", "--size", "256M", "--at", host.path().join("link").to_str().unwrap()]).fails(1);
+    host.calve(["attach", "work"]).fails(1).says(&["no volume", "`calve volume list` names those that there are"]);
+    assert_eq!(names(host.path().join("home/volumes")), [".lock"]);
+    host.calve(["create", "work"]).succeeds();
+    host.calve(["create", "work"])
+        .fails(1)
+        .says(&["already", "choose another name, or mount that one: calve volume attach NAME"]);
+}
+
+#[test]
+fn it_belongs_to_whoever_owns_the_mount_point() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    let at = host.path().join("at");
+    fs_err::create_dir(&at).unwrap();
+    rustix::fs::chown(&at, Some(rustix::fs::Uid::from_raw(65534)), Some(rustix::fs::Gid::from_raw(65534))).unwrap();
+    host.calve(["create", "work", "--size", "256M", "--at", at.to_str().unwrap()]).succeeds();
+    // By hand, as `--print` says.
+    let lines = host.calve(["attach", "work", "--print"]).succeeds().stdout;
+    assert_eq!(host.devices("work"), [""; 0]);
+    system(&["sh", "-ec", &lines]);
+    assert_eq!(fs_err::metadata(&at).unwrap().uid(), 65534);
+    assert_eq!(host.attach("work"), at);
+    // It stays so, whatever its owner does with it later.
+    rustix::fs::chown(&at, Some(rustix::fs::Uid::ROOT), None).unwrap();
+    assert_eq!(host.findings("work"), []);
+}
+
+#[test]
+fn not_as_root_the_commands_are_printed() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    rustix::fs::chmod(host.path().join("home"), 0o777.into()).unwrap();
+    let reachable = Reachable::new();
+    let as_user = |words: &[&str]| host.calve(words.iter().copied()).by_somebody_else(&reachable);
+    as_user(&["create", "work", "--size", "256M"]).succeeds();
+    as_user(&["attach", "work"]).fails(3).says(&["mount -t btrfs -o loop,nosuid,nodev", "needs root", "as root"]);
+    let lines = as_user(&["attach", "work", "--print"]).succeeds().stdout;
+    system(&["sh", "-ec", &lines]);
+    let top = as_user(&["attach", "work"]).succeeds().stdout;
+    assert_eq!(fs_err::metadata(top.trim_end()).unwrap().uid(), Unprivileged::UID);
+    as_user(&["detach", "work"]).fails(3).says(&["umount", "needs root"]);
+    system(&["sh", "-ec", &as_user(&["detach", "work", "--print"]).succeeds().stdout]);
+    as_user(&["detach", "work"]).succeeds();
+    as_user(&["remove", "work", "--yes"]).succeeds();
+}
+
+#[test]
+fn somebody_elses_hidden_image_is_told() {
+    let Some(host) = Host::new(1024 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    host.attach("work");
+    rustix::fs::chmod(host.path().join("home"), 0o700.into()).unwrap();
+    let his = host.path().join("his");
+    fs_err::create_dir(&his).unwrap();
+    rustix::fs::chmod(&his, 0o777.into()).unwrap();
+    let create = host.calve(["create", "his", "--size", "256M"]).env("CALVE_HOME", &his);
+    let ran = create.by_somebody_else(&Reachable::new()).fails(1);
+    ran.says(&["somebody else's volume", "have its owner detach it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where they are"]);
+    assert_eq!(names(his.join("volumes")), [".lock"]);
+}
+
+#[test]
+fn a_volume_in_use_stays_attached() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let top = host.attach("work");
+    let mut user = Command::new("cat").current_dir(&top).stdin(Stdio::piped()).spawn().unwrap();
+    let ran = host.calve(["detach", "work"]).run();
+    user.kill().unwrap();
+    user.wait().unwrap();
+    ran.ended(1);
+    ran.says(&[&format!("cat ({})", user.id()), "leave its directories and end those processes, then try again"]);
+    assert_eq!(host.devices("work").len(), 1);
+    host.detach("work");
+}
+
+#[test]
+fn mount_options_are_repaired() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let top = host.attach("work");
+    system(&["mount", "-o", "remount,suid,dev,relatime", top.to_str().unwrap()]);
+    assert_eq!(host.findings("work"), [("mount_options".into(), true)]);
+    assert_eq!(host.findings("work"), []);
+}
+
+#[test]
+fn without_loop_devices_it_says_so() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    // A container's /dev: in a mount namespace of its own.
+    let script = "mount -t tmpfs none /dev; exec \"$0\" \"$@\"";
+    let ran = host.calve(["attach", "work"]).under(&["unshare", "-m", "--propagation", "private", "sh", "-c", script]);
+    ran.fails(3).says(&[
+        "offers no loop devices",
+        "as root, load the module: `modprobe loop`; a container has the kernel and the devices of its host",
+    ]);
+}

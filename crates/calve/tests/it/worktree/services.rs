@@ -1,0 +1,454 @@
+//! `[services.NAME]`: each worktree has a database of its own, with servers that come and go and data that stays.
+
+use std::path::{Path, PathBuf};
+
+use calve_testkit::require_program;
+use serde_json::{Value, json};
+
+use super::repo::{Repo, git, with_environment};
+use crate::program::{Calve, PROGRAM, Ran, Running, calve};
+
+/// A repository with a service `db` of the template `shop`, which has a table `t` with three rows.
+pub(super) struct Shop {
+    pub(super) repo: Repo,
+    engine: &'static str,
+}
+
+pub(super) const POSTGRES: &str = "postgres";
+const MARIADB: &str = "mariadb";
+const MYSQL: &str = "mysql";
+const MYSQL_CLIENT: &str = "/usr/local/mysql/bin/mysql";
+
+impl Shop {
+    pub(super) fn new(engine: &'static str) -> Option<Self> {
+        let programs: &[&str] = match engine {
+            POSTGRES => &["postgres", "psql"],
+            MARIADB => &["mariadbd", "mariadb"],
+            _ => &[MYSQL_CLIENT],
+        };
+        if !programs.iter().all(|program| require_program(program)) {
+            return None;
+        }
+        let repo = Repo::anywhere();
+        // Servers of root's run as another user, who must get through.
+        rustix::fs::chmod(&*repo.spot, 0o755.into()).unwrap();
+        repo.write(".calve.toml", "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n");
+        repo.commit("services");
+        repo.settle();
+        let shop = Self { repo, engine };
+        shop.template("shop", "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)");
+        Some(shop)
+    }
+
+    fn template(&self, name: &str, sql: &str) {
+        let client = client(self.engine, sql);
+        let words = ["db", "template", "create", name, "--engine", self.engine, "--"];
+        with_environment(calve(words).args(client)).env("CALVE_HOME", self.home()).succeeds();
+    }
+
+    fn home(&self) -> PathBuf {
+        self.repo.spot.join("home")
+    }
+
+    /// `calve WORDS…` in a worktree.
+    pub(super) fn within(&self, worktree: impl AsRef<Path>, words: &[&str]) -> Calve {
+        with_environment(calve(words)).within(worktree).env("CALVE_HOME", self.home())
+    }
+
+    /// Runs a statement by `calve exec`, which starts the server.
+    #[track_caller]
+    pub(super) fn sql(&self, worktree: impl AsRef<Path>, sql: &str) -> String {
+        self.client(worktree, sql).succeeds().stdout.trim_end().to_owned()
+    }
+
+    /// Runs statements, each in a transaction of its own, in the background.
+    fn writing(&self, worktree: impl AsRef<Path>, statements: &str) -> Running {
+        match self.engine {
+            // Those of one `-c` would be one transaction.
+            POSTGRES => {
+                let program = "printf %s \"$0\" | psql -XqAt -v ON_ERROR_STOP=1 \"$DATABASE_URL\"";
+                self.within(worktree, &["exec", "--", "sh", "-c", program, statements]).start()
+            }
+            _ => self.client(worktree, statements).start(),
+        }
+    }
+
+    /// Asks until a number is as wanted.
+    fn until(&self, worktree: impl AsRef<Path>, sql: &str, is_wanted: impl Fn(u32) -> bool) {
+        while !is_wanted(self.sql(&worktree, sql).parse().unwrap()) {}
+    }
+
+    fn client(&self, worktree: impl AsRef<Path>, sql: &str) -> Calve {
+        let program = match self.engine {
+            POSTGRES => "psql -XqAt -v ON_ERROR_STOP=1 \"$DATABASE_URL\" -c \"$0\"",
+            MARIADB => "mariadb --no-defaults -BN -u root -S \"${DATABASE_URL#*socket=}\" test -e \"$0\"",
+            _ => "/usr/local/mysql/bin/mysql --no-defaults -BN -u root -S \"${DATABASE_URL#*socket=}\" test -e \"$0\"",
+        };
+        self.within(worktree, &["exec", "--", "sh", "-c", program, sql])
+    }
+
+    #[track_caller]
+    pub(super) fn rows(&self, worktree: impl AsRef<Path>) -> Vec<u32> {
+        self.sql(worktree, "SELECT a FROM t ORDER BY a").lines().map(|line| line.parse().unwrap()).collect()
+    }
+
+    pub(super) fn status(&self, worktree: impl AsRef<Path>) -> Value {
+        self.within(worktree, &["status", "--json"]).succeeds().json()["services"].clone()
+    }
+
+    pub(super) fn state(&self, worktree: impl AsRef<Path>) -> String {
+        self.status(worktree)[0]["state"].as_str().unwrap().to_owned()
+    }
+
+    pub(super) fn servers(&self) -> Vec<Value> {
+        let document = self.within(&self.repo.path, &["db", "list", "--json"]).succeeds().json();
+        document["servers"].as_array().unwrap().clone()
+    }
+
+    /// What there is of services, also what is only half made.
+    pub(super) fn data(&self) -> Vec<String> {
+        let entries = fs_err::read_dir(self.home().join("db/services")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        // What was removed is deleted in the background.
+        let mut names: Vec<String> = names.filter(|name| !calve_core::is_trash(name.as_bytes())).collect();
+        names.sort();
+        names
+    }
+
+    fn remove(&self, worktree: impl AsRef<Path>, words: &[&str]) -> Calve {
+        self.within(&self.repo.path, &["worktree", "remove"]).args(words).arg(worktree.as_ref())
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        let listed = self.within(&self.repo.path, &["db", "list", "--json"]).run().stdout;
+        let document: Value = serde_json::from_str(&listed).unwrap_or_default();
+        for server in document["servers"].as_array().into_iter().flatten() {
+            self.within(&self.repo.path, &["db", "stop", "-q", server["name"].as_str().unwrap()]).run();
+        }
+    }
+}
+
+fn client(engine: &str, sql: &str) -> Vec<String> {
+    let words: &[&str] = match engine {
+        POSTGRES => &["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", sql],
+        MARIADB => &["mariadb", "-BN", "-e", sql],
+        _ => &[MYSQL_CLIENT, "-BN", "-e", sql],
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn path_of(ran: &Ran) -> PathBuf {
+    PathBuf::from(ran.stdout.trim_end())
+}
+
+fn lives_of_its_own(engine: &'static str) {
+    let Some(shop) = Shop::new(engine) else { return };
+    let one = path_of(&shop.repo.adding("one").succeeds().says(&["service: DATABASE_URL="]));
+    let two = shop.repo.added("two");
+    assert_eq!((shop.state(&one), shop.servers().len()), ("stopped".into(), 0), "data is cloned, and nothing started");
+    let environment = shop.within(&one, &["env"]).succeeds().stdout;
+    assert!(environment.starts_with("export DATABASE_URL='"), "{environment}");
+    shop.within(&one, &["up"]).succeeds().says(&["started `db`"]);
+    shop.within(&one, &["up"]).succeeds();
+    assert_eq!(shop.state(&one), "running");
+    shop.sql(&one, "INSERT INTO t VALUES (4)");
+    shop.sql(&two, "DELETE FROM t WHERE a = 1");
+    shop.within(&one, &["down"]).succeeds().says(&["stopped `db`"]);
+    shop.within(&one, &["down", "-q"]).succeeds();
+    assert_eq!(shop.state(&one), "stopped");
+    // What it was, with the same URL, also when the server was killed in the meantime.
+    shop.within(&one, &["up", "-q"]).succeeds();
+    assert_eq!(shop.within(&one, &["env"]).succeeds().stdout, environment);
+    assert_eq!(shop.rows(&one), [1, 2, 3, 4]);
+    shop.sql(&one, "INSERT INTO t VALUES (5)");
+    let pid =
+        shop.servers().iter().find(|server| server["name"] == shop.status(&one)[0]["server"]).unwrap()["pid"].clone();
+    kill(&pid);
+    assert_eq!(shop.rows(&one), [1, 2, 3, 4, 5]);
+    assert_eq!(shop.rows(&two), [2, 3]);
+    // The main worktree has its own too, made when it is wanted.
+    assert_eq!(shop.state(&shop.repo.path), "absent");
+    assert_eq!(shop.rows(&shop.repo.path), [1, 2, 3]);
+    shop.within(&one, &["logs"]).succeeds();
+    for worktree in [&one, &two] {
+        shop.remove(worktree, &[]).fails(1).says(&["the data of the service `db` may have been changed"]).hints();
+        assert_eq!(shop.state(worktree), "running", "a refusal ends nothing");
+        shop.remove(worktree, &["-f"]).succeeds();
+    }
+    assert_eq!(shop.data().iter().filter(|name| name.starts_with("db-")).count(), 1);
+    assert_eq!(shop.rows(&shop.repo.path), [1, 2, 3]);
+    assert_eq!(shop.servers().len(), 1);
+}
+
+fn branches(engine: &'static str) {
+    let Some(shop) = Shop::new(engine) else { return };
+    let main = &shop.repo.path;
+    shop.sql(main, "INSERT INTO t VALUES (4)");
+    // Of a server that runs, while somebody writes: what was confirmed is there, and nothing else.
+    let statements = (100..2100).map(|row| format!("INSERT INTO t VALUES ({row});")).collect::<String>();
+    let writer = shop.writing(main, &statements);
+    shop.until(main, "SELECT COUNT(*) FROM t WHERE a >= 100", |count| count > 0);
+    let before = shop.rows(main);
+    let one = shop.repo.added("one");
+    let after = shop.rows(main);
+    let rows = shop.rows(&one);
+    assert!(rows.starts_with(&before) && after.starts_with(&rows), "{before:?}\n{rows:?}\n{after:?}");
+    writer.wait().ended(0);
+    assert_eq!(shop.rows(main).len(), 2004, "the source goes on");
+    // Of one that does not.
+    shop.within(&one, &["down"]).succeeds();
+    shop.repo.adding("two").args(["--data-from", "one"]).succeeds();
+    assert_eq!(shop.rows(shop.repo.spot.join("proj.two")), rows);
+    shop.repo.adding("three").args(["--data-from", "template"]).succeeds();
+    assert_eq!(shop.rows(shop.repo.spot.join("proj.three")), [1, 2, 3]);
+    shop.repo.adding("four").args(["--data-from", "none"]).succeeds();
+    let four = shop.repo.spot.join("proj.four");
+    assert_eq!(shop.state(&four), "absent");
+    shop.repo.adding("five").args(["--data-from", "four"]).fails(1).says(&["has no data of the service `db`"]).hints();
+    shop.repo.adding("five").args(["--data-from", "nowhere"]).fails(1).hints();
+    assert!(!shop.repo.spot.join("proj.five").exists());
+    assert_eq!(shop.rows(&four), [1, 2, 3]);
+}
+
+#[test]
+fn data_is_branched_from_a_worktree_whose_server_runs_on_postgres() {
+    branches(POSTGRES);
+}
+
+#[test]
+fn data_is_branched_from_a_worktree_whose_server_runs_on_mariadb() {
+    branches(MARIADB);
+}
+
+#[test]
+fn data_is_branched_from_a_worktree_whose_server_runs_on_mysql() {
+    branches(MYSQL);
+}
+
+/// The supervisor is not asked: the server goes with it, as when the machine stops.
+pub(super) fn kill(pid: &Value) {
+    let server = pid.as_u64().unwrap();
+    let text = fs_err::read_to_string(format!("/proc/{server}/stat")).unwrap();
+    let supervisor: i32 = text[text.rfind(')').unwrap() + 2..].split(' ').nth(1).unwrap().parse().unwrap();
+    let supervisor = rustix::process::Pid::from_raw(supervisor).unwrap();
+    rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_worktree_has_data_of_its_own_until_it_is_removed_on_postgres() {
+    lives_of_its_own(POSTGRES);
+}
+
+#[test]
+fn a_worktree_has_data_of_its_own_until_it_is_removed_on_mariadb() {
+    lives_of_its_own(MARIADB);
+}
+
+#[test]
+fn a_worktree_has_data_of_its_own_until_it_is_removed_on_mysql() {
+    lives_of_its_own(MYSQL);
+}
+
+#[test]
+fn servers_write_to_the_disk_before_they_confirm() {
+    for engine in [POSTGRES, MARIADB, MYSQL] {
+        let Some(shop) = Shop::new(engine) else { continue };
+        let settings: &[(&str, &str)] = match engine {
+            POSTGRES => &[("fsync", "on"), ("synchronous_commit", "on"), ("full_page_writes", "on")],
+            MARIADB => &[("innodb_flush_log_at_trx_commit", "1"), ("innodb_doublewrite", "1")],
+            _ => &[("innodb_flush_log_at_trx_commit", "1"), ("innodb_flush_method", "fsync")],
+        };
+        for (name, value) in settings {
+            let shown = match engine {
+                POSTGRES => shop.sql(&shop.repo.path, &format!("SHOW {name}")),
+                _ => shop.sql(&shop.repo.path, &format!("SELECT @@{name}")),
+            };
+            assert_eq!(shown, *value, "{engine}: {name}");
+        }
+    }
+}
+
+#[test]
+fn data_that_nobody_wrote_to_goes_with_its_worktree() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let never = shop.repo.added("never");
+    shop.remove(&never, &[]).succeeds();
+    let read = shop.repo.added("read");
+    assert_eq!(shop.rows(&read), [1, 2, 3]);
+    shop.remove(&read, &["-n"]).succeeds();
+    shop.within(&read, &["down"]).succeeds();
+    shop.within(&read, &["up"]).succeeds();
+    shop.remove(&read, &[]).succeeds();
+    for statement in ["UPDATE t SET a = 7 WHERE a = 3", "ALTER SYSTEM SET work_mem = '8MB'", "CREATE SEQUENCE s"] {
+        let written = shop.repo.added("written");
+        shop.sql(&written, statement);
+        let hint = "keep the worktree, or remove it with its data: calve worktree remove -f";
+        shop.remove(&written, &["-n"]).fails(1).says(&[hint]);
+        shop.within(&written, &["down"]).succeeds();
+        shop.remove(&written, &[]).fails(1).hints();
+        shop.remove(&written, &["-f"]).succeeds();
+        shop.repo.git(["branch", "-D", "written"]);
+    }
+    assert!(shop.data().iter().all(|name| !name.starts_with("db-")), "{:?}", shop.data());
+}
+
+#[test]
+fn a_template_that_is_unknown_is_told_before_anything_is_made() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    shop.repo.write(".calve.local.toml", "services.db.template = 'shoes'\n");
+    shop.repo.adding("one").fails(1).says(&["there is no template `shoes`"]).hints();
+    assert_eq!(shop.repo.worktrees().len(), 1);
+    assert_eq!(shop.repo.git(["branch", "--list", "one"]), "");
+    shop.within(&shop.repo.path, &["up"]).fails(1).says(&["there is no template `shoes`"]).hints();
+}
+
+#[test]
+fn a_template_from_an_image_is_refused() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let file = shop.home().join("db/templates/shop/template.json");
+    let mut template: Value = serde_json::from_slice(&fs_err::read(&file).unwrap()).unwrap();
+    template["image"] = json!({ "runtime": "/usr/bin/podman", "name": "postgres", "id": "1" });
+    let directory = file.parent().unwrap();
+    fs_err::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fs_err::write(&file, template.to_string()).unwrap();
+    let hint = "name a template that was made without --image";
+    shop.repo.adding("one").fails(1).says(&["the template `shop` runs from an image", hint]);
+    shop.within(&shop.repo.path, &["up"]).fails(1);
+}
+
+#[test]
+fn a_service_that_does_not_start_leaves_the_worktree_and_names_its_log() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let one = shop.repo.added("one");
+    let data = PathBuf::from(shop.status(&one)[0]["data_directory"].as_str().unwrap());
+    fs_err::rename(data.join("PG_VERSION"), data.join("elsewhere")).unwrap();
+    shop.within(&one, &["up"]).fails(1).says(&["the service `db` was not started", "calve logs db"]);
+    shop.within(&one, &["exec", "--", "true"]).fails(1);
+    assert!(shop.within(&one, &["logs", "db"]).succeeds().stdout.contains("PG_VERSION"));
+    shop.within(&one, &["logs", "cache"]).fails(1).says(&["no data of a service `cache`"]).hints();
+    assert!(one.join("src").is_dir());
+    fs_err::rename(data.join("elsewhere"), data.join("PG_VERSION")).unwrap();
+    assert_eq!(shop.rows(&one), [1, 2, 3]);
+}
+
+#[test]
+fn the_file_of_a_pull_request_that_is_not_trusted_names_no_services() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    shop.template("secret", "CREATE TABLE t (a int)");
+    let repo = &shop.repo;
+    repo.git(["switch", "-q", "-c", "theirs"]);
+    repo.write(".calve.toml", "[services.db]\ntemplate = 'secret'\n[services.more]\ntemplate = 'secret'\n");
+    repo.commit("theirs");
+    repo.git(["update-ref", "refs/pull/1/head", "HEAD"]);
+    repo.git(["switch", "-q", "main"]);
+    repo.git(["remote", "add", "origin", "."]);
+    let theirs = repo.added("pr/1");
+    let services = shop.status(&theirs);
+    assert_eq!(services.as_array().unwrap().len(), 1);
+    assert_eq!((&services[0]["template"], &services[0]["variable"]), (&json!("shop"), &json!("DATABASE_URL")));
+}
+
+#[test]
+fn what_is_swept_stopped_or_reset_is_never_the_data_of_a_worktree() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let one = shop.repo.added("one");
+    shop.sql(&one, "INSERT INTO t VALUES (9)");
+    let name = shop.status(&one)[0]["server"].as_str().unwrap().to_owned();
+    for words in [&["db", "reset", &name][..], &["db", "mark", &name, "m"]] {
+        let hint = "start a server of its own for that: calve db start TEMPLATE";
+        shop.within(&one, words).fails(1).says(&["keeps its data", hint]);
+    }
+    shop.within(&one, &["db", "stop", "--all"]).succeeds();
+    assert_eq!(shop.state(&one), "running", "it ends by `calve down`");
+    shop.within(&one, &["db", "stop", &name]).succeeds();
+    shop.within(&one, &["db", "gc"]).succeeds();
+    shop.within(&one, &["db", "template", "remove", "shop"]).succeeds();
+    assert_eq!(shop.rows(&one), [1, 2, 3, 9]);
+    let server = shop.servers()[0]["pid"].clone();
+    kill(&server);
+    shop.within(&one, &["db", "gc"]).succeeds();
+    assert_eq!(shop.rows(&one), [1, 2, 3, 9]);
+}
+
+#[test]
+fn a_moved_repository_keeps_its_data_and_a_copy_has_none() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let one = shop.repo.added("one");
+    shop.sql(&one, "INSERT INTO t VALUES (4)");
+    shop.sql(&shop.repo.path, "INSERT INTO t VALUES (5)");
+    let moved = shop.repo.spot.join("moved");
+    shop.repo.git(["worktree", "move", one.to_str().unwrap(), moved.to_str().unwrap()]);
+    assert_eq!(shop.rows(&moved), [1, 2, 3, 4]);
+    let copy = shop.repo.spot.join("copy");
+    let status = std::process::Command::new("cp").arg("-a").args([&shop.repo.path, &copy]).status().unwrap();
+    assert!(status.success());
+    assert_eq!(shop.state(&copy), "absent");
+    assert_eq!(shop.rows(&copy), [1, 2, 3]);
+    assert_eq!(shop.rows(&shop.repo.path), [1, 2, 3, 5]);
+    let elsewhere = shop.repo.spot.join("elsewhere");
+    fs_err::rename(&copy, &elsewhere).unwrap();
+    shop.sql(&elsewhere, "INSERT INTO t VALUES (6)");
+    fs_err::rename(&elsewhere, &copy).unwrap();
+    assert_eq!(shop.rows(&copy), [1, 2, 3, 6]);
+}
+
+#[test]
+fn services_are_in_documents_files_and_hooks() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let text = "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n[services.jobs]\ntemplate = 'shop'\n\
+        [hooks]\npost-add = 'echo $JOBS_URL >made.log'\n";
+    shop.repo.write(".calve.toml", text);
+    shop.repo.commit("two services and a hook");
+    let added = shop.repo.adding("one").args(["--yes", "--json", "--env-file", ".env.local"]).succeeds().json();
+    let one = PathBuf::from(added["path"].as_str().unwrap());
+    let services = added["services"].as_array().unwrap();
+    let urls: Vec<&str> = services.iter().map(|service| service["url"].as_str().unwrap()).collect();
+    assert_ne!(urls[0], urls[1]);
+    assert_eq!((services[1]["variable"].as_str(), services[1]["state"].as_str()), (Some("JOBS_URL"), Some("stopped")));
+    let file = fs_err::read_to_string(one.join(".env.local")).unwrap();
+    assert!(file.ends_with(&format!("DATABASE_URL={}\nJOBS_URL={}\n", urls[0], urls[1])), "{file}");
+    assert_eq!(fs_err::read_to_string(one.join("made.log")).unwrap(), format!("{}\n", urls[1]));
+    let document = shop.within(&one, &["env", "--json"]).succeeds().json();
+    assert_eq!(&document["services"], &added["services"]);
+    let fish = shop.within(&one, &["env", "--format", "fish"]).succeeds().stdout;
+    assert!(fish.contains(&format!("set -gx JOBS_URL '{}'\n", urls[1])), "{fish}");
+    let up = shop.within(&one, &["up", "--json"]).succeeds().json();
+    assert_eq!((&up["services"][0]["state"], &up["services"][1]["state"]), (&json!("running"), &json!("running")));
+    shop.within(&one, &["logs"]).fails(1).says(&["several services", "name one of them: db, jobs"]);
+    let listed = shop.within(&one, &["worktree", "list"]).succeeds().stdout;
+    assert!(listed.contains("db:running jobs:running"), "{listed}");
+    let listed = shop.within(&one, &["worktree", "list", "--json"]).succeeds().json();
+    assert_eq!(listed["worktrees"][1]["services"][1]["name"], "jobs");
+    // Named no more, it has its data still, and goes with the worktree.
+    git(&one, ["rm", "-qf", ".calve.toml"]);
+    let services = shop.status(&one);
+    assert_eq!((services[0]["state"].as_str(), &services[0]["variable"]), (Some("running"), &Value::Null));
+    shop.within(&one, &["down", "--json"]).succeeds().json();
+    shop.remove(&one, &["-f"]).succeeds();
+    assert!(shop.data().iter().all(|name| name.starts_with('.')), "{:?}", shop.data());
+}
+
+#[test]
+fn what_is_made_for_an_agent_and_taken_back_leaves_no_data() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let text = "[services.db]\ntemplate = 'shop'\n[hooks]\npost-add = 'calve up && exit 3'\n";
+    shop.repo.write(".calve.toml", text);
+    shop.repo.commit("a hook that fails");
+    let path = format!("{}:{}", Path::new(PROGRAM).parent().unwrap().display(), std::env::var("PATH").unwrap());
+    shop.repo.adding("one").args(["--for-agent", "--yes"]).env("PATH", path).fails(1).says(&["started `db`"]);
+    assert_eq!(shop.repo.worktrees().len(), 1);
+    assert_eq!((shop.data(), shop.servers().len()), (Vec::new(), 0));
+}
+
+#[test]
+fn without_services_there_is_nothing_to_do() {
+    let repo = Repo::anywhere();
+    let within = |words: &[&str]| repo.within(&repo.path, words);
+    for word in ["up", "down", "status"] {
+        within(&[word]).succeeds().says(&["this worktree has no services"]);
+    }
+    within(&["logs"]).fails(1).hints();
+    assert!(!repo.spot.join("home").exists());
+}
