@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use calve_core::{
-    CloneOptions, Decision, InlinedBytes, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Plain, RemoveOptions, Selection,
+    CloneOptions, Decision, InlinedBytes, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Plain, RemoveOptions,
+    Selection,
 };
 use pyo3::prelude::*;
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{
-    CloneOptions, Decision, Error, InlinedBytes, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Overwrite, Plain, RemoveOptions,
-    Selection, clone_tree, merge_tree, remove_tree,
+    CloneOptions, Decision, Error, InlinedBytes, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Overwrite, Plain,
+    RemoveOptions, Selection, clone_tree, merge_tree, remove_tree,
 };
 use napi::bindgen_prelude::{BufferSlice, Env, Object};
 use napi_derive::napi;
