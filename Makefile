@@ -23,6 +23,7 @@ build:
 
 lint:
 	cargo fmt --all --check
+	rustfmt --check --edition 2024 node/native/src/lib.rs python/src/lib.rs
 	cargo clippy --workspace --all-targets -- -D warnings
 
 packages: ## the npm tarballs and the Python wheel for this machine, into dist/
