@@ -23,6 +23,7 @@ mod scratch;
 mod selection;
 mod setup;
 pub mod space;
+mod spares;
 mod stats;
 mod workload;
 pub mod worktree;

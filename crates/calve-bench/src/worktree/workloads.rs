@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use calve_receipt::bench::NotRun;
+use calve_core::Cancel;
+use calve_receipt::bench::{NotRun, NotRunReason};
 
 use crate::comparison::missing;
 use crate::error::BenchError;
+use crate::scratch::Scratch;
+use crate::spares::{SPARES, Store, Watchers};
 use crate::workload::{Group, Leftovers, Role, Workload};
 
 pub(crate) const COMPLETE: Group = Group { name: "complete worktrees", note: "" };
@@ -19,6 +22,9 @@ struct Way {
     remedy: &'static str,
 }
 
+const ADD: &str = "cd \"$1\" && \"$3\" worktree add -q --no-hooks --detach HEAD --path \"$2\" >/dev/null";
+/// Fails unless the receipt says that a spare was taken.
+const TAKE_SPARE: &str = "cd \"$1\" && \"$3\" worktree add --json --no-hooks --detach HEAD --path \"$2\" | grep -q '\"strategy\": *\"spare\"'";
 const STATUS: &str = " && git -C \"$2\" status --porcelain >/dev/null";
 
 const WAYS: [Way; 3] = [
@@ -65,10 +71,38 @@ pub(crate) fn choose(
             None => not_run.push(missing(way.shown, way.program, way.remedy)),
         }
     }
-    let script = "cd \"$1\" && \"$3\" worktree add -q --no-hooks --detach HEAD --path \"$2\" >/dev/null";
-    let shown = "calve worktree add --path DST; git status";
-    workloads.push(workload(shown, Role::Reference, script, source, calve, &list));
+    workloads.push(workload("calve worktree add --path DST; git status", Role::Reference, ADD, source, calve, &list));
     Ok((workloads, not_run))
+}
+
+/// With a spare that `calve worktree add` looks through, and with one that a watcher knows.
+const WITH_SPARE: [(&str, bool); 2] = [
+    ("calve worktree add --path DST; git status (with a spare)", false),
+    ("calve worktree add --path DST; git status (with a spare, watched)", true),
+];
+
+/// Adds the commands that take a spare of the whole worktree, each with spares of its own.
+pub(crate) fn add_with_spares(
+    source: &Path,
+    calve: &Path,
+    scratch: &Scratch<'_>,
+    cancel: &Cancel,
+    (workloads, not_run): (&mut Vec<Workload>, &mut Vec<NotRun>),
+) -> Result<Watchers, BenchError> {
+    let mut watchers = Watchers::default();
+    for (shown, watched) in WITH_SPARE {
+        let name = if watched { "home-watched" } else { "home" };
+        let store = Store::new(calve, scratch, name, source.to_path_buf(), cancel);
+        if let Some(reason) = store.make(None, &["--worktree".as_ref(), "--at".as_ref(), scratch.path().as_os_str()])? {
+            not_run.push(NotRun { command: shown.to_owned(), why: NotRunReason::Refused, reason, remedy: None });
+            continue;
+        }
+        let environment = store.environment();
+        let prepare = if watched { store.known_before_runs(&mut watchers) } else { store.refilled_before_runs() };
+        let plain = workload(shown, Role::Calve, TAKE_SPARE, source, calve, &source.with_file_name("ignored"));
+        workloads.push(Workload { group: &SPARES, environment, prepare: Some(prepare), ..plain });
+    }
+    Ok(watchers)
 }
 
 fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path, list: &Path) -> Workload {

@@ -1,5 +1,7 @@
 //! `calve bench worktree`.
 
+use calve_testkit::FileSystem;
+
 use crate::program::calve;
 use crate::spot::Spot;
 
@@ -7,7 +9,7 @@ use super::repo::{Repo, is_clean, with_environment};
 
 #[test]
 fn a_bench_measures_calve_and_leaves_the_repository_alone() {
-    let repo = Repo::anywhere();
+    let Some(repo) = Repo::on(FileSystem::Xfs) else { return };
     fs_err::remove_file(repo.join("package-lock.json")).unwrap();
     repo.commit("nothing to install");
     let bench = with_environment(calve(["bench", "worktree", "-q", "--json", "--runs", "1", "--repository"]));
@@ -17,6 +19,12 @@ fn a_bench_measures_calve_and_leaves_the_repository_alone() {
         report["results"].as_array().unwrap().iter().map(|row| row["command"].as_str().unwrap()).collect();
     assert!(commands.iter().any(|command| command.starts_with("calve worktree add")), "{report}");
     assert!(commands.iter().any(|command| command.contains("cp -a --reflink=auto")), "{report}");
+    // Those of spares, one that is looked through and one that is watched.
+    for known in ["(with a spare)", "(with a spare, watched)"] {
+        let row =
+            report["results"].as_array().unwrap().iter().find(|row| row["command"].as_str().unwrap().ends_with(known));
+        assert!(row.is_some_and(|row| row["failure"].is_null()), "{known}: {report:#}");
+    }
     assert_eq!(repo.worktrees().len(), 1);
     is_clean(&repo.path);
     repo.spot.holds(&["proj"]);
