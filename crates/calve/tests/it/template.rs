@@ -1,8 +1,9 @@
 //! `calve template`, and `@NAME` as the source of `calve cp`.
 
-use calve_testkit::{FileSystem, Tree, assert_same};
+use calve_testkit::{FileSystem, SplitMix64, Tree, assert_same, fingerprint, node_modules_like, remove_deep};
 use serde_json::{Value, json};
 
+use crate::kill::Killer;
 use crate::program::{Calve, calve};
 use crate::spot::{Spot, eventually};
 
@@ -114,4 +115,52 @@ fn without_a_home_there_are_no_templates() {
     let ran = kept(&spot, ["template", "list"]).env("CALVE_HOME", "relative").fails(1);
     ran.says(&["CALVE_HOME is not an absolute path", "set CALVE_HOME to an absolute path"]);
     kept(&spot, ["cp", "@shop", "dst"]).env("CALVE_HOME", "relative").fails(1).says(&["CALVE_HOME"]);
+}
+
+#[test]
+fn a_template_killed_at_any_moment_is_absent_or_whole() {
+    const ROUNDS: usize = 30;
+    let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
+    let sources = ["a", "b"];
+    node_modules_like(spot.join("a"), 400);
+    node_modules_like(spot.join("b"), 500);
+    spot.tree("b").file("only-in-b", b"1");
+    let before = sources.map(|source| fingerprint(spot.join(source)));
+    let (mut random, mut killer) = (SplitMix64::new(6), Killer::new(7));
+    // The source that the template equals.
+    let mut now: Option<&str> = None;
+    for round in 0..ROUNDS {
+        let wanted = *random.pick(&sources);
+        let (command, then): (&[&str], _) = match now {
+            None => (&["create", "-q", "shop", wanted], Some(wanted)),
+            Some(_) if random.below(3) == 0 => (&["remove", "-q", "shop"], None),
+            Some(_) => (&["refresh", "-q", "shop", wanted], Some(wanted)),
+        };
+        let ran = killer.let_run(kept(&spot, ["template"].into_iter().chain(command.iter().copied())));
+        let listed = kept(&spot, ["template", "list", "--json"]).succeeds().json();
+        let is_there = !listed["templates"].as_array().unwrap().is_empty();
+        let became = if !is_there {
+            None
+        } else {
+            kept(&spot, ["template", "verify", "-q", "shop"]).succeeds();
+            kept(&spot, ["cp", "-q", "@shop", "dst"]).succeeds();
+            let equals = if spot.join("dst/only-in-b").exists() { "b" } else { "a" };
+            assert_same(spot.join(equals), spot.join("dst"));
+            remove_deep(spot.join("dst"));
+            Some(equals)
+        };
+        assert!(
+            became == then || ran.was_killed() && became == now,
+            "round {round}: {command:?}: {now:?}, then {became:?}"
+        );
+        now = became;
+    }
+    assert!((ROUNDS / 4..ROUNDS).contains(&killer.killed()), "{}", killer.killed());
+    kept(&spot, ["template", if now.is_some() { "refresh" } else { "create" }, "-q", "shop", "a"]).succeeds();
+    kept(&spot, ["template", "remove", "-q", "shop"]).succeeds();
+    let trees = spot.join("home/templates/trees");
+    eventually("nothing is left", || fs_err::read_dir(&trees).unwrap().next().is_none());
+    for (source, before) in sources.iter().zip(&before) {
+        before.assert_unchanged(spot.join(source));
+    }
 }
