@@ -410,6 +410,10 @@ mod tests {
         assert_eq!(config.include, [".env", "/x"]);
         assert_eq!(config.secrets, Some(Secrets::Leave));
         assert_eq!(config.hooks.post_add.as_deref(), Some("npm ci\n"));
+        for (file, count, is_own) in [(SHARED, 2, false), (LOCAL, 0, true)] {
+            config.add(Path::new(file), &format!("worktree.spares = {count}")).unwrap();
+            assert_eq!(config.spares, Some(SparesWish { count, is_own }));
+        }
         config.add(Path::new(SHARED), "db.shop.standby = 4\n[db.'a b']\nstandby = 0x2").unwrap();
         config.add(Path::new(LOCAL), "[db.shop]\nstandby = 0").unwrap();
         assert_eq!(config.standbys, BTreeMap::from([("a b".into(), 2), ("shop".into(), 0)]));
@@ -438,6 +442,8 @@ mod tests {
             ("[worktree]\n  path = 'x'", 2, 10, "{branch}"),
             ("[worktree]\npath = '{branch}{user}'", 2, 8, "nothing else"),
             ("[worktree]\ninclude = ['a', 7]", 2, 17, "text"),
+            ("[worktree]\nspares = 'two'", 2, 10, "whole number"),
+            ("spares = 1", 1, 1, "below `[worktree]`"),
             ("hooks = 7", 1, 9, "table"),
             ("[hooks]\n\npost_add = 'x'", 3, 1, "did you mean `post-add`?"),
             ("[hooks]\npost-remove = 'x'", 2, 1, "has no"),
