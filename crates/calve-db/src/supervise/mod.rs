@@ -292,7 +292,10 @@ impl<'a> Supervisor<'a> {
                     _ => talks = false,
                 }
             }
-            while let Some((request, from)) = self.requests.next() {
+            // Whoever has just claimed it is the one to talk to from then on.
+            while self.claimant.is_none()
+                && let Some((request, from)) = self.requests.next()
+            {
                 if let Some(end) = self.handle(request, from, talk, cancel) {
                     return end;
                 }

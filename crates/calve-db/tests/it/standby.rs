@@ -1,6 +1,6 @@
 //! Servers that wait to be handed over.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -149,6 +149,36 @@ fn a_claim_that_dies_half_way_leaves_nothing() {
     drop(claim);
     world.nothing_runs();
     assert_ne!(world.start("a")["standby"], true);
+    end(&world);
+}
+
+#[test]
+fn whoever_claims_a_standby_can_use_it_at_once() {
+    // Where a reset takes some time.
+    let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
+    world.template(Postgres);
+    pool(&world, 1);
+    let record = &records(&world)[0];
+    let signal = |signal| {
+        let supervisor = i32::try_from(record["supervisor"].as_u64().unwrap()).unwrap();
+        kill_process(Pid::from_raw(supervisor).unwrap(), signal).unwrap();
+    };
+    let ask = |request: &str| {
+        let mut asking = UnixStream::connect(record["control"].as_str().unwrap()).unwrap();
+        asking.write_all(request.as_bytes()).unwrap();
+        BufReader::new(asking)
+    };
+    // It finds both at the same time.
+    signal(Signal::STOP);
+    let mut claim = ask("{\"Claim\":{\"name\":\"a\",\"ttl\":null,\"owner\":\"Starter\"}}\n");
+    let mut reset = ask("{\"Reset\":null}\n");
+    signal(Signal::CONT);
+    for answers in [&mut claim, &mut reset] {
+        let answer = answers.lines().map(Result::unwrap).find(|answer| !answer.starts_with("{\"Starting\""));
+        assert!(answer.as_ref().is_some_and(|answer| answer.starts_with("{\"Ready\"")), "{answer:#?}");
+    }
+    drop(claim);
+    world.nothing_runs();
     end(&world);
 }
 
