@@ -18,7 +18,7 @@ use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
 use crate::source::Source;
 use crate::strategy::OverlayState;
-use crate::sys::{self, Steps};
+use crate::sys::{self, Denied, OverlayPaths, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
 use crate::tree::stable::Moment;
@@ -38,15 +38,17 @@ pub struct PrivateOverlay {
 /// Tells why a command could not be started.
 pub struct Refused {
     steps: Steps,
-    tree: PathBuf,
+    trees: Vec<PathBuf>,
 }
 
 impl Refused {
     /// Returns the reason for `error`, with which `command` was not started.
     pub fn reason(&self, command: &Command, error: io::Error) -> PrivateError {
-        match self.steps.refused_namespaces() {
-            Some(true) => PrivateError::NoNamespaces(error),
-            Some(false) => PrivateError::NoOverlay { tree: self.tree.clone(), source: error },
+        match self.steps.refused() {
+            Some(Denied::Namespaces) => PrivateError::NoNamespaces(error),
+            Some(Denied::Overlay(number)) => {
+                PrivateError::NoOverlay { tree: self.trees.get(number).cloned().unwrap_or_default(), source: error }
+            }
             None => PrivateError::NotStarted { program: command.get_program().to_owned(), source: error },
         }
     }
@@ -74,14 +76,25 @@ impl PrivateOverlay {
         Ok(overlay)
     }
 
-    /// Has `command`, the only one, see the overlay. Its changes are kept as long as one of its processes lives.
-    pub fn contain(&self, command: &mut Command, working_directory: &Path) -> Result<Refused, Error> {
-        let work = self.state.path.join("work");
-        let layers = [&*self.state.path.join("upper"), &*work];
-        let lock = self.state.lock.descriptor();
-        sys::contain(command, &self.tree, layers, working_directory, lock)
-            .map(|steps| Refused { steps, tree: self.tree.clone() })
-            .map_err(|errno| Error::io(Operation::MountOverlay, &self.tree, errno))
+    /// Has `command`, the only one, see these overlays, none of which is in another one's tree. The changes are kept as long as one of its
+    /// processes lives.
+    pub fn contain(overlays: &[Self], command: &mut Command, working_directory: &Path) -> Result<Refused, Error> {
+        let paths: Vec<_> =
+            overlays.iter().map(|one| ["upper", "work"].map(|name| one.state.path.join(name))).collect();
+        let layers = overlays.iter().zip(&paths).map(|(one, [upper, work])| OverlayPaths {
+            tree: &one.tree,
+            upper,
+            work,
+            lock: one.state.lock.descriptor(),
+        });
+        sys::contain(command, &layers.collect::<Vec<_>>(), working_directory)
+            .map(|steps| Refused { steps, trees: overlays.iter().map(|one| one.tree.clone()).collect() })
+            .map_err(|errno| Error::io(Operation::MountOverlay, working_directory, errno))
+    }
+
+    /// Returns the directory that it is a copy of.
+    pub fn tree(&self) -> &Path {
+        &self.tree
     }
 
     /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner or contents. While
@@ -104,20 +117,17 @@ impl PrivateOverlay {
         Ok([read(&lower, change.before)?, read(&upper, change.after)?])
     }
 
-    /// Returns the moment from which changes of the tree count for [`Self::apply`]. Takes 11 ms, which the clocks of file systems need for a tick.
-    pub fn begin(&self) -> Beginning {
-        Beginning(Moment::of_clock())
-    }
-
-    /// Makes `changes` in the tree itself: all that the commands have changed, or nothing.
+    /// Makes `changes` in the trees themselves: for each overlay all that the commands have changed, or nothing in any of them.
     ///
     /// # Errors
     /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
-    /// which they last changed (ctime). Leaves the tree as it was, unless the error is [`PrivateError::HalfApplied`].
-    pub fn apply(&self, changes: &[Change], since: &Beginning, cancel: &Cancel) -> Result<(), Error> {
-        let [lower, upper] = self.layers()?;
-        Apply { tree: &self.tree, lower: lower.as_fd(), upper: upper.as_fd(), since: Some(since.0), cancel }
-            .run(changes)
+    /// which they last changed (ctime). Leaves the trees as they were, unless the error is [`PrivateError::HalfApplied`].
+    pub fn apply(overlays: &[(Self, Vec<Change>)], since: &Beginning, cancel: &Cancel) -> Result<(), Error> {
+        let Some(((overlay, changes), rest)) = overlays.split_first() else { return Ok(()) };
+        let [lower, upper] = overlay.layers()?;
+        let tree = &overlay.tree;
+        Apply { tree, lower: lower.as_fd(), upper: upper.as_fd(), since: Some(since.0), cancel }
+            .run(changes, || Self::apply(rest, since, cancel))
     }
 
     /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
@@ -126,7 +136,8 @@ impl PrivateOverlay {
         let changes = changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, Listed::All)?;
         let report = clone_and_change(&self.tree, dst, options, |staged| {
             let (tree, lower) = (staged.path(), staged.root()?);
-            Apply { tree: &tree, lower, upper: upper.as_fd(), since: None, cancel: &options.cancel }.run(&changes)
+            Apply { tree: &tree, lower, upper: upper.as_fd(), since: None, cancel: &options.cancel }
+                .run(&changes, || Ok(()))
         })?;
         // The clone got the mode of the tree's root when it got its name.
         if changes.first().is_some_and(|change| change.path.as_os_str().is_empty()) {
@@ -166,6 +177,14 @@ impl PrivateOverlay {
 
 /// A moment before a command was started.
 pub struct Beginning(Moment);
+
+impl Beginning {
+    /// Returns the moment from which changes of a tree count for [`PrivateOverlay::apply`]. Takes 11 ms, which the clocks of file systems need for a
+    /// tick.
+    pub fn now() -> Self {
+        Self(Moment::of_clock())
+    }
+}
 
 fn clean(parent: BorrowedFd<'_>, path: &Path, purpose: Purpose) -> Result<(), Error> {
     let (progress, cancel) = (Progress::default(), Cancel::default());

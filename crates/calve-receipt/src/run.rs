@@ -12,14 +12,22 @@ use crate::values::{ReceiptPath, path};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.run/1")]
 pub struct RunReceipt {
-    /// The tree that the command saw a private copy of.
-    tree: ReceiptPath,
     /// The exit code of the command; 128 and the number of the signal that ended it.
     exit_code: u8,
     /// The complete copy that was kept. Null if none was.
     kept: Option<ReceiptPath>,
-    /// Whether the changes were made in the tree itself.
+    /// Whether the changes were made in the trees themselves.
     applied: bool,
+    /// The trees that the command saw private copies of, in the order in which they were given.
+    trees: Vec<ChangedTreeReceipt>,
+}
+
+/// A tree, and what the command has changed in its copy.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ChangedTreeReceipt {
+    /// The tree.
+    tree: ReceiptPath,
     /// Everything that the command made, changed or deleted, in the order of the paths.
     entries: Vec<ChangeReceipt>,
 }
@@ -50,13 +58,22 @@ pub enum ChangedKind {
 
 impl RunReceipt {
     /// Returns the receipt of a command that ended with `exit_code`.
-    pub fn new(tree: &Path, exit_code: u8, kept: Option<&Path>, applied: bool, changes: &[Change]) -> Self {
-        let entries = changes.iter().map(|change| ChangeReceipt {
+    pub fn new<'a>(
+        exit_code: u8,
+        kept: Option<&Path>,
+        applied: bool,
+        trees: impl Iterator<Item = (&'a Path, &'a [Change])>,
+    ) -> Self {
+        let entry = |change: &Change| ChangeReceipt {
             path: path(&change.path),
             before: change.before.map(ChangedKind::from),
             after: change.after.map(ChangedKind::from),
+        };
+        let trees = trees.map(|(tree, changes)| ChangedTreeReceipt {
+            tree: path(tree),
+            entries: changes.iter().map(entry).collect(),
         });
-        Self { tree: path(tree), exit_code, kept: kept.map(path), applied, entries: entries.collect() }
+        Self { exit_code, kept: kept.map(path), applied, trees: trees.collect() }
     }
 }
 

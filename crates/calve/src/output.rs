@@ -13,6 +13,12 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// [`say`], byte for byte.
+#[cfg(unix)]
+pub(crate) fn say_bytes(bytes: &[u8]) {
+    let _ = io::stderr().lock().write_all(bytes);
+}
+
 pub(crate) fn error(text: &str, hint: Option<&str>) {
     let (red, cyan, reset) = if coloured() { ("\x1b[1;31m", "\x1b[1;36m", "\x1b[0m") } else { ("", "", "") };
     say(&format!("{red}error:{reset} {text}"));

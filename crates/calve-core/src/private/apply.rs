@@ -69,8 +69,8 @@ struct Stage {
 }
 
 impl Apply<'_> {
-    /// Makes the changes, all of them or none.
-    pub(super) fn run(&self, changes: &[Change]) -> Result<(), Error> {
+    /// Makes the changes, all of them or none, and then does the rest: if that fails, none either.
+    pub(super) fn run(&self, changes: &[Change], rest: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let Plan { moves, taken, sealed } = self.plan(changes)?;
         // Only the directory of it counts.
         let location = Location::of_destination(&self.tree.join("change"))?;
@@ -85,7 +85,7 @@ impl Apply<'_> {
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let Err(Failed { path, why, left }) = self.carry_out(&stage, &moves, &sealed) else {
+        let Err(Failed { path, why, left }) = self.carry_out(&stage, &moves, &sealed, rest) else {
             return if self.since.is_none() { self.set_times(&moves, &sealed) } else { Ok(()) };
         };
         let path = self.tree.join(path);
@@ -93,6 +93,7 @@ impl Apply<'_> {
             return Err(match why {
                 Why::Changed => PrivateError::ChangedMeanwhile(path),
                 Why::System(errno) => PrivateError::NotApplied { path, source: errno.into() },
+                Why::Rest(error) => return Err(*error),
             }
             .into());
         };
@@ -236,8 +237,14 @@ impl Apply<'_> {
         fill(&work, Scope::Parts(parts)).map(|_| ())
     }
 
-    /// Moves all entries, the new ones first, and seals the directories. If that fails, takes everything back.
-    fn carry_out(&self, stage: &Stage, moves: &[Move], sealed: &[PathBuf]) -> Result<(), Failed> {
+    /// Moves all entries, the new ones first, seals the directories, and does the rest. If that fails, takes everything back.
+    fn carry_out(
+        &self,
+        stage: &Stage,
+        moves: &[Move],
+        sealed: &[PathBuf],
+        rest: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Failed> {
         let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
         let order: Vec<_> = new.into_iter().chain(gone).collect();
         let (mut done, mut seals) = (0, Vec::new());
@@ -258,6 +265,9 @@ impl Apply<'_> {
                 Ok(seal) => seals.push((path, seal)),
                 Err(errno) => failed = Some((path.clone(), Why::System(errno))),
             }
+        }
+        if failed.is_none() {
+            failed = rest().err().map(|error| (PathBuf::new(), Why::Rest(Box::new(error))));
         }
         let Some((path, why)) = failed else { return Ok(()) };
         let mut left = None;
@@ -366,12 +376,14 @@ enum Why {
     /// It is not as it was.
     Changed,
     System(Errno),
+    /// The rest failed.
+    Rest(Box<Error>),
 }
 
 impl Why {
     fn errno(&self) -> Errno {
         match self {
-            Self::Changed => Errno::BUSY,
+            Self::Changed | Self::Rest(_) => Errno::BUSY,
             Self::System(errno) => *errno,
         }
     }

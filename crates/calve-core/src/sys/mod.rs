@@ -43,6 +43,11 @@ mod watch_event;
 pub(crate) use watch_event::*;
 
 #[cfg(unix)]
+mod overlay_paths;
+#[cfg(unix)]
+pub(crate) use overlay_paths::*;
+
+#[cfg(unix)]
 mod extent;
 #[cfg(unix)]
 pub(crate) use extent::*;

@@ -215,7 +215,7 @@ pub(crate) fn is_opaque(_directory: BorrowedFd<'_>) -> Result<bool> {
 pub(crate) struct Steps;
 
 impl Steps {
-    pub(crate) fn refused_namespaces(&self) -> Option<bool> {
+    pub(crate) fn refused(&self) -> Option<super::Denied> {
         None
     }
 }
@@ -223,10 +223,8 @@ impl Steps {
 /// Only Linux has mounts that one command sees alone.
 pub(crate) fn contain(
     _command: &mut std::process::Command,
-    _tree: &std::path::Path,
-    _layers: [&std::path::Path; 2],
+    _layers: &[super::OverlayPaths<'_>],
     _working_directory: &std::path::Path,
-    _lock: BorrowedFd<'_>,
 ) -> Result<Steps> {
     Err(Errno::NOSYS)
 }

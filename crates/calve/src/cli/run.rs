@@ -8,7 +8,8 @@ use clap::Args;
 /// Run a command in a throw-away copy of a directory
 ///
 /// CMD sees a writable copy of DIR at DIR's own path. What it writes there is seen by nobody else, and is dropped when CMD has ended,
-/// unless you pass `--apply` or `--keep`; a line on stderr counts it. Everything outside of DIR is as always. The exit code is CMD's; 128 and the signal's number if a signal ended it. It takes
+/// unless you pass `--apply` or `--keep`; a line on stderr counts it. On a terminal, without any of these options, Calve then asks what to do with it.
+/// Everything outside of DIR is as always. The exit code is CMD's; 128 and the signal's number if a signal ended it. It takes
 /// milliseconds whatever the size of DIR: it is an overlay in a mount namespace, which needs Linux, and no privilege where the system
 /// lets users have namespaces.
 ///
@@ -17,9 +18,9 @@ use clap::Args;
 /// Nobody should change DIR while CMD runs. Processes that CMD leaves behind keep their copy until they end.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// The directory; by default the repository around the working directory, else the working directory
+    /// The directory; by default the repository around the working directory, else the working directory. May be given several times
     #[arg(long, value_name = "DIR")]
-    pub(crate) tree: Option<PathBuf>,
+    pub(crate) tree: Vec<PathBuf>,
     /// Afterwards make a complete, independent copy of DIR as CMD left it, also if CMD failed. DST is outside of DIR
     #[arg(long, value_name = "DST")]
     pub(crate) keep: Option<PathBuf>,
@@ -27,7 +28,7 @@ pub(crate) struct RunArguments {
     /// has changed the same entries meanwhile
     #[arg(long, conflicts_with = "keep")]
     pub(crate) apply: bool,
-    /// Drop the changes, which is what happens anyway
+    /// Drop the changes without asking, which is what happens anyway where there is no terminal
     #[arg(long, conflicts_with_all = ["keep", "apply"])]
     pub(crate) discard: bool,
     /// Print what CMD changed as JSON on stdout (schema calve.run/1). What CMD prints goes to stderr

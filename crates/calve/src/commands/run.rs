@@ -1,5 +1,6 @@
 //! `calve run`.
 
+mod choice;
 mod diff;
 
 use std::path::{Path, PathBuf};
@@ -11,63 +12,64 @@ use calve_receipt::human::{count, counted};
 
 use crate::cli::run::RunArguments;
 use crate::failure::{FAILED, Failure, USAGE};
-use crate::{home, output, real_path, sys};
+use crate::{consent, home, output, real_path, sys};
+
+/// What a command has left of a tree.
+type Copies = [(PrivateOverlay, Vec<Change>)];
+
+/// What was done with it.
+#[derive(Default)]
+struct Outcome {
+    kept: Option<PathBuf>,
+    is_applied: bool,
+}
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let here = std::env::current_dir()?;
-    let tree = real_path::of(&arguments.tree.clone().unwrap_or_else(|| repository(&here)))?;
-    let keep = arguments.keep.as_deref().map(|dst| outside(dst, &tree)).transpose()?;
-    let overlay = PrivateOverlay::new(&tree, &changes(&tree)?)?;
+    let trees = trees(arguments, &here)?;
+    let keep = arguments.keep.as_deref().map(|dst| outside(dst, &trees)).transpose()?;
+    let overlays = overlays(&trees)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     if arguments.json || arguments.diff {
         command.stdout(std::io::stderr());
     }
-    let beginning = arguments.apply.then(|| overlay.begin());
-    let ended = contained(&overlay, &mut command, &here).map(sys::command_end);
-    let changes = overlay.changes();
-    let done = match (&ended, &changes) {
-        (Ok(end), Ok(changes)) => {
-            let beginning = beginning.filter(|_| end.is_none());
-            settle(arguments, &overlay, (&tree, keep.as_deref()), changes, beginning.as_ref())
-        }
-        _ => Ok(()),
+    let beginning = (arguments.apply || asks(arguments)).then(Beginning::now);
+    let ended = contained(&overlays, &mut command, &here).map(sys::command_end);
+    let changes: Result<Vec<_>, _> = overlays.iter().map(PrivateOverlay::changes).collect();
+    let code = ended.as_ref().map(|end| end.as_ref().map_or(0, |(code, _)| *code));
+    let (copies, untold) = match changes {
+        Ok(changes) => (overlays.into_iter().zip(changes).collect::<Vec<_>>(), None),
+        Err(error) => (overlays.into_iter().map(|overlay| (overlay, Vec::new())).collect(), Some(error)),
     };
-    if !overlay.discard()? {
-        output::say(
-            "processes of the command still run; their copy is deleted after they end, by the next `calve run`",
-        );
-    }
+    let outcome = match (code, &untold) {
+        (Ok(code), None) => settle(arguments, &copies, keep, code, beginning.as_ref()),
+        _ => Ok(Outcome::default()),
+    };
+    discard(copies.into_iter().map(|(overlay, _)| overlay))?;
     let code = ended?.map_or(0, |(code, _)| code);
-    done?;
-    let is_applied = arguments.apply && code == 0;
-    let changes = match changes {
-        Ok(changes) => changes,
+    outcome?;
+    match untold {
         // Nothing that was asked for is left out in silence.
-        Err(error) if arguments.json || arguments.diff || is_applied || keep.is_some() => return Err(error.into()),
-        Err(error) => {
-            output::say(&format!("cannot tell what changed: {error}"));
-            return if code == 0 { Ok(()) } else { Err(Failure::Reported(code)) };
-        }
-    };
-    if arguments.json {
-        output::json(&RunReceipt::new(&tree, code, keep.as_deref(), is_applied, &changes))?;
-    } else if !arguments.diff && !arguments.quiet {
-        let told = summary(&changes);
-        output::say(&match (arguments.apply, is_applied) {
-            (true, true) => format!("applied: {told}"),
-            (true, false) => format!("the command failed, so nothing is applied: {told}"),
-            (false, _) => told,
-        });
+        Some(error) if arguments.json || arguments.diff || arguments.keep.is_some() => return Err(error.into()),
+        Some(error) if arguments.apply && code == 0 => return Err(error.into()),
+        Some(error) => output::say(&format!("cannot tell what changed: {error}")),
+        None => {}
     }
     if code == 0 { Ok(()) } else { Err(Failure::Reported(code)) }
 }
 
+/// Whether the user is asked what to do with the changes.
+fn asks(arguments: &RunArguments) -> bool {
+    let RunArguments { keep, apply, discard, json, diff, quiet, .. } = arguments;
+    keep.is_none() && ![apply, discard, json, diff, quiet].contains(&&true) && consent::can_ask()
+}
+
 /// Counts the changes. A file that has become a directory is a deleted one; directories count where nothing else has changed in kind.
-fn summary(changes: &[Change]) -> String {
+fn summary(copies: &Copies) -> String {
     let is_file = |kind: Option<EntryKind>| kind.is_some_and(|kind| kind != EntryKind::Directory);
     let (mut changed, mut new, mut deleted, mut directories) = (0, 0, 0, 0);
-    for change in changes {
+    for change in copies.iter().flat_map(|(_, changes)| changes) {
         *match (is_file(change.before), is_file(change.after)) {
             (true, true) => &mut changed,
             (false, true) => &mut new,
@@ -75,7 +77,7 @@ fn summary(changes: &[Change]) -> String {
             (false, false) => &mut directories,
         } += 1;
     }
-    if changes.is_empty() {
+    if copies.iter().all(|(_, changes)| changes.is_empty()) {
         return "nothing changed".into();
     }
     let mut text = format!("{} changed, {} new, {} deleted", counted(changed, "file"), count(new), count(deleted));
@@ -87,9 +89,38 @@ fn summary(changes: &[Change]) -> String {
     text
 }
 
-/// Runs `command` in the private copy.
-fn contained(overlay: &PrivateOverlay, command: &mut Command, here: &Path) -> Result<ExitStatus, Failure> {
-    let refused = overlay.contain(command, here)?;
+/// Makes a private copy of each tree.
+fn overlays(trees: &[PathBuf]) -> Result<Vec<PrivateOverlay>, Failure> {
+    let changes = changes(trees)?;
+    let mut overlays = Vec::new();
+    for tree in trees {
+        match PrivateOverlay::new(tree, &changes) {
+            Ok(overlay) => overlays.push(overlay),
+            Err(error) => {
+                discard(overlays)?;
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(overlays)
+}
+
+fn discard(overlays: impl IntoIterator<Item = PrivateOverlay>) -> Result<(), Failure> {
+    let mut is_left = false;
+    for overlay in overlays {
+        is_left |= !overlay.discard()?;
+    }
+    if is_left {
+        output::say(
+            "processes of the command still run; their copy is deleted after they end, by the next `calve run`",
+        );
+    }
+    Ok(())
+}
+
+/// Runs `command` in the private copies.
+fn contained(overlays: &[PrivateOverlay], command: &mut Command, here: &Path) -> Result<ExitStatus, Failure> {
+    let refused = PrivateOverlay::contain(overlays, command, here)?;
     let error = match sys::run_command(command) {
         Ok(status) => return Ok(status),
         Err(error) => error,
@@ -97,41 +128,95 @@ fn contained(overlay: &PrivateOverlay, command: &mut Command, here: &Path) -> Re
     Err(Error::Private(refused.reason(command, error)).into())
 }
 
-/// Does with the changes what the user has asked for.
+/// Does with the changes what the user has asked for, and says so.
 fn settle(
     arguments: &RunArguments,
-    overlay: &PrivateOverlay,
-    (tree, keep): (&Path, Option<&Path>),
-    changes: &[Change],
+    copies: &Copies,
+    keep: Option<PathBuf>,
+    code: u8,
     beginning: Option<&Beginning>,
-) -> Result<(), Failure> {
-    if let Some(dst) = keep {
-        overlay.keep(dst, &CloneOptions::default())?;
+) -> Result<Outcome, Failure> {
+    let told = summary(copies);
+    if let (true, Some(beginning)) = (asks(arguments), beginning) {
+        output::say(&told);
+        if copies.iter().all(|(_, changes)| changes.is_empty()) {
+            return Ok(Outcome::default());
+        }
+        return choice::settle(copies, beginning);
+    }
+    if let Some(dst) = &keep {
+        copies[0].0.keep(dst, &CloneOptions::default())?;
     }
     if arguments.diff {
-        diff::print(overlay, changes)?;
+        diff::print(copies, output::bytes)?;
     }
-    beginning.map_or(Ok(()), |beginning| apply(overlay, tree, changes, beginning))
+    if let (true, Some(beginning)) = (code == 0, beginning) {
+        apply(copies, beginning)?;
+    }
+    let outcome = Outcome { kept: keep, is_applied: arguments.apply && code == 0 };
+    if arguments.json {
+        let changes = copies.iter().map(|(overlay, changes)| (overlay.tree(), &**changes));
+        output::json(&RunReceipt::new(code, outcome.kept.as_deref(), outcome.is_applied, changes))?;
+    } else if !arguments.diff && !arguments.quiet {
+        output::say(&match (arguments.apply, outcome.is_applied) {
+            (true, true) => format!("applied: {told}"),
+            (true, false) => format!("the command failed, so nothing is applied: {told}"),
+            (false, _) => told,
+        });
+    }
+    Ok(outcome)
 }
 
-/// Makes the changes in the tree. If it does not take them, keeps a complete copy beside it: they may be hours of work.
-fn apply(overlay: &PrivateOverlay, tree: &Path, changes: &[Change], beginning: &Beginning) -> Result<(), Failure> {
-    let error = match overlay.apply(changes, beginning, &Cancel::default()) {
+/// Makes the changes in the trees. If one does not take them, keeps complete copies beside them: they may be hours of work.
+fn apply(copies: &Copies, beginning: &Beginning) -> Result<(), Failure> {
+    let error = match PrivateOverlay::apply(copies, beginning, &Cancel::default()) {
         Ok(()) => return Ok(()),
         Err(error) => error,
     };
     if let Error::Private(PrivateError::ChangedMeanwhile(_) | PrivateError::NotApplied { .. }) = error {
-        let mut name = tree.file_name().unwrap_or_default().to_os_string();
-        name.push(".run");
-        let free = (1..).map(|number| match number {
-            1 => tree.with_file_name(&name),
-            number => tree.with_file_name(format!("{}-{number}", Shown(Path::new(&name)))),
-        });
-        let dst = free.take(1000).find(|dst| dst.symlink_metadata().is_err()).unwrap_or_else(|| tree.to_path_buf());
-        overlay.keep(&dst, &CloneOptions::default())?;
-        output::say(&format!("the copy that the command left is kept in `{}`", Shown(&dst)));
+        for (overlay, _) in copies.iter().filter(|(_, changes)| !changes.is_empty()) {
+            let dst = free_name_beside(overlay.tree());
+            overlay.keep(&dst, &CloneOptions::default())?;
+            output::say(&format!("the copy that the command left is kept in `{}`", Shown(&dst)));
+        }
     }
     Err(error.into())
+}
+
+fn free_name_beside(tree: &Path) -> PathBuf {
+    let mut name = tree.file_name().unwrap_or_default().to_os_string();
+    name.push(".run");
+    let free = (1..).map(|number| match number {
+        1 => tree.with_file_name(&name),
+        number => tree.with_file_name(format!("{}-{number}", Shown(Path::new(&name)))),
+    });
+    free.take(1000).find(|dst| dst.symlink_metadata().is_err()).unwrap_or_else(|| tree.to_path_buf())
+}
+
+/// Returns the directories of which the command sees copies, without links.
+fn trees(arguments: &RunArguments, here: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if arguments.tree.is_empty() {
+        return Ok(vec![real_path::of(&repository(here))?]);
+    }
+    let trees = arguments.tree.iter().map(|tree| real_path::of(tree)).collect::<Result<Vec<_>, _>>()?;
+    for (number, tree) in trees.iter().enumerate() {
+        let mut others = trees.iter().enumerate().filter(|(other, _)| *other != number);
+        if let Some((_, around)) = others.find(|(_, other)| tree.starts_with(other)) {
+            return Err(Failure::stated(
+                USAGE,
+                format!("`{}` is inside `{}`, or is the same", Shown(tree), Shown(around)),
+                "name directories none of which is inside another one",
+            ));
+        }
+    }
+    if arguments.keep.is_some() && trees.len() > 1 {
+        return Err(Failure::stated(
+            USAGE,
+            "`--keep` makes one copy, but there are several directories",
+            "use `--apply`, or name one directory",
+        ));
+    }
+    Ok(trees)
 }
 
 /// The repository around a directory, else the directory.
@@ -140,11 +225,11 @@ fn repository(here: &Path) -> PathBuf {
     found.unwrap_or(here).to_path_buf()
 }
 
-/// The absolute path of a destination that the overlay does not hide.
-fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
+/// The absolute path of a destination that no overlay hides.
+fn outside(dst: &Path, trees: &[PathBuf]) -> Result<PathBuf, Failure> {
     let dst = std::path::absolute(dst)?;
     let parent = real_path::of(dst.parent().unwrap_or(&dst))?;
-    if parent.starts_with(tree) {
+    if let Some(tree) = trees.iter().find(|tree| parent.starts_with(tree)) {
         return Err(Failure::stated(
             USAGE,
             format!("`{}` is inside `{}`", Shown(&dst), Shown(tree)),
@@ -158,12 +243,13 @@ fn outside(dst: &Path, tree: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Where the changes are, while the command runs: not where the command would see them.
-fn changes(tree: &Path) -> Result<PathBuf, Failure> {
+fn changes(trees: &[PathBuf]) -> Result<PathBuf, Failure> {
     let home = home::directory()
         .map_err(|why| Failure::stated(FAILED, format!("no directory for changes: {why}"), "set CALVE_HOME"))?;
     let changes = home.join("runs");
     fs_err::create_dir_all(&changes)?;
-    if real_path::of(&changes)?.starts_with(tree) {
+    let real = real_path::of(&changes)?;
+    if trees.iter().any(|tree| real.starts_with(tree)) {
         return Err(Error::Private(PrivateError::ChangesInside(changes)).into());
     }
     Ok(changes)

@@ -7,6 +7,8 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGTERM};
 use signal_hook::flag;
@@ -37,6 +39,44 @@ pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> 
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
+    }
+}
+
+/// Answers from the terminal, until a signal asks to stop.
+pub(crate) struct Answers(UnixStream);
+
+impl Answers {
+    /// Listens for those signals from now on: before the first question is seen.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        let (woken, wake) = UnixStream::pair()?;
+        for number in super::STOPPING.into_iter().filter(|number| !interrupt::is_ignored(*number)) {
+            pipe::register(number, wake.try_clone()?)?;
+        }
+        Ok(Self(woken))
+    }
+
+    /// Reads a line. `None`: there will be no more.
+    pub(crate) fn line(&self) -> std::io::Result<Option<String>> {
+        let (input, mut line) = (std::io::stdin(), Vec::new());
+        while !line.contains(&b'\n') {
+            let mut sources = [PollFd::new(&self.0, PollFlags::IN), PollFd::new(&input, PollFlags::IN)];
+            match poll(&mut sources, None) {
+                Err(Errno::INTR) => continue,
+                ready => ready?,
+            };
+            if !sources[0].revents().is_empty() {
+                return Ok(None);
+            }
+            let mut part = [0; 4096];
+            match rustix::io::read(&input, &mut part) {
+                Err(Errno::INTR) => {}
+                // The terminal is gone.
+                Ok(0) | Err(Errno::IO) => return Ok(None),
+                Ok(length) => line.extend_from_slice(&part[..length]),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(Some(String::from_utf8_lossy(&line).into_owned()))
     }
 }
 

@@ -15,6 +15,7 @@ use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
 use super::{Result, mount_overlay};
+use crate::sys::{Denied, OverlayPaths};
 
 /// Tells, when a command could not be started, at which step it failed.
 pub(crate) struct Steps(OwnedFd);
@@ -24,42 +25,40 @@ const MOUNT: u8 = 2;
 const STARTED: u8 = 3;
 
 impl Steps {
-    /// Whether the namespaces could not be had, or the overlay not be mounted in them. `None`: it was the command itself.
-    pub(crate) fn refused_namespaces(&self) -> Option<bool> {
-        let mut steps = [0; 8];
+    /// Returns what was refused. `None`: it was the command itself.
+    pub(crate) fn refused(&self) -> Option<Denied> {
+        let mut steps = [0; 256];
         let length = rustix::io::read(&self.0, &mut steps).unwrap_or(0);
         match steps[..length].last() {
-            Some(&NAMESPACES) => Some(true),
-            Some(&MOUNT) => Some(false),
+            Some(&NAMESPACES) => Some(Denied::Namespaces),
+            Some(&MOUNT) => Some(Denied::Overlay(steps.iter().filter(|&&step| step == MOUNT).count() - 1)),
             _ => None,
         }
     }
 }
 
-/// Has `command` run in mounts of its own, where `upper` and `work` are an overlay over `tree`. The command's processes inherit
-/// `lock`.
-pub(crate) fn contain(
-    command: &mut Command,
-    tree: &Path,
-    [upper, work]: [&Path; 2],
-    working_directory: &Path,
-    lock: BorrowedFd<'_>,
-) -> Result<Steps> {
+/// Has `command` run in mounts of its own, where each of `layers` is mounted. The command's processes inherit the locks.
+pub(crate) fn contain(command: &mut Command, layers: &[OverlayPaths<'_>], working_directory: &Path) -> Result<Steps> {
     let (told, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-    let paths = [tree, upper, work, working_directory];
-    let [tree, upper, work, here] = paths.map(|path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default());
-    let lock = lock.as_raw_fd();
+    let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+    let here = text(working_directory);
+    let layers: Vec<_> =
+        layers.iter().map(|one| ([one.tree, one.upper, one.work].map(text), one.lock.as_raw_fd())).collect();
     let enter = move || {
         rustix::io::write(&tell, &[NAMESPACES])?;
         enter_namespaces()?;
-        rustix::io::write(&tell, &[MOUNT])?;
-        // Opened in the new namespace: the kernel takes no directory of another one.
-        let target = directory(&tree)?;
-        mount_overlay(target.as_fd(), directory(&upper)?.as_fd(), directory(&work)?.as_fd(), target.as_fd(), true)?;
+        for ([tree, upper, work], _) in &layers {
+            rustix::io::write(&tell, &[MOUNT])?;
+            // Opened in the new namespace: the kernel takes no directory of another one.
+            let target = directory(tree)?;
+            mount_overlay(target.as_fd(), directory(upper)?.as_fd(), directory(work)?.as_fd(), target.as_fd(), true)?;
+        }
         rustix::process::chdir(&here)?;
         rustix::io::write(&tell, &[STARTED])?;
-        // SAFETY: the process that starts the command holds the descriptor, of which this one has a copy, until it has started.
-        rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(lock) }, FdFlags::empty())?;
+        for (_, lock) in &layers {
+            // SAFETY: the process that starts the command holds the descriptor, of which this one has a copy, until it has started.
+            rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(*lock) }, FdFlags::empty())?;
+        }
         Ok(())
     };
     // SAFETY: the closure runs in the child, between fork and exec. It touches no state of other threads, and the C libraries that

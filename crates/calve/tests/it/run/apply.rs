@@ -43,7 +43,7 @@ fn what_the_command_changed_is_made_in_the_tree() {
         let patch = run(&spot, &["--apply", "--diff"], "echo 1 > line").succeeds().stdout;
         assert!(patch.contains("+++ b/line\n@@ -0,0 +1 @@\n+1\n"), "{patch}");
         let again = run(&spot, &["--apply", "--json"], "true").succeeds().json();
-        assert_eq!((&again["applied"], &again["entries"]), (&true.into(), &serde_json::json!([])));
+        assert_eq!((&again["applied"], &again["trees"][0]["entries"]), (&true.into(), &serde_json::json!([])));
     }
 }
 

@@ -1,0 +1,20 @@
+//! What is mounted for one command, and what may be refused.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+/// An overlay that one command sees, and the lock that its processes inherit.
+pub(crate) struct OverlayPaths<'a> {
+    pub(crate) tree: &'a Path,
+    pub(crate) upper: &'a Path,
+    pub(crate) work: &'a Path,
+    pub(crate) lock: BorrowedFd<'a>,
+}
+
+/// What the system has refused to a command.
+#[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux has it"))]
+pub(crate) enum Denied {
+    Namespaces,
+    /// The overlay with this number.
+    Overlay(usize),
+}

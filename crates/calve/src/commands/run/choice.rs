@@ -1,0 +1,68 @@
+//! The question on a terminal what is to become of the changes.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::{Beginning, CloneOptions, Shown};
+
+use super::{Copies, Outcome, apply, diff, outside};
+use crate::failure::Failure;
+use crate::output;
+use crate::sys::Answers;
+
+/// Asks until there is an answer, and does as it says. Ctrl-C, Ctrl-D and an empty line discard the changes.
+pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, Failure> {
+    let question = match copies.len() {
+        1 => "apply it, keep a copy, show the diff, or discard it? [a/k/d/N]",
+        _ => "apply it, show the diff, or discard it? [a/d/N]",
+    };
+    let answers = Answers::new()?;
+    loop {
+        output::say(question);
+        let Some(answer) = answers.line()? else {
+            output::say("discarded");
+            return Ok(Outcome::default());
+        };
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "a" | "apply" => {
+                apply(copies, beginning)?;
+                output::say("applied");
+                return Ok(Outcome { is_applied: true, ..Outcome::default() });
+            }
+            "k" | "keep" if copies.len() == 1 => {
+                if let Some(kept) = keep_copy(copies, &answers)? {
+                    return Ok(Outcome { kept: Some(kept), ..Outcome::default() });
+                }
+            }
+            "d" | "diff" => diff::print(copies, |bytes| {
+                output::say_bytes(bytes);
+                Ok(())
+            })?,
+            "" | "n" | "no" | "discard" => {
+                output::say("discarded");
+                return Ok(Outcome::default());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Asks where to keep the copy, and does. `None`: there is no answer that will do.
+fn keep_copy(copies: &Copies, answers: &Answers) -> Result<Option<PathBuf>, Failure> {
+    let Some((overlay, _)) = copies.first() else { return Ok(None) };
+    output::say("keep it at:");
+    let Some(answer) = answers.line()?.filter(|answer| !answer.trim().is_empty()) else { return Ok(None) };
+    let kept = outside(Path::new(answer.trim()), &[overlay.tree().to_path_buf()]).and_then(|dst| {
+        overlay.keep(&dst, &CloneOptions::default())?;
+        Ok(dst)
+    });
+    match kept {
+        Ok(dst) => {
+            output::say(&format!("kept in `{}`", Shown(&dst)));
+            Ok(Some(dst))
+        }
+        Err(failure) => {
+            failure.report();
+            Ok(None)
+        }
+    }
+}
