@@ -35,6 +35,16 @@ pub struct PrivateOverlay {
     state: OverlayState,
 }
 
+/// Which network a command sees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Network {
+    /// That of everybody.
+    #[default]
+    Shared,
+    /// None but a loopback device of its own.
+    None,
+}
+
 /// Tells why a command could not be started.
 pub struct Refused {
     steps: Steps,
@@ -46,6 +56,7 @@ impl Refused {
     pub fn reason(&self, command: &Command, error: io::Error) -> PrivateError {
         match self.steps.refused() {
             Some(Denied::Namespaces) => PrivateError::NoNamespaces(error),
+            Some(Denied::Network) => PrivateError::NoNetworkNamespace(error),
             Some(Denied::Overlay(number)) => {
                 PrivateError::NoOverlay { tree: self.trees.get(number).cloned().unwrap_or_default(), source: error }
             }
@@ -78,7 +89,12 @@ impl PrivateOverlay {
 
     /// Has `command`, the only one, see these overlays, none of which is in another one's tree. The changes are kept as long as one of its
     /// processes lives.
-    pub fn contain(overlays: &[Self], command: &mut Command, working_directory: &Path) -> Result<Refused, Error> {
+    pub fn contain(
+        overlays: &[Self],
+        command: &mut Command,
+        working_directory: &Path,
+        network: Network,
+    ) -> Result<Refused, Error> {
         let paths: Vec<_> =
             overlays.iter().map(|one| ["upper", "work"].map(|name| one.state.path.join(name))).collect();
         let layers = overlays.iter().zip(&paths).map(|(one, [upper, work])| OverlayPaths {
@@ -87,7 +103,7 @@ impl PrivateOverlay {
             work,
             lock: one.state.lock.descriptor(),
         });
-        sys::contain(command, &layers.collect::<Vec<_>>(), working_directory)
+        sys::contain(command, &layers.collect::<Vec<_>>(), working_directory, network)
             .map(|steps| Refused { steps, trees: overlays.iter().map(|one| one.tree.clone()).collect() })
             .map_err(|errno| Error::io(Operation::MountOverlay, working_directory, errno))
     }

@@ -12,6 +12,8 @@ use crate::{output, wording};
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const REFUSED: u8 = 3;
+/// As shells have it: the program is there, but may not be executed.
+const NOT_EXECUTABLE: u8 = 126;
 /// As shells have it: there is no such program, or it cannot be run.
 const NOT_FOUND: u8 = 127;
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -129,6 +131,11 @@ impl Failure {
             Self::Core(error) | Self::Clone { error, .. } => match error {
                 Error::Interrupted => INTERRUPTED,
                 Error::RequirementRefused { .. } => REFUSED,
+                Error::Private(PrivateError::NotStarted { source, .. })
+                    if source.kind() == io::ErrorKind::PermissionDenied =>
+                {
+                    NOT_EXECUTABLE
+                }
                 Error::Private(PrivateError::NotStarted { .. }) => NOT_FOUND,
                 Error::Private(PrivateError::NotApplied { .. } | PrivateError::HalfApplied { .. }) => FAILED,
                 Error::Private(_) => REFUSED,

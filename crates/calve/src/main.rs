@@ -98,7 +98,7 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Fill { template } => commands::db::pool::fill(&template, &cancel),
         #[cfg(unix)]
-        Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Run(arguments) => commands::run::run(&arguments, &cancel),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         #[cfg(unix)]

@@ -20,6 +20,9 @@ pub enum PrivateError {
     /// The system refuses namespaces to this user.
     #[error("the system lets this user have no namespaces: {0}")]
     NoNamespaces(#[source] io::Error),
+    /// The system refuses a network namespace to this user.
+    #[error("the system lets this user have no network namespace: {0}")]
+    NoNetworkNamespace(#[source] io::Error),
     /// The overlay could not be mounted.
     #[error("cannot mount an overlay of `{}`: {source}", Shown(.tree))]
     NoOverlay {
@@ -67,7 +70,7 @@ impl PrivateError {
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
             Self::MountBelow(mount) => Remedy::Unmount(mount.clone()),
-            Self::NoNamespaces(_) => Remedy::AllowNamespaces,
+            Self::NoNamespaces(_) | Self::NoNetworkNamespace(_) => Remedy::AllowNamespaces,
             Self::ChangesInside(_) | Self::NoOverlay { .. } => Remedy::KeepChangesElsewhere,
             Self::NotStarted { .. } => Remedy::CheckCommand,
             Self::ChangedMeanwhile(_) | Self::NotApplied { .. } => Remedy::MergeChanges,

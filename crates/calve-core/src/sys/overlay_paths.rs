@@ -15,6 +15,8 @@ pub(crate) struct OverlayPaths<'a> {
 #[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux has it"))]
 pub(crate) enum Denied {
     Namespaces,
+    /// The one without a network.
+    Network,
     /// The overlay with this number.
     Overlay(usize),
 }

@@ -225,6 +225,7 @@ pub(crate) fn contain(
     _command: &mut std::process::Command,
     _layers: &[super::OverlayPaths<'_>],
     _working_directory: &std::path::Path,
+    _network: crate::Network,
 ) -> Result<Steps> {
     Err(Errno::NOSYS)
 }

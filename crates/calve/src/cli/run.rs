@@ -31,6 +31,12 @@ pub(crate) struct RunArguments {
     /// Drop the changes without asking, which is what happens anyway where there is no terminal
     #[arg(long, conflicts_with_all = ["keep", "apply"])]
     pub(crate) discard: bool,
+    /// `none`: CMD reaches no network, only a loopback device of its own
+    #[arg(long, value_name = "NETWORK", value_parser = ["none"], hide_possible_values = true)]
+    pub(crate) net: Option<String>,
+    /// Start a database server of this template for CMD, as `calve db run` does; its URL is in DATABASE_URL
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(crate) db: Option<String>,
     /// Print what CMD changed as JSON on stdout (schema calve.run/1). What CMD prints goes to stderr
     #[arg(long)]
     pub(crate) json: bool,

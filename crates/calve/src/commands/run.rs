@@ -6,10 +6,13 @@ mod diff;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use calve_core::{Beginning, Cancel, Change, CloneOptions, EntryKind, Error, PrivateError, PrivateOverlay, Shown};
+use calve_core::{
+    Beginning, Cancel, Change, CloneOptions, EntryKind, Error, Network, PrivateError, PrivateOverlay, Shown,
+};
 use calve_receipt::RunReceipt;
 use calve_receipt::human::{count, counted};
 
+use super::db;
 use crate::cli::run::RunArguments;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::{consent, home, output, real_path, sys};
@@ -24,7 +27,7 @@ struct Outcome {
     is_applied: bool,
 }
 
-pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failure> {
     let here = std::env::current_dir()?;
     let trees = trees(arguments, &here)?;
     let keep = arguments.keep.as_deref().map(|dst| outside(dst, &trees)).transpose()?;
@@ -34,8 +37,19 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     if arguments.json || arguments.diff {
         command.stdout(std::io::stderr());
     }
+    let server =
+        arguments.db.as_deref().map(|template| db::run::server_for(template, &mut command, cancel)).transpose();
+    let server = match server {
+        Ok(server) => server,
+        Err(failure) => {
+            discard(overlays)?;
+            return Err(failure);
+        }
+    };
+    let network = if arguments.net.is_some() { Network::None } else { Network::Shared };
     let beginning = (arguments.apply || asks(arguments)).then(Beginning::now);
-    let ended = contained(&overlays, &mut command, &here).map(sys::command_end);
+    let ended = contained(&overlays, &mut command, &here, network).map(sys::command_end);
+    let stopped = server.map_or(Ok(()), |server| server.stop().map(|_| ()));
     let changes: Result<Vec<_>, _> = overlays.iter().map(PrivateOverlay::changes).collect();
     let code = ended.as_ref().map(|end| end.as_ref().map_or(0, |(code, _)| *code));
     let (copies, untold) = match changes {
@@ -49,6 +63,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     discard(copies.into_iter().map(|(overlay, _)| overlay))?;
     let code = ended?.map_or(0, |(code, _)| code);
     outcome?;
+    stopped?;
     match untold {
         // Nothing that was asked for is left out in silence.
         Some(error) if arguments.json || arguments.diff || arguments.keep.is_some() => return Err(error.into()),
@@ -119,8 +134,13 @@ fn discard(overlays: impl IntoIterator<Item = PrivateOverlay>) -> Result<(), Fai
 }
 
 /// Runs `command` in the private copies.
-fn contained(overlays: &[PrivateOverlay], command: &mut Command, here: &Path) -> Result<ExitStatus, Failure> {
-    let refused = PrivateOverlay::contain(overlays, command, here)?;
+fn contained(
+    overlays: &[PrivateOverlay],
+    command: &mut Command,
+    here: &Path,
+    network: Network,
+) -> Result<ExitStatus, Failure> {
+    let refused = PrivateOverlay::contain(overlays, command, here, network)?;
     let error = match sys::run_command(command) {
         Ok(status) => return Ok(status),
         Err(error) => error,

@@ -2,6 +2,7 @@
 
 mod apply;
 mod several;
+mod surroundings;
 mod terminal;
 
 use std::os::unix::fs::MetadataExt;

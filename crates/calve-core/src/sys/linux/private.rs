@@ -10,11 +10,13 @@ use std::process::Command;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::pipe::PipeFlags;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
 use super::{Result, mount_overlay};
+use crate::Network;
 use crate::sys::{Denied, OverlayPaths};
 
 /// Tells, when a command could not be started, at which step it failed.
@@ -23,6 +25,7 @@ pub(crate) struct Steps(OwnedFd);
 const NAMESPACES: u8 = 1;
 const MOUNT: u8 = 2;
 const STARTED: u8 = 3;
+const NETWORK: u8 = 4;
 
 impl Steps {
     /// Returns what was refused. `None`: it was the command itself.
@@ -31,6 +34,7 @@ impl Steps {
         let length = rustix::io::read(&self.0, &mut steps).unwrap_or(0);
         match steps[..length].last() {
             Some(&NAMESPACES) => Some(Denied::Namespaces),
+            Some(&NETWORK) => Some(Denied::Network),
             Some(&MOUNT) => Some(Denied::Overlay(steps.iter().filter(|&&step| step == MOUNT).count() - 1)),
             _ => None,
         }
@@ -38,7 +42,12 @@ impl Steps {
 }
 
 /// Has `command` run in mounts of its own, where each of `layers` is mounted. The command's processes inherit the locks.
-pub(crate) fn contain(command: &mut Command, layers: &[OverlayPaths<'_>], working_directory: &Path) -> Result<Steps> {
+pub(crate) fn contain(
+    command: &mut Command,
+    layers: &[OverlayPaths<'_>],
+    working_directory: &Path,
+    network: Network,
+) -> Result<Steps> {
     let (told, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
     let here = text(working_directory);
@@ -47,6 +56,10 @@ pub(crate) fn contain(command: &mut Command, layers: &[OverlayPaths<'_>], workin
     let enter = move || {
         rustix::io::write(&tell, &[NAMESPACES])?;
         enter_namespaces()?;
+        if network == Network::None {
+            rustix::io::write(&tell, &[NETWORK])?;
+            leave_network()?;
+        }
         for ([tree, upper, work], _) in &layers {
             rustix::io::write(&tell, &[MOUNT])?;
             // Opened in the new namespace: the kernel takes no directory of another one.
@@ -82,6 +95,25 @@ fn enter_namespaces() -> Result<()> {
         write(c"/proc/self/gid_map", &format!("{group} {group} 1"))?;
     }
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+}
+
+/// A network of its own for this process, with a loopback device alone.
+fn leave_network() -> Result<()> {
+    // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    // NETLINK_ROUTE is protocol 0. rtnetlink(7): length 32, RTM_NEWLINK, NLM_F_REQUEST and NLM_F_ACK, then the interface 1, which is `lo` everywhere, and IFF_UP.
+    let [kind, flags] = [16_u16, 1 | 4].map(u16::to_ne_bytes);
+    let words = [1_u32, 0, 0, 1, 1, 1].map(u32::to_ne_bytes).concat();
+    rustix::io::write(&socket, &[&32_u32.to_ne_bytes()[..], &kind, &flags, &words].concat())?;
+    let mut answer = [0; 256];
+    let length = rustix::io::read(&socket, &mut answer)?;
+    match answer[..length].get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes) {
+        Some(0) => Ok(()),
+        Some(code) => Err(Errno::from_raw_os_error(-code)),
+        None => Err(Errno::IO),
+    }
 }
 
 fn write(path: &std::ffi::CStr, text: &str) -> Result<()> {

@@ -7,7 +7,7 @@ mod logs;
 mod mark;
 pub(crate) mod pool;
 mod reset;
-mod run;
+pub(crate) mod run;
 mod start;
 mod stop;
 pub(crate) mod supervise;
@@ -74,11 +74,16 @@ fn command_for(address: &Address, line: &[OsString]) -> calve_db::Result<Option<
     calve_db::check_option_files(address, env::var_os("HOME").map(PathBuf::from).as_deref())?;
     let mut command = Command::new(program);
     command.args(words);
+    introduce(address, &mut command);
+    Ok(Some(command))
+}
+
+/// Lets the command find the server, and no other one.
+fn introduce(address: &Address, command: &mut Command) {
     for name in address.foreign_variables() {
         command.env_remove(name);
     }
     command.envs(address.environment());
-    Ok(Some(command))
 }
 
 /// The command that looks after a server.

@@ -1,0 +1,126 @@
+//! `calve run` with `--net` and `--db`, and where a command or a directory is not as usual.
+
+use std::process::Command;
+
+use calve_testkit::{FuseVolume, fingerprint, is_root, require_program, require_root};
+
+use super::{left, place, run};
+use crate::program::{PROGRAM, calve};
+use crate::spot::{Spot, eventually, names};
+
+#[test]
+fn without_a_network_there_is_a_loopback_device_alone() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let script = "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '; grep -c 7F000001 /proc/net/fib_trie; cut -f1 /proc/net/route";
+    let ran = run(&spot, &["--net", "none"], script).run();
+    let lines: Vec<_> = ran.stdout.lines().collect();
+    assert_eq!((lines.first(), lines.last()), (Some(&"lo"), Some(&"Iface")), "{}", ran.stdout);
+    run(&spot, &["--net", "some"], "touch ../ran").fails(2);
+    let none = "echo 0 > /proc/sys/user/max_net_namespaces; exec \"$0\" \"$@\"";
+    let refused = run(&spot, &["--net", "none", "--json"], "touch ../ran").under(&["unshare", "-Ur", "sh", "-c", none]);
+    let refused = refused.fails(3).says(&["network namespace"]).hints();
+    assert_eq!(refused.json()["remedy"], "allow_namespaces");
+    assert_eq!(left(&spot), [""; 0]);
+    spot.holds(&["home", "tree"]);
+}
+
+#[test]
+fn the_command_has_a_server_of_its_own() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    if !require_program("postgres") || !require_program("psql") {
+        return;
+    }
+    // Servers of root's run as another user, who must get through.
+    rustix::fs::chmod(&*spot, 0o755.into()).unwrap();
+    let create =
+        ["db", "template", "create", "shop", "--engine", "postgres", "--", "psql", "-c", "CREATE TABLE t (a int)"];
+    calve(create).env("CALVE_HOME", spot.join("home")).succeeds();
+    for (options, rows) in [(&["--db", "shop"][..], "1"), (&["--db", "shop", "--net", "none"], "1")] {
+        let script =
+            "psql -qAt \"$DATABASE_URL\" -c 'INSERT INTO t VALUES (1)' -c 'SELECT count(*) FROM t' > rows; cat rows";
+        assert_eq!(run(&spot, options, script).succeeds().stdout.trim(), rows);
+    }
+    run(&spot, &["--db", "none"], "touch ../ran").fails(1).says(&["none"]).hints();
+    let list = calve(["db", "list", "--json"]).env("CALVE_HOME", spot.join("home")).succeeds().json();
+    assert_eq!(list["servers"], serde_json::json!([]));
+    assert_eq!(left(&spot), [""; 0]);
+    assert!(!spot.join("tree/rows").exists() && !spot.join("ran").exists());
+}
+
+#[test]
+fn a_command_that_cannot_be_executed_is_told_apart_from_none() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    for (program, code) in [("./a", 126), ("./sub", 126), ("./none", 127), ("no-such-program", 127)] {
+        let ran = calve(["run", "--json", "--", program]).within(spot.join("tree"));
+        let ran = ran.env("CALVE_HOME", spot.join("home")).fails(code).says(&[program]).hints();
+        assert_eq!(ran.json()["remedy"], "check_command");
+    }
+    run(&spot, &[], "kill -TERM $$").run().ended(143);
+    assert_eq!(left(&spot), [""; 0]);
+}
+
+#[test]
+fn two_runs_do_not_see_each_other_and_one_may_run_in_another() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    assert!(Command::new("mkfifo").arg(spot.join("end")).status().unwrap().success());
+    let first = run(&spot, &[], "echo 1 > a; echo > ../ready; read line < ../end; cat a").start();
+    eventually("the command runs", || spot.join("ready").exists());
+    assert_eq!(run(&spot, &[], "cat a; echo 2 > a").succeeds().stdout, "a");
+    fs_err::write(spot.join("end"), "\n").unwrap();
+    assert_eq!(first.wait().stdout, "1\n");
+    // An overlay over an overlay.
+    let inner = format!("echo 1 > a; {PROGRAM} run -- sh -c 'cat a; echo 2 > a; cat a'; cat a");
+    assert_eq!(run(&spot, &[], &inner).succeeds().stdout, "1\n2\n1\n");
+    assert_eq!(fs_err::read(spot.join("tree/a")).unwrap(), b"a");
+    assert_eq!(left(&spot), [""; 0]);
+}
+
+#[test]
+fn what_a_daemon_writes_is_deleted_after_its_end() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    assert!(Command::new("mkfifo").arg(spot.join("end")).status().unwrap().success());
+    let daemon = "(read line < ../end; cat new > ../saw) > /dev/null 2>&1 &";
+    let ran = run(&spot, &[], &format!("echo x > new; setsid sh -c '{daemon}'")).succeeds();
+    ran.says(&["still run", "1 new"]);
+    assert_eq!(left(&spot).len(), 2, "a directory and its lock");
+    fs_err::write(spot.join("end"), "\n").unwrap();
+    eventually("the daemon sees its copy", || fs_err::read(spot.join("saw")).is_ok_and(|saw| saw == b"x\n"));
+    super::swept(&spot);
+}
+
+#[test]
+fn a_directory_that_is_a_link_read_only_or_deleted_meanwhile() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    std::os::unix::fs::symlink("tree", spot.join("link")).unwrap();
+    let ran = run(&spot, &["--tree", "../link"], "echo 2 > a; pwd; cat ../link/a").succeeds();
+    assert_eq!(ran.stdout, format!("{}\n2\n", spot.join("tree").display()));
+    if is_root() {
+        let mounted = calve_testkit::BindMount::new(spot.join("tree"), spot.join("tree"));
+        let remount = Command::new("mount").args(["-o", "remount,bind,ro"]).arg(spot.join("tree")).status();
+        assert!(remount.unwrap().success());
+        assert_eq!(run(&spot, &[], "echo 2 > a; cat a").succeeds().stdout, "2\n");
+        run(&spot, &["--apply"], "echo 2 > a").fails(1).hints();
+        drop(mounted);
+    }
+    let before = fingerprint(spot.join("tree"));
+    before.assert_unchanged(spot.join("tree"));
+    run(&spot, &["--apply"], &format!("echo 2 > a; mv {0} {0}.gone", spot.join("tree").display())).run();
+    assert!(names(&*spot).iter().any(|name| name.starts_with("tree")));
+}
+
+#[test]
+fn a_directory_on_fuse() {
+    if !require_root("FUSE") {
+        return;
+    }
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let Some(fuse) = FuseVolume::new() else { return };
+    fs_err::write(fuse.path().join("a"), "a").unwrap();
+    let tree = fuse.path().to_str().unwrap().to_owned();
+    let script = format!("echo 2 > {tree}/a; cat {tree}/a");
+    let ran = run(&spot, &["--tree", &tree], &script).succeeds();
+    assert_eq!(ran.stdout, "2\n");
+    ran.says(&["1 file changed"]);
+    assert_eq!(fs_err::read(fuse.path().join("a")).unwrap(), b"a");
+    assert_eq!(left(&spot), [""; 0]);
+}
