@@ -153,6 +153,7 @@ test('a conflict is the error that Node has, and leaves what Node leaves', async
   await both(() => odd(at('src')), at('src'), at('src'), { recursive: true });
   await both(() => odd(at('src')), at('src/d'), at('src'), { recursive: true });
   await both(() => { odd(at('src')); fs.symlinkSync('src', at('link')); }, at('src'), at('link/inside'), { recursive: true });
+  await both(() => { odd(at('src')); fs.symlinkSync('src', at('link')); }, `${at('link')}/d`, at('src'), { recursive: true });
   await both(() => { odd(at('src')); fs.symlinkSync('src', at('link')); }, at('link'), at('dst'), { recursive: true });
   await both(() => { odd(at('src')); fs.symlinkSync('src', at('link')); }, `${at('link')}/`, at('dst'), { recursive: true });
   await both(() => { odd(at('src')); fs.symlinkSync('src/d', at('link')); }, `${at('link')}/../d/e`, at('dst'), { recursive: true });
@@ -190,6 +191,32 @@ test('a filter is called as Node calls it, and it may throw or reject', async ()
       for (const form of [0, 2, 4]) assert.deepEqual(runs[form + 1], runs[form]);
     }
   }
+});
+
+test('a destination that changes type meanwhile costs the source nothing, and leaves nothing half made', async () => {
+  for (let n = 0; n < 30; n += 1) {
+    fs.mkdirSync(at('src', `${n}`), { recursive: true });
+    fs.writeFileSync(at('src', `${n}`, 'file'), 'x');
+  }
+  fs.mkdirSync(at('dst'));
+  const before = tree(at('src'));
+  const program = `
+    const fs = require('node:fs');
+    const remove = (name) => fs.rmSync(name, { recursive: true });
+    const deeds = [(name) => fs.writeFileSync(name, ''), remove, fs.mkdirSync, remove];
+    console.log('begun');
+    for (let n = 0; ; n += 1) try { deeds[n % 4](process.argv[1] + '/' + (n >> 2) % 30); } catch {}`;
+  const child = spawn(process.execPath, ['--eval', program, at('dst')], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(child.stdout, 'data');
+  for (let round = 0; round < 20; round += 1) await caught(() => calve.promises.cp(at('src'), at('dst'), { recursive: true }));
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  assert.deepEqual(tree(at('src')), before);
+  assert.deepEqual(fs.readdirSync(folder).sort(), ['dst', 'src']);
+  assert.deepEqual(fs.readdirSync(at('dst')).filter((name) => name.startsWith('.calve-')), []);
+  fs.rmSync(at('dst'), { recursive: true });
+  await calve.promises.cp(at('src'), at('dst'), { recursive: true });
+  assert.deepEqual(tree(at('dst')), before);
 });
 
 test('random trees, random destinations, random options', async () => {
