@@ -156,7 +156,7 @@ fn carry_over(from: &Command, mut to: Command) -> Command {
     to
 }
 
-fn carry_environment(from: &Command, to: &mut Command) {
+pub(crate) fn carry_environment(from: &Command, to: &mut Command) {
     for (name, value) in from.get_envs() {
         match value {
             Some(value) => to.env(name, value),

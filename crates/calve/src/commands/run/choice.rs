@@ -9,11 +9,12 @@ use crate::failure::Failure;
 use crate::output;
 use crate::sys::Answers;
 
-/// Asks until there is an answer, and does as it says. Ctrl-C, Ctrl-D and an empty line discard the changes.
+/// Asks until there is an answer, and does as it says. Ctrl-C and Ctrl-D discard the changes; an empty line, which may have been meant for the
+/// command, does not.
 pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, Failure> {
     let question = match copies.len() {
-        1 => "apply it, keep a copy, show the diff, or discard it? [a/k/d/N]",
-        _ => "apply it, show the diff, or discard it? [a/d/N]",
+        1 => "apply it, keep a copy, show the diff, or discard it? [a/k/d/n]",
+        _ => "apply it, show the diff, or discard it? [a/d/n]",
     };
     let answers = Answers::new()?;
     loop {
@@ -37,7 +38,7 @@ pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, 
                 output::say_bytes(bytes);
                 Ok(())
             })?,
-            "" | "n" | "no" | "discard" => {
+            "n" | "no" | "discard" => {
                 output::say("discarded");
                 return Ok(Outcome::default());
             }

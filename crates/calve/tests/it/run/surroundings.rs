@@ -43,6 +43,7 @@ fn the_command_has_a_server_of_its_own() {
     run(&spot, &["--db", "none"], "touch ../ran").fails(1).says(&["none"]).hints();
     let list = calve(["db", "list", "--json"]).env("CALVE_HOME", spot.join("home")).succeeds().json();
     assert_eq!(list["servers"], serde_json::json!([]));
+    calve(["db", "template", "remove", "shop"]).env("CALVE_HOME", spot.join("home")).succeeds();
     assert_eq!(left(&spot), [""; 0]);
     assert!(!spot.join("tree/rows").exists() && !spot.join("ran").exists());
 }

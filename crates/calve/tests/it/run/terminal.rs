@@ -1,68 +1,83 @@
 //! `calve run` on a terminal: the question afterwards, and job control.
 
+use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
-use calve_testkit::{fingerprint, require_program};
+use calve_testkit::fingerprint;
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::{left, place, run};
-use crate::program::{Calve, PROGRAM};
+use crate::program::{Calve, PROGRAM, carry_environment};
 use crate::spot::Spot;
 
-const QUESTION: &str = "[a/k/d/N]";
+const QUESTION: &str = "[a/k/d/n]";
 
-/// A terminal as `script` makes one, and what has come out of it.
+/// A program on a terminal of its own, and what has come out of it.
 struct Terminal {
     child: Child,
-    keys: ChildStdin,
-    screen: ChildStdout,
+    /// The other end of the terminal.
+    side: File,
     seen: String,
 }
 
 impl Terminal {
-    fn new(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (keys, screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Self { child, keys, screen, seen: String::new() }
+    /// `setsid` gives the program the terminal as its own, so that keys are signals.
+    fn new(program: &Command) -> Self {
+        let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&side).unwrap();
+        unlockpt(&side).unwrap();
+        let name = ptsname(&side, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let terminal = File::from(rustix::fs::open(&*name, flags, Mode::empty()).unwrap());
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]).arg(program.get_program()).args(program.get_args());
+        carry_environment(program, &mut command);
+        let end = || Stdio::from(terminal.try_clone().unwrap());
+        let child = command.env("TERM", "dumb").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        Self { child, side: side.into(), seen: String::new() }
+    }
+
+    /// Reads what has come out. Whether there will be more.
+    fn read(&mut self) -> bool {
+        let mut part = [0; 4096];
+        // Once nobody has the terminal open any more, this fails with EIO.
+        let Ok(length @ 1..) = self.side.read(&mut part) else { return false };
+        self.seen += &String::from_utf8_lossy(&part[..length]);
+        true
     }
 
     /// Types `keys` when `text` has come out, and forgets what came before it.
     #[track_caller]
     fn after(&mut self, text: &str, keys: &str) {
-        let mut part = [0; 4096];
         let end = loop {
             if let Some(at) = self.seen.find(text) {
                 break at + text.len();
             }
-            let length = self.screen.read(&mut part).unwrap();
-            assert!(length > 0, "there is no `{text}` in {}", self.seen);
-            self.seen += &String::from_utf8_lossy(&part[..length]);
+            assert!(self.read(), "there is no `{text}` in {}", self.seen);
         };
         self.seen.drain(..end);
-        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.side.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Returns the exit code, and what came out at last.
     fn end(mut self) -> (Option<i32>, String) {
-        let mut rest = Vec::new();
-        self.screen.read_to_end(&mut rest).unwrap();
-        (self.child.wait().unwrap().code(), self.seen + &String::from_utf8_lossy(&rest))
+        while self.read() {}
+        (self.child.wait().unwrap().code(), self.seen)
     }
 }
 
 fn on_a_terminal(calve: Calve) -> Terminal {
-    Terminal::new(calve.on_a_terminal().command())
+    Terminal::new(&calve.command())
 }
 
 #[test]
-fn the_user_is_asked_and_the_changes_are_dropped_by_default() {
+fn the_user_is_asked_and_without_an_answer_the_changes_are_dropped() {
     let Some(spot) = place(Spot::anywhere()) else { return };
-    if !require_program("script") {
-        return;
-    }
     let before = fingerprint(spot.join("tree"));
-    // Enter, "no", Ctrl-D, Ctrl-C, and what is no answer.
-    for keys in ["\n", "n\n", "\x04", "\x03", "x\nN\n", "half\x03"] {
+    // "No", Ctrl-D, Ctrl-C, and before it an Enter that was meant for the command, or what is no answer.
+    for keys in ["n\n", "\x04", "\x03", "\nn\n", "x\nN\n", "half\x03"] {
         let mut terminal = on_a_terminal(run(&spot, &[], "echo > new; rm b; exit 5"));
         terminal.after(QUESTION, keys);
         let (code, seen) = terminal.end();
@@ -82,9 +97,6 @@ fn the_user_is_asked_and_the_changes_are_dropped_by_default() {
 #[test]
 fn the_answers_apply_keep_and_show() {
     let Some(spot) = place(Spot::anywhere()) else { return };
-    if !require_program("script") {
-        return;
-    }
     let mut terminal = on_a_terminal(run(&spot, &[], "echo 2 > a"));
     terminal.after("1 file changed", "");
     terminal.after(QUESTION, "d\n");
@@ -109,21 +121,29 @@ fn the_answers_apply_keep_and_show() {
 }
 
 #[test]
+fn a_command_that_is_interrupted_loses_nothing() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let script = "trap 'exit 5' INT; echo > new; echo ready; while :; do sleep 0.1; done";
+    let mut terminal = on_a_terminal(run(&spot, &[], script));
+    terminal.after("ready", "\x03");
+    terminal.after(QUESTION, "a\n");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, Some(5), "{seen}");
+    assert!(spot.join("tree/new").exists());
+}
+
+#[test]
 fn it_stops_and_goes_on_as_a_job_of_the_shell() {
     let Some(spot) = place(Spot::anywhere()) else { return };
-    if !require_program("script") {
-        return;
-    }
-    let mut command = Command::new("script");
-    command.args(["-qec", "sh -i", "/dev/null"]).current_dir(spot.join("tree"));
-    command.env("CALVE_HOME", spot.join("home")).env("TERM", "dumb").env_remove("ENV");
-    let mut shell = Terminal::new(command);
+    let mut command = Command::new("sh");
+    command.arg("-i").env("CALVE_HOME", spot.join("home")).env_remove("ENV").current_dir(spot.join("tree"));
+    let mut shell = Terminal::new(&command);
     let script = "echo > new; echo re''ady; read line; echo \"got $line\"; ls";
     shell.after("", &format!("{PROGRAM} run --discard -- sh -c '{}'\n", script.replace('\'', "'\\''")));
     shell.after("ready", "\x1a");
     shell.after("Stopped", "");
-    shell.keys.write_all(b"fg\n").unwrap();
-    shell.keys.write_all(b"it\n").unwrap();
+    shell.after("", "fg\n");
+    shell.after("calve", "it\n");
     shell.after("got it", "");
     shell.after("1 new", "exit\n");
     assert_eq!(shell.end().0, Some(0));
