@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// An overlay that one command sees, and the lock that its processes inherit.
+#[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux has it"))]
 pub(crate) struct OverlayPaths<'a> {
     pub(crate) tree: &'a Path,
     pub(crate) upper: &'a Path,
