@@ -22,7 +22,7 @@ use crate::progress::{Cancel, Progress};
 use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::contents::Contents;
-use crate::tree::fill::metadata::times;
+use crate::tree::fill::metadata::{is_overlays_own, may_be_lost, times};
 use crate::tree::fill::{Files, Fill, Part, Paths, Scope, fill};
 use crate::tree::location::{DIRECTORY, Location, identity, make_below};
 use crate::tree::lock::Purpose;
@@ -86,7 +86,7 @@ impl Apply<'_> {
             return Err(Error::Interrupted);
         }
         let Err(Failed { path, why, left }) = self.carry_out(&stage, &moves, &sealed, rest) else {
-            return if self.since.is_none() { self.set_times(&moves, &sealed) } else { Ok(()) };
+            return if self.since.is_none() { self.finish(&moves, &sealed) } else { Ok(()) };
         };
         let path = self.tree.join(path);
         let Some((left, errno)) = left else {
@@ -284,17 +284,19 @@ impl Apply<'_> {
         Err(Failed { path, why, left })
     }
 
-    /// Gives the directories that the command has changed the times that they have in the copy.
-    fn set_times(&self, moves: &[Move], sealed: &[PathBuf]) -> Result<(), Error> {
+    /// Gives the directories that the command has changed the attributes and times that they have in the copy.
+    fn finish(&self, moves: &[Move], sealed: &[PathBuf]) -> Result<(), Error> {
         let around = moves.iter().filter_map(|one| one.path.parent());
-        let directories: BTreeSet<_> = around.chain(sealed.iter().map(PathBuf::as_path)).collect();
+        let directories: BTreeSet<_> =
+            around.chain(sealed.iter().map(PathBuf::as_path)).chain([Path::new("")]).collect();
         for path in directories {
-            let set = || {
-                let node = node_of(path);
-                let copy = rustix::fs::fstat(node.open(self.upper, OFlags::RDONLY)?)?;
-                rustix::fs::futimens(node.open(self.lower, OFlags::RDONLY)?, &times(&copy))
-            };
-            set().map_err(|errno| Error::io(Operation::SetTimes, self.tree.join(path), errno))?;
+            let failed = |operation| move |errno| Error::io(operation, self.tree.join(path), errno);
+            let open = |root| node_of(path).open(root, OFlags::RDONLY);
+            let copy = open(self.upper).map_err(failed(Operation::OpenDirectory))?;
+            let directory = open(self.lower).map_err(failed(Operation::OpenDirectory))?;
+            set_xattrs(copy.as_fd(), directory.as_fd()).map_err(failed(Operation::SetXattrs))?;
+            let times = rustix::fs::fstat(&copy).map(|copy| times(&copy));
+            times.and_then(|times| rustix::fs::futimens(&directory, &times)).map_err(failed(Operation::SetTimes))?;
         }
         Ok(())
     }
@@ -409,6 +411,43 @@ fn set_owner_and_mode(directory: BorrowedFd<'_>, owner: &Stat, mode: &Stat) -> s
         rustix::fs::fchown(directory, Some(uid), Some(gid))?;
     }
     rustix::fs::fchmod(directory, Mode::from_raw_mode(mode.st_mode & 0o7777))
+}
+
+/// Gives a directory the extended attributes of its copy, but for those that this user may not set.
+fn set_xattrs(copy: BorrowedFd<'_>, directory: BorrowedFd<'_>) -> sys::Result<()> {
+    let (wanted, now) = (xattrs(copy)?, xattrs(directory)?);
+    for name in now.keys().filter(|name| !wanted.contains_key(*name)) {
+        sys::remove_xattr(directory, name)?;
+    }
+    for (name, value) in wanted.iter().filter(|(name, value)| now.get(*name) != Some(value)) {
+        let target = XattrTarget::Open(directory);
+        match target.write(name, value) {
+            Err(errno) if !may_be_lost(errno, target) => return Err(errno),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn xattrs(directory: BorrowedFd<'_>) -> sys::Result<BTreeMap<CString, Vec<u8>>> {
+    let target = XattrTarget::Open(directory);
+    let (mut names, mut value, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let listed = match sys::list_xattrs(target, &mut names) {
+        Err(Errno::NOTSUP) => return Ok(found),
+        listed => listed?,
+    };
+    for name in listed.split(|&byte| byte == 0).filter_map(|name| CString::new(name).ok()) {
+        if name.is_empty() || is_overlays_own(&name) {
+            continue;
+        }
+        match target.read(&name, &mut value) {
+            Ok(length) => drop(found.insert(name, value[..length].to_vec())),
+            // It has just been removed, or is listed but not for this reader.
+            Err(sys::NO_ATTRIBUTE) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(found)
 }
 
 /// Renames one or two entries. A directory that goes to another one has to be written to, because its `..` changes: its owner gets the

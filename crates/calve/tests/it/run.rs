@@ -185,11 +185,14 @@ fn a_kept_copy_is_complete_and_independent() {
 }
 
 #[test]
-fn a_kept_copy_shares_what_the_tree_has_and_has_the_commands_times() {
+fn a_kept_copy_has_the_commands_times_and_attributes() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let script = "touch -d @5 e/deep; mkdir -p n/m; echo > n/m/x; touch -d @6 n/m n; rm b; touch -d @7 sub; chmod 700 .; touch -d @8 .";
-    let seen = "find . -printf '%p %y %m %s %T@ %l\\n' | sort | grep -v '^\\. '";
-    let ran = run(&spot, &["--keep", "../kept"], &format!("{script}; {seen}; stat -c %a .")).succeeds();
+    spot.tree("tree").xattr("d", "user.old", b"1");
+    let attributes = "setfattr -n user.new -v 1 e; setfattr -n user.new -v 2 .; setfattr -x user.old d";
+    let seen = "getfattr -Rd . | sort; find . -printf '%p %y %m %s %T@ %l\\n' | sort | grep -v '^\\. '";
+    let ran = run(&spot, &["--keep", "../kept"], &format!("{attributes}; {script}; {seen}; stat -c %a .")).succeeds();
+    assert!(ran.stdout.contains("user.new") && !ran.stdout.contains("user.old"), "{}", ran.stdout);
     let kept =
         Command::new("sh").args(["-c", &format!("{seen}; stat -c %a .")]).current_dir(spot.join("kept")).output();
     assert_eq!(ran.stdout, String::from_utf8(kept.unwrap().stdout).unwrap());

@@ -284,13 +284,13 @@ impl<'a> Keeper<'a> {
 }
 
 /// Whether overlayfs made the attribute for itself (overlayfs.rst).
-fn is_overlays_own(name: &CStr) -> bool {
+pub(crate) fn is_overlays_own(name: &CStr) -> bool {
     [&b"trusted.overlay."[..], b"user.overlay."].iter().any(|own| name.to_bytes().starts_with(own))
 }
 
 /// The refusals of an attribute that are reported instead of failing: the caller lacks the privilege, or the file system lacks
 /// the attribute or the room for one this long (ENOSPC although it has free blocks; anything else is a full disk).
-fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
+pub(crate) fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
     const SOME_ROOM_BYTES: u64 = 1 << 20;
     match errno {
         Errno::PERM | Errno::ACCESS | Errno::NOTSUP | Errno::TOOBIG | Errno::RANGE | Errno::INVAL => true,
