@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::compare::same_data;
 use crate::tree::fill::contents::open_contents;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, node_of};
 use crate::tree::walk::EntryKind;
 
 /// An entry that a command has made, changed or deleted.
@@ -40,20 +40,29 @@ pub struct Version {
     pub contents: Option<Vec<u8>>,
 }
 
+/// The directory that `path` is in, below `root`, and its name there.
+fn open_above(root: BorrowedFd<'_>, path: &Path) -> sys::Result<(OwnedFd, CString)> {
+    let name = CString::new(path.file_name().ok_or(Errno::INVAL)?.as_bytes()).map_err(|_| Errno::INVAL)?;
+    let directory = node_of(path.parent().unwrap_or(Path::new(""))).open(root, sys::PATH_ONLY)?;
+    Ok((directory, name))
+}
+
+/// The size of the file `path` below `root`.
+pub(super) fn size(root: BorrowedFd<'_>, path: &Path) -> sys::Result<u64> {
+    let (directory, name) = open_above(root, path)?;
+    Ok(rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?.st_size.cast_unsigned())
+}
+
 /// Reads the file or symlink `path` below `root`, if it has no more than `most` bytes.
 pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Result<Version> {
-    let names = path.iter().map(|name| CString::new(name.as_bytes())).collect::<Result<Vec<_>, _>>();
-    let names = names.map_err(|_| Errno::INVAL)?;
-    let (name, above) = names.split_last().ok_or(Errno::INVAL)?;
-    let node = above.iter().fold(Node::root(), |node, name| Node::child(&node, name));
-    let directory = node.open(root, sys::PATH_ONLY)?;
-    let stat = rustix::fs::statat(&directory, &**name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let (directory, name) = open_above(root, path)?;
+    let stat = rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
     let is_executable = stat.st_mode & 0o100 != 0;
     if file_type(&stat) == FileType::Symlink {
-        let target = rustix::fs::readlinkat(&directory, &**name, Vec::new())?;
+        let target = rustix::fs::readlinkat(&directory, &*name, Vec::new())?;
         return Ok(Version { is_executable, contents: Some(target.into_bytes()) });
     }
-    let file = open_contents(directory.as_fd(), name, || false)?;
+    let file = open_contents(directory.as_fd(), &name, || false)?;
     let mut contents = Vec::new();
     let read = File::from(file).take(most + 1).read_to_end(&mut contents);
     read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;

@@ -10,7 +10,7 @@ use calve_core::{
     Beginning, Cancel, Change, CloneOptions, EntryKind, Error, Network, PrivateError, PrivateOverlay, Shown,
 };
 use calve_receipt::RunReceipt;
-use calve_receipt::human::{count, counted};
+use calve_receipt::human::{count, counted, size};
 
 use super::db;
 use crate::cli::run::RunArguments;
@@ -148,6 +148,16 @@ fn contained(
     Err(Error::Private(refused.reason(command, error)).into())
 }
 
+/// Says it where it took seconds.
+fn tell_of_copying(copies: &Copies) -> Result<(), Failure> {
+    const MUCH: u64 = 1 << 28;
+    let copied = copies.iter().map(|(overlay, changes)| overlay.most_copied(changes)).sum::<Result<u64, _>>()?;
+    if copied >= MUCH {
+        output::say(&format!("before the command could change files, up to {} of them were copied", size(copied)));
+    }
+    Ok(())
+}
+
 /// Does with the changes what the user has asked for, and says so.
 fn settle(
     arguments: &RunArguments,
@@ -157,6 +167,9 @@ fn settle(
     beginning: Option<&Beginning>,
 ) -> Result<Outcome, Failure> {
     let told = summary(copies);
+    if !arguments.quiet {
+        tell_of_copying(copies)?;
+    }
     if let (true, Some(beginning)) = (asks(arguments), beginning) {
         output::say(&told);
         if copies.iter().all(|(_, changes)| changes.is_empty()) {

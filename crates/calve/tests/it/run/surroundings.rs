@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use calve_testkit::{FuseVolume, is_root, require_program, require_root};
+use calve_testkit::{FileSystem, FuseVolume, Volume, is_root, require_program, require_root};
 
 use super::{left, place, run};
 use crate::program::{PROGRAM, calve};
-use crate::spot::{Spot, eventually};
+use crate::spot::{Spot, eventually, names};
 
 #[test]
 fn without_a_network_there_is_a_loopback_device_alone() {
@@ -87,6 +87,49 @@ fn what_a_daemon_writes_is_deleted_after_its_end() {
     fs_err::write(spot.join("end"), "\n").unwrap();
     eventually("the daemon sees its copy", || fs_err::read(spot.join("saw")).is_ok_and(|saw| saw == b"x\n"));
     super::swept(&spot);
+}
+
+#[test]
+fn a_disk_that_is_full_is_the_commands_to_tell() {
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 16 << 20) else { return };
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let full = "head -c 30000000 /dev/zero > new; code=$?; cat a; exit $code";
+    let ran = run(&spot, &[], full).env("CALVE_HOME", volume.path().join("home")).run();
+    ran.ended(1);
+    assert_eq!(ran.stdout, "a");
+    ran.says(&["No space left on device", "1 new"]);
+    assert_eq!(names(volume.path().join("home/runs")), [""; 0]);
+    spot.holds(&["home", "tree"]);
+    assert!(!spot.join("tree/new").exists());
+}
+
+#[test]
+fn copying_much_is_told() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let big = std::fs::File::create(spot.join("tree/big")).unwrap();
+    big.set_len(300 << 20).unwrap();
+    run(&spot, &[], "echo >> big; echo >> a")
+        .succeeds()
+        .says(&["up to 314.6 MB of them were copied", "2 files changed"]);
+    assert!(!run(&spot, &[], "echo >> a").succeeds().stderr.contains("copied"));
+}
+
+/// What the command changes is seen by watches inside, and other names of a file keep what they had.
+#[test]
+fn watches_see_what_the_command_does() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let script = "import ctypes, os\n\
+                  c = ctypes.CDLL(None)\n\
+                  fd = c.inotify_init()\n\
+                  assert c.inotify_add_watch(fd, b'.', 0x100 | 0x2 | 0x200) > 0\n\
+                  open('new', 'w').close(); os.unlink('b')\n\
+                  with open('a', 'a') as file: file.write('2')\n\
+                  seen = os.read(fd, 4096)\n\
+                  print(*(name for name in ('new', 'b', 'a') if name.encode() + b'\\0' in seen), open('a2').read())";
+    let command = calve(["run", "--", "python3", "-c", script]).within(spot.join("tree"));
+    let ran = command.env("CALVE_HOME", spot.join("home")).succeeds();
+    assert_eq!(ran.stdout, "new b a a\n");
+    assert_eq!(left(&spot), [""; 0]);
 }
 
 #[test]
