@@ -1,9 +1,13 @@
 //! The one place that turns what went wrong into words and an exit code.
 
+#[cfg(unix)]
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
+#[cfg(unix)]
+use calve_core::Shown;
 use calve_core::{Error, PrivateError};
 use calve_receipt::ErrorReceipt;
 
@@ -12,11 +16,12 @@ use crate::{output, wording};
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 pub(crate) const REFUSED: u8 = 3;
-/// As shells have it: the program is there, but may not be executed.
-const NOT_EXECUTABLE: u8 = 126;
-/// As shells have it: there is no such program, or it cannot be run.
-const NOT_FOUND: u8 = 127;
 pub(crate) const INTERRUPTED: u8 = 130;
+
+/// As shells have it: 126 if the program may not be executed, 127 if it is not there or cannot be run.
+fn code_of_unstarted(error: &io::Error) -> u8 {
+    if error.kind() == io::ErrorKind::PermissionDenied { 126 } else { 127 }
+}
 
 /// Why the program ends with another code than 0.
 #[derive(Debug)]
@@ -126,17 +131,19 @@ impl Failure {
         Self::Stated { text: text.into(), hint: hint.into(), code }
     }
 
+    /// A command of the user's that was not started.
+    #[cfg(unix)]
+    pub(crate) fn not_started(program: &OsStr, error: &io::Error) -> Self {
+        let text = format!("cannot run `{}`: {error}", Shown(Path::new(program)));
+        Self::stated(code_of_unstarted(error), text, "check the name of the command after `--`")
+    }
+
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Core(error) | Self::Clone { error, .. } => match error {
                 Error::Interrupted => INTERRUPTED,
                 Error::RequirementRefused { .. } => REFUSED,
-                Error::Private(PrivateError::NotStarted { source, .. })
-                    if source.kind() == io::ErrorKind::PermissionDenied =>
-                {
-                    NOT_EXECUTABLE
-                }
-                Error::Private(PrivateError::NotStarted { .. }) => NOT_FOUND,
+                Error::Private(PrivateError::NotStarted { source, .. }) => code_of_unstarted(source),
                 Error::Private(PrivateError::NotApplied { .. } | PrivateError::HalfApplied { .. }) => FAILED,
                 Error::Private(_) => REFUSED,
                 Error::Pattern { .. } => USAGE,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::{Cancel, Shown};
+use calve_core::Cancel;
 use calve_git::environment::{Holder, Leases, Port, env_file_text, root_of};
 use calve_git::escape::worktrees_of;
 use calve_git::worktree::WorktreeInfo;
@@ -14,9 +14,6 @@ use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
 use crate::commands::services::Services;
 use crate::failure::{FAILED, Failure};
 use crate::{home, output, sys};
-
-/// As shells have it: there is no such program, or it cannot be run.
-const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
@@ -55,12 +52,7 @@ pub(crate) fn exec(arguments: &ExecArguments, cancel: &Cancel) -> Result<(), Fai
     services.start(&root, cancel)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(variables(&ports, &services)?);
-    let error = sys::become_command(&mut command);
-    Err(Failure::stated(
-        NOT_FOUND,
-        format!("cannot run `{}`: {error}", Shown(Path::new(&arguments.command[0]))),
-        "check the name of the command after `--`",
-    ))
+    Err(Failure::not_started(&arguments.command[0], &sys::become_command(&mut command)))
 }
 
 /// The configuration of the worktree with this root; that of the main worktree, if this one is not trusted.

@@ -12,9 +12,6 @@ use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{output, sys};
 
-/// As shells have it: there is no such program, or it cannot be run.
-const NOT_FOUND: u8 = 127;
-
 pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = start::options(&arguments.server, cancel);
     options.owner = Ownership::Caller;
@@ -35,9 +32,9 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
     let end = match status {
         Ok(status) => sys::command_end(status),
         Err(error) => {
-            let text = format!("cannot run `{}`: {error}", calve_core::Shown(&arguments.command[0]));
-            output::error(&text, Some("check the name of the command after `--`"));
-            Some((NOT_FOUND, String::new()))
+            let failure = Failure::not_started(&arguments.command[0], &error);
+            failure.report();
+            Some((failure.code(), String::new()))
         }
     };
     let code = end.map(|(code, _)| code);

@@ -106,7 +106,7 @@ fn a_disk_that_is_full_is_the_commands_to_tell() {
 #[test]
 fn copying_much_is_told() {
     let Some(spot) = place(Spot::anywhere()) else { return };
-    let big = std::fs::File::create(spot.join("tree/big")).unwrap();
+    let big = fs_err::File::create(spot.join("tree/big")).unwrap();
     big.set_len(300 << 20).unwrap();
     run(&spot, &[], "echo >> big; echo >> a")
         .succeeds()
