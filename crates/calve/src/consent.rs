@@ -1,13 +1,13 @@
 //! Whether a project's hook may be run: what the user has approved, and asking.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use calve_core::Shown;
 use calve_git::hooks::{self, Approvals, Hook, HookEnvironment};
 
 use crate::failure::{FAILED, Failure, REFUSED};
-use crate::{home, output};
+use crate::{home, output, sys};
 
 /// The user's approvals.
 pub(crate) fn approvals() -> Result<Approvals, Failure> {
@@ -51,10 +51,10 @@ pub(crate) fn ask(hook: Hook, text: &str) -> bool {
 
 /// Asks a question, and returns whether the answer is yes.
 pub(crate) fn yes(question: &str) -> bool {
+    let Ok(answers) = sys::Answers::new() else { return false };
     output::say(&format!("{question} [y/N]"));
-    let mut answer = String::new();
-    let read = io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    let answer = answers.line().ok().flatten().unwrap_or_default();
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 /// A hook as it is, with nothing in it that a terminal or a reader could be fooled by.

@@ -2,12 +2,13 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use calve_testkit::{Tree, git_command};
 
 use crate::program::{Calve, calve};
 use crate::spot::{Spot, eventually_nothing_left};
+use crate::terminal::Terminal;
 
 /// A repository with hooks.
 struct Project {
@@ -117,17 +118,16 @@ fn an_approval_is_for_exactly_that_text() {
 fn a_question_is_asked_on_a_terminal_and_no_is_the_answer_to_anything_but_yes() {
     let project = Project::with("hooks.post-add = \"touch log; printf '\\u001b[2J'\"\n");
     let on_terminal = |answer: &str, branch: &str| {
-        let line = format!("{} worktree add {branch}", crate::program::PROGRAM);
-        let mut command = Command::new("script");
-        command
-            .args(["-qec", &line, "/dev/null"])
-            .current_dir(project.main())
-            .env("CALVE_HOME", project.spot.join("home"));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+        let command = calve(["worktree", "add", branch]).within(project.main());
+        let mut terminal = Terminal::new(&command.env("CALVE_HOME", project.spot.join("home")).command());
+        let said = terminal.after("[y/N]", answer);
+        let (code, rest) = terminal.end();
+        (code, said + &rest)
     };
+    // Ctrl-C is no consent either.
+    for answer in ["\n", "\x03"] {
+        assert_eq!(on_terminal(answer, "a").0, Some(3));
+    }
     let (code, said) = on_terminal("\n", "a");
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("touch log"), "{said}");

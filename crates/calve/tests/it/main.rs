@@ -33,6 +33,7 @@ mod spares_watch;
 mod spot;
 mod template;
 mod template_registry;
+mod terminal;
 mod unprivileged;
 mod volume;
 mod worktree;

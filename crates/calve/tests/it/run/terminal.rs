@@ -1,81 +1,15 @@
 //! `calve run` on a terminal: the question afterwards, and job control.
 
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use calve_testkit::fingerprint;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use super::{left, place, run};
-use crate::program::{Calve, PROGRAM, carry_environment};
+use crate::program::{Calve, PROGRAM};
 use crate::spot::Spot;
+use crate::terminal::Terminal;
 
 const QUESTION: &str = "[a/k/d/n]";
-
-/// A program on a terminal of its own, and what has come out of it.
-struct Terminal {
-    child: Child,
-    /// The other end of the terminal.
-    side: File,
-    seen: String,
-}
-
-impl Terminal {
-    /// `setsid` gives the program the terminal as its own, so that keys are signals.
-    fn new(program: &Command) -> Self {
-        let side = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&side).unwrap();
-        unlockpt(&side).unwrap();
-        let name = ptsname(&side, Vec::new()).unwrap();
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let terminal = File::from(rustix::fs::open(&*name, flags, Mode::empty()).unwrap());
-        // A key that is a signal throws away what is on its way in both directions, which may come from a program that was quick to answer.
-        let mut modes = tcgetattr(&terminal).unwrap();
-        modes.local_modes |= LocalModes::NOFLSH;
-        tcsetattr(&terminal, OptionalActions::Now, &modes).unwrap();
-        let mut command = Command::new("setsid");
-        command.args(["--ctty", "--wait"]).arg(program.get_program()).args(program.get_args());
-        carry_environment(program, &mut command);
-        let end = || Stdio::from(terminal.try_clone().unwrap());
-        let child = command.env("TERM", "dumb").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-        Self { child, side: side.into(), seen: String::new() }
-    }
-
-    /// Reads what has come out. Whether there will be more.
-    fn read(&mut self) -> bool {
-        let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
-        let ready = poll(&mut [PollFd::new(&self.side, PollFlags::IN)], Some(&limit)).unwrap();
-        assert_eq!(ready, 1, "nothing comes after {}", self.seen);
-        let mut part = [0; 4096];
-        // Once nobody has the terminal open any more, this fails with EIO.
-        let Ok(length @ 1..) = self.side.read(&mut part) else { return false };
-        self.seen += &String::from_utf8_lossy(&part[..length]);
-        true
-    }
-
-    /// Types `keys` when `text` has come out, and forgets what came before it.
-    #[track_caller]
-    fn after(&mut self, text: &str, keys: &str) {
-        let end = loop {
-            if let Some(at) = self.seen.find(text) {
-                break at + text.len();
-            }
-            assert!(self.read(), "there is no `{text}` in {}", self.seen);
-        };
-        self.seen.drain(..end);
-        self.side.write_all(keys.as_bytes()).unwrap();
-    }
-
-    /// Returns the exit code, and what came out at last.
-    fn end(mut self) -> (Option<i32>, String) {
-        while self.read() {}
-        (self.child.wait().unwrap().code(), self.seen)
-    }
-}
 
 fn on_a_terminal(calve: Calve) -> Terminal {
     Terminal::new(&calve.command())
