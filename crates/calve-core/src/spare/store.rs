@@ -34,6 +34,8 @@ use crate::tree::location::DIRECTORY;
 const SET: &CStr = c"set";
 const PAUSED: &CStr = c"paused";
 const AWAITED: &CStr = c"awaited";
+/// What the names of files begin with that are being written.
+const NEW: &[u8] = b".new-";
 pub(super) const TREE: &CStr = c"tree";
 const VERSION: &str = "calve-spares-1";
 
@@ -222,14 +224,11 @@ impl Home {
             let above = place.join(place_name());
             let _ = rustix::fs::unlinkat(CWD, above.join(name), AtFlags::REMOVEDIR);
             if let Ok(Some(directory)) = open_own(CWD, &above, &above) {
-                let is_only = names(directory.as_fd(), &above).is_ok_and(|names| names.len() == 1);
-                if is_only {
-                    let _ = rustix::fs::unlinkat(&directory, crate::remove::trash::GITIGNORE, AtFlags::empty());
-                    let _ = rustix::fs::unlinkat(CWD, &above, AtFlags::REMOVEDIR);
-                }
+                remove_files(directory.as_fd(), &above, crate::remove::trash::GITIGNORE);
+                let _ = rustix::fs::unlinkat(CWD, &above, AtFlags::REMOVEDIR);
             }
         }
-        let _ = rustix::fs::unlinkat(&set.directory, PAUSED, AtFlags::empty());
+        remove_files(set.directory.as_fd(), &set.path, PAUSED);
         let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::REMOVEDIR);
     }
 
@@ -488,10 +487,20 @@ fn read_file(directory: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<Opti
     Ok(Some(bytes))
 }
 
+/// Removes the files of a directory in which there is nothing but `own` and what killed processes left while they wrote it.
+fn remove_files(directory: BorrowedFd<'_>, path: &Path, own: &CStr) {
+    let Ok(names) = names(directory, path) else { return };
+    if names.iter().all(|name| **name == *own || name.to_bytes().starts_with(NEW)) {
+        for name in names {
+            let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
+        }
+    }
+}
+
 /// Writes a file that is there whole or not at all.
 fn write_file(directory: BorrowedFd<'_>, name: &CStr, bytes: &[u8], path: &Path) -> Result<(), Error> {
     let shown = || path.join(OsStr::from_bytes(name.to_bytes()));
-    let new = CString::new(format!(".new-{:016x}", sys::random())).unwrap_or_default();
+    let new = CString::new([NEW, format!("{:016x}", sys::random()).as_bytes()].concat()).unwrap_or_default();
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = sys::open_at(directory, &*new, flags, Mode::RUSR | Mode::WUSR)
         .map_err(|errno| Error::io(Operation::Create, shown(), errno))?;

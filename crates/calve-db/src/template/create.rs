@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use calve_core::{Cancel, Wait};
 use fs_err as fs;
@@ -240,7 +240,7 @@ fn build(
         let notifies = owned.record.notifies;
         let neutralised = owned.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
-        match fill(plan.engine, &path, &owned, options, &log, caller) {
+        match fill(&plan, &path, &owned, options, &log, caller) {
             Ok(()) => {
                 owned.finish()?;
                 // Its supervisor has ended, but not its builder.
@@ -320,8 +320,11 @@ fn of_template(error: Error, place: &Path, target: &Path, template: &str, source
 /// MySQL may count a connection of this program, which looked whether it was ready, when that is over.
 const SETTLES_IN: Duration = Duration::from_millis(10);
 
+/// What a server in a container says passes through the runtime's processes before it can be read.
+const IS_PASSED_ON_IN: Duration = Duration::from_secs(5);
+
 fn fill(
-    engine: &dyn Engine,
+    plan: &Plan,
     place: &Path,
     owned: &OwnedServer,
     options: &CreateOptions,
@@ -336,7 +339,7 @@ fn fill(
     }
     let said = log::open(place)?;
     let said = || log::read(&said).map_err(|error| Error::io("read", log::path(place), error));
-    let address = &owned.record.address;
+    let (engine, address) = (plan.engine, &owned.record.address);
     let mut asked = 0;
     let before = loop {
         let now = engine.connections(address, &said()?, asked)?;
@@ -352,11 +355,20 @@ fn fill(
         return Err(Error::Interrupted);
     }
     match end {
-        // Without another one, what was meant for the template went elsewhere.
-        None if engine.connections(address, &said()?, asked + 1)? <= before => {
-            Err(Error::NotConnected { template: options.name.clone() })
+        None => {
+            let until = plan.image.as_ref().map(|_| Instant::now() + IS_PASSED_ON_IN);
+            loop {
+                asked += 1;
+                if engine.connections(address, &said()?, asked)? > before {
+                    return Ok(());
+                }
+                if until.is_none_or(|until| Instant::now() >= until) {
+                    // What was meant for the template went elsewhere.
+                    return Err(Error::NotConnected { template: options.name.clone() });
+                }
+                std::thread::sleep(SETTLES_IN);
+            }
         }
-        None => Ok(()),
         Some(CommandEnd { code, how }) => {
             Err(Error::Command { template: options.name.clone(), code, how, log: log.to_path_buf() })
         }

@@ -52,7 +52,7 @@ pub(crate) fn exec(arguments: &ExecArguments, cancel: &Cancel) -> Result<(), Fai
     services.start(&root, cancel)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(variables(&ports, &services)?);
-    Err(Failure::not_started(&arguments.command[0], &sys::become_command(&mut command)))
+    Err(Failure::not_started(&arguments.command[0], sys::become_command(&mut command)))
 }
 
 /// The configuration of the worktree with this root; that of the main worktree, if this one is not trusted.

@@ -238,6 +238,26 @@ fn what_a_killed_build_has_left_goes_with_the_spares() {
     assert_eq!(names(&at), [] as [String; 0]);
 }
 
+#[test]
+fn what_a_process_was_killed_at_writing_goes_with_the_spares() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    let (at, store) = (place.spot.join("at"), place.home().join("spares"));
+    fs_err::create_dir(&at).unwrap();
+    for strangers in [false, true] {
+        place.spares(&["add", "-q", "--at", "at", "src"]).succeeds();
+        let above = at.join(&names(&at)[0]);
+        let set = names(&above).into_iter().find(|name| name != ".gitignore").unwrap();
+        fs_err::write(above.join(".new-0123456789abcdef"), "").unwrap();
+        fs_err::write(store.join(&set).join(".new-0123456789abcdef"), "").unwrap();
+        if strangers {
+            fs_err::write(above.join("a"), "").unwrap();
+        }
+        place.spares(&["remove", "-q", "src"]).succeeds();
+        assert!(!store.join(&set).exists());
+        assert_eq!(above.exists(), strangers);
+    }
+}
+
 /// How many times something is killed: all that are promised take a while.
 fn rounds() -> usize {
     std::env::var("CALVE_SPARE_KILLS").map_or(40, |wanted| wanted.parse().unwrap())

@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
     let end = match status {
         Ok(status) => sys::command_end(status),
         Err(error) => {
-            let failure = Failure::not_started(&arguments.command[0], &error);
+            let failure = Failure::not_started(&arguments.command[0], error);
             failure.report();
             Some((failure.code(), String::new()))
         }

@@ -1,5 +1,7 @@
 //! `calve run` with `--net` and `--db`, and where a command or a directory is not as usual.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use calve_testkit::{FileSystem, FuseVolume, Volume, is_root, require_program, require_root};
@@ -55,6 +57,15 @@ fn a_command_that_cannot_be_executed_is_told_apart_from_none() {
         let ran = calve(["run", "--json", "--", program]).within(spot.join("tree"));
         let ran = ran.env("CALVE_HOME", spot.join("home")).fails(code).says(&[program]).hints();
         assert_eq!(ran.json()["remedy"], "check_command");
+    }
+    // What a directory of PATH hides is not there, as shells have it; and what is not executable is no other program's absence.
+    let closed = spot.join("closed");
+    fs_err::create_dir(&closed).unwrap();
+    fs_err::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+    let path = format!("{}:{}", closed.display(), spot.join("tree").display());
+    for (program, code, why) in [("no-such-program", 127, "No such file"), ("a", 126, "Permission denied")] {
+        let ran = calve(["run", "--", program]).within(spot.join("tree")).env("PATH", &path);
+        ran.env("CALVE_HOME", spot.join("home")).fails(code).says(&[program, why]).hints();
     }
     run(&spot, &[], "kill -TERM $$").run().ended(143);
     assert_eq!(left(&spot), [""; 0]);
