@@ -10,8 +10,6 @@ use std::process::ExitCode;
 use calve_core::Shown;
 use calve_core::{Error, PrivateError};
 use calve_receipt::ErrorReceipt;
-#[cfg(unix)]
-use rustix::io::Errno;
 
 use crate::{output, wording};
 
@@ -23,19 +21,6 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// As shells have it: 126 if the program may not be executed, 127 if it is not there or cannot be run.
 fn code_of_unstarted(error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::PermissionDenied { 126 } else { 127 }
-}
-
-/// Why a program was not started, as shells have it: the kernel says that it may not be executed as soon as one directory of `PATH` may not
-/// be searched, and the program is in none.
-#[cfg(unix)]
-pub(crate) fn without_closed_directories(program: &OsStr, error: io::Error) -> io::Error {
-    let is_path = program.as_encoded_bytes().contains(&b'/');
-    if error.kind() != io::ErrorKind::PermissionDenied || is_path {
-        return error;
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_somewhere = std::env::split_paths(&path).any(|directory| directory.join(program).symlink_metadata().is_ok());
-    if is_somewhere { error } else { Errno::NOENT.into() }
 }
 
 /// Why the program ends with another code than 0.
@@ -149,7 +134,7 @@ impl Failure {
     /// A command of the user's that was not started.
     #[cfg(unix)]
     pub(crate) fn not_started(program: &OsStr, error: io::Error) -> Self {
-        let error = without_closed_directories(program, error);
+        let error = crate::sys::without_closed_directories(program, error);
         let text = format!("cannot run `{}`: {error}", Shown(Path::new(program)));
         Self::stated(code_of_unstarted(&error), text, "check the name of the command after `--`")
     }

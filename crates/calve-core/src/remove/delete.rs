@@ -32,11 +32,13 @@ pub(crate) struct Deletion<'a> {
     pub(crate) last: Option<&'a CStr>,
     /// Directories that the caller owns and may not write to are changed so that he may.
     pub(crate) opens_up: bool,
+    /// Flags that forbid the deletion (`uchg`) are taken away: a clone has them from its source. Not from files that have another name.
+    pub(crate) unlocks: bool,
 }
 
 impl<'a> Deletion<'a> {
     pub(crate) fn new(threads: Option<NonZeroUsize>, progress: &'a Progress, cancel: &'a Cancel) -> Self {
-        Self { threads: thread_count(threads), progress, cancel, last: None, opens_up: true }
+        Self { threads: thread_count(threads), progress, cancel, last: None, opens_up: true, unlocks: false }
     }
 
     /// A deletion that belongs to a clone.
@@ -91,14 +93,47 @@ fn empty_and_remove(
     root: OwnedFd,
     deletion: &Deletion<'_>,
 ) -> Result<u64, Error> {
-    let failed = |operation, errno| Error::io(operation, path, errno);
     let on_btrfs = sys::magic(root.as_fd()) == Ok(sys::BTRFS_MAGIC);
     let Some(root) = keep_unless_subvolume(on_btrfs, parent, name, root) else { return Ok(1) };
-    let shared = Shared { deletion, root: root.as_fd(), path, on_btrfs, failure: Mutex::default() };
+    let mut deleted = 0;
+    for rounds_left in (0..MOST_ROUNDS).rev() {
+        let (in_this_round, emptied) = empty(root.as_fd(), path, on_btrfs, deletion)?;
+        deleted += in_this_round;
+        let result = match emptied {
+            Ok(()) => rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+                .map_err(|errno| Error::io(Operation::RemoveDirectory, path, errno)),
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(()) => break,
+            Err(error) if rounds_left > 0 && in_this_round > 0 && is_not_empty(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(deleted + 1)
+}
+
+/// A listing may pass over names while others are deleted (seen on macOS), and others may make new ones. This is enough for a directory of
+/// a million of which every fourth is passed over.
+const MOST_ROUNDS: usize = 10;
+
+fn is_not_empty(error: &Error) -> bool {
+    matches!(error, Error::Io { operation: Operation::RemoveDirectory, source, .. }
+        if source.kind() == std::io::ErrorKind::DirectoryNotEmpty)
+}
+
+/// Deletes everything below `root` that a listing shows. Says how much that was, and what was in the way first.
+fn empty(
+    root: BorrowedFd<'_>,
+    path: &Path,
+    on_btrfs: bool,
+    deletion: &Deletion<'_>,
+) -> Result<(u64, Result<(), Error>), Error> {
+    let shared = Shared { deletion, root, path, on_btrfs, failure: Mutex::default() };
     let pool = Pool::new(deletion.threads, deletion.cancel.clone());
     let first = Batch { of: Doomed::root(), names: None };
     let counts = pool.run(first, |pool| {
-        sys::private_descriptors(&[root.as_fd()]);
+        sys::private_descriptors(&[root]);
         let mut worker =
             Worker { shared: &shared, pool, listing: ListingBuffer::new(), frames: Vec::new(), deleted: 0 };
         while let Some(batch) = pool.next() {
@@ -106,18 +141,11 @@ fn empty_and_remove(
         }
         worker.deleted
     })?;
-    let deleted: u64 = counts.iter().sum();
     if let Some(last) = deletion.last {
-        let _ = rustix::fs::unlinkat(&root, last, AtFlags::empty());
+        let _ = rustix::fs::unlinkat(root, last, AtFlags::empty());
     }
-    let failure = shared.failure;
-    drop(root);
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
-    }
-    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
-        .map_err(|errno| failed(Operation::RemoveDirectory, errno))?;
-    Ok(deleted + 1)
+    let failure = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((counts.iter().sum(), failure.map_or(Ok(()), Err)))
 }
 
 struct Shared<'a> {
@@ -293,6 +321,10 @@ impl Worker<'_, '_> {
         let keep = self.shared.deletion.last.filter(|_| doomed.parent.is_none());
         // A directory may be read-only, and its owner may still want it gone.
         let mut opened_up = !self.shared.deletion.opens_up;
+        let unlocks = self.shared.deletion.unlocks;
+        if unlocks {
+            let _ = sys::unlock(directory.as_fd());
+        }
         match Listing::new(directory.as_fd(), &mut buffer) {
             Err(errno) => self.note(Operation::ReadDirectory, &doomed.node, None, errno),
             Ok(mut listing) => loop {
@@ -318,6 +350,9 @@ impl Worker<'_, '_> {
                 if result == Err(Errno::ACCESS) && !opened_up {
                     opened_up = true;
                     let _ = rustix::fs::fchmod(&directory, Mode::RWXU);
+                    result = rustix::fs::unlinkat(&directory, entry.name, AtFlags::empty());
+                }
+                if result == Err(Errno::PERM) && unlocks && unlock_file(directory.as_fd(), entry.name) {
                     result = rustix::fs::unlinkat(&directory, entry.name, AtFlags::empty());
                 }
                 match result {
@@ -427,6 +462,14 @@ fn open_for_deletion(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys
         }
         other => other,
     }
+}
+
+/// Takes away what forbids the deletion of a file. Says whether there was something.
+fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = sys::open_at(parent, name, flags, Mode::empty()) else { return false };
+    let has_one_name = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 1);
+    has_one_name && sys::unlock(file.as_fd()).is_ok_and(|locks| locks != 0)
 }
 
 fn remove_directory(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys::Result<()> {

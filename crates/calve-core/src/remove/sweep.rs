@@ -106,7 +106,8 @@ pub(crate) fn delete_protected(
     };
     if lock.protects(found.as_fd()) {
         let stat = rustix::fs::fstat(&found).map_err(failed)?;
-        return delete_directory(parent, lock.name(), path, identity(&stat), deletion);
+        let unlocks = lock.protects_a_clone_only();
+        return delete_directory(parent, lock.name(), path, identity(&stat), &Deletion { unlocks, ..*deletion });
     }
     // Its maker was killed before it could write down what it had made, and had put nothing in it; or it is somebody else's.
     match rustix::fs::unlinkat(parent, lock.name(), AtFlags::REMOVEDIR) {

@@ -206,6 +206,7 @@ impl State {
             cancel: &Cancel::default(),
             last: None,
             opens_up: true,
+            unlocks: false,
         };
         delete(self.parent.as_fd(), self.lock.name(), &self.path, &deletion)?;
         self.lock.remove(self.parent.as_fd());

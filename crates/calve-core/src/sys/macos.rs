@@ -23,7 +23,7 @@ use super::{CloneFamily, SpaceRules, word};
 pub(crate) use super::portable::*;
 pub(crate) use kernel::{lower_priority, make_node};
 #[cfg(like_macos)]
-pub(crate) use like::{make_accessible, set_mode_of_name};
+pub(crate) use like::{PASSED_OVER, Version, make_accessible, set_mode_of_name, version};
 pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below};
 pub(crate) use rename::{rename_exchange, rename_no_replace};
 pub(crate) use xattr::{XattrTarget, list_xattrs, remove_xattr};

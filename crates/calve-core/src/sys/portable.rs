@@ -74,6 +74,8 @@ pub(crate) struct Listing<'a> {
     directory: Dir,
     current: Option<DirEntry>,
     read: usize,
+    #[cfg(like_macos)]
+    began: Option<super::Version>,
     _buffer: &'a mut ListingBuffer,
 }
 
@@ -85,7 +87,14 @@ impl<'a> Listing<'a> {
         // A descriptor of its own, as closing the stream closes it. Not opened anew, which takes permission to search the directory.
         let mut directory = Dir::new(rustix::io::fcntl_dupfd_cloexec(directory, 0)?)?;
         directory.rewind();
-        Ok(Self { directory, current: None, read: 0, _buffer: buffer })
+        Ok(Self {
+            #[cfg(like_macos)]
+            began: super::version(&directory),
+            directory,
+            current: None,
+            read: 0,
+            _buffer: buffer,
+        })
     }
 
     pub(crate) fn next(&mut self) -> Option<Result<Entry<'_>>> {
@@ -98,6 +107,10 @@ impl<'a> Listing<'a> {
                 continue;
             }
             self.read += 1;
+            #[cfg(like_macos)]
+            if self.read.is_multiple_of(super::PASSED_OVER) && super::version(&self.directory) != self.began {
+                continue;
+            }
             let entry = self.current.insert(entry);
             return Some(Ok(Entry { name: entry.file_name(), kind: entry.file_type() }));
         }

@@ -58,11 +58,12 @@ fn lock_name(name: &CStr) -> CString {
 
 const SUBVOLUME: &CStr = c"subvolume";
 const FAILED: &CStr = c"failed";
+const RECORD: &str = "inode-";
 
 /// Without the device, whose number may be another one after a restart: what is protected is on that of its lock, or a
 /// subvolume there.
 fn record_name((_, inode): (u64, u64)) -> CString {
-    CString::new(format!("inode-{inode:x}")).unwrap_or_default()
+    CString::new(format!("{RECORD}{inode:x}")).unwrap_or_default()
 }
 
 /// A held lock on a hidden name.
@@ -136,6 +137,25 @@ impl Lock {
         let found_as = identity(&stat);
         let is_recorded = self.has(&record_name(found_as)) && (found_as.0 == self.identity.0 || is_subvolume());
         is_recorded || self.has(SUBVOLUME) && is_subvolume()
+    }
+
+    /// Returns whether nothing but one staged tree can be under the name: not what it was to replace, which would be the user's.
+    pub(crate) fn protects_a_clone_only(&self) -> bool {
+        let is_staging =
+            self.name.to_str().ok().and_then(Hidden::parse).is_some_and(|it| it.purpose == Purpose::Staging);
+        is_staging && self.recorded() == Some(1)
+    }
+
+    /// How many entries are written down.
+    fn recorded(&self) -> Option<usize> {
+        let mut buffer = ListingBuffer::new();
+        let again = sys::open_at(self.directory.as_fd(), c".", DIRECTORY, Mode::empty()).ok()?;
+        let mut listing = Listing::new(again.as_fd(), &mut buffer).ok()?;
+        let mut count = 0;
+        while let Some(entry) = listing.next() {
+            count += usize::from(entry.ok()?.name.to_bytes().starts_with(RECORD.as_bytes()));
+        }
+        Some(count)
     }
 
     fn note(&self, record: &CStr) -> sys::Result<()> {

@@ -121,3 +121,35 @@ fn a_long_attribute_arrives_whole() {
     clone_with(&options(|options| options.verify = Verify::Contents), &src, &dst);
     assert_eq!(xattr(dst.join("file"), "user.long"), Some(vec![7; 3500]));
 }
+
+#[test]
+fn a_directory_whose_listing_passes_over_names_is_emptied() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let file = |tree: Tree, number| tree.file(format!("a/{}/{number}", number % 7), "1");
+    (0..2000).fold(Tree::new(volume.path()), file);
+    let mut options = calve_core::RemoveOptions::default();
+    options.wait = calve_core::Wait::Yes;
+    calve_core::remove_tree(&volume.path().join("a"), &options).unwrap();
+    assert_holds(volume.path(), &[] as &[&str]);
+}
+
+#[test]
+fn locked_files_do_not_keep_a_clone_that_failed_and_stay_where_they_are_the_users() {
+    if !calve_testkit::is_root() {
+        return skip("locks files");
+    }
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
+    Tree::new(&src).file("a/file", "1").file("a/other", "2");
+    let paths = ["a/file", "a", ""].map(|path| src.join(path));
+    paths.iter().for_each(|path| locked(path, true));
+    let options = calve_core::CloneOptions::default();
+    let failed = calve_core::stage(&dst, &options, |staged| -> Result<(), calve_core::Error> {
+        staged.clone_root(&src, &options)?;
+        Err(calve_core::Error::Interrupted)
+    });
+    assert!(failed.is_err());
+    assert_holds(volume.path(), &["src"]);
+    paths.iter().for_each(|path| locked(path, false));
+    assert_eq!(fs::read(src.join("a/file")).unwrap(), b"1");
+}

@@ -240,7 +240,7 @@ fn build(
         let notifies = owned.record.notifies;
         let neutralised = owned.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
-        match fill(&plan, &path, &owned, options, &log, caller) {
+        match fill(plan, &path, &owned, options, &log, caller) {
             Ok(()) => {
                 owned.finish()?;
                 // Its supervisor has ended, but not its builder.

@@ -14,7 +14,7 @@ use calve_receipt::human::{count, counted, size};
 
 use super::db;
 use crate::cli::run::RunArguments;
-use crate::failure::{FAILED, Failure, USAGE, without_closed_directories};
+use crate::failure::{FAILED, Failure, USAGE};
 use crate::{consent, home, output, real_path, sys};
 
 /// What a command has left of a tree.
@@ -145,7 +145,7 @@ fn contained(
         Ok(status) => return Ok(status),
         Err(error) => error,
     };
-    let error = without_closed_directories(command.get_program(), error);
+    let error = sys::without_closed_directories(command.get_program(), error);
     Err(Error::Private(refused.reason(command, error)).into())
 }
 

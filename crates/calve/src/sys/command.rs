@@ -1,5 +1,6 @@
 //! Running a command of the user's, for as long as it likes.
 
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -90,4 +91,16 @@ fn pass_on(asked: usize, child: &Child) {
         // It has not been waited for yet, so that its number is still its own.
         let _ = kill_process(Pid::from_child(child), *signal);
     }
+}
+
+/// Why a program was not started, as shells have it: the kernel says that it may not be executed as soon as one directory of `PATH` may not
+/// be searched, and the program is in none.
+pub(crate) fn without_closed_directories(program: &OsStr, error: std::io::Error) -> std::io::Error {
+    let is_path = program.as_encoded_bytes().contains(&b'/');
+    if error.kind() != ErrorKind::PermissionDenied || is_path {
+        return error;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_somewhere = std::env::split_paths(&path).any(|directory| directory.join(program).symlink_metadata().is_ok());
+    if is_somewhere { error } else { Errno::NOENT.into() }
 }

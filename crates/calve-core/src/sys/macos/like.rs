@@ -175,6 +175,17 @@ pub(super) fn rename(
     rustix::fs::renameat_with(from, name, parent, new_name, flags)
 }
 
+/// readdir(3): of a directory that is written to meanwhile one in so many entries is passed over (reports of APFS).
+pub(crate) const PASSED_OVER: usize = 4;
+
+/// What a directory was last written to.
+pub(crate) type Version = (i64, u64);
+
+#[allow(clippy::unnecessary_cast, reason = "the fields' types differ between machines")]
+pub(crate) fn version(directory: &Dir) -> Option<Version> {
+    directory.stat().ok().map(|stat| (stat.st_mtime as i64, stat.st_mtime_nsec as u64))
+}
+
 fn may_move(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {

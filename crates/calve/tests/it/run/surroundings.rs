@@ -61,7 +61,7 @@ fn a_command_that_cannot_be_executed_is_told_apart_from_none() {
     // What a directory of PATH hides is not there, as shells have it; and what is not executable is no other program's absence.
     let closed = spot.join("closed");
     fs_err::create_dir(&closed).unwrap();
-    fs_err::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+    fs_err::set_permissions(&closed, Permissions::from_mode(0o0)).unwrap();
     let path = format!("{}:{}", closed.display(), spot.join("tree").display());
     for (program, code, why) in [("no-such-program", 127, "No such file"), ("a", 126, "Permission denied")] {
         let ran = calve(["run", "--", program]).within(spot.join("tree")).env("PATH", &path);
