@@ -1,5 +1,5 @@
-//! `clonefile`: macOS, one call for the whole tree. With excluded entries, and for large trees: one call for each of the largest
-//! subtrees that are small enough and have none, and the per-file engine for the directories above them.
+//! `clonefile`: macOS, one call for the whole tree. With excluded entries or access control lists, and for large trees: one call for each
+//! of the largest subtrees that are small enough and have neither, and the per-file engine for the directories above them.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -56,6 +56,8 @@ impl Method for Clonefile {
         let Some(root) = job.staging.root() else { return Err(Failure::Refused(Reason::new("no staged directory"))) };
         let whole =
             super::close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
+        sys::keep_acl(job.source.directory(), root)
+            .map_err(|errno| Error::io(Operation::SetXattrs, job.dst_path, errno))?;
         job.notes.warn(WarningCode::ClonefileDrops, None, DROPPED.into());
         Ok(Outcome { entries: None, bytes: None, whole: Some(whole), started: None })
     }
@@ -128,13 +130,19 @@ impl Parts {
         while let Some(index) = pending.pop() {
             let node = Arc::clone(&seen[index].node);
             let failed = |errno| (node.path(), errno);
-            let directory = match node.open(root, OFlags::RDONLY) {
+            let opened = node.open(root, OFlags::RDONLY);
+            let has_acls = opened.as_ref().map_err(|errno| *errno).and_then(|it| sys::has_acls_inside(it.as_fd()));
+            let directory = match (opened, has_acls) {
+                (Ok(directory), Ok(has_acls)) => {
+                    seen[index].is_partial |= has_acls;
+                    directory
+                }
                 // Whoever makes its entries names it.
-                Err(Errno::ACCESS) => {
+                (_, Err(Errno::ACCESS)) => {
                     seen[index].is_partial = true;
                     continue;
                 }
-                other => other.map_err(failed)?,
+                (Err(errno), _) | (_, Err(errno)) => return Err(failed(errno)),
             };
             let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
             while let Some(entry) = listing.next() {

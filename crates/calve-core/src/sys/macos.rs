@@ -166,6 +166,27 @@ pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     }
 }
 
+/// Gives a clone the source's list, or none if it has none: the root of a clone was seen to get what its parent bequeaths.
+pub(crate) fn keep_acl(src: BorrowedFd<'_>, clone: BorrowedFd<'_>) -> Result<()> {
+    let wanted = kernel::read_acl(src)?;
+    if kernel::read_acl(clone)? == wanted {
+        return Ok(());
+    }
+    match wanted {
+        Some(acl) => kernel::write_acl(clone, &acl),
+        None => {
+            kernel::drop_acl(clone);
+            Ok(())
+        }
+    }
+}
+
+/// Returns whether an entry of a directory has a list, which is lost when one call clones what is above the directory: the call keeps
+/// that of its root only (reports).
+pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
+    kernel::has_acls_inside(directory)
+}
+
 /// What the numbers mean on the file system of an open directory.
 pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     match file_system_name(directory).as_str() {

@@ -153,3 +153,27 @@ fn locked_files_do_not_keep_a_clone_that_failed_and_stay_where_they_are_the_user
     paths.iter().for_each(|path| locked(path, false));
     assert_eq!(fs::read(src.join("a/file")).unwrap(), b"1");
 }
+
+#[test]
+fn lists_below_the_root_are_kept_and_the_clone_has_none_of_its_parents() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
+    Tree::new(&src).file("plain/a/file", "1").file("a/b/file", "2").file("a/b/other", "3").file("c/d/file", "4");
+    for (path, list) in [("a/b", "deny write"), ("c/d/file", "deny delete")] {
+        rustix::fs::setxattr(src.join(path), ACL, list.as_bytes(), XattrFlags::empty()).unwrap();
+    }
+    rustix::fs::setxattr(volume.path(), ACL, b"deny read inherit", XattrFlags::empty()).unwrap();
+    for (name, wanted) in [("src", Strategy::Clonefile), ("src/plain", Strategy::Clonefile)] {
+        let _ = fs::remove_dir_all(&dst);
+        let verified = options(|options| options.verify = Verify::Contents);
+        assert_eq!(clone_with(&verified, volume.path().join(name), &dst).strategy, wanted);
+        assert_same(volume.path().join(name), &dst);
+        assert_eq!(xattr(&dst, ACL), None);
+    }
+    fs::remove_dir_all(&dst).unwrap();
+    let report = clone(&src, &dst);
+    assert!(report.warnings.iter().any(|warning| warning.code == WarningCode::ClonefileDrops), "parts are whole");
+    for (path, list) in [("a/b", "deny write"), ("c/d/file", "deny delete")] {
+        assert_eq!(xattr(dst.join(path), ACL).as_deref(), Some(list.as_bytes()));
+    }
+}

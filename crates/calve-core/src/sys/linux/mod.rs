@@ -94,6 +94,16 @@ pub(crate) fn lock(_file: BorrowedFd<'_>, _locks: u32) -> Result<()> {
     Ok(())
 }
 
+/// Lists are attributes.
+pub(crate) fn keep_acl(_src: BorrowedFd<'_>, _clone: BorrowedFd<'_>) -> Result<()> {
+    Ok(())
+}
+
+/// As [`keep_acl`].
+pub(crate) fn has_acls_inside(_directory: BorrowedFd<'_>) -> Result<bool> {
+    Ok(false)
+}
+
 /// Returns whether the system gives a file this attribute by itself, so that a copy need not have it.
 pub(crate) fn is_of_the_system(_xattr: &CStr) -> bool {
     false

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::Result;
 
-pub(crate) use acl::{drop_acl, read_acl, write_acl};
+pub(crate) use acl::{drop_acl, has_acls_inside, read_acl, write_acl};
 pub(crate) use clones::{clone_attributes, has_clones};
 pub(super) use rustix::fs::{fgetxattr, flistxattr, fremovexattr, fsetxattr};
 

@@ -28,7 +28,8 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXE
 
 /// clonefile(2): EEXIST for a name that is there, EXDEV between volumes, ENOTSUP without VOL_CAP_INT_CLONE, EINVAL for the root of a
 /// volume; all or nothing; set-user-ID and set-group-ID bits are dropped, each hard link becomes a file.
-/// Of a directory's entries the lists are lost even with CLONE_ACL, and without it the root gets what its parent bequeaths (reports).
+/// Of a directory's entries the lists are lost even with CLONE_ACL, and a root that has none of its own gets what its parent bequeaths
+/// (reports).
 pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, keep_acl: bool) -> Result<()> {
     let (volume, kind) = mounted(src)?;
     if path_of(src)? == volume {
@@ -43,7 +44,8 @@ pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, ke
     if rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
         return Err(Errno::EXIST);
     }
-    let acl = if keep_acl { read_acl(src)? } else { inherited(parent)? };
+    let own = if keep_acl { read_acl(src)? } else { None };
+    let acl = own.map_or_else(|| inherited(parent), |own| Ok(Some(own)))?;
     let stat = rustix::fs::fstat(src)?;
     // The kernel has no limit of depth, and a test's thread a small stack.
     let cloned = std::thread::scope(|scope| {
@@ -325,6 +327,23 @@ pub(super) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
 
 pub(super) fn write_acl(fd: BorrowedFd<'_>, acl: &[u8]) -> Result<()> {
     rustix::fs::fsetxattr(fd, ACL, acl, XattrFlags::empty())
+}
+
+/// getattrlistbulk(2).
+pub(super) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
+    let directory = rustix::fs::openat(directory, c".", READ, Mode::empty())?;
+    for entry in Dir::read_from(&directory)? {
+        let entry = entry?;
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&directory, entry.file_name(), flags, Mode::empty())?;
+        if entry.file_type() != FileType::Symlink && read_acl(file.as_fd())?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub(super) fn drop_acl(fd: BorrowedFd<'_>) {

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{Result, last_error, result};
@@ -86,10 +87,89 @@ fn is_whole(bytes: &[u8]) -> bool {
     entries.map(|count| HEADER_BYTES as u64 + count * ENTRY_BYTES as u64) == Some(bytes.len() as u64)
 }
 
+/// Returns whether an entry of a directory has a list (getattrlistbulk(2)). No entry is opened.
+pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
+    let mut wanted = libc::attrlist {
+        bitmapcount: libc::ATTR_BIT_MAP_COUNT,
+        reserved: 0,
+        commonattr: libc::ATTR_CMN_RETURNED_ATTRS | libc::ATTR_CMN_NAME | libc::ATTR_CMN_EXTENDED_SECURITY,
+        volattr: 0,
+        dirattr: 0,
+        fileattr: 0,
+        forkattr: 0,
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // The position belongs to the open file.
+    let directory = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
+    let mut answer = vec![0u8; 1 << 16];
+    loop {
+        // SAFETY: an open descriptor, a list of attributes that outlives the call, which only reads it, and a buffer of which the call
+        // fills no more than its length.
+        let count = unsafe {
+            libc::getattrlistbulk(
+                directory.as_raw_fd(),
+                (&raw mut wanted).cast(),
+                answer.as_mut_ptr().cast(),
+                answer.len(),
+                libc::FSOPT_NOFOLLOW.into(),
+            )
+        };
+        match usize::try_from(count).map_err(|_| last_error()) {
+            Ok(0) => return Ok(false),
+            Ok(count) if any_acl(&answer, count).ok_or(Errno::IO)? => return Ok(true),
+            Ok(_) => {}
+            // Without the call there are no such lists.
+            Err(Errno::NOTSUP | Errno::OPNOTSUPP) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Each entry: its length, the set of attributes that follow (five words, the first one for these), and those in the order of their bits;
+/// a name and a list are each a distance from there and a length.
+fn any_acl(answer: &[u8], count: usize) -> Option<bool> {
+    const SECURITY: u32 = libc::ATTR_CMN_EXTENDED_SECURITY;
+    let mut rest = answer;
+    for _ in 0..count {
+        let word = |at: usize| Some(u32::from_ne_bytes(rest.get(at..at + 4)?.try_into().ok()?));
+        let returned = word(4)?;
+        let at = if returned & libc::ATTR_CMN_NAME == 0 { 24 } else { 32 };
+        if returned & SECURITY != 0 && word(at + 4)? as usize > HEADER_BYTES {
+            return Some(true);
+        }
+        rest = rest.get(word(0)? as usize..)?;
+    }
+    Some(false)
+}
+
 /// Takes the list of an open file away.
 pub(crate) fn drop_acl(file: BorrowedFd<'_>) {
     // SAFETY: an integer; the list returned is freed by its drop.
     let Ok(none) = Acl::new(unsafe { acl_init(0) }) else { return };
     // SAFETY: the descriptor is open as long as `file` lives, and the list is alive.
     unsafe { acl_set_fd_np(file.as_raw_fd(), none.0.as_ptr(), EXTENDED) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry with a name, and perhaps with a list that long.
+    fn entry(acl: Option<u32>) -> Vec<u8> {
+        const NAME: u32 = libc::ATTR_CMN_RETURNED_ATTRS | libc::ATTR_CMN_NAME;
+        let returned = if acl.is_some() { NAME | libc::ATTR_CMN_EXTENDED_SECURITY } else { NAME };
+        let mut words = vec![0, returned, 0, 0, 0, 0, 16, 4];
+        words.extend(acl.into_iter().flat_map(|length| [12, length]));
+        words.push(u32::from_ne_bytes(*b"abc\0"));
+        words[0] = 4 * words.len() as u32;
+        words.into_iter().flat_map(u32::to_ne_bytes).collect()
+    }
+
+    #[test]
+    fn a_list_is_found_among_what_the_kernel_packs() {
+        let [none, empty, acl] = [None, Some(0), Some(68)].map(entry);
+        assert_eq!(any_acl(&[none.clone(), empty.clone()].concat(), 2), Some(false));
+        assert_eq!(any_acl(&[none.clone(), empty, acl].concat(), 3), Some(true));
+        assert_eq!(any_acl(&none, 2), None);
+    }
 }
