@@ -105,7 +105,9 @@ pub(super) fn seal(
         .load_xattrs(src)
         .and_then(|_| {
             let mode = Some(now.st_mode & 0o7777);
-            keeper.keep(src, Target::Open(root), source.stat(), mode, &Default::default)
+            keeper.keep(src, Target::Open(root), source.stat(), mode, &Default::default)?;
+            keeper.set_flags(root, keeper.flags(source.directory()), source.stat(), &Default::default);
+            Ok(())
         })
         .map_err(|fault| Error::io(fault.operation, path, fault.errno))
 }

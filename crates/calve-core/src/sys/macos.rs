@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 #[cfg(like_macos)]
 use like as kernel;
-use rustix::fs::{OFlags, SeekFrom};
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::{CloneFamily, SpaceRules, word};
@@ -72,6 +72,24 @@ pub(crate) fn lock(file: BorrowedFd<'_>, locks: u32) -> Result<()> {
         return Ok(());
     }
     kernel::set_flags(file, kernel::flags(file)? | locks)
+}
+
+/// The flags of a file that a copy is to have too.
+pub(crate) fn flags_to_keep(src: BorrowedFd<'_>) -> u32 {
+    kernel::flags(src).unwrap_or(0) & (kernel::KEPT | kernel::OF_ROOT)
+}
+
+/// Gives the copy of a file flags in addition to its own. EMLINK or EPERM when it may not have all of them: a locked file could not get
+/// a second name.
+pub(crate) fn add_flags(file: BorrowedFd<'_>, flags: u32, src: &Stat) -> Result<()> {
+    let is_linked = FileType::from_raw_mode(src.st_mode) == FileType::RegularFile && src.st_nlink > 1;
+    let permitted = if is_linked { kernel::KEPT & !kernel::LOCKED } else { kernel::KEPT };
+    kernel::set_flags(file, kernel::flags(file)? | flags & permitted)?;
+    match flags & !permitted {
+        0 => Ok(()),
+        rest if rest & kernel::OF_ROOT != 0 => Err(Errno::PERM),
+        _ => Err(Errno::MLINK),
+    }
 }
 
 /// Returns whether the system gives a file this attribute by itself, so that a copy need not have it: since macOS 13 every file has a note of

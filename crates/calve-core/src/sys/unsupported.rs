@@ -42,6 +42,16 @@ pub(crate) fn lock(_file: BorrowedFd<'_>, _locks: u32) -> Result<()> {
     Ok(())
 }
 
+/// There is no chflags(2).
+pub(crate) fn flags_to_keep(_src: BorrowedFd<'_>) -> u32 {
+    0
+}
+
+/// As [`flags_to_keep`].
+pub(crate) fn add_flags(_file: BorrowedFd<'_>, _flags: u32, _src: &Stat) -> Result<()> {
+    Ok(())
+}
+
 /// Lists are attributes.
 pub(crate) fn keep_acl(_src: BorrowedFd<'_>, _clone: BorrowedFd<'_>) -> Result<()> {
     Ok(())

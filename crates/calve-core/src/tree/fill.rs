@@ -102,8 +102,8 @@ struct Shared {
     groups: Groups,
     /// The staged root: should the walk meet it, the destination is inside the source.
     staged: (u64, u64),
-    /// Directories whose final mode would keep their owner out: it is set when everything below is done.
-    locked: Mutex<Vec<(Arc<Node>, RawMode)>>,
+    /// Directories that their owner could not change any more: they are closed when everything below is done.
+    closed: Mutex<Vec<Closed>>,
 }
 
 enum Task {
@@ -173,7 +173,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
         },
         groups: Groups::of(fill.dst_root, fill.threads),
         staged: identity(&staged),
-        locked: Mutex::default(),
+        closed: Mutex::default(),
     };
     let pool = Pool::new(fill.threads, fill.cancel.clone());
     let first = match scope {
@@ -204,18 +204,27 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
         worker.tally
     };
     let tallies = log::forced_during(fill.dst_root, fill.latency, || pool.run(first, work))?;
-    let locked = shared.locked.into_inner().unwrap_or_else(PoisonError::into_inner);
-    lock_directories(fill, locked)?;
+    let closed = shared.closed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    close_directories(fill, closed)?;
     Ok(tallies.into_iter().fold(Tally::default(), Tally::plus))
 }
 
-/// Sets the modes that were held back, deepest first.
-fn lock_directories(fill: &Fill<'_>, mut locked: Vec<(Arc<Node>, RawMode)>) -> Result<(), Error> {
-    locked.sort_by_key(|(node, _)| std::cmp::Reverse(node.path().components().count()));
-    for (node, mode) in locked {
-        node.open(fill.dst_root, OFlags::RDONLY)
-            .and_then(|directory| rustix::fs::fchmod(directory, Mode::from_raw_mode(mode)))
-            .map_err(|errno| Error::io(Operation::SetMode, fill.dst_path.join(node.path()), errno))?;
+/// A directory that is to be closed to its owner.
+struct Closed {
+    node: Arc<Node>,
+    stat: Stat,
+    flags: u32,
+}
+
+/// Sets the modes and flags that were held back, deepest first.
+fn close_directories(fill: &Fill<'_>, mut closed: Vec<Closed>) -> Result<(), Error> {
+    closed.sort_by_key(|one| std::cmp::Reverse(one.node.path().components().count()));
+    let keeper = Keeper::new(fill.created, fill.keep, fill.notes);
+    for Closed { node, stat, flags } in closed {
+        let failed = |errno| Error::io(Operation::SetMode, fill.dst_path.join(node.path()), errno);
+        let directory = node.open(fill.dst_root, OFlags::RDONLY).map_err(failed)?;
+        rustix::fs::fchmod(&directory, Mode::from_raw_mode(stat.st_mode & 0o7777)).map_err(failed)?;
+        keeper.set_flags(directory.as_fd(), flags, &stat, &|| node.path());
     }
     Ok(())
 }
@@ -399,9 +408,10 @@ impl<'f> Worker<'f> {
             self.keeper
                 .keep(XattrTarget::Open(at.src), Target::Open(at.dst), &staged, Some(now), &path)
                 .map_err(fault)?;
-            if locked {
-                let mut list = self.shared.locked.lock().unwrap_or_else(PoisonError::into_inner);
-                list.push((Arc::clone(at.node), stat.st_mode & 0o7777));
+            let flags = self.keeper.flags(at.src);
+            if locked || flags != 0 {
+                let mut list = self.shared.closed.lock().unwrap_or_else(PoisonError::into_inner);
+                list.push(Closed { node: Arc::clone(at.node), stat: *stat, flags });
             }
             let _ = at.node.sealed.set((times(stat), Mode::from_raw_mode(staged.st_mode)));
         }

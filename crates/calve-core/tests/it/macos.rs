@@ -18,6 +18,11 @@ fn xattr(path: impl AsRef<std::path::Path>, name: &str) -> Option<Vec<u8>> {
     Some(value)
 }
 
+fn has(path: impl AsRef<std::path::Path>, flag: rustix::fs::IFlags) -> bool {
+    let file = fs::File::open(path.as_ref()).unwrap();
+    rustix::fs::ioctl_getflags(&file).unwrap().contains(flag)
+}
+
 fn locked(path: impl AsRef<std::path::Path>, is_locked: bool) {
     let file = fs::File::open(path.as_ref()).unwrap();
     let mut flags = rustix::fs::ioctl_getflags(&file).unwrap();
@@ -176,4 +181,47 @@ fn lists_below_the_root_are_kept_and_the_clone_has_none_of_its_parents() {
     for (path, list) in [("a/b", "deny write"), ("c/d/file", "deny delete")] {
         assert_eq!(xattr(dst.join(path), ACL).as_deref(), Some(list.as_bytes()));
     }
+}
+
+#[test]
+fn a_copy_keeps_flags_and_says_which_it_could_not() {
+    use rustix::fs::IFlags;
+    if !calve_testkit::is_root() {
+        return skip("locks files");
+    }
+    // One without clones.
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
+    let tree = Tree::new(&src).file("a/b/file", "1").file("a/nodump", "2").file("a/linked", "3").file("appended", "4");
+    fs::hard_link(src.join("a/linked"), src.join("a/link")).unwrap();
+    let set = |path: &str, flag| {
+        let file = fs::File::open(src.join(path)).unwrap();
+        rustix::fs::ioctl_setflags(&file, rustix::fs::ioctl_getflags(&file).unwrap() | flag).unwrap();
+    };
+    set("a/nodump", IFlags::NODUMP);
+    set("appended", IFlags::APPEND);
+    let all = ["a/b/file", "a/b", "a/linked", "a", ""];
+    all.iter().for_each(|path| locked(src.join(path), true));
+    let report = clone_with(&options(|options| options.verify = Verify::Contents), &src, &dst);
+    assert_eq!(report.strategy, Strategy::Copy);
+    let told = report.warnings.iter().filter(|warning| warning.code == WarningCode::AttributeNotKept);
+    let mut told: Vec<_> = told.map(|warning| warning.path.clone().unwrap()).collect();
+    told.sort();
+    // Whichever of the two names was met first.
+    assert!(told.len() == 2 && told[0].starts_with("a") && told[1].ends_with("appended"), "{:?}", report.warnings);
+    for (path, flag, kept) in [
+        ("a/b/file", IFlags::IMMUTABLE, true),
+        ("a/b", IFlags::IMMUTABLE, true),
+        ("a", IFlags::IMMUTABLE, true),
+        ("", IFlags::IMMUTABLE, true),
+        ("a/nodump", IFlags::NODUMP, true),
+        ("a/linked", IFlags::IMMUTABLE, false),
+        ("appended", IFlags::APPEND, false),
+    ] {
+        assert_eq!(has(dst.join(path), flag), kept, "{path}");
+    }
+    all.iter().rev().for_each(|path| [&src, &dst].iter().for_each(|root| locked(root.join(path), false)));
+    let file = fs::File::open(src.join("appended")).unwrap();
+    rustix::fs::ioctl_setflags(&file, IFlags::empty()).unwrap();
+    drop(tree);
 }

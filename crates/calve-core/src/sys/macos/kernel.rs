@@ -37,6 +37,12 @@ pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, ke
 /// The flags with which a file is neither renamed nor removed (chflags(2)).
 pub(super) const LOCKED: u32 = libc::UF_IMMUTABLE | libc::UF_APPEND;
 
+/// The flags that anybody may give a file of his own, but those that tell how its contents are stored or tracked (chflags(2)).
+pub(super) const KEPT: u32 = LOCKED | libc::UF_NODUMP | libc::UF_OPAQUE | libc::UF_HIDDEN;
+
+/// The flags that forbid changes and that only root sets.
+pub(super) const OF_ROOT: u32 = libc::SF_IMMUTABLE | libc::SF_APPEND;
+
 /// The flags of an open file.
 pub(super) fn flags(fd: BorrowedFd<'_>) -> Result<u32> {
     rustix::fs::fstat(fd).map(|stat| stat.st_flags)

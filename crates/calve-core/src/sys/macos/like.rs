@@ -90,9 +90,9 @@ fn copy(src: BorrowedFd<'_>, stat: &Stat, parent: BorrowedFd<'_>, name: &CStr, a
     rustix::fs::fchmod(&new, mode)?;
     rustix::fs::futimens(&new, &times(stat))?;
     if let Ok(flags) = rustix::fs::ioctl_getflags(src)
-        && flags.contains(IFlags::IMMUTABLE)
+        && flags.bits() & KEPT != 0
     {
-        rustix::fs::ioctl_setflags(&new, flags)?;
+        set_flags(new.as_fd(), self::flags(new.as_fd())? | flags.bits() & KEPT)?;
     }
     Ok(())
 }
@@ -201,6 +201,11 @@ fn may_move(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
 
 /// `uchg`.
 pub(super) const LOCKED: u32 = IFlags::IMMUTABLE.bits();
+
+/// `nodump` is `chattr +d`.
+pub(super) const KEPT: u32 = LOCKED | IFlags::NODUMP.bits();
+
+pub(super) const OF_ROOT: u32 = IFlags::APPEND.bits();
 
 pub(super) fn flags(fd: BorrowedFd<'_>) -> Result<u32> {
     Ok(rustix::fs::ioctl_getflags(fd).map_or(0, |flags| flags.bits()))

@@ -159,10 +159,28 @@ impl<'a> Keeper<'a> {
             Some(KeptTimes::OfFiles) => FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
             Some(KeptTimes::None) => false,
         };
-        if !times_kept {
-            return Ok(());
+        if times_kept {
+            dst.set_times(&times(stat)).map_err(Fault::dst(Operation::SetTimes))?;
         }
-        dst.set_times(&times(stat)).map_err(Fault::dst(Operation::SetTimes))
+        // A directory with flags could not be filled.
+        if let (XattrTarget::Open(src), Target::Open(dst), true) = (src, dst, !is_directory(stat)) {
+            self.set_flags(dst, self.flags(src), stat, path);
+        }
+        Ok(())
+    }
+
+    /// The flags that a copy has too (chflags(2)).
+    pub(crate) fn flags(&self, src: BorrowedFd<'_>) -> u32 {
+        if self.plain.is_some() { 0 } else { sys::flags_to_keep(src) }
+    }
+
+    /// Gives an entry its flags, after which it may be impossible to change. `src`: that of its source.
+    pub(crate) fn set_flags(&self, dst: BorrowedFd<'_>, flags: u32, src: &Stat, path: &dyn Fn() -> PathBuf) {
+        if flags != 0
+            && let Err(errno) = sys::add_flags(dst, flags, src)
+        {
+            self.notes.not_kept(WarningCode::AttributeNotKept, "flags", errno, path);
+        }
     }
 
     /// [`Self::keep`] without the times, for an entry with another owner than newly created ones.
@@ -281,6 +299,10 @@ impl<'a> Keeper<'a> {
         }
         Ok(())
     }
+}
+
+fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
 /// Whether overlayfs made the attribute for itself (overlayfs.rst).
