@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
-use rustix::mount::MountFlags;
+use rustix::mount::{MountFlags, UnmountFlags};
 
 pub(crate) use self::scratch::Scratch;
 use crate::must::must;
@@ -142,6 +142,20 @@ impl Volume {
         let at = self.path().join(at);
         must(fs::create_dir_all(&at), "create", &at);
         crate::BindMount::new(what, at)
+    }
+
+    /// Mounts it anew, on a device with another number, as a restart of the machine may. Nothing of it may be open.
+    pub fn restart(&self) {
+        let device = || must(rustix::fs::stat(self.path()), "stat", self.path()).st_dev;
+        let before = device();
+        let builder = Self::builder(self.file_system);
+        // Each takes a device that has just become free.
+        let mut others = Vec::new();
+        while device() == before {
+            must(rustix::mount::unmount(self.path(), UnmountFlags::empty()), "unmount", self.path());
+            others.extend(Self::with_size(self.file_system, 0));
+            builder.mount_at(&self.scratch);
+        }
     }
 
     fn remount(&self, flags: MountFlags, action: &str) {

@@ -118,13 +118,18 @@ fn a_locked_root_is_published_locked_and_not_removed() {
 }
 
 #[test]
-fn a_long_attribute_arrives_whole() {
+fn long_attributes_arrive_whole() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
     Tree::new(&src).file("file", "1");
-    rustix::fs::setxattr(src.join("file"), "user.long", &[7; 3500], XattrFlags::empty()).unwrap();
+    let values = [("user.long", vec![7; 1500]), ("user.like.fork", (0..1500u16).map(|at| at as u8).collect())];
+    for (name, value) in &values {
+        rustix::fs::setxattr(src.join("file"), *name, value, XattrFlags::empty()).unwrap();
+    }
     clone_with(&options(|options| options.verify = Verify::Contents), &src, &dst);
-    assert_eq!(xattr(dst.join("file"), "user.long"), Some(vec![7; 3500]));
+    for (name, value) in values {
+        assert_eq!(xattr(dst.join("file"), name), Some(value));
+    }
 }
 
 #[test]

@@ -76,6 +76,23 @@ fn what_a_killed_run_left_is_swept_by_the_next_clone_in_that_place() {
     }
 }
 
+/// After a restart the boot is another one, and so may be the number of the device.
+#[test]
+fn what_was_left_before_a_restart_is_swept() {
+    for file_system in [FileSystem::Ext4, FileSystem::Xfs] {
+        let Some(volume) = Volume::new(file_system) else { return };
+        let name = staging_name(&volume, "0123456789abcdef");
+        let fields: Vec<&str> = name.split('-').collect();
+        let [prefix, purpose, user, machine, _, random] = fields[..] else { panic!("{name}") };
+        let left = staged(&volume, &[prefix, purpose, user, machine, "00000000", random].join("-"));
+        Tree::new(volume.path()).file("elsewhere/file", "1");
+        volume.restart();
+        assert!(left.exists());
+        clone(volume.path().join("elsewhere/file"), volume.path().join("dst"));
+        assert_holds(volume.path(), &["elsewhere", "dst"]);
+    }
+}
+
 /// Whoever may rename entries of a directory can give somebody else's tree a hidden name. It must survive root's next run there.
 #[test]
 fn a_tree_that_was_only_given_a_hidden_name_is_never_touched() {

@@ -34,6 +34,25 @@ pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, ke
     rustix::fs::fclonefileat(src, parent, name, if keep_acl { ACL } else { CloneFlags::empty() })
 }
 
+/// The resource fork, the one attribute that is read and written at a position.
+pub(super) const FORK: &CStr = c"com.apple.ResourceFork";
+
+/// fgetxattr(2).
+pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8]) -> Result<usize> {
+    let at = u32::try_from(position).map_err(|_| Errno::FBIG)?;
+    // SAFETY: an open descriptor, a C string, and a buffer of which the call fills no more than its length.
+    let read =
+        unsafe { libc::fgetxattr(file.as_raw_fd(), FORK.as_ptr(), piece.as_mut_ptr().cast(), piece.len(), at, 0) };
+    usize::try_from(read).map_err(|_| last_error())
+}
+
+/// fsetxattr(2).
+pub(super) fn write_fork(file: BorrowedFd<'_>, position: usize, piece: &[u8]) -> Result<()> {
+    let at = u32::try_from(position).map_err(|_| Errno::FBIG)?;
+    // SAFETY: an open descriptor, a C string, and a buffer of which the call reads its length.
+    result(unsafe { libc::fsetxattr(file.as_raw_fd(), FORK.as_ptr(), piece.as_ptr().cast(), piece.len(), at, 0) })
+}
+
 /// The flags with which a file is neither renamed nor removed (chflags(2)).
 pub(super) const LOCKED: u32 = libc::UF_IMMUTABLE | libc::UF_APPEND;
 

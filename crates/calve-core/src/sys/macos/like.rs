@@ -305,6 +305,28 @@ pub(super) fn fsetxattr(fd: impl AsFd, name: &CStr, value: &[u8], flags: XattrFl
     rustix::fs::setxattr(by_number(fd.as_fd()), name, value, flags)
 }
 
+pub(super) const FORK: &CStr = c"user.like.fork";
+
+/// fgetxattr(2) of a resource fork: as much as one call gives, from a position. It may be less than was asked for.
+pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8]) -> Result<usize> {
+    const MOST_IN_ONE_CALL: usize = 1000;
+    let mut all = vec![0; 1 << 16];
+    let length = rustix::fs::getxattr(by_number(file), FORK, &mut all[..])?;
+    let rest = all.get(position..length).unwrap_or_default();
+    let read = rest.len().min(piece.len()).min(MOST_IN_ONE_CALL);
+    piece[..read].copy_from_slice(&rest[..read]);
+    Ok(read)
+}
+
+/// fsetxattr(2): what is behind the piece stays.
+pub(super) fn write_fork(file: BorrowedFd<'_>, position: usize, piece: &[u8]) -> Result<()> {
+    let mut all = vec![0; 1 << 16];
+    let length = rustix::fs::getxattr(by_number(file), FORK, &mut all[..]).unwrap_or(0);
+    all.truncate(length.max(position + piece.len()));
+    all[position..position + piece.len()].copy_from_slice(piece);
+    fsetxattr(file, FORK, &all, XattrFlags::empty())
+}
+
 pub(super) fn flistxattr(fd: impl AsFd, list: &mut [u8]) -> Result<usize> {
     let mut all = vec![0; 1 << 16];
     let length = rustix::fs::listxattr(by_number(fd.as_fd()), &mut all[..])?;

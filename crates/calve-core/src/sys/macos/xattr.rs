@@ -23,6 +23,29 @@ pub(crate) enum XattrTarget<'a> {
     Named(BorrowedFd<'a>, &'a CStr),
 }
 
+/// A value that is another one each time it is read is given up.
+const MOST_READS: usize = 64;
+
+/// A resource fork can be as long as a file: it is moved in pieces (getxattr(2), setxattr(2), `position`).
+const PIECE_BYTES: usize = 1 << 20;
+
+fn read_fork(file: BorrowedFd<'_>, value: &mut [u8]) -> Result<usize> {
+    let mut filled = 0;
+    while filled < value.len() {
+        let end = value.len().min(filled + PIECE_BYTES);
+        match kernel::read_fork(file, filled, &mut value[filled..end])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
+fn write_fork(file: BorrowedFd<'_>, value: &[u8]) -> Result<()> {
+    let mut pieces = value.chunks(PIECE_BYTES).enumerate();
+    pieces.try_for_each(|(number, piece)| kernel::write_fork(file, number * PIECE_BYTES, piece))
+}
+
 enum Opened<'a> {
     Lent(BorrowedFd<'a>),
     Own(OwnedFd),
@@ -75,24 +98,32 @@ impl<'a> XattrTarget<'a> {
             buffer.extend_from_slice(&value);
             return Ok(value.len());
         }
-        // A buffer that is too short may be filled without an error. So it is one longer than the value, as long as that grows.
-        loop {
+        // A buffer that is too short may be filled without an error. So it is one longer than the value, as long as that changes.
+        for _ in 0..MOST_READS {
             let length = kernel::fgetxattr(&fd, name, &mut [0; 0][..])?;
             if buffer.len() <= length {
                 buffer.resize(length + 1, 0);
             }
-            match kernel::fgetxattr(&fd, name, &mut buffer[..]) {
+            let read = match name == kernel::FORK {
+                true => read_fork(fd.as_fd(), &mut buffer[..length]),
+                false => kernel::fgetxattr(&fd, name, &mut buffer[..]),
+            };
+            match read {
                 Err(Errno::RANGE) => {}
-                Ok(read) if read == buffer.len() => {}
+                Ok(read) if read != length => {}
                 other => return other,
             }
         }
+        Err(Errno::IO)
     }
 
     pub(crate) fn write(self, name: &CStr, value: &[u8]) -> Result<()> {
         let Some(fd) = self.open()? else { return Err(Errno::NOTSUP) };
         if name == ACL {
             return kernel::write_acl(fd.as_fd(), value);
+        }
+        if name == kernel::FORK {
+            return write_fork(fd.as_fd(), value);
         }
         kernel::fsetxattr(&fd, name, value, XattrFlags::empty())
     }

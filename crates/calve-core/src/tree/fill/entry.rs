@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
@@ -33,6 +34,10 @@ enum Made {
 
 /// How often an entry may turn into something else before it is left out.
 const PATIENCE: usize = 8;
+
+/// After a call for a whole subtree others get the disk for this part of the time that it took: one call after the other was seen to keep
+/// shells from starting (worktrunk's issue 640).
+const PAUSE_SHARE: u32 = 10;
 
 impl Worker<'_> {
     /// Makes the entry `name`. A directory is made empty and added to `below`.
@@ -104,8 +109,10 @@ impl Worker<'_> {
             Err(Errno::LOOP | Errno::NOTDIR) => return Ok(Some(Made::OtherKind)),
             Err(errno) => return Err(self.src_error(Operation::OpenDirectory, &path, errno)),
         };
+        let started = Instant::now();
         match sys::clone_directory(src.as_fd(), at.dst, name) {
             Ok(()) => {
+                std::thread::sleep(started.elapsed() / PAUSE_SHARE);
                 self.fill.progress.add(*entries, 0);
                 Ok(Some(Made::Yes))
             }
