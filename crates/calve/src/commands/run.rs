@@ -145,8 +145,14 @@ fn contained(
         Ok(status) => return Ok(status),
         Err(error) => error,
     };
-    let error = sys::without_closed_directories(command.get_program(), error);
-    Err(Error::Private(refused.reason(command, error)).into())
+    let reason = match refused.reason(command, error) {
+        PrivateError::NotStarted { program, source } => {
+            let source = sys::without_closed_directories(&program, source);
+            PrivateError::NotStarted { program, source }
+        }
+        other => other,
+    };
+    Err(Error::Private(reason).into())
 }
 
 /// Says it where it took seconds.
