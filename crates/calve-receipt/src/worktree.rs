@@ -324,19 +324,37 @@ pub struct ListedWorktree {
 pub struct WorktreePruneReceipt {
     /// Worktrees that are gone, and that git no longer lists.
     pub forgotten: Vec<ReceiptPath>,
-    /// Worktrees that are not at their paths, and that git still lists.
+    /// Worktrees that are not at their paths, and that git still lists; with `--merged` also those that are merged and stay.
     pub kept: Vec<KeptWorktree>,
     /// Trees of killed runs that were removed.
     pub swept: Vec<ReceiptPath>,
+    /// Merged worktrees that were removed, or would be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<MergedWorktreeReceipt>,
 }
 
-/// A worktree that is not at its path, and that git still lists.
+/// A worktree all of whose commits another branch has.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MergedWorktreeReceipt {
+    /// Its path.
+    pub path: ReceiptPath,
+    /// Its branch, which stays; none when HEAD was detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The branch that has its commits.
+    pub merged_into: String,
+    /// Whether it was removed.
+    pub removed: bool,
+}
+
+/// A worktree that stays.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KeptWorktree {
     /// The path at which git lists it.
     pub path: ReceiptPath,
-    /// Why git still lists it.
+    /// Why it stays.
     pub reason: String,
     /// What to do next.
     pub hint: String,

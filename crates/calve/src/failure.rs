@@ -205,7 +205,7 @@ impl Failure {
     }
 
     /// Returns what happened and what to do next. What was reported already has no more of it.
-    fn receipt(&self) -> Option<ErrorReceipt> {
+    pub(crate) fn receipt(&self) -> Option<ErrorReceipt> {
         let (code, text, hint) = match self {
             Self::Core(error) => return Some(ErrorReceipt { hint: core_hint(error), ..error.into() }),
             Self::Clone { error, src } => {

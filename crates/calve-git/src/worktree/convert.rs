@@ -98,7 +98,7 @@ fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
 
 /// Processes whose working directory, root, program, an open file or a mapping that can be written to is inside. Those of other users cannot be seen without
 /// privilege.
-fn check_idle(path: &Path) -> Result<()> {
+pub(super) fn check_idle(path: &Path) -> Result<()> {
     let me = std::process::id().to_string();
     let Ok(processes) = fs_err::read_dir("/proc") else { return Ok(()) };
     for process in processes.flatten() {

@@ -1,11 +1,12 @@
 //! Lists worktrees.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::error::Result;
 use crate::git::Git;
 use crate::trust;
+use crate::worktree::merged::made;
 use crate::worktree::registration::sweep;
 use crate::worktree::repository::{Repository, Worktree};
 
@@ -43,23 +44,14 @@ pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
             .iter()
             .map(|worktree| {
                 let (repository, main) = (&repository, main.as_deref());
-                scope.spawn(move || {
-                    let entry = worktree.entry.as_ref();
-                    let made = entry.and_then(|entry| fs_err::metadata(entry.join("commondir")).ok()?.modified().ok());
-                    look(repository, worktree, made, main)
-                })
+                scope.spawn(move || look(repository, worktree, main))
             })
             .collect();
         all.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
 
-fn look(
-    repository: &Repository,
-    worktree: &Worktree,
-    made: Option<SystemTime>,
-    main: Option<&str>,
-) -> Result<WorktreeInfo> {
+fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Result<WorktreeInfo> {
     let mut listed = WorktreeInfo {
         worktree: worktree.clone(),
         is_here: repository.here.as_ref() == Some(&worktree.path),
@@ -68,7 +60,7 @@ fn look(
         behind: None,
         compared_with: None,
         is_untrusted: trust::is_untrusted(&worktree.path),
-        age: made.and_then(|made| made.elapsed().ok()),
+        age: made(worktree).and_then(|made| made.elapsed().ok()),
     };
     if !worktree.is_usable() {
         return Ok(listed);

@@ -4,6 +4,7 @@ mod add;
 mod agent;
 mod convert;
 mod list;
+mod merged;
 mod prune;
 mod registration;
 mod remove;
@@ -21,6 +22,7 @@ pub use add::{AddIntent, AddOptions, AddPlan, AddReport, Changes, Ignored, Trust
 pub use agent::{AgentBranch, finish_for_agent, for_agent, take_back};
 pub use convert::{ConvertReport, convert};
 pub use list::{WorktreeInfo, list};
+pub use merged::{MergedWorktree, is_still_merged, merged};
 pub use prune::{KeptEntry, PruneReport, prune};
 pub use remove::{BranchFate, RemoveReport, RemoveWorktreeOptions, find_all, plan_removal, remove};
 pub(crate) use repository::Repository;

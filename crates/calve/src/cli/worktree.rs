@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
@@ -125,7 +126,7 @@ pub(crate) struct ListArguments {
 /// exists nowhere else: uncommitted changes, untracked files, commits that no branch or tag has, an unfinished rebase. This includes
 /// repositories inside it, ignored or not. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an
 /// untrusted pull request.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct RemoveWorktreeArguments {
     /// The worktree: its branch, its path, or the last name of its path [default: this one]
     #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::removable))]
@@ -161,13 +162,38 @@ pub(crate) struct RemoveWorktreeArguments {
 
 /// Forget worktrees that are gone, and delete what killed runs have left
 ///
-/// Keeps and names an entry that holds the last copy of something (staged contents, commits, an unfinished rebase). Never touches the
-/// directory at a worktree's path.
+/// Keeps and names an entry that holds the last copy of something (staged contents, commits, an unfinished rebase). Without --merged,
+/// never touches the directory at a worktree's path.
+///
+/// --merged also removes worktrees whose commits are all in the main worktree's branch or in their upstream. It lists them and asks first.
+/// Their branches stay. A worktree stays if `calve worktree remove` would refuse it, if a process of yours is inside, or if you are.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArguments {
+    /// Also remove the worktrees that are merged or pushed
+    #[arg(long)]
+    pub(crate) merged: bool,
+    /// Only those that were made so long ago, such as 14d or 12h
+    #[arg(long, value_name = "AGE", requires = "merged", value_parser = age)]
+    pub(crate) older_than: Option<Duration>,
+    /// Say which worktrees would be removed, and do nothing
+    #[arg(short = 'n', long, requires = "merged")]
+    pub(crate) dry_run: bool,
+    /// Remove them without asking
+    #[arg(short, long, requires = "merged")]
+    pub(crate) yes: bool,
     /// Print what was done as JSON on stdout (schema calve.worktree-prune/1)
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `14d`, `2w`, `12h`, `30m`.
+fn age(text: &str) -> Result<Duration, String> {
+    let units = [('w', 7 * 86_400), ('d', 86_400), ('h', 3_600), ('m', 60)];
+    let parsed = units.into_iter().find_map(|(unit, seconds)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(seconds)
+    });
+    parsed.map(Duration::from_secs).ok_or_else(|| "a number with w, d, h or m behind it, such as 14d".into())
 }
 
 /// Make a worktree a btrfs subvolume, so that adding worktrees is a snapshot

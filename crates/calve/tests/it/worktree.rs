@@ -9,6 +9,7 @@ mod donors;
 mod env_file;
 mod kinds;
 mod lost;
+mod merged;
 mod messages;
 mod outlived;
 mod parallel;

@@ -20,7 +20,7 @@ pub(crate) fn run(command: &WorktreeCommand, cancel: &Cancel) -> Result<(), Fail
         WorktreeCommand::List(arguments) => list::run(arguments),
         WorktreeCommand::Remove(arguments) => remove::run(arguments, cancel),
         WorktreeCommand::Check(arguments) => check::run(arguments, cancel),
-        WorktreeCommand::Prune(arguments) => prune::run(arguments),
+        WorktreeCommand::Prune(arguments) => prune::run(arguments, cancel),
         WorktreeCommand::Convert(arguments) => convert::run(arguments, cancel),
     }
 }

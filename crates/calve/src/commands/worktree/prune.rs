@@ -1,20 +1,37 @@
 //! `calve worktree prune`.
 
-use calve_core::Shown;
-use calve_git::worktree::{self, KeptEntry};
+use std::io::Write as _;
+use std::path::Path;
 
+use calve_core::{Cancel, Shown};
+use calve_git::worktree::{self, KeptEntry, MergedWorktree};
+use calve_receipt::human::{age, counted};
+use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
+
+use super::remove;
 use crate::cli::worktree::PruneArguments;
 use crate::commands::reap;
-use crate::failure::Failure;
-use crate::{output, wording};
-use calve_receipt::{KeptWorktree, WorktreePruneReceipt, path, paths};
+use crate::failure::{Failure, INTERRUPTED, REFUSED};
+use crate::{consent, output, wording};
 
-fn hint(kept: &KeptEntry) -> String {
-    kept.remedy.as_ref().map(wording::git::hint).unwrap_or_default()
+pub(crate) fn run(arguments: &PruneArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let start = super::here()?;
+    let mut receipt = match arguments.dry_run {
+        true => WorktreePruneReceipt { forgotten: vec![], kept: vec![], swept: vec![], merged: vec![] },
+        false => forget(&start)?,
+    };
+    let removed = match arguments.merged {
+        true => remove_merged(&start, arguments, &mut receipt, cancel),
+        false => Ok(()),
+    };
+    if arguments.json && removed.as_ref().err().is_none_or(|failure| matches!(failure, Failure::Reported(_))) {
+        output::json(&receipt)?;
+    }
+    removed
 }
 
-pub(crate) fn run(arguments: &PruneArguments) -> Result<(), Failure> {
-    let pruned = worktree::prune(&super::here()?)?;
+fn forget(start: &Path) -> Result<WorktreePruneReceipt, Failure> {
+    let pruned = worktree::prune(start)?;
     for place in &pruned.places {
         reap::start(place);
     }
@@ -27,14 +44,97 @@ pub(crate) fn run(arguments: &PruneArguments) -> Result<(), Failure> {
     for path in &pruned.swept {
         output::say(&format!("removed `{}`, which a killed run had left", Shown(path)));
     }
-    if arguments.json {
-        let kept =
-            |kept: &KeptEntry| KeptWorktree { path: path(&kept.path), reason: kept.reason.clone(), hint: hint(kept) };
-        return output::json(&WorktreePruneReceipt {
-            forgotten: paths(&pruned.forgotten),
-            kept: pruned.kept.iter().map(kept).collect(),
-            swept: paths(&pruned.swept),
-        });
+    let kept =
+        |kept: &KeptEntry| KeptWorktree { path: path(&kept.path), reason: kept.reason.clone(), hint: hint(kept) };
+    Ok(WorktreePruneReceipt {
+        forgotten: paths(&pruned.forgotten),
+        kept: pruned.kept.iter().map(kept).collect(),
+        swept: paths(&pruned.swept),
+        merged: vec![],
+    })
+}
+
+fn hint(kept: &KeptEntry) -> String {
+    kept.remedy.as_ref().map(wording::git::hint).unwrap_or_default()
+}
+
+/// Shows what would be removed, asks, and removes it.
+fn remove_merged(
+    start: &Path,
+    arguments: &PruneArguments,
+    receipt: &mut WorktreePruneReceipt,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let mut found = Vec::new();
+    for mut one in worktree::merged(start, arguments.older_than.unwrap_or_default(), cancel)? {
+        let refused = match one.refused.take() {
+            Some(error) => Some(error.into()),
+            None => remove::check_services(&one.worktree).err(),
+        };
+        match refused.as_ref().and_then(Failure::receipt) {
+            None => found.push(one),
+            Some(why) => receipt.kept.push(kept(&one, &why)),
+        }
     }
-    Ok(())
+    for one in &found {
+        output::say(&format!("{} {}", if arguments.dry_run { "would remove" } else { "to remove:" }, described(one)));
+    }
+    if found.is_empty() {
+        output::say("no worktree is merged and free to be removed");
+    }
+    receipt.merged.extend(found.iter().map(merged_receipt));
+    if found.is_empty() || arguments.dry_run {
+        return Ok(());
+    }
+    if !arguments.yes && !asked(found.len())? {
+        return Ok(());
+    }
+    let mut worst = 0;
+    for (number, one) in found.iter().enumerate() {
+        // It may have changed since it was shown.
+        if !worktree::is_still_merged(start, one, cancel)? {
+            output::say(&format!("kept `{}`: it has changed meanwhile", Shown(&one.worktree.path)));
+            continue;
+        }
+        match remove::merged(start, &one.worktree.path, cancel) {
+            Ok(()) => receipt.merged[number].removed = true,
+            Err(failure) if failure.code() != INTERRUPTED => {
+                failure.report();
+                worst = worst.max(failure.code());
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+}
+
+fn asked(worktrees: usize) -> Result<bool, Failure> {
+    if !consent::can_ask() {
+        let text = "nobody is there to say whether they may be removed";
+        return Err(Failure::stated(REFUSED, text, "`--yes` removes them; `-n` only lists them"));
+    }
+    let _ = std::io::stderr().flush();
+    Ok(consent::yes(&format!("Remove {}?", counted(worktrees as u64, "worktree"))))
+}
+
+fn kept(one: &MergedWorktree, why: &ErrorReceipt) -> KeptWorktree {
+    let (reason, hint) = (why.message.clone(), why.hint.clone().unwrap_or_default());
+    output::say(&format!("kept `{}`: {reason}; {hint}", Shown(&one.worktree.path)));
+    KeptWorktree { path: path(&one.worktree.path), reason, hint }
+}
+
+/// "`PATH`: branch `x`, all in `main`, 12 days old".
+fn described(one: &MergedWorktree) -> String {
+    let branch = one.worktree.branch.as_ref().map(|branch| format!("branch `{}`, ", Shown(branch))).unwrap_or_default();
+    let age = one.age.map(|since| format!(", {} old", age(since))).unwrap_or_default();
+    format!("`{}`: {branch}all in `{}`{age}", Shown(&one.worktree.path), Shown(&one.merged_into))
+}
+
+fn merged_receipt(one: &MergedWorktree) -> MergedWorktreeReceipt {
+    MergedWorktreeReceipt {
+        path: path(&one.worktree.path),
+        branch: one.worktree.branch.clone(),
+        merged_into: one.merged_into.clone(),
+        removed: false,
+    }
 }

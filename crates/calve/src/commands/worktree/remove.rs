@@ -83,6 +83,20 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Resul
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
 
+/// Refuses where the data of its services would be lost.
+pub(super) fn check_services(worktree: &Worktree) -> Result<(), Failure> {
+    Leaving::of(worktree)?.map_or(Ok(()), |leaving| leaving.check(Written::Refuse))
+}
+
+/// Removes a worktree as `calve worktree remove PATH` does.
+pub(super) fn merged(start: &Path, path: &Path, cancel: &Cancel) -> Result<(), Failure> {
+    let arguments = RemoveWorktreeArguments { what: vec![path.to_path_buf()], ..RemoveWorktreeArguments::default() };
+    let mut options = options(&arguments, cancel)?;
+    options.start = start.to_path_buf();
+    options.what = arguments.what.first().cloned();
+    one(&options, &arguments).map(|_| ())
+}
+
 fn options(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<RemoveWorktreeOptions, Failure> {
     let mut options = RemoveWorktreeOptions::default();
     options.start = super::here()?;

@@ -1,0 +1,99 @@
+//! Worktrees whose commits are elsewhere too.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use calve_core::Cancel;
+
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::remedy::Remedy;
+use crate::worktree::convert::check_idle;
+use crate::worktree::remove::{RemoveWorktreeOptions, plan_removal};
+use crate::worktree::repository::{Repository, Worktree};
+
+/// A worktree all of whose commits another branch has.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct MergedWorktree {
+    /// What git says of it.
+    pub worktree: Worktree,
+    /// The main worktree's branch, or its own upstream.
+    pub merged_into: String,
+    /// Since it was made.
+    pub age: Option<Duration>,
+    /// Why it is to stay all the same.
+    pub refused: Option<Error>,
+}
+
+/// Returns the linked worktrees whose commits are in the main worktree's branch or in their upstream, the oldest first. They were made
+/// `older_than` ago, or earlier.
+///
+/// A worktree is refused for the reasons for which [`super::remove`] refuses, while a process is inside (those of other users cannot be
+/// seen without privilege), and if it is the one that `start` is in.
+pub fn merged(start: &Path, older_than: Duration, cancel: &Cancel) -> Result<Vec<MergedWorktree>> {
+    let repository = Repository::open(start)?;
+    let mut found = Vec::new();
+    for worktree in &repository.worktrees {
+        let age = made(worktree).and_then(|made| made.elapsed().ok());
+        if age.unwrap_or_default() >= older_than
+            && let Some(merged_into) = branch_with(&repository, worktree)?
+        {
+            let refused = check(&repository, worktree, cancel).err();
+            found.push(MergedWorktree { worktree: worktree.clone(), merged_into, age, refused });
+        }
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+    }
+    found.sort_by_key(|found| std::cmp::Reverse(found.age));
+    Ok(found)
+}
+
+/// Returns whether a worktree that [`merged`] has returned is still what it was, and may still go.
+pub fn is_still_merged(start: &Path, found: &MergedWorktree, cancel: &Cancel) -> Result<bool> {
+    let repository = Repository::open(start)?;
+    match repository.worktrees.iter().find(|worktree| **worktree == found.worktree) {
+        Some(worktree) if branch_with(&repository, worktree)?.is_some() => {
+            Ok(check(&repository, worktree, cancel).is_ok())
+        }
+        _ => Ok(false),
+    }
+}
+
+/// When a worktree was made.
+pub(super) fn made(worktree: &Worktree) -> Option<SystemTime> {
+    fs_err::metadata(worktree.entry.as_ref()?.join("commondir")).ok()?.modified().ok()
+}
+
+/// The branch that has all commits of a linked worktree. Its own does not count.
+fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<String>> {
+    if worktree.is_main || !worktree.is_usable() {
+        return Ok(None);
+    }
+    let main = repository.worktrees.first().and_then(|main| main.branch.as_deref());
+    let git = Git::at(&worktree.path);
+    let has_all = |reference: &str| git.succeeds(&["merge-base", "--is-ancestor", "HEAD", reference]);
+    if let Some(main) = main.filter(|main| worktree.branch.as_deref() != Some(main))
+        && has_all(&format!("refs/heads/{main}"))?
+    {
+        return Ok(Some(main.to_owned()));
+    }
+    let upstream = git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", "@{upstream}"])?;
+    match upstream {
+        Some(upstream) if has_all("@{upstream}")? => Ok(Some(upstream)),
+        _ => Ok(None),
+    }
+}
+
+fn check(repository: &Repository, worktree: &Worktree, cancel: &Cancel) -> Result<()> {
+    if repository.here.as_ref() == Some(&worktree.path) {
+        return Err(Error::refused("you are in it", Remedy::LeaveDirectory));
+    }
+    let mut options = RemoveWorktreeOptions::default();
+    options.start.clone_from(&repository.common);
+    options.what = Some(worktree.path.clone());
+    options.remove.cancel = cancel.clone();
+    plan_removal(&options)?;
+    check_idle(&worktree.path)
+}
