@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
     };
     let network = if arguments.net.is_some() { Network::None } else { Network::Shared };
     let beginning = (arguments.apply || asks(arguments)).then(Beginning::now);
-    let ended = contained(&overlays, &mut command, &here, network).map(sys::command_end);
+    let ended = contained(&overlays, &mut command, &here, network, cancel).map(sys::command_end);
     let stopped = server.map_or(Ok(()), |server| server.stop().map(|_| ()));
     let changes: Result<Vec<_>, _> = overlays.iter().map(PrivateOverlay::changes).collect();
     let code = ended.as_ref().map(|end| end.as_ref().map_or(0, |(code, _)| *code));
@@ -139,8 +139,13 @@ fn contained(
     command: &mut Command,
     here: &Path,
     network: Network,
+    cancel: &Cancel,
 ) -> Result<ExitStatus, Failure> {
     let refused = PrivateOverlay::contain(overlays, command, here, network)?;
+    // Until here a signal was for nobody else.
+    if cancel.is_cancelled() {
+        return Err(Error::Interrupted.into());
+    }
     let error = match sys::run_command(command) {
         Ok(status) => return Ok(status),
         Err(error) => error,
@@ -150,7 +155,7 @@ fn contained(
             let source = sys::without_closed_directories(&program, source);
             PrivateError::NotStarted { program, source }
         }
-        other => other,
+        refused => refused,
     };
     Err(Error::Private(reason).into())
 }
@@ -186,13 +191,17 @@ fn settle(
     if let Some(dst) = &keep {
         copies[0].0.keep(dst, &CloneOptions::default())?;
     }
-    if arguments.diff {
-        diff::print(copies, output::bytes)?;
+    let printed = if arguments.diff { diff::print(copies, output::bytes) } else { Ok(()) };
+    let is_applied = arguments.apply && code == 0;
+    if let (true, Some(beginning)) = (is_applied, beginning)
+        && let Err(error) = PrivateOverlay::apply(copies, beginning, &Cancel::default())
+    {
+        keep_beside(copies, &error);
+        return Err(error.into());
     }
-    if let (true, Some(beginning)) = (code == 0, beginning) {
-        apply(copies, beginning)?;
-    }
-    let outcome = Outcome { kept: keep, is_applied: arguments.apply && code == 0 };
+    // Not before: the changes do not come back.
+    printed?;
+    let outcome = Outcome { kept: keep, is_applied };
     if arguments.json {
         let changes = copies.iter().map(|(overlay, changes)| (overlay.tree(), &**changes));
         output::json(&RunReceipt::new(code, outcome.kept.as_deref(), outcome.is_applied, changes))?;
@@ -206,20 +215,24 @@ fn settle(
     Ok(outcome)
 }
 
-/// Makes the changes in the trees. If one does not take them, keeps complete copies beside them: they may be hours of work.
-fn apply(copies: &Copies, beginning: &Beginning) -> Result<(), Failure> {
-    let error = match PrivateOverlay::apply(copies, beginning, &Cancel::default()) {
-        Ok(()) => return Ok(()),
-        Err(error) => error,
-    };
-    if let Error::Private(PrivateError::ChangedMeanwhile(_) | PrivateError::NotApplied { .. }) = error {
-        for (overlay, _) in copies.iter().filter(|(_, changes)| !changes.is_empty()) {
-            let dst = free_name_beside(overlay.tree());
-            overlay.keep(&dst, &CloneOptions::default())?;
-            output::say(&format!("the copy that the command left is kept in `{}`", Shown(&dst)));
+/// Keeps complete copies of what the command has left beside the trees, which did not take the changes: they may be hours of work. Returns
+/// whether nothing is lost.
+fn keep_beside(copies: &Copies, error: &Error) -> bool {
+    if let Error::Private(PrivateError::HalfApplied { .. }) = error {
+        return true;
+    }
+    let mut is_kept = true;
+    for (overlay, _) in copies.iter().filter(|(_, changes)| !changes.is_empty()) {
+        let dst = free_name_beside(overlay.tree());
+        match overlay.keep(&dst, &CloneOptions::default()) {
+            Ok(_) => output::say(&format!("a copy with the command's changes is kept in `{}`", Shown(&dst))),
+            Err(error) => {
+                is_kept = false;
+                Failure::from(error).report();
+            }
         }
     }
-    Err(error.into())
+    is_kept
 }
 
 fn free_name_beside(tree: &Path) -> PathBuf {

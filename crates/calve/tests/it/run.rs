@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use calve_testkit::{FileSystem, assert_same, fingerprint, git, is_root, require_root, skip};
+use calve_testkit::{FileSystem, assert_same, fingerprint, git, is_root, require_program, require_root, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -260,7 +260,30 @@ fn without_namespaces_it_says_so() {
     let ran = run(&spot, &["--json"], "touch ../ran").under(&["unshare", "-Ur", "sh", "-c", none]).fails(3);
     let ran = ran.says(&["namespaces"]).hints();
     assert_eq!(ran.json()["remedy"], "allow_namespaces");
+    // Whether there is such a command is another question.
+    if is_root() {
+        let ran =
+            calve(["run", "--", "no-such-command"]).within(spot.join("tree")).env("CALVE_HOME", spot.join("home"));
+        let ran = ran.under(&["setpriv", "--bounding-set", "-sys_admin"]).fails(3);
+        ran.says(&["namespaces", "Operation not permitted"]).hints();
+    }
     assert_eq!(left(&spot), [""; 0]);
+    spot.holds(&["home", "tree"]);
+}
+
+#[test]
+fn whoever_interrupts_it_before_the_command_runs_interrupts_all_of_it() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    for signal in ["INT", "TERM", "HUP"] {
+        // While it makes room for the changes.
+        let inject = format!("inject=mkdirat:signal={signal}:when=1");
+        let strace = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=mkdirat", "-e", &inject];
+        run(&spot, &[], "touch ../ran").under(&strace).fails(130);
+        assert_eq!(left(&spot), [""; 0]);
+    }
     spot.holds(&["home", "tree"]);
 }
 

@@ -66,6 +66,13 @@ impl Terminal {
         until_then
     }
 
+    /// Takes the terminal away. Returns the exit code.
+    pub(crate) fn hang_up(self) -> Option<i32> {
+        let Self { mut child, side, .. } = self;
+        drop(side);
+        child.wait().unwrap().code()
+    }
+
     /// Returns the exit code, and what came out at last.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         while self.read() {}

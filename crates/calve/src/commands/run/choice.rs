@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::{Beginning, CloneOptions, Shown};
+use calve_core::{Beginning, Cancel, CloneOptions, PrivateOverlay, Shown};
 
-use super::{Copies, Outcome, apply, diff, outside};
+use super::{Copies, Outcome, diff, keep_beside, outside};
 use crate::failure::Failure;
 use crate::output;
 use crate::sys::Answers;
@@ -24,20 +24,34 @@ pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, 
             return Ok(Outcome::default());
         };
         match answer.trim().to_ascii_lowercase().as_str() {
-            "a" | "apply" => {
-                apply(copies, beginning)?;
-                output::say("applied");
-                return Ok(Outcome { is_applied: true, ..Outcome::default() });
-            }
+            "a" | "apply" => match PrivateOverlay::apply(copies, beginning, &Cancel::default()) {
+                Ok(()) => {
+                    output::say("applied");
+                    return Ok(Outcome { is_applied: true, ..Outcome::default() });
+                }
+                Err(error) => {
+                    let is_kept = keep_beside(copies, &error);
+                    let failure = Failure::from(error);
+                    if is_kept {
+                        return Err(failure);
+                    }
+                    failure.report();
+                }
+            },
             "k" | "keep" if copies.len() == 1 => {
                 if let Some(kept) = keep_copy(copies, &answers)? {
                     return Ok(Outcome { kept: Some(kept), ..Outcome::default() });
                 }
             }
-            "d" | "diff" => diff::print(copies, |bytes| {
-                output::say_bytes(bytes);
-                Ok(())
-            })?,
+            "d" | "diff" => {
+                let printed = diff::print(copies, |bytes| {
+                    output::say_bytes(bytes);
+                    Ok(())
+                });
+                if let Err(failure) = printed {
+                    failure.report();
+                }
+            }
             "n" | "no" | "discard" => {
                 output::say("discarded");
                 return Ok(Outcome::default());

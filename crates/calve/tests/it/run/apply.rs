@@ -48,6 +48,15 @@ fn what_the_command_changed_is_made_in_the_tree() {
 }
 
 #[test]
+fn a_diff_that_cannot_be_printed_does_not_cost_the_changes() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let full = run(&spot, &["--apply", "--diff"], "echo 1 > a").in_shell("", "> /dev/full");
+    full.fails(1).says(&["write the report to stdout"]).hints();
+    assert_eq!(fs_err::read(spot.join("tree/a")).unwrap(), b"1\n");
+    assert_eq!(left(&spot), [""; 0]);
+}
+
+#[test]
 fn of_a_command_that_failed_nothing_is_applied() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let before = fingerprint(spot.join("tree"));

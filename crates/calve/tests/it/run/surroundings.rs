@@ -154,7 +154,8 @@ fn a_directory_that_is_a_link_or_read_only() {
         let remount = Command::new("mount").args(["-o", "remount,bind,ro"]).arg(spot.join("tree")).status();
         assert!(remount.unwrap().success());
         assert_eq!(run(&spot, &[], "echo 2 > a; cat a").succeeds().stdout, "2\n");
-        run(&spot, &["--apply"], "echo 2 > a").fails(1).hints();
+        run(&spot, &["--apply"], "echo 2 > a").fails(1).says(&["Read-only", "tree.run"]).hints();
+        assert_eq!(fs_err::read(spot.join("tree.run/a")).unwrap(), b"2\n");
         drop(mounted);
     }
     assert_eq!(fs_err::read(spot.join("tree/a")).unwrap(), b"a");

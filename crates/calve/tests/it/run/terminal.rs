@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use calve_testkit::fingerprint;
+use calve_testkit::{FileSystem, Volume, fingerprint};
 
 use super::{left, place, run};
 use crate::program::{Calve, PROGRAM};
@@ -73,6 +73,38 @@ fn a_command_that_is_interrupted_loses_nothing() {
     let (code, seen) = terminal.end();
     assert_eq!(code, Some(5), "{seen}");
     assert!(spot.join("tree/new").exists());
+}
+
+#[test]
+fn without_a_terminal_to_answer_on_nothing_is_applied() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let before = fingerprint(spot.join("tree"));
+    let script = "trap 'exit 0' HUP; echo > new; echo ready; while :; do sleep 0.1; done";
+    let mut terminal = on_a_terminal(run(&spot, &[], script));
+    terminal.after("ready", "");
+    assert_eq!(terminal.hang_up(), Some(0));
+    before.assert_unchanged(spot.join("tree"));
+    spot.holds(&["home", "tree"]);
+    assert_eq!(left(&spot), [""; 0]);
+}
+
+#[test]
+fn what_was_neither_applied_nor_kept_is_asked_about_again() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let tree = volume.path().join("tree");
+    fs_err::create_dir(&tree).unwrap();
+    volume.remount_read_only();
+    let mut terminal =
+        on_a_terminal(run(&spot, &["--tree", tree.to_str().unwrap()], &format!("echo 2 > {}/a", tree.display())));
+    terminal.after(QUESTION, "a\n");
+    terminal.after("Read-only file system", "");
+    terminal.after(QUESTION, "k\n");
+    terminal.after("keep it at:", "../kept\n");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, Some(0), "{seen}");
+    assert_eq!(fs_err::read(spot.join("kept/a")).unwrap(), b"2\n");
+    assert_eq!(left(&spot), [""; 0]);
 }
 
 #[test]
