@@ -149,11 +149,12 @@ impl PrivateOverlay {
     /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
     /// which they last changed (ctime). Leaves the trees as they were, unless the error is [`PrivateError::HalfApplied`].
     pub fn apply(overlays: &[(Self, Vec<Change>)], since: &Beginning, cancel: &Cancel) -> Result<(), Error> {
-        let Some(((overlay, changes), rest)) = overlays.split_first() else { return Ok(()) };
-        let [lower, upper] = overlay.layers()?;
-        let tree = &overlay.tree;
-        Apply { tree, lower: lower.as_fd(), upper: upper.as_fd(), since: Some(since.0), cancel }
-            .run(changes, || Self::apply(rest, since, cancel))
+        let layers = overlays.iter().map(|(overlay, _)| overlay.layers()).collect::<Result<Vec<_>, _>>()?;
+        let trees = overlays.iter().zip(&layers).map(|((overlay, changes), [lower, upper])| {
+            let (lower, upper) = (lower.as_fd(), upper.as_fd());
+            (Apply { tree: &overlay.tree, lower, upper, since: Some(since.0), cancel }, &**changes)
+        });
+        apply::apply(&trees.collect::<Vec<_>>())
     }
 
     /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
@@ -162,8 +163,8 @@ impl PrivateOverlay {
         let changes = changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, Listed::All)?;
         let report = clone_and_change(&self.tree, dst, options, |staged| {
             let (tree, lower) = (staged.path(), staged.root()?);
-            Apply { tree: &tree, lower, upper: upper.as_fd(), since: None, cancel: &options.cancel }
-                .run(&changes, || Ok(()))
+            let all = Apply { tree: &tree, lower, upper: upper.as_fd(), since: None, cancel: &options.cancel };
+            apply::apply(&[(all, &changes)])
         })?;
         // The clone got the mode of the tree's root when it got its name.
         if changes.first().is_some_and(|change| change.path.as_os_str().is_empty()) {

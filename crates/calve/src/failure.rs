@@ -18,9 +18,9 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const REFUSED: u8 = 3;
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// As shells have it: 126 if the program may not be executed, 127 if it is not there or cannot be run.
+/// As shells have it: 127 if the program is not there, 126 if it is and cannot be executed.
 fn code_of_unstarted(error: &io::Error) -> u8 {
-    if error.kind() == io::ErrorKind::PermissionDenied { 126 } else { 127 }
+    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
 /// Why the program ends with another code than 0.

@@ -68,16 +68,48 @@ struct Stage {
     old: OwnedFd,
 }
 
+/// What is ready to be moved into a tree.
+struct Prepared<'p> {
+    staging: Staging<'p>,
+    stage: Stage,
+    moves: Vec<Move>,
+    sealed: Vec<PathBuf>,
+}
+
+/// Makes the changes in all of these trees, or in none. What takes long is done in all of them before the first entry is moved.
+pub(super) fn apply(trees: &[(Apply<'_>, &[Change])]) -> Result<(), Error> {
+    let locations = trees.iter().map(|(one, _)| Location::of_destination(&one.tree.join("change")));
+    let locations = locations.collect::<Result<Vec<_>, _>>()?;
+    let prepared = trees.iter().zip(&locations).map(|((one, changes), location)| one.prepare(changes, location));
+    carry_out(trees, &prepared.collect::<Result<Vec<_>, _>>()?)
+}
+
+fn carry_out(trees: &[(Apply<'_>, &[Change])], prepared: &[Prepared<'_>]) -> Result<(), Error> {
+    let (Some(((one, changes), others)), Some((ready, rest))) = (trees.split_first(), prepared.split_first()) else {
+        return Ok(());
+    };
+    one.carry_out_all(changes, ready, || carry_out(others, rest))
+}
+
 impl Apply<'_> {
-    /// Makes the changes, all of them or none, and then does the rest: if that fails, none either.
-    pub(super) fn run(&self, changes: &[Change], rest: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    /// Makes everything new in the tree, where nobody sees it yet. `location`: an entry of the tree, of which only the directory counts.
+    fn prepare<'p>(&self, changes: &[Change], location: &'p Location) -> Result<Prepared<'p>, Error> {
         let Plan { moves, taken, sealed } = self.plan(changes)?;
-        // Only the directory of it counts.
-        let location = Location::of_destination(&self.tree.join("change"))?;
         super::clean(location.parent(), self.tree, Purpose::Staging)?;
-        let mut staging = Staging::reserve(&location)?;
+        let mut staging = Staging::reserve(location)?;
         staging.make_root(RootKind::Closed)?;
         let stage = self.stage(&staging, &moves, taken)?;
+        Ok(Prepared { staging, stage, moves, sealed })
+    }
+
+    /// Makes the changes, all of them or none, and then does the rest: if that fails, none either.
+    fn carry_out_all(
+        &self,
+        changes: &[Change],
+        prepared: &Prepared<'_>,
+        rest: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Prepared { staging, stage, moves, sealed } = prepared;
         // While it was made, time has passed.
         for change in changes {
             self.check(change)?;
@@ -85,8 +117,8 @@ impl Apply<'_> {
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let Err(Failed { path, why, left }) = self.carry_out(&stage, &moves, &sealed, rest) else {
-            return if self.since.is_none() { self.finish(&moves, &sealed) } else { Ok(()) };
+        let Err(Failed { path, why, left }) = self.carry_out(stage, moves, sealed, rest) else {
+            return if self.since.is_none() { self.finish(moves, sealed) } else { Ok(()) };
         };
         let path = self.tree.join(path);
         let Some((left, errno)) = left else {
@@ -98,7 +130,7 @@ impl Apply<'_> {
             .into());
         };
         let left = self.tree.join(left);
-        let kept = self.rescue(&staging).map_err(|errno| Error::io(Operation::ExchangeBack, &left, errno))?;
+        let kept = self.rescue(staging).map_err(|errno| Error::io(Operation::ExchangeBack, &left, errno))?;
         Err(PrivateError::HalfApplied { path: left, source: errno.into(), kept }.into())
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
     let server = match server {
         Ok(server) => server,
         Err(failure) => {
-            discard(overlays)?;
+            let _ = discard(overlays);
             return Err(failure);
         }
     };
@@ -60,7 +60,8 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
         (Ok(code), None) => settle(arguments, &copies, keep, code, beginning.as_ref()),
         _ => Ok(Outcome::default()),
     };
-    discard(copies.into_iter().map(|(overlay, _)| overlay))?;
+    // Whatever went wrong before says more; the next run deletes what is left.
+    let discarded = discard(copies.into_iter().map(|(overlay, _)| overlay));
     let code = ended?.map_or(0, |(code, _)| code);
     outcome?;
     stopped?;
@@ -71,6 +72,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
         Some(error) => output::say(&format!("cannot tell what changed: {error}")),
         None => {}
     }
+    discarded?;
     if code == 0 { Ok(()) } else { Err(Failure::Reported(code)) }
 }
 
@@ -112,7 +114,7 @@ fn overlays(trees: &[PathBuf]) -> Result<Vec<PrivateOverlay>, Failure> {
         match PrivateOverlay::new(tree, &changes) {
             Ok(overlay) => overlays.push(overlay),
             Err(error) => {
-                discard(overlays)?;
+                let _ = discard(overlays);
                 return Err(error.into());
             }
         }
@@ -121,11 +123,8 @@ fn overlays(trees: &[PathBuf]) -> Result<Vec<PrivateOverlay>, Failure> {
 }
 
 fn discard(overlays: impl IntoIterator<Item = PrivateOverlay>) -> Result<(), Failure> {
-    let mut is_left = false;
-    for overlay in overlays {
-        is_left |= !overlay.discard()?;
-    }
-    if is_left {
+    let gone: Vec<_> = overlays.into_iter().map(PrivateOverlay::discard).collect();
+    if gone.into_iter().collect::<Result<Vec<_>, _>>()?.contains(&false) {
         output::say(
             "processes of the command still run; their copy is deleted after they end, by the next `calve run`",
         );

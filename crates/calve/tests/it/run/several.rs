@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use calve_testkit::{Aspect, assert_same_except, fingerprint, git};
+use calve_testkit::{Aspect, assert_same_except, fingerprint, git, require_program};
 
 use super::{Value, left, place, run};
 use crate::spot::{Spot, eventually};
@@ -89,4 +89,20 @@ fn what_makes_no_sense_together_is_refused() {
     run(&spot, &["--tree", "../other", "--tree", "../home"], "touch ../ran").fails(3).hints();
     assert_eq!(left(&spot), [""; 0]);
     spot.holds(&["home", "other", "tree"]);
+}
+
+#[test]
+fn everything_is_copied_before_the_first_entry_is_moved() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(spot) = two() else { return };
+    let trace = spot.join("trace");
+    let strace = ["strace", "-f", "-qq", "-o", trace.to_str().unwrap(), "-e", "trace=mkdirat,renameat2"];
+    run(&spot, &with(&["--apply"]), "echo 2 > a; echo 3 > ../other/o").under(&strace).succeeds();
+    let calls = fs_err::read_to_string(trace).unwrap();
+    let calls: Vec<_> = calls.lines().collect();
+    let staged: Vec<_> = calls.iter().enumerate().filter(|(_, call)| call.contains(", \"new\", 0700")).collect();
+    let moved = calls.iter().position(|call| call.contains("renameat2(") && call.contains(", \"a\", ")).unwrap();
+    assert!(staged.len() == 2 && staged.iter().all(|(at, _)| *at < moved), "{calls:#?}");
 }

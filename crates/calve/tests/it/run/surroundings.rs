@@ -53,7 +53,7 @@ fn the_command_has_a_server_of_its_own() {
 #[test]
 fn a_command_that_cannot_be_executed_is_told_apart_from_none() {
     let Some(spot) = place(Spot::anywhere()) else { return };
-    for (program, code) in [("./a", 126), ("./sub", 126), ("./none", 127)] {
+    for (program, code) in [("./a", 126), ("./sub", 126), ("./a/b", 126), ("./none", 127)] {
         let ran = calve(["run", "--json", "--", program]).within(spot.join("tree"));
         let ran = ran.env("CALVE_HOME", spot.join("home")).fails(code).says(&[program]).hints();
         assert_eq!(ran.json()["remedy"], "check_command");
@@ -177,4 +177,30 @@ fn a_directory_on_fuse() {
     ran.says(&["1 file changed"]);
     assert_eq!(fs_err::read(fuse.path().join("a")).unwrap(), b"a");
     assert_eq!(left(&spot), [""; 0]);
+}
+
+#[test]
+fn a_directory_that_is_removed_meanwhile() {
+    for apply in [false, true] {
+        let Some(spot) = place(Spot::anywhere()) else { return };
+        assert!(Command::new("mkfifo").arg(spot.join("end")).status().unwrap().success());
+        let options: &[&str] = if apply { &["--apply"] } else { &[] };
+        let running = run(&spot, options, "echo 2 > a; echo > ../ready; read line < ../end; cat a").start();
+        eventually("the command runs", || spot.join("ready").exists());
+        fs_err::remove_dir_all(spot.join("tree")).unwrap();
+        fs_err::write(spot.join("end"), "\n").unwrap();
+        let ran = running.wait();
+        assert_eq!(ran.stdout, "2\n");
+        match apply {
+            false => {
+                ran.ended(0);
+            }
+            true => {
+                ran.ended(1);
+                assert!(ran.stderr.contains("No such file or directory"), "{}", ran.stderr);
+            }
+        }
+        assert!(!spot.join("tree").exists());
+        assert_eq!(left(&spot), [""; 0]);
+    }
 }
