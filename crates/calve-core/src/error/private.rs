@@ -18,7 +18,7 @@ pub enum PrivateError {
     #[error("the changes would be kept in the directory itself, in `{}`", Shown(.0))]
     ChangesInside(PathBuf),
     /// The system refuses namespaces to this user.
-    #[error("the system lets this user have no namespaces: {0}")]
+    #[error("the system does not let this user make namespaces: {0}")]
     NoNamespaces(#[source] io::Error),
     /// The system refuses a network namespace to this user.
     #[error("the system lets this user have no network namespace: {0}")]

@@ -7,11 +7,11 @@ use clap::Args;
 
 /// Run a command in a throw-away copy of a directory
 ///
-/// CMD sees a writable copy of DIR at DIR's own path. What it writes there is seen by nobody else, and is dropped when CMD has ended,
-/// unless you pass `--apply` or `--keep`; a line on stderr counts it. On a terminal, without any of these options, Calve then asks what to do with it.
-/// Everything outside of DIR is as always. The exit code is CMD's; 128 and the signal's number if a signal ended it. It takes
-/// milliseconds whatever the size of DIR: it is an overlay in a mount namespace, which needs Linux, and no privilege where the system
-/// lets users have namespaces.
+/// CMD sees a writable copy of DIR at DIR's own path. Nobody else sees what CMD writes there. When CMD has ended, Calve prints how many
+/// files it changed and drops the changes, unless you pass --apply or --keep. On a terminal, without any of these options, it asks
+/// whether to apply, keep or discard them. Outside of DIR, CMD sees and writes the real files. The exit code is CMD's, or 128 plus the
+/// number of the signal that ended it. Starting takes milliseconds, whatever the size of DIR: the copy is an overlay in a mount
+/// namespace. This needs Linux, and no privileges if the system lets users make namespaces.
 ///
 /// This keeps mistakes away from DIR. It is no security boundary: a hostile CMD can write to anything else that you can write to.
 ///
@@ -21,11 +21,11 @@ pub(crate) struct RunArguments {
     /// The directory; by default the repository around the working directory, else the working directory. May be given several times
     #[arg(long, value_name = "DIR")]
     pub(crate) tree: Vec<PathBuf>,
-    /// Afterwards make a complete, independent copy of DIR as CMD left it, also if CMD failed. DST is outside of DIR
+    /// Afterwards make a complete, independent copy of DIR as CMD left it, even if CMD failed. DST must be outside of DIR
     #[arg(long, value_name = "DST")]
     pub(crate) keep: Option<PathBuf>,
-    /// Afterwards make CMD's changes in DIR itself, all or none of them, if CMD succeeded. Refused, with a copy kept beside DIR, if somebody else
-    /// has changed the same entries meanwhile
+    /// If CMD succeeds, make its changes in DIR itself, all or none of them. If somebody else has changed the same entries meanwhile, keep a
+    /// copy beside DIR instead, and fail
     #[arg(long, conflicts_with = "keep")]
     pub(crate) apply: bool,
     /// Drop the changes without asking, which is what happens anyway where there is no terminal

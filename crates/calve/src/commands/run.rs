@@ -164,7 +164,7 @@ fn tell_of_copying(copies: &Copies) {
     const MUCH: u64 = 1 << 28;
     let copied: u64 = copies.iter().map(|(overlay, changes)| overlay.most_copied(changes)).sum();
     if copied >= MUCH {
-        output::say(&format!("before the command could change files, up to {} of them were copied", size(copied)));
+        output::say(&format!("the overlay copied files before the command could change them: up to {}", size(copied)));
     }
 }
 
