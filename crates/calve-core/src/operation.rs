@@ -93,6 +93,7 @@ operations! {
     RemoveDirectory, Delete, "remove directory";
     RemoveReplaced, Delete, "remove what was replaced at";
     ReplaceEmptyDirectory, Other, "replace the empty directory";
+    SetAside, Other, "move the changes to";
     SetFileMode, WriteFile, "set the mode of the file";
     SetMode, Other, "set the mode of";
     SetSize, Other, "set the size of";

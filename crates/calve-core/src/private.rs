@@ -3,8 +3,10 @@
 mod apply;
 mod changes;
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -175,6 +177,16 @@ impl PrivateOverlay {
             set().map_err(|errno| Error::io(Operation::SetMode, dst, errno))?;
         }
         Ok(report)
+    }
+
+    /// Moves the changes to `dst`, which must not exist, in the directory that they are kept in. They stay there, as the kernel keeps them
+    /// (overlayfs.rst: a character device 0/0 stands for a deleted entry).
+    pub fn set_aside(&self, dst: &Path) -> Result<(), Error> {
+        let OverlayState { parent, path, .. } = &self.state;
+        let name = |path: &Path| CString::new(path.file_name().unwrap_or_default().as_bytes()).unwrap_or_default();
+        let moved = sys::open_at(parent.as_fd(), &name(path), DIRECTORY, Mode::empty())
+            .and_then(|state| sys::rename_no_replace(state.as_fd(), c"upper", parent.as_fd(), &name(dst)));
+        moved.map_err(|errno| Error::io(Operation::SetAside, dst, errno))
     }
 
     /// Opens the tree, and the directory with the changes.

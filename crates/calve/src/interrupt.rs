@@ -51,6 +51,17 @@ pub(crate) fn listen() -> io::Result<Cancel> {
     Ok(Cancel::from_flag(thrown))
 }
 
+/// The switch that signals throw from now on, when the command has ended that those before may have been meant for. A second one does no more
+/// than the first.
+#[cfg(unix)]
+pub(crate) fn listen_again() -> io::Result<Cancel> {
+    let thrown = Arc::new(AtomicBool::new(false));
+    for signal in sys::STOPPING.into_iter().filter(|signal| !is_ignored(*signal)) {
+        flag::register(signal, Arc::clone(&thrown))?;
+    }
+    Ok(Cancel::from_flag(thrown))
+}
+
 /// The signals that are ignored. `/proc` tells without changing anything; where there is none, it is taken that none are.
 fn ignored() -> u64 {
     let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();

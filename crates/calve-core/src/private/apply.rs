@@ -445,10 +445,13 @@ fn set_owner_and_mode(directory: BorrowedFd<'_>, owner: &Stat, mode: &Stat) -> s
     rustix::fs::fchmod(directory, Mode::from_raw_mode(mode.st_mode & 0o7777))
 }
 
+/// Properties that other file systems, where the copy may be, do not have (btrfs-property(8)).
+const BTRFS_OWN: &[u8] = b"btrfs.";
+
 /// Gives a directory the extended attributes of its copy, but for those that this user may not set.
 fn set_xattrs(copy: BorrowedFd<'_>, directory: BorrowedFd<'_>) -> sys::Result<()> {
     let (wanted, now) = (xattrs(copy)?, xattrs(directory)?);
-    for name in now.keys().filter(|name| !wanted.contains_key(*name)) {
+    for name in now.keys().filter(|name| !wanted.contains_key(*name) && !name.to_bytes().starts_with(BTRFS_OWN)) {
         sys::remove_xattr(directory, name)?;
     }
     for (name, value) in wanted.iter().filter(|(name, value)| now.get(*name) != Some(value)) {

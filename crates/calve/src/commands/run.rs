@@ -15,7 +15,7 @@ use calve_receipt::human::{count, counted, size};
 use super::db;
 use crate::cli::run::RunArguments;
 use crate::failure::{FAILED, Failure, USAGE};
-use crate::{consent, home, output, real_path, sys};
+use crate::{consent, home, interrupt, output, real_path, sys};
 
 /// What a command has left of a tree.
 type Copies = [(PrivateOverlay, Vec<Change>)];
@@ -187,15 +187,18 @@ fn settle(
         }
         return choice::settle(copies, beginning);
     }
-    if let Some(dst) = &keep {
-        copies[0].0.keep(dst, &CloneOptions::default())?;
-    }
-    let printed = if arguments.diff { diff::print(copies, output::bytes) } else { Ok(()) };
     let is_applied = arguments.apply && code == 0;
-    if let (true, Some(beginning)) = (is_applied, beginning)
-        && let Err(error) = PrivateOverlay::apply(copies, beginning, &Cancel::default())
-    {
-        keep_beside(copies, &error);
+    let cancel = interrupt::listen_again()?;
+    let kept = keep.as_ref().map_or(Ok(()), |dst| keep_copy(&copies[0].0, dst, &cancel));
+    let printed = if arguments.diff { diff::print(copies, output::bytes) } else { Ok(()) };
+    let done = kept.and_then(|()| match beginning.filter(|_| is_applied) {
+        Some(beginning) => PrivateOverlay::apply(copies, beginning, &cancel),
+        None => Ok(()),
+    });
+    if let Err(error) = done {
+        if !keep_beside(copies, &error) {
+            set_aside(copies);
+        }
         return Err(error.into());
     }
     // Not before: the changes do not come back.
@@ -214,11 +217,19 @@ fn settle(
     Ok(outcome)
 }
 
-/// Keeps complete copies of what the command has left beside the trees, which did not take the changes: they may be hours of work. Returns
+fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &Cancel) -> Result<(), Error> {
+    let mut options = CloneOptions::default();
+    options.cancel = cancel.clone();
+    overlay.keep(dst, &options).map(|_| ())
+}
+
+/// Keeps complete copies of what the command has left beside the trees, if these did not take the changes: they may be hours of work. Returns
 /// whether nothing is lost.
 fn keep_beside(copies: &Copies, error: &Error) -> bool {
-    if let Error::Private(PrivateError::HalfApplied { .. }) = error {
-        return true;
+    match error {
+        Error::Private(PrivateError::HalfApplied { .. }) => return true,
+        Error::Interrupted => return false,
+        _ => {}
     }
     let mut is_kept = true;
     for (overlay, _) in copies.iter().filter(|(_, changes)| !changes.is_empty()) {
@@ -232,6 +243,22 @@ fn keep_beside(copies: &Copies, error: &Error) -> bool {
         }
     }
     is_kept
+}
+
+/// Moves what the command has changed to where it stays, which takes neither time nor room on the disk.
+fn set_aside(copies: &Copies) {
+    for (overlay, _) in copies.iter().filter(|(_, changes)| !changes.is_empty()) {
+        let aside = changes(&[]).map(|directory| directory.join(overlay.tree().file_name().unwrap_or_default()));
+        let aside = aside.map(|tree| free_name_beside(&tree));
+        match aside.and_then(|dst| Ok(overlay.set_aside(&dst).map(|()| dst)?)) {
+            Ok(dst) => output::say(&format!(
+                "the entries that the command changed in `{}` are kept in `{}`; a character device stands for one that it deleted",
+                Shown(overlay.tree()),
+                Shown(&dst)
+            )),
+            Err(failure) => drop(failure.report()),
+        }
+    }
 }
 
 fn free_name_beside(tree: &Path) -> PathBuf {

@@ -198,6 +198,23 @@ fn a_kept_copy_has_the_commands_times_and_attributes() {
     assert_eq!(ran.stdout, String::from_utf8(kept.unwrap().stdout).unwrap());
 }
 
+/// The changes are on another file system, which has no such property.
+#[test]
+fn a_kept_directory_is_compressed_as_before() {
+    let Some(spot) = Spot::on(FileSystem::Btrfs).and_then(place) else { return };
+    let elsewhere = Spot::anywhere();
+    let property = |words: &[&str]| {
+        let ran = Command::new("btrfs").arg("property").args(words).current_dir(&*spot).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    property(&["set", "tree/sub", "compression", "zstd"]);
+    let ran = run(&spot, &["--keep", "../kept"], "echo > sub/new").env("CALVE_HOME", &*elsewhere);
+    ran.succeeds();
+    assert_eq!(property(&["get", "kept/sub", "compression"]), "compression=zstd\n");
+    assert!(spot.join("kept/sub/new").exists());
+}
+
 #[test]
 fn what_cannot_be_told_is_not_kept_or_applied_in_silence() {
     let Some(spot) = place(Spot::anywhere()) else { return };

@@ -66,8 +66,8 @@ pub(crate) fn contain(
             let target = directory(tree)?;
             mount_overlay(target.as_fd(), directory(upper)?.as_fd(), directory(work)?.as_fd(), target.as_fd(), true)?;
         }
-        rustix::process::chdir(&here)?;
         rustix::io::write(&tell, &[STARTED])?;
+        rustix::process::chdir(&here)?;
         for (_, lock) in &layers {
             // SAFETY: the process that starts the command holds the descriptor, of which this one has a copy, until it has started.
             rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(*lock) }, FdFlags::empty())?;

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::{Beginning, Cancel, CloneOptions, PrivateOverlay, Shown};
+use calve_core::{Beginning, Cancel, PrivateOverlay, Shown};
 
-use super::{Copies, Outcome, diff, keep_beside, outside};
+use super::{Copies, Outcome, diff, keep_beside, keep_copy, outside};
 use crate::failure::Failure;
-use crate::output;
 use crate::sys::Answers;
+use crate::{interrupt, output};
 
 /// Asks until there is an answer, and does as it says. Ctrl-C and Ctrl-D discard the changes; an empty line, which may have been meant for the
 /// command, does not.
@@ -16,15 +16,16 @@ pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, 
         1 => "apply it, keep a copy, show the diff, or discard it? [a/k/d/n]",
         _ => "apply it, show the diff, or discard it? [a/d/n]",
     };
-    let answers = Answers::new()?;
+    let mut answers = Answers::new()?;
     loop {
+        let cancel = interrupt::listen_again()?;
         output::say(question);
         let Some(answer) = answers.line()? else {
             output::say("discarded");
             return Ok(Outcome::default());
         };
         match answer.trim().to_ascii_lowercase().as_str() {
-            "a" | "apply" => match PrivateOverlay::apply(copies, beginning, &Cancel::default()) {
+            "a" | "apply" => match PrivateOverlay::apply(copies, beginning, &cancel) {
                 Ok(()) => {
                     output::say("applied");
                     return Ok(Outcome { is_applied: true, ..Outcome::default() });
@@ -39,7 +40,7 @@ pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, 
                 }
             },
             "k" | "keep" if copies.len() == 1 => {
-                if let Some(kept) = keep_copy(copies, &answers)? {
+                if let Some(kept) = keep_where_asked(copies, &answers, &cancel)? {
                     return Ok(Outcome { kept: Some(kept), ..Outcome::default() });
                 }
             }
@@ -58,16 +59,20 @@ pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, 
             }
             _ => {}
         }
+        if cancel.is_cancelled() {
+            // What was stopped is not the question.
+            answers = Answers::new()?;
+        }
     }
 }
 
 /// Asks where to keep the copy, and does. `None`: there is no answer that will do.
-fn keep_copy(copies: &Copies, answers: &Answers) -> Result<Option<PathBuf>, Failure> {
+fn keep_where_asked(copies: &Copies, answers: &Answers, cancel: &Cancel) -> Result<Option<PathBuf>, Failure> {
     let Some((overlay, _)) = copies.first() else { return Ok(None) };
     output::say("keep it at:");
     let Some(answer) = answers.line()?.filter(|answer| !answer.trim().is_empty()) else { return Ok(None) };
     let kept = outside(Path::new(answer.trim()), &[overlay.tree().to_path_buf()]).and_then(|dst| {
-        overlay.keep(&dst, &CloneOptions::default())?;
+        keep_copy(overlay, &dst, cancel)?;
         Ok(dst)
     });
     match kept {

@@ -1,9 +1,12 @@
 //! `calve run --apply`: what the command changed is made in the tree, all of it or nothing.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use calve_testkit::{Aspect, FileSystem, Unprivileged, assert_same_except, fingerprint, require_program, require_root};
+use calve_testkit::{
+    Aspect, FileSystem, Unprivileged, Volume, assert_same_except, fingerprint, require_program, require_root,
+};
 
 use super::{CHANGES, left, place, places, run};
 use crate::program::{Calve, Reachable};
@@ -144,6 +147,71 @@ fn what_cannot_be_taken_back_is_kept() {
     assert_eq!(ran.hints().json()["remedy"], "put_back");
     let read = |path: &str| fs_err::read_to_string(spot.join("tree").join(path)).unwrap();
     assert_eq!(["a", "b", "calve-run-1/new/a", "calve-run-1/new/b"].map(read), ["1\n", "b", "a", "2\n"]);
+}
+
+/// What is in a home after the changes of `a` in a tree called `tree` were set aside.
+fn assert_set_aside(spot: &Spot) {
+    assert_eq!(left(spot), ["tree.run"]);
+    assert_eq!(fs_err::read(spot.join("home/runs/tree.run/a")).unwrap(), b"2\n");
+}
+
+#[test]
+fn what_neither_the_tree_nor_another_disk_takes_is_set_aside() {
+    let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
+    let trees = volume.path().join("trees");
+    fs_err::create_dir_all(trees.join("tree")).unwrap();
+    fs_err::write(trees.join("tree/a"), "1").unwrap();
+    let mut full = fs_err::File::create(volume.path().join("full")).unwrap();
+    for length in [1 << 20, 1] {
+        while full.write(&vec![1; length]).is_ok() {}
+    }
+    drop(full);
+    for (read_only, option) in [(false, "--keep"), (true, "--keep"), (true, "--apply")] {
+        let Some(spot) = place(Spot::anywhere()) else { return };
+        if read_only {
+            volume.remount_read_only();
+        }
+        let dst = volume.path().join("kept");
+        let options = if option == "--keep" { vec![option, dst.to_str().unwrap()] } else { vec![option] };
+        let ran = run(&spot, &options, "echo 2 > a").within(trees.join("tree")).fails(1);
+        ran.says(&["the entries that the command changed in", "are kept in", "home/runs/tree.run`"]);
+        assert_set_aside(&spot);
+        assert_eq!(names(volume.path()), ["full", "lost+found", "trees"]);
+        // The next run leaves it alone, and takes another name.
+        run(&spot, &options, "echo 3 > a").within(trees.join("tree")).fails(1).says(&["tree.run-2"]);
+    }
+    assert_eq!(fs_err::read(trees.join("tree/a")).unwrap(), b"1");
+}
+
+#[test]
+fn an_interrupt_after_the_command_does_not_cost_the_changes() {
+    if !require_program("strace") {
+        return;
+    }
+    for option in ["--apply", "--keep=../kept"] {
+        let Some(spot) = place(Spot::anywhere()) else { return };
+        let before = names(spot.join("tree"));
+        let log = spot.join("log");
+        let strace = |inject: &str| {
+            let log = log.to_str().unwrap();
+            ["strace", "-qq", "-o", log, "-e", "trace=mkdirat", "-e", inject].map(str::to_owned)
+        };
+        let under = |options: &[&str], strace: &[String]| {
+            let strace: Vec<_> = strace.iter().map(String::as_str).collect();
+            run(&spot, options, "echo 2 > a").under(&strace).run()
+        };
+        under(&["--discard"], &strace("signal=none")).ended(0);
+        let until_the_end =
+            fs_err::read_to_string(&log).unwrap().lines().filter(|line| line.contains("mkdirat(")).count();
+        fs_err::remove_file(&log).unwrap();
+        let ran = under(&[option], &strace(&format!("inject=mkdirat:signal=INT:when={}", until_the_end + 1)));
+        ran.ended(130);
+        ran.says(&["are kept in"]);
+        fs_err::remove_file(&log).unwrap();
+        assert_eq!((names(spot.join("tree")), fs_err::read(spot.join("tree/a")).unwrap()), (before, b"a".to_vec()));
+        assert_set_aside(&spot);
+        spot.holds(&["home", "tree"]);
+    }
 }
 
 #[test]
