@@ -1,15 +1,16 @@
 // The installed package in the places that people use it in: versions of Node, Bun, test runners with realms of their own, bundlers.
 // Each has an empty project with what npm has installed.
 //
-// usage: node run.mjs INSTALLED TOOLS README [BUN]
-//        INSTALLED: a directory with `node_modules`, which npm has made from the packed packages. TOOLS: one with the tools'.
+// usage: node run.mjs INSTALLED TOOLS README DROP_INS [BUN]
+//        INSTALLED: a directory with `node_modules`, which npm has made from the packed packages. TOOLS: one with the tools'. DROP_INS: the
+//        page with examples for Vite and esbuild.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { programs } from './story.mjs';
 
-const [installed, toolsOf, readme, bun] = process.argv.slice(2).map((given) => path.resolve(given));
+const [installed, toolsOf, readme, dropIns, bun] = process.argv.slice(2).map((given) => path.resolve(given));
 const tools = path.join(toolsOf, 'node_modules');
 const nodes = { 18: path.join(tools, 'node-18', 'bin', 'node'), 20: path.join(tools, 'node-20', 'bin', 'node'), 22: path.join(tools, 'node-22', 'bin', 'node') };
 const newest = nodes[22];
@@ -98,6 +99,25 @@ place('webpack', (directory) => bundles(directory, (entry, to, isOutside) => {
   });`;
   return builds(spawnSync(newest, ['-e', code, tool('webpack'), JSON.stringify(options)], { cwd: directory, encoding: 'utf8' }));
 }));
+
+/** An example that begins with `// NAME`, run in a project with two assets. */
+function copiesAssets(directory, name, ...given) {
+  const example = fs.readFileSync(dropIns, 'utf8').split('```js\n').map((block) => block.split('```')[0]).find((block) => block.startsWith(`// ${name}`));
+  const text = { [name]: example, 'index.html': '<script type="module" src="src/index.js"></script>\n', 'src/index.js': 'document.title = "x";\n', 'assets/icons/one.svg': '<svg/>\n' };
+  for (const [file, contents] of Object.entries(text)) {
+    fs.mkdirSync(path.join(directory, path.dirname(file)), { recursive: true });
+    fs.writeFileSync(path.join(directory, file), contents);
+  }
+  const run = spawnSync(newest, given, { cwd: directory, encoding: 'utf8' });
+  const built = ['dist/assets/icons/one.svg', 'dist/index.html', 'dist/index.js'].filter((file) => fs.existsSync(path.join(directory, file)));
+  return run.status === 0 && built.includes('dist/assets/icons/one.svg') && built.length === 2 ? undefined : `built ${built}\n${run.stdout}${run.stderr}`;
+}
+
+place('the documented plugin for Vite', (directory) => copiesAssets(directory, 'vite.config.js', bin('vite', 'vite'), 'build'));
+place('the documented plugin for esbuild', (directory) => {
+  fs.symlinkSync(tool('esbuild'), path.join(directory, 'node_modules', 'esbuild'));
+  return copiesAssets(directory, 'build.mjs', 'build.mjs');
+});
 
 fs.rmSync(work, { recursive: true, force: true });
 console.log(`${failures} of the places failed`);

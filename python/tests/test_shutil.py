@@ -1,7 +1,9 @@
 """``calve.shutil`` against ``shutil``: what one makes of a tree, the other makes too."""
 
+import errno
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -314,6 +317,38 @@ def test_rmtree_by_descriptor_and_of_other_things(tmp_path):
             calve.shutil.rmtree(tmp_path / name)
         calve.shutil.rmtree(tmp_path / name, ignore_errors=True)
     assert sorted(os.listdir(tmp_path)) == ["file", "link"]
+
+
+def test_a_descriptor_that_is_closed_while_rmtree_runs(tmp_path, monkeypatch):
+    """What is below it is deleted, and the directory itself cannot be: the same from both."""
+    outcomes = []
+    for module in (shutil, calve.shutil):
+        (tmp_path / "src" / "inner").mkdir(parents=True, exist_ok=True)
+        make(tmp_path / "src" / "file")
+        directory, unlink = os.open(tmp_path, os.O_RDONLY), os.unlink
+
+        def close_and_unlink(*given, **options):
+            os.close(directory)
+            unlink(*given, **options)
+
+        with monkeypatch.context() as patch, pytest.raises(OSError) as caught:
+            patch.setattr(os, "unlink", close_and_unlink)
+            module.rmtree("src", dir_fd=directory)
+        outcomes.append((caught.value.errno, caught.value.filename, os.listdir(tmp_path / "src")))
+    assert outcomes == [(errno.EBADF, "src", [])] * 2
+
+
+def test_the_documented_setup_py(tmp_path):
+    page = (Path(os.environ["CALVE_README"]).parent.parent / "docs/drop-ins.md").read_text(encoding="utf-8")
+    [script] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "setuptools" in block]
+    (tmp_path / "assets" / "icons").mkdir(parents=True)
+    make(tmp_path / "assets" / "icons" / "one.svg")
+    (tmp_path / "my_package").mkdir()
+    make(tmp_path / "my_package" / "__init__.py", "")
+    make(tmp_path / "setup.py", script)
+    make(tmp_path / "pyproject.toml", '[project]\nname = "my-package"\nversion = "1"\n[tool.setuptools]\npackages = ["my_package"]\n')
+    subprocess.run([sys.executable, "setup.py", "--quiet", "build"], cwd=tmp_path, check=True)
+    assert (tmp_path / "build" / "lib" / "my_package" / "assets" / "icons" / "one.svg").read_text() == "x"
 
 
 def test_sources_within_destinations_by_a_link(tmp_path):
