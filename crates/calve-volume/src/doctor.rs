@@ -6,7 +6,6 @@ use std::process::Command;
 
 use calve_core::Shown;
 
-use crate::plan::OPTIONS;
 use crate::programs::find;
 use crate::{Error, Result, Volumes};
 
@@ -153,10 +152,9 @@ impl Volumes {
             _ => problems.push(Problem::AttachedTwice { devices: listed.devices.clone() }),
         }
         if let Some(mount) = volume.mount()?.filter(|_| listed.is_attached) {
-            let has = |option: &str| mount.options.iter().any(|found| found == option);
-            let missing: Vec<_> = OPTIONS.into_iter().filter(|option| !has(option)).collect();
+            let missing: Vec<_> = volume.options().into_iter().filter(|option| !mount.has(option)).collect();
             problems.extend(Some(Problem::Options(missing)).filter(|problem| *problem != Problem::Options(Vec::new())));
-            problems.extend(has("ro").then_some(Problem::ReadOnly));
+            problems.extend(mount.has("ro").then_some(Problem::ReadOnly));
             problems.extend((!volume.is_handed_over()?).then_some(Problem::NotHandedOver));
             problems.extend(device_errors(&volume.mount_point).filter(|count| *count > 0).map(Problem::DeviceErrors));
         }

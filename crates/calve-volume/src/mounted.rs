@@ -19,6 +19,16 @@ pub(crate) struct Mount {
     pub(crate) options: Vec<String>,
 }
 
+impl Mount {
+    /// Whether it has an option. The kernel names no option for what is not done.
+    pub(crate) fn has(&self, option: &str) -> bool {
+        match option.strip_prefix("no").filter(|what| *what == "discard") {
+            Some(what) => !self.options.iter().any(|found| found.starts_with(what)),
+            None => self.options.iter().any(|found| found == option),
+        }
+    }
+}
+
 /// Returns the loop devices that have this file, whose path has no links in it, in any mount namespace.
 pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     let block = Path::new("/sys/block");

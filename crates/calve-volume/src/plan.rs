@@ -13,9 +13,6 @@ use crate::programs::{RootCommand, find};
 use crate::store::{Listed, clone, mount_point};
 use crate::{Error, Result, Volume, Volumes};
 
-/// `nosuid` and `nodev`: whoever owns the image can write anything into it. Discards give the host back what is deleted.
-pub(crate) const OPTIONS: [&str; 5] = ["nosuid", "nodev", "noatime", "discard=async", "user_subvol_rm_allowed"];
-
 /// How a command is run as root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WayToRoot {
@@ -68,14 +65,15 @@ impl Volumes {
         let lock = self.lock()?;
         let volume = self.find(name)?;
         let resize = volume.is_to_be_resized()?;
-        let at = volume.mount_point.as_os_str();
+        let (at, options) = (volume.mount_point.as_os_str(), volume.options());
+        self.preallocate_again(&volume)?;
         let mut commands = Vec::new();
         match volume.mount()? {
             None => {
                 is_free(&volume)?;
                 let mut arguments = vec!["-t".into(), "btrfs".into(), "-o".into()];
                 arguments.extend([
-                    format!("loop,{}", OPTIONS.join(",")).into(),
+                    format!("loop,{}", options.join(",")).into(),
                     volume.image.clone().into(),
                     at.into(),
                 ]);
@@ -85,8 +83,8 @@ impl Volumes {
                 return Err(Error::MountPoint { path: at.into(), why: "something else is mounted there" });
             }
             Some(mount) => {
-                if OPTIONS.iter().any(|option| !mount.options.iter().any(|found| found == option)) {
-                    let options = format!("remount,{}", OPTIONS.join(","));
+                if !options.iter().all(|option| mount.has(option)) {
+                    let options = format!("remount,{}", options.join(","));
                     commands.push(RootCommand::new("mount", ["-o".as_ref(), options.as_ref(), at])?);
                 }
                 if resize {

@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use rustix::fs::{FlockOperation, OFlags, flock, statvfs};
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags, flock, statvfs};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::doctor::Problem;
@@ -58,6 +59,8 @@ pub struct NewVolume {
     pub bytes: Option<u64>,
     /// An empty directory to mount it on, with an absolute path; by default one beside the image.
     pub at: Option<PathBuf>,
+    /// It takes up all of its size at once, and gives nothing back. Whatever else fills the host, it can be written to.
+    pub is_preallocated: bool,
 }
 
 /// A volume as it is now.
@@ -100,6 +103,9 @@ pub(crate) struct Record {
     pub(crate) mode: u32,
     /// It has been given to its owner.
     pub(crate) is_handed_over: bool,
+    /// The host keeps all of its blocks for it.
+    #[serde(default)]
+    pub(crate) is_preallocated: bool,
 }
 
 impl Volumes {
@@ -161,6 +167,7 @@ impl Volumes {
             owner: (owner.uid(), owner.gid()),
             mode,
             is_handed_over: false,
+            is_preallocated: new.is_preallocated,
         };
         let staged = self.directory.join(NEW);
         let made = self.fill(&staged, &mkfs, bytes, &record, &lock).and_then(|()| {
@@ -184,9 +191,13 @@ impl Volumes {
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let file = options.open(&image).map_err(|error| Error::io("create", &image, error))?;
-        file.set_len(bytes).map_err(|error| Error::io("set the size of", &image, error))?;
+        self.set_size(file.file(), &image, record, bytes)?;
         let mut command = Command::new(mkfs);
-        command.args(["-q", "-U", &record.uuid]).arg(&image).stdin(clone(lock, &image)?).stdout(Stdio::null());
+        command
+            .args(["-q", "--nodiscard", "-U", &record.uuid])
+            .arg(&image)
+            .stdin(clone(lock, &image)?)
+            .stdout(Stdio::null());
         run(&mut command, "mkfs.btrfs").map_err(|error| match error {
             Error::Failed { said, .. } if said.contains("check mount status") => Error::HiddenImage,
             other => other,
@@ -265,7 +276,32 @@ impl Volumes {
             return Err(Error::NotLarger { now: now.len(), wanted: bytes });
         }
         self.demand(bytes.saturating_sub(now.blocks() * 512))?;
-        file.set_len(bytes).map_err(|error| Error::io("set the size of", &volume.image, error))
+        self.set_size(&file, &volume.image, &volume.record, bytes)
+    }
+
+    /// Takes back from the host what the image of a preallocated volume has lost: somebody trims a file system that is mounted without discards.
+    pub(crate) fn preallocate_again(&self, volume: &Volume) -> Result<()> {
+        let file = volume.open(volume.record.is_preallocated)?;
+        let metadata = file.metadata().map_err(|error| Error::io("stat", &volume.image, error))?;
+        if !volume.record.is_preallocated || metadata.blocks() * 512 >= metadata.len() {
+            return Ok(());
+        }
+        self.set_size(&file, &volume.image, &volume.record, metadata.len())
+    }
+
+    fn set_size(&self, file: &File, image: &Path, record: &Record, bytes: u64) -> Result<()> {
+        let failed = |error| Error::io("set the size of", image, error);
+        if !record.is_preallocated {
+            return file.set_len(bytes).map_err(failed);
+        }
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            Err(Errno::NOSPC) => {
+                let taken = file.metadata().map_or(0, |metadata| metadata.blocks() * 512);
+                let demand = bytes.saturating_sub(taken);
+                Err(Error::HostFull { path: self.directory.clone(), free: free_bytes(&self.directory)?, demand })
+            }
+            done => done.map_err(|errno| failed(errno.into())),
+        }
     }
 
     /// Deletes a volume with everything in it.
@@ -311,6 +347,13 @@ impl Volumes {
 }
 
 impl Volume {
+    /// Returns how it is to be mounted. `nosuid` and `nodev`: whoever owns the image can write anything into it. Discards give the host back
+    /// what is deleted, which the next write might not get again.
+    pub fn options(&self) -> [&'static str; 5] {
+        let discards = if self.record.is_preallocated { "nodiscard" } else { "discard=async" };
+        ["nosuid", "nodev", "noatime", discards, "user_subvol_rm_allowed"]
+    }
+
     /// Opens the image, if it is the one that was made for this volume.
     pub(crate) fn open(&self, writable: bool) -> Result<File> {
         let unusable = |problem| Error::Unusable { name: self.name.clone(), problem };

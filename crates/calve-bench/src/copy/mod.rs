@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use calve_core::{Cancel, CloneOptions, Error, ProbeReport, Shown, Strategy, clone_tree, probe};
+use calve_core::{Cancel, CloneOptions, Error, ProbeReport, Shown, Strategy, clone_tree, probe, stage};
 use calve_receipt::ReceiptPath;
 use calve_receipt::bench::NotRun;
 use calve_receipt::human::{entries, size};
@@ -171,7 +171,7 @@ impl PreparedTree {
         if copied {
             (setup.say)("the tree is on another file system: it is copied there once, and all commands read that copy");
             source = scratch.path().join("source");
-            copy(tree, &source, setup.cancel)?;
+            copy_to_subvolume(tree, &source, setup.cancel)?;
             scratch.flush()?;
         }
         let mut to_link = source.clone();
@@ -204,10 +204,14 @@ impl PreparedTree {
         let file_system = tree_file_system.clone();
         let value = TreeFact { path: path(tree), file_system, mount_options, copied_first: *copied, census };
         report.fact("tree", "Tree", text, value);
-        let same = if *copied {
-            "on another file system; a copy of it, made there before the measuring began, is what all commands read"
-        } else {
-            "on the same file system, and read where it is"
+        let same = match (copied, can(probe, Strategy::Snapshot)) {
+            (true, true) => {
+                "on another file system; a copy of it, made there as a subvolume before the measuring began, is what all commands read"
+            }
+            (true, false) => {
+                "on another file system; a copy of it, made there before the measuring began, is what all commands read"
+            }
+            (false, _) => "on the same file system, and read where it is",
         };
         report.fact("same_file_system", "The tree is", same, !copied);
         scratch.add_to(report, "Copied to")?;
@@ -241,6 +245,14 @@ fn can(probe: &ProbeReport, strategy: Strategy) -> bool {
 fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, BenchError> {
     let same_device = fs_err::metadata(tree)?.dev() == fs_err::metadata(place)?.dev();
     Ok(!same_device && !can(probe, Strategy::Reflink) && !can(probe, Strategy::Snapshot))
+}
+
+/// On btrfs a subvolume, as templates are. Elsewhere a directory.
+fn copy_to_subvolume(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), BenchError> {
+    let mut options = CloneOptions::default();
+    options.cancel = cancel.clone();
+    stage(dst, &options, |staged| staged.clone_root(src, &options))?;
+    Ok(())
 }
 
 fn copy(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), BenchError> {

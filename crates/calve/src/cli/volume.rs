@@ -20,7 +20,8 @@ pub(crate) enum VolumeCommand {
 /// Make a volume
 ///
 /// Makes a sparse file in $CALVE_HOME/volumes/NAME and formats it. Needs no root, and mounts nothing: `calve volume attach` does.
-/// The file takes up only what is in the volume. It is refused if it could fill the disk: a tenth of what is free stays free.
+/// The file takes up only what is in the volume, unless you pass --preallocate. It is refused if it could fill the disk: a tenth of
+/// what is free stays free.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,6 +36,9 @@ pub(crate) struct CreateArguments {
     /// Mount it on the empty directory DIR; by default on $CALVE_HOME/volumes/NAME/tree
     #[arg(long, value_name = "DIR")]
     pub(crate) at: Option<PathBuf>,
+    /// Take up all of SIZE now, and keep it: other files that fill the disk then never make the volume read-only
+    #[arg(long)]
+    pub(crate) preallocate: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -61,6 +65,9 @@ pub(crate) struct AttachArguments {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) root: Root,
+    /// Print a mount unit with which systemd attaches the volume at every start, and do nothing
+    #[arg(long, conflicts_with_all = ["print", "json"])]
+    pub(crate) print_unit: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }

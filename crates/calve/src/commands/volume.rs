@@ -3,14 +3,14 @@
 use calve_core::Shown;
 use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
-use calve_volume::{Error, Finding, Listed, NewVolume, Plan, Volumes, WayToRoot};
+use calve_volume::{Error, Finding, Listed, NewVolume, Plan, Volume, Volumes, WayToRoot};
 
 use crate::cli::volume::{
     AttachArguments, CreateArguments, DetachArguments, DoctorArguments, GrowArguments, ListArguments, Output,
     RemoveArguments, VolumeCommand,
 };
 use crate::failure::{FAILED, Failure, REFUSED};
-use crate::{consent, home, output, wording};
+use crate::{consent, home, output, sys, wording};
 
 pub(crate) fn run(command: &VolumeCommand) -> Result<(), Failure> {
     let home = home::directory().map_err(|why| {
@@ -30,9 +30,10 @@ pub(crate) fn run(command: &VolumeCommand) -> Result<(), Failure> {
 }
 
 fn create(volumes: &Volumes, arguments: &CreateArguments) -> Result<(), Failure> {
-    let CreateArguments { name, size: bytes, at, output } = arguments;
+    let CreateArguments { name, size: bytes, at, preallocate, output } = arguments;
     let mut new = NewVolume::default();
     new.bytes = *bytes;
+    new.is_preallocated = *preallocate;
     new.at = at.as_deref().map(std::path::absolute).transpose()?;
     let listed = volumes.look(volumes.create(name, &new)?)?;
     say(output, || format!("made the volume {name} of {}; mount it: calve volume attach {name}", size(listed.bytes)));
@@ -67,7 +68,10 @@ fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
 }
 
 fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure> {
-    let AttachArguments { name, root, output } = arguments;
+    let AttachArguments { name, root, print_unit, output } = arguments;
+    if *print_unit {
+        return output::result(&unit(&volumes.find(name)?));
+    }
     let plan = volumes.attach(name)?;
     if root.print {
         return print(&plan);
@@ -84,6 +88,33 @@ fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure>
         return document(output, vec![receipt(&listed)]);
     }
     output::path(&listed.volume.mount_point)
+}
+
+/// The unit for systemd, with the name that its file must have (systemd.mount(5)).
+fn unit(volume: &Volume) -> String {
+    let Volume { name, image, mount_point, .. } = volume;
+    let [what, place] = [image, mount_point].map(|path| path.display().to_string().replace('%', "%%"));
+    let options = volume.options().join(",");
+    format!(
+        "# /etc/systemd/system/{}.mount\n[Unit]\nDescription=The volume {name} of calve\n\n[Mount]\nWhat={what}\nWhere={place}\nType=btrfs\n\
+         Options=loop,{options}\n\n[Install]\nWantedBy=local-fs.target\n",
+        escaped(sys::path_bytes(mount_point)),
+    )
+}
+
+/// A path as the name of a unit (systemd-escape(1)).
+fn escaped(path: &[u8]) -> String {
+    let mut name = String::new();
+    for &byte in path.strip_prefix(b"/").unwrap_or(path) {
+        match byte {
+            b'/' => name.push('-'),
+            b'.' if name.is_empty() => name += "\\x2e",
+            b':' | b'_' | b'.' => name.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => name.push(char::from(byte)),
+            byte => name += &format!("\\x{byte:02x}"),
+        }
+    }
+    name
 }
 
 fn detach(volumes: &Volumes, arguments: &DetachArguments) -> Result<(), Failure> {

@@ -4,15 +4,20 @@ mod damaged;
 mod killed;
 
 use std::env;
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_testkit::{FileSystem, Unprivileged, Volume, assert_same, node_modules_like, require_program, require_root};
+use calve_testkit::{
+    Aspect, FileSystem, Unprivileged, Volume, assert_same, assert_same_except, node_modules_like, require_program,
+    require_root,
+};
 use serde_json::Value;
 
-use crate::program::{Calve, Reachable, calve};
+use crate::program::{Calve, Reachable, calve, carry_environment};
 use crate::spot::{eventually, names};
+use crate::terminal::Terminal;
 
 const MIB: u64 = 1 << 20;
 
@@ -276,6 +281,118 @@ fn not_as_root_the_commands_are_printed() {
     system(&["sh", "-ec", &as_user(&["detach", "work", "--print"]).succeeds().stdout]);
     as_user(&["detach", "work"]).succeeds();
     as_user(&["remove", "work", "--yes"]).succeeds();
+}
+
+/// In a mount namespace where the user has an account, and may become root without a password.
+const WITH_SUDO: &str = "mount --bind \"$1\" /etc/passwd; mount -t tmpfs -o mode=755 tmpfs /etc/sudoers.d; shift
+    echo '#12345 ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/test; chmod 440 /etc/sudoers.d/test
+    \"$@\" attach work || echo \"refused: $?\"
+    test -z \"$(losetup -j \"$IMAGE\")\"
+    \"$@\" attach work
+    setpriv --reuid=12345 touch \"$(\"$@\" attach work)/file\"
+    \"$@\" detach work";
+
+#[test]
+fn sudo_runs_the_commands_if_the_user_agrees() {
+    assert_eq!(Unprivileged::UID, 12345);
+    let Some(host) = Host::new(512 * MIB) else { return };
+    if !require_program("sudo") {
+        return;
+    }
+    rustix::fs::chmod(host.path().join("home"), 0o777.into()).unwrap();
+    let reachable = Reachable::new();
+    host.calve(["create", "work", "--size", "256M"]).by_somebody_else(&reachable).succeeds();
+    let accounts = fs_err::read_to_string("/etc/passwd").unwrap() + "somebody:*:12345:12345::/nonexistent:/bin/sh\n";
+    fs_err::write(host.path().join("passwd"), accounts).unwrap();
+    let calve = host.calve([]).by_somebody_else(&reachable).command();
+    let mut inside = Command::new("unshare");
+    inside.args(["-m", "sh", "-ec", WITH_SUDO, "sh"]).arg(host.path().join("passwd"));
+    inside.arg(calve.get_program()).args(calve.get_args()).env("IMAGE", host.image("work"));
+    carry_environment(&calve, &mut inside);
+    let mut terminal = Terminal::new(&inside);
+    terminal.after("mount -t btrfs -o loop,nosuid,nodev", "");
+    terminal.after("Run this by sudo? [y/N]", "n\n");
+    terminal.after("attaching a volume needs root", "");
+    terminal.after("refused: 3", "");
+    terminal.after("Run this by sudo? [y/N]", "y\n");
+    terminal.after("umount", "");
+    terminal.after("Run this by sudo? [y/N]", "y\n");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, Some(0), "{seen}");
+    assert!(seen.contains("detached the volume work"), "{seen}");
+    assert_eq!(host.devices("work"), [""; 0]);
+    let top = host.attach("work");
+    assert_eq!(fs_err::metadata(top.join("file")).unwrap().uid(), Unprivileged::UID);
+}
+
+#[test]
+fn the_unit_is_one_that_systemd_takes() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    if !require_program("systemd-analyze") {
+        return;
+    }
+    let at = host.path().join("a-place with 100%");
+    fs_err::create_dir(&at).unwrap();
+    host.calve(["create", "work", "--size", "256M", "--at", at.to_str().unwrap()]).succeeds();
+    let unit = host.calve(["attach", "work", "--print-unit"]).succeeds().stdout;
+    let file = Path::new(unit.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap());
+    assert_eq!(file.parent(), Some(Path::new("/etc/systemd/system")));
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert_eq!(system(&["systemd-escape", "-p", "--suffix=mount", at.to_str().unwrap()]).trim_end(), name);
+    let file = host.path().join(name);
+    fs_err::write(&file, &unit).unwrap();
+    // It fails for what the unit itself has wrong, such as a name that is not that of the mount point.
+    system(&["systemd-analyze", "verify", "--recursive-errors=no", file.to_str().unwrap()]);
+    // What systemd would run.
+    let setting = |name: &str| {
+        let line = unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        line.unwrap().replace("%%", "%")
+    };
+    system(&["mount", "-t", &setting("Type"), "-o", &setting("Options"), &setting("What"), &setting("Where")]);
+    assert_eq!(host.listed("work")["attached"], true);
+    assert_eq!(host.attach("work"), at);
+    assert_eq!(host.findings("work"), []);
+    host.detach("work");
+}
+
+#[test]
+fn a_preallocated_volume_has_its_room_on_a_full_host() {
+    let Some(host) = Host::new(1024 * MIB) else { return };
+    host.calve(["create", "work", "--size", "400M", "--preallocate"]).succeeds();
+    host.calve(["grow", "work", "--size", "500M"]).succeeds();
+    assert!(host.allocated("work") >= 500 * MIB);
+    let top = host.attach("work");
+    assert_eq!(host.findings("work"), []);
+    // A trim gives room back, which the next attaching takes again.
+    system(&["fstrim", top.to_str().unwrap()]);
+    assert!(host.allocated("work") < 400 * MIB);
+    assert_eq!(host.attach("work"), top);
+    assert!(host.allocated("work") >= 500 * MIB);
+    // As root takes the blocks that ext4 keeps for root, too.
+    let hog = ["if=/dev/zero", "bs=64k"].map(str::to_owned);
+    let full = Command::new("dd").args(hog).arg(format!("of={}", host.path().join("hog").display())).output().unwrap();
+    assert!(String::from_utf8_lossy(&full.stderr).contains("No space left"));
+    let sync = || Command::new("sync").arg("-f").arg(&top).status().unwrap().success();
+    for name in ["one", "two"] {
+        node_modules_like(top.join(name), 200);
+        assert!(sync());
+        // Until it is full itself, which is no error of the disk.
+        let mut large = fs_err::File::create(top.join("large")).unwrap();
+        let written = (0..).find_map(|_| large.write_all(&vec![b'x'; 1 << 20]).err()).unwrap();
+        assert_eq!(written.kind(), std::io::ErrorKind::StorageFull);
+        drop(large);
+        assert!(sync());
+        fs_err::remove_file(top.join("large")).unwrap();
+        assert!(sync());
+        // What was deleted is free again when its transaction is on the disk.
+        assert!(sync());
+    }
+    assert_same_except(top.join("one"), top.join("two"), &[Aspect::Times]);
+    assert_eq!(host.findings("work"), []);
+    fs_err::write(top.join("more"), "more").unwrap();
+    host.detach("work");
+    system(&["btrfs", "check", host.image("work").to_str().unwrap()]);
+    host.calve(["grow", "work", "--size", "600M"]).fails(1).says(&["bytes free"]).hints();
 }
 
 #[test]

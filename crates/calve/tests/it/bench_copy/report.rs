@@ -202,6 +202,22 @@ fn a_tree_elsewhere_is_copied_first_and_that_is_said() {
 }
 
 #[test]
+fn on_btrfs_the_copy_of_a_tree_elsewhere_is_a_subvolume() {
+    let (Some(elsewhere), Some(spot)) = (Spot::on(FileSystem::Ext4), Spot::on(FileSystem::Btrfs)) else { return };
+    elsewhere.tree("tree").file("a", vec![1; 100_000]).file("d/b", b"b");
+    let programs = Programs::none().real("btrfs");
+    let command = bench_of(elsewhere.join("tree"), &spot).args(["--runs", "2", "--export-json", "r.json"]);
+    let ran = command.within(&spot).env("PATH", programs.path()).succeeds();
+    assert!(ran.stdout.contains("made there as a subvolume"), "{}", ran.stdout);
+    let report: Value = serde_json::from_str(&fs_err::read_to_string(spot.join("r.json")).unwrap()).unwrap();
+    assert_eq!(report["facts"]["chosen"], "snapshot");
+    for command in ["btrfs subvolume snapshot SRC DST", "calve cp SRC DST", "calve cp --strategy reflink SRC DST"] {
+        of_command(&report["results"], command);
+    }
+    spot.holds(&["r.json"]);
+}
+
+#[test]
 fn results_are_deleted_in_between_where_they_do_not_fit() {
     let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 80 << 20) else { return };
     let spot = Spot::at(volume);
