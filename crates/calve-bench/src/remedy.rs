@@ -1,7 +1,10 @@
 //! What helps against an error of a bench: names, which the program puts into words.
 
+use strum::IntoStaticStr;
+
 /// What the user can do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
@@ -51,4 +54,11 @@ pub enum Remedy {
     EndStandbys(String),
     ChangeQuery,
     ChangeWrite,
+}
+
+impl Remedy {
+    /// Returns the stable name, for programs.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
 }

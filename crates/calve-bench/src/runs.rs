@@ -13,7 +13,7 @@ use crate::process::{self, ProcessResult};
 use crate::random::SplitMix64;
 use crate::remedy::Remedy;
 use crate::scratch::Scratch;
-use crate::setup::{BenchSetup, Turns, check_cancelled};
+use crate::setup::{BenchSetup, Rounds, Turns, check_cancelled};
 use crate::space::{self, Cache, Room};
 use crate::workload::{Leftovers, Row, Sample, Workload};
 
@@ -43,30 +43,6 @@ impl<'a> Schedule<'a> {
     ) -> Self {
         let Turns { rounds, warmup, cache } = turns;
         Self { rounds, warmup, cache, needs, memory_bytes, inspect, say: setup.say, cancel: setup.cancel }
-    }
-}
-
-/// How many rounds count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rounds {
-    /// This many.
-    Exactly(u32),
-    /// As many as go into eight minutes, 3 to 10; of short ones more, up to 30, within two minutes.
-    Fitting,
-}
-
-impl Rounds {
-    pub(crate) fn another(self, done: u32, elapsed: Duration) -> bool {
-        const LONG: Duration = Duration::from_secs(480);
-        const SHORT: Duration = Duration::from_secs(120);
-        match self {
-            Self::Exactly(number) => done < number,
-            Self::Fitting if done < 3 => true,
-            Self::Fitting => {
-                let then = elapsed + elapsed / done;
-                (done < 10 && then < LONG) || (done < 30 && then < SHORT)
-            }
-        }
     }
 }
 

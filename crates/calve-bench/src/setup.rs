@@ -1,12 +1,12 @@
 //! What every bench is told, and the directory that it works in.
 
 use std::path::Path;
+use std::time::Duration;
 
 use calve_core::{Cancel, Error, Shown};
 
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
-use crate::runs::Rounds;
 use crate::scratch::{Scratch, real_path};
 use crate::space::Cache;
 
@@ -33,6 +33,30 @@ pub struct Turns {
     pub warmup: u32,
     /// Whether the caches are emptied before each run.
     pub cache: Cache,
+}
+
+/// How many rounds count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounds {
+    /// This many.
+    Exactly(u32),
+    /// As many as go into eight minutes, 3 to 10; of short ones more, up to 30, within two minutes.
+    Fitting,
+}
+
+impl Rounds {
+    pub(crate) fn another(self, done: u32, elapsed: Duration) -> bool {
+        const LONG: Duration = Duration::from_secs(480);
+        const SHORT: Duration = Duration::from_secs(120);
+        match self {
+            Self::Exactly(number) => done < number,
+            Self::Fitting if done < 3 => true,
+            Self::Fitting => {
+                let then = elapsed + elapsed / done;
+                (done < 10 && then < LONG) || (done < 30 && then < SHORT)
+            }
+        }
+    }
 }
 
 impl BenchSetup<'_> {

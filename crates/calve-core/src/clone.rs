@@ -1,24 +1,17 @@
 //! The plot of a clone: check, sweep, stage, fill, publish, report. Both engines follow it.
 
 mod check;
-pub(crate) mod choose;
 
 #[cfg(unix)]
 pub(crate) mod build;
-#[cfg(unix)]
-pub(crate) mod facts;
 #[cfg(unix)]
 mod finish;
 #[cfg(unix)]
 pub(crate) mod merge;
 #[cfg(unix)]
-mod sample;
-#[cfg(unix)]
 mod scrub;
 #[cfg(unix)]
 pub(crate) mod stage;
-#[cfg(unix)]
-pub(crate) mod staging;
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,8 +1,6 @@
 //! The names of hidden siblings: `.calve-<purpose>-<user>-<machine>-<boot>-<random>`, and `.lock` behind it for the lock.
 
-use std::path::PathBuf;
-
-use crate::error::Error;
+use std::ffi::CStr;
 
 /// The purpose of a hidden sibling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,18 +58,22 @@ pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, r
     format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word())
 }
 
-/// The result of sweeping a directory.
-#[derive(Debug, Default)]
-pub(crate) struct SweepReport {
-    /// The hidden names that are gone.
-    pub(crate) removed: Vec<PathBuf>,
-    pub(crate) deleted_entries: u64,
-    /// The first name that could not be deleted, and why.
-    pub(crate) failure: Option<Error>,
-    /// Whether there still is trash.
-    pub(crate) saw_trash: bool,
-    /// Trash that an earlier reaper could not delete.
-    pub(crate) stuck_trash: Vec<PathBuf>,
+/// Whether a name is a staged tree, trash, an overlay's place, the lock of one, or a place of spares or templates: whoever made it, on
+/// whatever machine, it is no part of what a user wants cloned.
+pub(crate) fn is_calves_own(name: &CStr) -> bool {
+    is_calves_own_text(name.to_bytes())
+}
+
+/// The same, for a name that is no C string.
+pub(crate) fn is_calves_own_text(name: &[u8]) -> bool {
+    const KINDS: [&[u8]; 5] = [b"staging-", b"trash-", b"overlay-", b"spares-", b"templates-"];
+    name.first() == Some(&b'.')
+        && name.strip_prefix(b".calve-").is_some_and(|rest| KINDS.iter().any(|kind| rest.starts_with(kind)))
+}
+
+/// Returns whether a name is that of a tree that was removed and is still to be deleted.
+pub fn is_trash(name: &[u8]) -> bool {
+    name.starts_with(b".calve-trash-")
 }
 
 #[cfg(test)]
@@ -86,6 +88,16 @@ mod tests {
         assert_eq!(Hidden::parse(&format!("{name}{LOCK_SUFFIX}")), Some(hidden));
         for other in [format!("{name}0"), format!("{name}-x"), ".calve-x".into(), name.replace("trash", "rubbish")] {
             assert_eq!(Hidden::parse(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn calves_own_names_are_known() {
+        for name in [c".calve-trash-0-a-b-c", c".calve-staging-7-x.lock", c".calve-overlay-1"] {
+            assert!(is_calves_own(name), "{name:?}");
+        }
+        for name in [c".calve.toml", c".calve-notes", c"calve-trash-0", c".cargo", c".calve-trash"] {
+            assert!(!is_calves_own(name), "{name:?}");
         }
     }
 }

@@ -22,6 +22,7 @@
 //! that it runs in.
 
 mod choice;
+mod choose;
 mod clone;
 mod error;
 mod hidden;
@@ -50,11 +51,13 @@ mod probe;
 #[cfg(unix)]
 mod remove;
 #[cfg(unix)]
-mod source;
+mod scan;
 #[cfg(unix)]
 mod space;
 #[cfg(unix)]
 mod spare;
+#[cfg(unix)]
+mod staging;
 #[cfg(unix)]
 mod strategy;
 #[cfg(unix)]
@@ -68,8 +71,8 @@ mod engine {
     pub(crate) use crate::clone::stage::StagedTree;
     pub(crate) use crate::remove::guard::check_replaceable;
     pub(crate) use crate::remove::sweep::sweep_staged;
-    pub(crate) use crate::source::Source;
     pub(crate) use crate::tree::location::Location;
+    pub(crate) use crate::tree::source::Source;
 }
 #[cfg(windows)]
 use windows as engine;
@@ -77,6 +80,7 @@ use windows as engine;
 pub use choice::{Choice, Refusal, Requirement, Strategy};
 pub use clone::{clone_tree, plan};
 pub use error::{Error, PrivateError, Protection, Required, Shown, TemplateError, without_path};
+pub use hidden::is_trash;
 pub use home::home_directory;
 pub use operation::Operation;
 pub use options::{
@@ -92,7 +96,6 @@ pub use report::{
     Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, RemoveReport, Skipped,
     SpareCheck, SpareReport, Trashed, Warning,
 };
-pub use tree::exclude::is_trash;
 
 #[cfg(windows)]
 pub use windows::{check_removable, probe, reap, remove_tree, start_reaper, with_source};
@@ -106,16 +109,17 @@ pub use {
     clone::build::{BuildPaths, build_tree},
     clone::merge::{Overwrite, merge_tree},
     clone::stage::{StageReport, StagedTree, has_subvolumes, is_subvolume, stage, supersede},
-    private::{Beginning, Change, Network, PrivateOverlay, Refused, Version},
+    private::{Beginning, Change, Network, PrivateOverlay, StartRefusal, Version},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},
+    scan::{ScanOptions, scan_tree},
     space::{
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
     spare::{
-        RefillOptions, RefillReport, SpareNames, SpareOptions, SpareOrigin, SpareSet, SpareSource, SpareState, Spares,
-        Standing, Untracked, WatchNote, WatchOptions, Watching,
+        Readiness, RefillOptions, RefillReport, SpareNames, SpareOptions, SpareOrigin, SpareSet, SpareSource,
+        SpareState, Spares, Untracked, WatchNote, WatchOptions, Watching,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
@@ -123,5 +127,5 @@ pub use {
         PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template, TemplateOptions,
         Templates, Verification, is_template_name, template_name, with_source,
     },
-    tree::walk::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree},
+    tree::walk::{Descend, EntryKind, Folder, ScanReport, Visitor},
 };

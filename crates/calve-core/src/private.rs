@@ -18,17 +18,17 @@ use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
-use crate::source::Source;
 use crate::strategy::OverlayState;
-use crate::sys::{self, Denied, OverlayPaths, Steps};
+use crate::sys::{self, Denial, OverlayPaths, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
+use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::tree::walk::EntryKind;
 use crate::{Cancel, CloneOptions, CloneReport, Progress};
 
 use apply::Apply;
-use changes::Listed;
+use changes::ListingScope;
 pub use changes::{Change, Version};
 
 /// What a command that sees a private copy has changed in it.
@@ -48,18 +48,18 @@ pub enum Network {
 }
 
 /// Tells why a command could not be started.
-pub struct Refused {
+pub struct StartRefusal {
     steps: Steps,
     trees: Vec<PathBuf>,
 }
 
-impl Refused {
+impl StartRefusal {
     /// Returns the reason for `error`, with which `command` was not started.
     pub fn reason(&self, command: &Command, error: io::Error) -> PrivateError {
         match self.steps.refused() {
-            Some(Denied::Namespaces) => PrivateError::NoNamespaces(error),
-            Some(Denied::Network) => PrivateError::NoNetworkNamespace(error),
-            Some(Denied::Overlay(number)) => {
+            Some(Denial::Namespaces) => PrivateError::NoNamespaces(error),
+            Some(Denial::Network) => PrivateError::NoNetworkNamespace(error),
+            Some(Denial::Overlay(number)) => {
                 PrivateError::NoOverlay { tree: self.trees.get(number).cloned().unwrap_or_default(), source: error }
             }
             None => PrivateError::NotStarted { program: command.get_program().to_owned(), source: error },
@@ -96,7 +96,7 @@ impl PrivateOverlay {
         command: &mut Command,
         working_directory: &Path,
         network: Network,
-    ) -> Result<Refused, Error> {
+    ) -> Result<StartRefusal, Error> {
         let paths: Vec<_> =
             overlays.iter().map(|one| ["upper", "work"].map(|name| one.state.path.join(name))).collect();
         let layers = overlays.iter().zip(&paths).map(|(one, [upper, work])| OverlayPaths {
@@ -106,7 +106,7 @@ impl PrivateOverlay {
             lock: one.state.lock.descriptor(),
         });
         sys::contain(command, &layers.collect::<Vec<_>>(), working_directory, network)
-            .map(|steps| Refused { steps, trees: overlays.iter().map(|one| one.tree.clone()).collect() })
+            .map(|steps| StartRefusal { steps, trees: overlays.iter().map(|one| one.tree.clone()).collect() })
             .map_err(|errno| Error::io(Operation::MountOverlay, working_directory, errno))
     }
 
@@ -119,7 +119,7 @@ impl PrivateOverlay {
     /// one of their processes still runs, it is a list of the moment.
     pub fn changes(&self) -> Result<Vec<Change>, Error> {
         let [lower, upper] = self.layers()?;
-        changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, Listed::Different)
+        changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, ListingScope::Different)
     }
 
     /// Returns how many bytes were copied at the most before the commands could change these files: an overlay copies a whole file when it
@@ -162,7 +162,7 @@ impl PrivateOverlay {
     /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
     pub fn keep(&self, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let [lower, upper] = self.layers()?;
-        let changes = changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, Listed::All)?;
+        let changes = changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, ListingScope::All)?;
         let report = clone_and_change(&self.tree, dst, options, |staged| {
             let (tree, lower) = (staged.path(), staged.root()?);
             let all = Apply { tree: &tree, lower, upper: upper.as_fd(), since: None, cancel: &options.cancel };

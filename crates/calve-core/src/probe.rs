@@ -7,15 +7,15 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use crate::CloneOptions;
-use crate::clone::facts::Facts;
-use crate::clone::staging::{RootKind, Staging};
 use crate::error::{Error, Shown};
 use crate::operation::Operation;
 use crate::report::{Offer, PlaceReport, ProbeReport};
-use crate::source::Source;
+use crate::staging::{RootKind, Staging};
+use crate::strategy::facts::Facts;
 use crate::strategy::{Criteria, IN_ORDER, Reason};
 use crate::sys;
 use crate::tree::location::{Location, identity};
+use crate::tree::source::Source;
 
 /// Finds out what cloning `src` to `dst` could use. Where `dst` is a directory, into it; otherwise beside it.
 ///

@@ -1,11 +1,25 @@
 //! How often a reaper looks for trash.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::hidden::SweepReport;
 use crate::options::Background;
 use crate::report::ReapReport;
+
+/// The result of sweeping a directory.
+#[derive(Debug, Default)]
+pub(crate) struct SweepReport {
+    /// The hidden names that are gone.
+    pub(crate) removed: Vec<PathBuf>,
+    pub(crate) deleted_entries: u64,
+    /// The first name that could not be deleted, and why.
+    pub(crate) failure: Option<Error>,
+    /// Whether there still is trash.
+    pub(crate) saw_trash: bool,
+    /// Trash that an earlier reaper could not delete.
+    pub(crate) stuck_trash: Vec<PathBuf>,
+}
 
 /// Sweeps trash by `sweep`, in the background until there is none.
 ///

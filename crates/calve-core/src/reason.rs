@@ -2,66 +2,63 @@
 
 use std::fmt;
 
-macro_rules! warning_codes {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal,)*) => {
-        /// Which warning it is.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        #[non_exhaustive]
-        pub enum WarningCode { $($(#[$doc])* $variant,)* }
+use strum::{IntoStaticStr, VariantNames};
 
-        impl WarningCode {
-            /// All warnings, in alphabetical order of their codes.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// Returns the stable word for programs, as in receipts.
-            pub const fn code(self) -> &'static str {
-                match self { $(Self::$variant => $code,)* }
-            }
-        }
-    };
+/// Which warning it is. Its code is its name in snake case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+pub enum WarningCode {
+    /// Windows: an access control list could not be set.
+    AclNotKept,
+    /// Windows: a file attribute could not be set.
+    AttributeNotKept,
+    /// The cache of hashes could not be written.
+    CacheNotWritten,
+    /// The cache of hashes could not be read.
+    CacheUnusable,
+    /// macOS: `clonefile` dropped something.
+    ClonefileDrops,
+    /// A tree could not be moved to the trash, and was deleted where it was.
+    DeletedInPlace,
+    /// A further name became a file of its own.
+    HardLinkNotKept,
+    /// A list of the report was cut.
+    ListTruncated,
+    /// Nested subvolumes were snapshotted one after the other.
+    NestedSubvolumes,
+    /// The clone's files are the source's own.
+    NotIndependent,
+    /// A directory that nobody may read came with a snapshot as it is.
+    NotScrubbed,
+    /// What a killed run left could not be removed.
+    NotSwept,
+    /// What was replaced is still there under a hidden name.
+    OldNotRemoved,
+    /// An owner or group could not be set.
+    OwnerNotKept,
+    /// Set-user-ID or set-group-ID bits were dropped.
+    SetIdDropped,
+    /// The file system does not tell what files share.
+    SharingUnknown,
+    /// Windows: an alternate data stream could not be copied.
+    StreamNotKept,
+    /// What a killed run left was removed.
+    Swept,
+    /// What was removed earlier cannot be deleted.
+    TrashStuck,
+    /// An extended attribute could not be set.
+    XattrNotKept,
 }
 
-warning_codes! {
-    /// Windows: an access control list could not be set.
-    AclNotKept = "acl_not_kept",
-    /// Windows: a file attribute could not be set.
-    AttributeNotKept = "attribute_not_kept",
-    /// The cache of hashes could not be written.
-    CacheNotWritten = "cache_not_written",
-    /// The cache of hashes could not be read.
-    CacheUnusable = "cache_unusable",
-    /// macOS: `clonefile` dropped something.
-    ClonefileDrops = "clonefile_drops",
-    /// A tree could not be moved to the trash, and was deleted where it was.
-    DeletedInPlace = "deleted_in_place",
-    /// A further name became a file of its own.
-    HardLinkNotKept = "hard_link_not_kept",
-    /// A list of the report was cut.
-    ListTruncated = "list_truncated",
-    /// Nested subvolumes were snapshotted one after the other.
-    NestedSubvolumes = "nested_subvolumes",
-    /// The clone's files are the source's own.
-    NotIndependent = "not_independent",
-    /// A directory that nobody may read came with a snapshot as it is.
-    NotScrubbed = "not_scrubbed",
-    /// What a killed run left could not be removed.
-    NotSwept = "not_swept",
-    /// What was replaced is still there under a hidden name.
-    OldNotRemoved = "old_not_removed",
-    /// An owner or group could not be set.
-    OwnerNotKept = "owner_not_kept",
-    /// Set-user-ID or set-group-ID bits were dropped.
-    SetIdDropped = "set_id_dropped",
-    /// The file system does not tell what files share.
-    SharingUnknown = "sharing_unknown",
-    /// Windows: an alternate data stream could not be copied.
-    StreamNotKept = "stream_not_kept",
-    /// What a killed run left was removed.
-    Swept = "swept",
-    /// What was removed earlier cannot be deleted.
-    TrashStuck = "trash_stuck",
-    /// An extended attribute could not be set.
-    XattrNotKept = "xattr_not_kept",
+impl WarningCode {
+    /// The codes of all warnings, in alphabetical order.
+    pub const CODES: &[&str] = Self::VARIANTS;
+
+    /// Returns the stable word for programs, as in receipts.
+    pub fn code(self) -> &'static str {
+        self.into()
+    }
 }
 
 impl fmt::Display for WarningCode {

@@ -2,200 +2,197 @@
 
 use std::path::PathBuf;
 
-macro_rules! remedies {
-    ($($(#[$doc:meta])* $variant:ident $(($payload:ty))? = $name:literal,)*) => {
-        /// What the user can do next.
-        #[derive(Debug, Clone, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-        #[non_exhaustive]
-        pub enum Remedy { $($(#[$doc])* $variant $(($payload))?,)* }
+use strum::{IntoStaticStr, VariantNames};
 
-        impl Remedy {
-            /// The names of all remedies.
-            pub const NAMES: &[&str] = &[$($name),*];
-
-            /// Returns the stable name, for programs.
-            pub fn name(&self) -> &'static str {
-                match self { $(Self::$variant { .. } => $name,)* }
-            }
-        }
-    };
-}
-
-remedies! {
+/// What the user can do next.
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum Remedy {
     /// Name the directory itself instead of `/`, `.` or `..`, from outside of it.
-    NameDirectoryFromOutside = "name_directory_from_outside",
+    NameDirectoryFromOutside,
     /// Name a destination that does not exist yet, or permit that the one that exists is replaced and deleted.
-    ChooseAnotherDestinationOrReplace = "choose_another_destination_or_replace",
+    ChooseAnotherDestinationOrReplace,
     /// Name another destination.
-    ChooseAnotherDestination = "choose_another_destination",
+    ChooseAnotherDestination,
     /// Check the spelling of the path.
-    CheckSpelling = "check_spelling",
+    CheckSpelling,
     /// Create this directory.
-    CreateDirectory(PathBuf) = "create_directory",
+    CreateDirectory(PathBuf),
     /// Clone to a place outside the source.
-    CloneOutsideSource = "clone_outside_source",
+    CloneOutsideSource,
     /// Move the source out of the destination.
-    MoveSourceOut = "move_source_out",
+    MoveSourceOut,
     /// Clone a directory, a regular file, a symlink or a FIFO.
-    CloneAnotherKind = "clone_another_kind",
+    CloneAnotherKind,
     /// Free space, or clone where data can be shared.
-    FreeSpaceOrShare = "free_space_or_share",
+    FreeSpaceOrShare,
     /// Keep the source still, on a file system that tells whether it changed; or drop the requirement.
-    KeepSourceStill = "keep_source_still",
+    KeepSourceStill,
     /// Ask the probe what would meet the requirement, or drop it.
-    ProbeOrDropRequirement = "probe_or_drop_requirement",
+    ProbeOrDropRequirement,
     /// Nothing but removing the entries of the root directory one by one.
-    NameEntriesOfRoot = "name_entries_of_root",
+    NameEntriesOfRoot,
     /// Unmount this.
-    Unmount(PathBuf) = "unmount",
+    Unmount(PathBuf),
     /// Leave the directory: change to another one.
-    LeaveDirectory = "leave_directory",
+    LeaveDirectory,
     /// Name a directory that does not contain the protected one.
-    NameUnprotected = "name_unprotected",
+    NameUnprotected,
     /// Remove this, the symlink itself, by leaving the slash out.
-    DropSlash(PathBuf) = "drop_slash",
+    DropSlash(PathBuf),
     /// Remove this old tree, then clone.
-    RemoveOldTree(PathBuf) = "remove_old_tree",
+    RemoveOldTree(PathBuf),
     /// Try again while no program writes to the source.
-    RetryWhileIdle = "retry_while_idle",
+    RetryWhileIdle,
     /// Keep the files on a file system that shares extents.
-    MoveToSharingFileSystem = "move_to_sharing_file_system",
+    MoveToSharingFileSystem,
     /// Write a valid pattern.
-    CorrectPattern = "correct_pattern",
+    CorrectPattern,
     /// Give paths relative to the root that lead through no symlink.
-    GiveRelativePaths = "give_relative_paths",
+    GiveRelativePaths,
     /// Name a regular file.
-    NameRegularFile = "name_regular_file",
+    NameRegularFile,
     /// Keep spares of this directory ready.
-    KeepSpares(PathBuf) = "keep_spares",
+    KeepSpares(PathBuf),
     /// Clone it without a spare.
-    CloneWithoutSpare = "clone_without_spare",
+    CloneWithoutSpare,
     /// Have the system let users have namespaces.
-    AllowNamespaces = "allow_namespaces",
+    AllowNamespaces,
     /// Keep the changes on a file system that an overlay can write to, outside of the directory.
-    KeepChangesElsewhere = "keep_changes_elsewhere",
+    KeepChangesElsewhere,
     /// Merge what the command left with the directory by hand.
-    MergeChanges = "merge_changes",
+    MergeChanges,
     /// Put back by hand what was moved to this directory.
-    PutBack(PathBuf) = "put_back",
+    PutBack(PathBuf),
     /// Check the name of the command.
-    CheckCommand = "check_command",
+    CheckCommand,
     /// Try again, and keep other programs from cleaning the destination's parent directory.
-    RetryWithoutCleaner = "retry_without_cleaner",
+    RetryWithoutCleaner,
     /// Choose a name of letters, digits, `-`, `_` and `.`.
-    ChooseTemplateName = "choose_template_name",
+    ChooseTemplateName,
     /// Set CALVE_HOME to an absolute path.
-    SetHome = "set_home",
+    SetHome,
     /// See which templates there are.
-    ListTemplates = "list_templates",
+    ListTemplates,
     /// Refresh the template of this name, or remove it first.
-    RefreshOrRemoveTemplate(String) = "refresh_or_remove_template",
+    RefreshOrRemoveTemplate(String),
     /// Refresh the template of this name.
-    RefreshTemplate(String) = "refresh_template",
+    RefreshTemplate(String),
     /// Remove a template whose record cannot be read, and create it again.
-    RemoveTemplate(String) = "remove_template",
+    RemoveTemplate(String),
     /// Verify the template of this name.
-    VerifyTemplate(String) = "verify_template",
+    VerifyTemplate(String),
     /// Keep the template in a directory outside of its source.
-    KeepTemplateElsewhere = "keep_template_elsewhere",
+    KeepTemplateElsewhere,
     /// Leave the entry out of the template, or remove what it has that cannot travel.
-    LeaveOutOfTemplate = "leave_out_of_template",
+    LeaveOutOfTemplate,
     /// Receive it on a file system that keeps everything, or have it sent anew.
-    SendTemplateAgain = "send_template_again",
+    SendTemplateAgain,
     /// Name a directory.
-    NameDirectory = "name_directory",
+    NameDirectory,
 
     /// Gain write permission on the parent directory.
-    AllowDeleting = "allow_deleting",
+    AllowDeleting,
     /// Run as the owner, or clear the immutable attribute.
-    RunAsOwnerOrClearImmutable = "run_as_owner_or_clear_immutable",
+    RunAsOwnerOrClearImmutable,
     /// Have the owner of this, or root, delete it.
-    DeleteAsRoot(PathBuf) = "delete_as_root",
+    DeleteAsRoot(PathBuf),
     /// Make it readable.
-    AllowReading = "allow_reading",
+    AllowReading,
     /// Check the owner and mode of the parent directory.
-    CheckPermissions = "check_permissions",
+    CheckPermissions,
     /// Check the disk: the clone is in place, but may not survive a power failure.
-    CheckDiskAfterClone = "check_disk_after_clone",
+    CheckDiskAfterClone,
     /// Free space or inodes. What was staged has been removed.
-    FreeSpace = "free_space",
+    FreeSpace,
     /// Free space or inodes. Files that were complete stay.
-    FreeSpaceForRest = "free_space_for_rest",
+    FreeSpaceForRest,
     /// Empty a large file: deleting needs a little space too.
-    FreeSpaceToDelete = "free_space_to_delete",
+    FreeSpaceToDelete,
     /// Free quota. What was staged has been removed.
-    FreeQuota = "free_quota",
+    FreeQuota,
     /// Free quota. Files that were complete stay.
-    FreeQuotaForRest = "free_quota_for_rest",
+    FreeQuotaForRest,
     /// Permit overwriting, or give another path.
-    OverwriteOrChooseAnotherPath = "overwrite_or_choose_another_path",
+    OverwriteOrChooseAnotherPath,
     /// Choose a file system that is not mounted read-only.
-    ChooseWritableFileSystem = "choose_writable_file_system",
+    ChooseWritableFileSystem,
     /// Raise the limit of open files, or use fewer threads.
-    RaiseOpenFiles = "raise_open_files",
+    RaiseOpenFiles,
     /// End programs, or raise the system's limit of open files.
-    RaiseSystemOpenFiles = "raise_system_open_files",
+    RaiseSystemOpenFiles,
     /// Free memory, or use fewer threads.
-    FreeMemory = "free_memory",
+    FreeMemory,
     /// Try again when another program has let go of its lease.
-    WaitForLease = "wait_for_lease",
+    WaitForLease,
     /// Raise the limit of processes, or use fewer threads.
-    RaiseProcesses = "raise_processes",
+    RaiseProcesses,
     /// Look for a failure of the device.
-    CheckDevice = "check_device",
+    CheckDevice,
     /// Shorten the name.
-    ShortenName = "shorten_name",
+    ShortenName,
     /// Rename it, or clone to another file system.
-    RenameForFileSystem = "rename_for_file_system",
+    RenameForFileSystem,
     /// Clone to a file system that allows larger files.
-    ChooseFileSystemForLargeFiles = "choose_file_system_for_large_files",
+    ChooseFileSystemForLargeFiles,
     /// Check the path: it needs a directory where there is none.
-    CheckPathForFile = "check_path_for_file",
+    CheckPathForFile,
     /// Check the path: it needs a file where there is a directory.
-    CheckPathForDirectory = "check_path_for_directory",
+    CheckPathForDirectory,
     /// Check the path: a symlink is in the way.
-    CheckPathForSymlink = "check_path_for_symlink",
+    CheckPathForSymlink,
     /// Make the directory first, or ask for missing ones to be made.
-    MakeMissingDirectory = "make_missing_directory",
+    MakeMissingDirectory,
     /// Stop the program that removes it.
-    StopRemovals = "stop_removals",
+    StopRemovals,
     /// Stop the program that makes files there.
-    StopWrites = "stop_writes",
+    StopWrites,
     /// End the program or the mount that uses it.
-    EndUse = "end_use",
+    EndUse,
     /// Mount the file system again.
-    MountAgain = "mount_again",
+    MountAgain,
     /// Ask the probe what this file system can do.
-    ProbeFileSystem = "probe_file_system",
+    ProbeFileSystem,
     /// Try again.
-    TryAgain = "try_again",
+    TryAgain,
     /// Look at the system's log.
-    CheckLog = "check_log",
+    CheckLog,
 
     /// Close the program that has it open.
-    CloseProgram = "close_program",
+    CloseProgram,
     /// Close the program that has something in it open, or check the permissions.
-    CloseProgramOrCheckPermissions = "close_program_or_check_permissions",
+    CloseProgramOrCheckPermissions,
     /// Turn on Developer Mode, or run as an administrator.
-    EnableDeveloperMode = "enable_developer_mode",
+    EnableDeveloperMode,
     /// Clone to a volume that supports encryption, or decrypt the file.
-    DecryptFile = "decrypt_file",
+    DecryptFile,
     /// Check the volume.
-    CheckVolume = "check_volume",
+    CheckVolume,
     /// Make the file available offline.
-    MakeAvailableOffline = "make_available_offline",
+    MakeAvailableOffline,
 
     /// Keep source and destination on one file system that shares extents.
-    ShareOneFileSystem = "share_one_file_system",
+    ShareOneFileSystem,
     /// Clone to a place on the source's file system.
-    StayOnFileSystem = "stay_on_file_system",
+    StayOnFileSystem,
     /// Keep the source in a btrfs subvolume.
-    KeepInSubvolume = "keep_in_subvolume",
+    KeepInSubvolume,
     /// Create a btrfs subvolume, and clone the source into it.
-    CloneIntoSubvolume = "clone_into_subvolume",
+    CloneIntoSubvolume,
     /// Run as the owner.
-    RunAsOwner = "run_as_owner",
+    RunAsOwner,
     /// Keep both on a Dev Drive or another ReFS volume.
-    UseDevDrive = "use_dev_drive",
+    UseDevDrive,
+}
+
+impl Remedy {
+    /// The names of all remedies.
+    pub const NAMES: &[&str] = Self::VARIANTS;
+
+    /// Returns the stable name, for programs.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
 }

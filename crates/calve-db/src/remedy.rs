@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use strum::IntoStaticStr;
+
 /// What the user can do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {
     /// What the clone engine says.
@@ -108,4 +111,14 @@ pub enum Remedy {
     StartThrowaway,
     /// Read the help of the command.
     ReadHelp,
+}
+
+impl Remedy {
+    /// Returns the stable name, for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Engine(remedy) => remedy.name(),
+            own => own.into(),
+        }
+    }
 }

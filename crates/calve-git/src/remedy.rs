@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use strum::IntoStaticStr;
+
 use crate::remote::TransferFailure;
 
 /// What the user can do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
@@ -120,6 +123,13 @@ pub enum Remedy {
     FreePorts,
     /// Remove this file of leases; they are made anew.
     RemoveLeases(PathBuf),
+}
+
+impl Remedy {
+    /// Returns the stable name, for programs.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
 }
 
 /// Something that git is in the middle of, for which it keeps files.

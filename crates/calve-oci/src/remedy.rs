@@ -1,7 +1,10 @@
 //! What helps against an error, as a value without words.
 
+use strum::IntoStaticStr;
+
 /// What the user can do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {
     /// What helps against an error of the engine.
@@ -28,4 +31,14 @@ pub enum Remedy {
     FreeSpace,
     /// Check what the system says.
     CheckSystem,
+}
+
+impl Remedy {
+    /// Returns the stable name, for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Core(remedy) => remedy.name(),
+            own => own.into(),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Spares: what there is, and what was done about them.
 
-use calve_core::{SpareSet, SpareSource, SpareState, Standing};
+use calve_core::{Readiness, SpareSet, SpareSource, SpareState};
 use serde::Serialize;
 
 use crate::values::{ReceiptPath, Seconds, path, seconds_since_1970};
@@ -77,9 +77,9 @@ impl From<&SpareSet> for SpareSetReceipt {
 impl From<&SpareState> for SpareReceipt {
     fn from(spare: &SpareState) -> Self {
         let (state, reason) = match spare.standing {
-            Standing::Building => ("building", None),
-            Standing::Ready => ("ready", None),
-            Standing::Stale(reason) => ("stale", Some(reason)),
+            Readiness::Building => ("building", None),
+            Readiness::Ready => ("ready", None),
+            Readiness::Stale(reason) => ("stale", Some(reason)),
         };
         Self {
             id: spare.id.clone(),

@@ -123,7 +123,7 @@ pub fn skipped(skipped: &[calve_core::Skipped]) -> Vec<SkippedEntry> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Warning {
     /// A stable word for programs.
-    #[cfg_attr(test, schemars(extend("enum" = crate::schemas::warning_codes())))]
+    #[cfg_attr(test, schemars(extend("enum" = calve_core::WarningCode::CODES)))]
     code: &'static str,
     /// The first path concerned. Absent if the warning is about no path.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,8 @@ mod superblock;
 
 pub use doctor::{Finding, Problem};
 pub use error::Error;
-pub use plan::{Plan, WayToRoot};
+pub use plan::Plan;
+pub use programs::WayToRoot;
 pub use programs::{RootCommand, is_possible};
 pub use remedy::Remedy;
 pub use store::{Listed, NewVolume, Removed, Volume, Volumes};

@@ -9,38 +9,9 @@ use fs_err as fs;
 
 use crate::doctor::Problem;
 use crate::mounted::{loops_of, users_of, wait_for_release};
-use crate::programs::{RootCommand, find};
+use crate::programs::{RootCommand, WayToRoot};
 use crate::store::{Listed, clone, mount_point};
 use crate::{Error, Result, Volume, Volumes};
-
-/// How a command is run as root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WayToRoot {
-    /// This process is root.
-    IsRoot,
-    /// By sudo, which asks on the terminal.
-    Sudo,
-    /// By polkit.
-    Pkexec,
-}
-
-impl WayToRoot {
-    /// Returns how this process can have a command run as root, if at all.
-    pub fn here() -> Option<Self> {
-        let installed = |way: &Self| find(way.program()).is_ok();
-        let is_root = rustix::process::geteuid().is_root().then_some(Self::IsRoot);
-        is_root.or_else(|| [Self::Sudo, Self::Pkexec].into_iter().find(installed))
-    }
-
-    /// Returns the name of the program.
-    pub fn program(self) -> &'static str {
-        match self {
-            Self::IsRoot => "env",
-            Self::Sudo => "sudo",
-            Self::Pkexec => "pkexec",
-        }
-    }
-}
 
 /// What is missing for a volume to be attached, or detached. No other command changes volumes while it is held.
 #[derive(Debug)]

@@ -8,8 +8,36 @@ use std::process::{Command, Stdio};
 
 use calve_core::Shown;
 
-use crate::plan::WayToRoot;
 use crate::{Error, Result};
+
+/// How a command is run as root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WayToRoot {
+    /// This process is root.
+    IsRoot,
+    /// By sudo, which asks on the terminal.
+    Sudo,
+    /// By polkit.
+    Pkexec,
+}
+
+impl WayToRoot {
+    /// Returns how this process can have a command run as root, if at all.
+    pub fn here() -> Option<Self> {
+        let installed = |way: &Self| find(way.program()).is_ok();
+        let is_root = rustix::process::geteuid().is_root().then_some(Self::IsRoot);
+        is_root.or_else(|| [Self::Sudo, Self::Pkexec].into_iter().find(installed))
+    }
+
+    /// Returns the name of the program.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::IsRoot => "env",
+            Self::Sudo => "sudo",
+            Self::Pkexec => "pkexec",
+        }
+    }
+}
 
 /// Where they are. The PATH of a user often lacks the second and the last one.
 const PLACES: [&str; 4] = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];

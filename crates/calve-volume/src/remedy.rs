@@ -1,7 +1,10 @@
 //! What helps against an error, as a value without words.
 
+use strum::IntoStaticStr;
+
 /// What the user can do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {
     /// Letters, digits, `-`, `_` and `.`, at most 64, the first one a letter or digit.
@@ -34,4 +37,11 @@ pub enum Remedy {
     ReadKernelLog,
     /// Owner, mode, limits.
     CheckSystem,
+}
+
+impl Remedy {
+    /// Returns the stable name, for programs.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
 }

@@ -53,6 +53,8 @@ pub(crate) enum Failure {
         text: String,
         hint: String,
         code: u8,
+        /// The stable name of what to do next, where a library has said it.
+        remedy: Option<&'static str>,
     },
     /// Some of several operands failed, each reported when it did; the worst code among them.
     Reported(u8),
@@ -113,7 +115,7 @@ impl From<calve_bench::BenchError> for Failure {
                     FailureKind::Usage => USAGE,
                     FailureKind::Refused => REFUSED,
                 };
-                Self::stated(code, text, wording::bench::hint(&remedy))
+                Self::Stated { text, hint: wording::bench::hint(&remedy), code, remedy: Some(remedy.name()) }
             }
         }
     }
@@ -128,7 +130,7 @@ impl From<io::Error> for Failure {
 impl Failure {
     #[allow(dead_code, reason = "not every system has a command that needs it")]
     pub(crate) fn stated(code: u8, text: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Stated { text: text.into(), hint: hint.into(), code }
+        Self::Stated { text: text.into(), hint: hint.into(), code, remedy: None }
     }
 
     /// A command of the user's that was not started.
@@ -206,7 +208,7 @@ impl Failure {
 
     /// Returns what happened and what to do next. What was reported already has no more of it.
     pub(crate) fn receipt(&self) -> Option<ErrorReceipt> {
-        let (code, text, hint) = match self {
+        let (code, text, hint, remedy) = match self {
             Self::Core(error) => return Some(ErrorReceipt { hint: core_hint(error), ..error.into() }),
             Self::Clone { error, src } => {
                 let leave_out = if may_be_left_out(error, src) { LEAVE_OUT } else { "" };
@@ -215,35 +217,43 @@ impl Failure {
             }
             Self::Io(error) => return Some(ErrorReceipt::of_system(error, Some(io_hint(error).into()))),
             Self::Reported(_) => return None,
-            Self::Usage(text) => ("ERR_CALVE_USAGE", text.clone(), Some("see `calve cp --help`".into())),
+            Self::Usage(text) => ("ERR_CALVE_USAGE", text.clone(), Some("see `calve cp --help`".into()), None),
             #[cfg(unix)]
             Self::Git(error) => {
-                let hint = error.remedy().map(|remedy| wording::git::hint(&remedy));
-                (self.kind("ERR_CALVE_GIT"), error.to_string(), hint)
+                let remedy = error.remedy();
+                let hint = remedy.as_ref().map(wording::git::hint);
+                (self.kind("ERR_CALVE_GIT"), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
             #[cfg(unix)]
             Self::Db(error) => {
-                let hint = error.remedy().as_ref().map(wording::db::hint);
-                (self.kind("ERR_CALVE_DB"), error.to_string(), hint)
+                let remedy = error.remedy();
+                let hint = remedy.as_ref().map(wording::db::hint);
+                (self.kind("ERR_CALVE_DB"), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
             #[cfg(unix)]
             Self::Oci(error) => {
-                let hint = error.remedy().as_ref().map(wording::oci::hint);
-                (self.kind("ERR_CALVE_REGISTRY"), error.to_string(), hint)
+                let remedy = error.remedy();
+                let hint = remedy.as_ref().map(wording::oci::hint);
+                (self.kind("ERR_CALVE_REGISTRY"), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
             #[cfg(unix)]
             Self::Volume(error) => {
-                let hint = wording::volume::hint(&error.remedy());
-                (self.kind("ERR_CALVE_VOLUME"), error.to_string(), Some(hint))
+                let remedy = error.remedy();
+                let hint = wording::volume::hint(&remedy);
+                (self.kind("ERR_CALVE_VOLUME"), error.to_string(), Some(hint), Some(remedy.name()))
             }
             Self::Output(error) => {
                 let hint = "only the report is lost: what was asked for was done";
-                ("ERR_CALVE_IO", format!("write the report to stdout: {error}"), Some(hint.into()))
+                ("ERR_CALVE_IO", format!("write the report to stdout: {error}"), Some(hint.into()), None)
             }
-            Self::Interrupted(hint) => ("ERR_CALVE_ABORTED", Error::Interrupted.to_string(), Some((*hint).into())),
-            Self::Stated { text, hint, .. } => (self.kind("ERR_CALVE_OTHER"), text.clone(), Some(hint.clone())),
+            Self::Interrupted(hint) => {
+                ("ERR_CALVE_ABORTED", Error::Interrupted.to_string(), Some((*hint).into()), None)
+            }
+            Self::Stated { text, hint, remedy, .. } => {
+                (self.kind("ERR_CALVE_OTHER"), text.clone(), Some(hint.clone()), *remedy)
+            }
         };
-        Some(ErrorReceipt::new(code, text, hint))
+        Some(ErrorReceipt { remedy, ..ErrorReceipt::new(code, text, hint) })
     }
 
     /// Returns the code that says the same as the exit code, or `failed` if that says only that something failed.

@@ -29,6 +29,7 @@ mod wording;
 
 use std::process::ExitCode;
 
+use calve_core::Cancel;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::{Arguments, Command};
@@ -55,32 +56,40 @@ fn main() -> ExitCode {
         Ok(cancel) => cancel,
         Err(error) => return Failure::from(error).report(),
     };
-    let result = match arguments.command {
-        Command::Cp(arguments) => commands::cp::run(&arguments, &cancel),
-        Command::Rm(arguments) => commands::rm::run(&arguments, &cancel),
+    match run(arguments.command, &cancel) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if wants_json => failure.report_as_json(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
+    match command {
+        Command::Cp(arguments) => commands::cp::run(&arguments, cancel),
+        Command::Rm(arguments) => commands::rm::run(&arguments, cancel),
         Command::Probe(arguments) => commands::probe::run(&arguments),
         #[cfg(unix)]
-        Command::Du(arguments) => commands::du::run(&arguments, &cancel),
+        Command::Du(arguments) => commands::du::run(&arguments, cancel),
         #[cfg(unix)]
-        Command::Dedupe(arguments) => commands::dedupe::run(&arguments, &cancel),
+        Command::Dedupe(arguments) => commands::dedupe::run(&arguments, cancel),
         #[cfg(unix)]
-        Command::Reshare(arguments) => commands::reshare::run(&arguments, &cancel),
+        Command::Reshare(arguments) => commands::reshare::run(&arguments, cancel),
         #[cfg(unix)]
-        Command::Spares { command } => commands::spares::run(&command, &cancel),
+        Command::Spares { command } => commands::spares::run(&command, cancel),
         #[cfg(unix)]
         Command::Volume { command } => commands::volume::run(&command),
         #[cfg(unix)]
-        Command::Refill => commands::spares::refill_in_background(&cancel),
+        Command::Refill => commands::spares::refill_in_background(cancel),
         #[cfg(unix)]
-        Command::Template { command } => commands::template::run(&command, &cancel),
+        Command::Template { command } => commands::template::run(&command, cancel),
         #[cfg(unix)]
-        Command::Worktree { command } => commands::worktree::run(&command, &cancel),
+        Command::Worktree { command } => commands::worktree::run(&command, cancel),
         #[cfg(unix)]
         Command::Env(arguments) => commands::env::run(&arguments),
         #[cfg(unix)]
-        Command::Exec(arguments) => commands::env::exec(&arguments, &cancel),
+        Command::Exec(arguments) => commands::env::exec(&arguments, cancel),
         #[cfg(unix)]
-        Command::Up(arguments) => commands::up::up(&arguments, &cancel),
+        Command::Up(arguments) => commands::up::up(&arguments, cancel),
         #[cfg(unix)]
         Command::Down(arguments) => commands::up::down(&arguments),
         #[cfg(unix)]
@@ -92,26 +101,21 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::ShellInit(arguments) => commands::shell_init::run(&arguments),
         #[cfg(unix)]
-        Command::Db { command } => commands::db::run(&command, &cancel),
+        Command::Db { command } => commands::db::run(&command, cancel),
         #[cfg(unix)]
-        Command::Supervise => commands::db::supervise::run(&cancel),
+        Command::Supervise => commands::db::supervise::run(cancel),
         #[cfg(unix)]
-        Command::Fill { template } => commands::db::pool::fill(&template, &cancel),
+        Command::Fill { template } => commands::db::pool::fill(&template, cancel),
         #[cfg(unix)]
-        Command::Run(arguments) => commands::run::run(&arguments, &cancel),
+        Command::Run(arguments) => commands::run::run(&arguments, cancel),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Man(arguments) => commands::man::run(&arguments),
         #[cfg(unix)]
-        Command::Git { command } => commands::git::run(&command, &cancel),
+        Command::Git { command } => commands::git::run(&command, cancel),
         #[cfg(unix)]
-        Command::Bench { command } => commands::bench::run(&command, &cancel),
+        Command::Bench { command } => commands::bench::run(&command, cancel),
         #[cfg(unix)]
-        Command::Write(arguments) => commands::write::run(&arguments, &cancel),
+        Command::Write(arguments) => commands::write::run(&arguments, cancel),
         Command::Reap(arguments) => commands::reap::run(&arguments),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) if wants_json => failure.report_as_json(),
-        Err(failure) => failure.report(),
     }
 }

@@ -86,15 +86,7 @@ pub(super) fn complete(report: &mut Report, bench: &GitBench<'_>, measurement: M
         report.document.results.extend(of_it.iter().map(|row| row.result(&repository.name)));
         report.sections.push(section(repository, shape, &of_it));
     }
-    let ratio = |(index, (repository, _)): (usize, &(GitRepository, String))| {
-        let of = |test: &str| {
-            let row =
-                all.iter().find(|row| row.repository == index && row.case.name == test && row.step == Step::Clone);
-            median(&row?.seconds()).filter(|seconds| *seconds > 0.0)
-        };
-        Some(AgainstDaemon { repository: repository.name.clone(), ratio: of("T1")? / of("daemon")? })
-    };
-    let against_daemon: Vec<AgainstDaemon> = repositories.iter().enumerate().filter_map(ratio).collect();
+    let against_daemon = against_daemon(&repositories, &all);
     report.document.conclusions.extend(against_daemon.iter().map(|AgainstDaemon { repository, ratio }| {
         format!(
             "{repository}: a full clone from the bench's host takes {ratio:.3} times as long as one from git daemon."
@@ -123,6 +115,18 @@ pub(super) fn complete(report: &mut Report, bench: &GitBench<'_>, measurement: M
         accounting,
         against_daemon,
     }));
+}
+
+/// Returns how many times as long a full clone from the bench's host takes as one from git daemon, where both were measured.
+fn against_daemon(repositories: &[(GitRepository, String)], rows: &[Row]) -> Vec<AgainstDaemon> {
+    let ratio = |(index, (repository, _)): (usize, &(GitRepository, String))| {
+        let of = |test: &str| {
+            let is_it = |row: &&Row| row.repository == index && row.case.name == test && row.step == Step::Clone;
+            median(&rows.iter().find(is_it)?.seconds()).filter(|seconds| *seconds > 0.0)
+        };
+        Some(AgainstDaemon { repository: repository.name.clone(), ratio: of("T1")? / of("daemon")? })
+    };
+    repositories.iter().enumerate().filter_map(ratio).collect()
 }
 
 /// Compares what was charged with what the kernel counted.

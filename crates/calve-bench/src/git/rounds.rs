@@ -17,8 +17,9 @@ use super::testbed::Testbed;
 use crate::error::BenchError;
 use crate::machine::{Clocks, own_user_seconds};
 use crate::report::shown;
-use crate::runs::{Rounds, shuffled};
+use crate::runs::shuffled;
 use crate::scratch::delete;
+use crate::setup::Rounds;
 use crate::setup::check_cancelled;
 use crate::stats::median;
 

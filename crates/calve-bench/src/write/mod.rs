@@ -17,10 +17,11 @@ use self::ways::{Task, Way};
 use crate::error::BenchError;
 use crate::machine;
 use crate::report::{Report, shown};
-use crate::runs::{Rounds, shuffled};
+use crate::runs::shuffled;
 use crate::scratch::Scratch;
 use crate::selection::Selection;
 use crate::setup::BenchSetup;
+use crate::setup::Rounds;
 
 /// The options of `calve bench write`.
 pub struct WriteBench<'a> {

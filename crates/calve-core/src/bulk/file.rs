@@ -49,8 +49,8 @@ pub(super) fn make(
     path: &dyn Fn(&[u8]) -> PathBuf,
 ) -> Result<(OwnedFd, bool), Error> {
     open(directory, item.name, options, expect_existing).map_err(|refused| match refused {
-        Refused::Errno(operation, errno) => Error::io(operation, path(item.name), errno),
-        Refused::Kind(kind) => Error::NotAFile { operation: Operation::Write, path: path(item.name), kind },
+        WriteRefusal::Errno(operation, errno) => Error::io(operation, path(item.name), errno),
+        WriteRefusal::Kind(kind) => Error::NotAFile { operation: Operation::Write, path: path(item.name), kind },
     })
 }
 
@@ -127,7 +127,7 @@ fn keep(file: BorrowedFd<'_>, old: &Stat) -> sys::Result<()> {
     rustix::fs::fchmod(file, if group_stays { bits } else { bits & (Mode::RWXU | Mode::RWXO | everybody) })
 }
 
-enum Refused {
+enum WriteRefusal {
     Errno(Operation, Errno),
     Kind(&'static str),
 }
@@ -138,22 +138,22 @@ fn open(
     name: &[u8],
     options: &WriteOptions,
     expect_existing: &mut bool,
-) -> Result<(OwnedFd, bool), Refused> {
+) -> Result<(OwnedFd, bool), WriteRefusal> {
     // Another program may make or remove it in between, but not for ever.
     for _ in 0..8 {
         if !(*expect_existing && options.existing == ExistingFile::Overwrite) {
             match create(directory, name, options.mode) {
                 Ok(file) => return Ok((file, true)),
                 Err(Errno::EXIST) if options.existing == ExistingFile::Overwrite => *expect_existing = true,
-                Err(errno) => return Err(Refused::Errno(Operation::CreateFile, errno)),
+                Err(errno) => return Err(WriteRefusal::Errno(Operation::CreateFile, errno)),
             }
         }
         match existing(directory, name) {
-            Err(Refused::Errno(_, Errno::NOENT)) => *expect_existing = false,
+            Err(WriteRefusal::Errno(_, Errno::NOENT)) => *expect_existing = false,
             other => return other.map(|file| (file, false)),
         }
     }
-    Err(Refused::Errno(Operation::CreateFile, Errno::EXIST))
+    Err(WriteRefusal::Errno(Operation::CreateFile, Errno::EXIST))
 }
 
 fn create(directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> sys::Result<OwnedFd> {
@@ -162,19 +162,19 @@ fn create(directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> sys::Result<Owne
 }
 
 /// A file that is there, emptied. A FIFO without a reader would otherwise be waited for.
-fn existing(directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Refused> {
+fn existing(directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, WriteRefusal> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match sys::open_at(directory, name, flags, Mode::empty()) {
-        Err(Errno::LOOP) => return Err(Refused::Kind("symlink, which is not followed")),
-        Err(Errno::NXIO) => return Err(Refused::Kind("FIFO or socket")),
-        other => other.map_err(|errno| Refused::Errno(Operation::OpenToWrite, errno))?,
+        Err(Errno::LOOP) => return Err(WriteRefusal::Kind("symlink, which is not followed")),
+        Err(Errno::NXIO) => return Err(WriteRefusal::Kind("FIFO or socket")),
+        other => other.map_err(|errno| WriteRefusal::Errno(Operation::OpenToWrite, errno))?,
     };
-    let stat = rustix::fs::fstat(&file).map_err(|errno| Refused::Errno(Operation::Stat, errno))?;
+    let stat = rustix::fs::fstat(&file).map_err(|errno| WriteRefusal::Errno(Operation::Stat, errno))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Refused::Kind("FIFO or device"));
+        return Err(WriteRefusal::Kind("FIFO or device"));
     }
     if stat.st_size > 0 {
-        rustix::fs::ftruncate(&file, 0).map_err(|errno| Refused::Errno(Operation::EmptyFile, errno))?;
+        rustix::fs::ftruncate(&file, 0).map_err(|errno| WriteRefusal::Errno(Operation::EmptyFile, errno))?;
     }
     Ok(file)
 }

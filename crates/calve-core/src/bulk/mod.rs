@@ -29,7 +29,7 @@ pub use self::read::{ReadOptions, read_files};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::progress::{Cancel, Progress};
-use crate::sys::{self, Making};
+use crate::sys::{self, CreationPattern};
 use crate::tree::pool::thread_count;
 
 /// One file to be written.
@@ -172,7 +172,7 @@ pub struct Writer {
     report: WriteReport,
     entries: u64,
     gain: Gain,
-    making: Making,
+    making: CreationPattern,
     started: Instant,
 }
 
@@ -218,7 +218,7 @@ impl Writer {
         let most = thread_count(self.options.threads);
         let limit = |planned| match self.options.threads {
             Some(_) => planned,
-            None if self.making == Making::OneAtATime => 1,
+            None if self.making == CreationPattern::OneAtATime => 1,
             None => self.gain.threads(planned),
         };
         let Plan { units, refused, threads } = plan(entries, &self.root_path, &self.options, most, limit);
@@ -293,7 +293,7 @@ struct Run<'a> {
     root: BorrowedFd<'a>,
     root_path: &'a Path,
     options: &'a WriteOptions,
-    making: Making,
+    making: CreationPattern,
     units: &'a [Unit<'a>],
     next: AtomicUsize,
     stopped: AtomicBool,

@@ -9,7 +9,7 @@ use std::sync::mpsc::{TrySendError, sync_channel};
 use super::directory::Directories;
 use super::plan::{self, Item};
 use super::{Flush, Placing, Run, file};
-use crate::sys::Making;
+use crate::sys::CreationPattern;
 
 /// Files that are handed over at a time. Fewer wake the writer more often, which costs the maker time.
 const BATCH: usize = 8;
@@ -29,7 +29,7 @@ impl Run<'_> {
     pub(super) fn is_relay(&self, threads: usize) -> bool {
         let one_directory = || self.units.windows(2).all(|pair| matches!(pair, [a, b] if a.directory == b.directory));
         let plain = self.options.placing == Placing::InPlace && self.options.flush != Flush::EachFile;
-        self.making == Making::HandedOver && threads == 2 && plain && self.units.len() > 1 && one_directory()
+        self.making == CreationPattern::HandedOver && threads == 2 && plain && self.units.len() > 1 && one_directory()
     }
 
     /// Writes all units, which are of one directory. The second thread shares the calling one's descriptor table.

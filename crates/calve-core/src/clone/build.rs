@@ -9,11 +9,11 @@ use rustix::io::Errno;
 
 use super::check::sweep_leftovers;
 use super::stage::StagedTree;
-use super::staging::RootKind;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::Cancel;
+use crate::staging::RootKind;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, Location};
 use crate::tree::notes::Notes;

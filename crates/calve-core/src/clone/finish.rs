@@ -12,13 +12,13 @@ use crate::error::{Error, Required, Shown};
 use crate::operation::Operation;
 use crate::options::{Keep, Verify};
 use crate::reason::{SkipReason, WarningCode};
-use crate::source::Source;
 use crate::strategy::WholeRoot;
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
-use crate::tree::fill::metadata::{Created, Keeper, Target, times};
+use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target, times};
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
 use crate::tree::stable::{Moment, Quiet, changed};
 
 /// Checks that `made` is the clone that was asked for. `started` is the moment from which the source may not have changed.
@@ -97,7 +97,7 @@ pub(super) fn seal(
     path: &Path,
 ) -> Result<(), Error> {
     let now = rustix::fs::fstat(root).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
-    let created = Created { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
+    let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
     let mut keeper = Keeper::new(created, keep, notes);
     let src = XattrTarget::Open(source.directory());
     let _ = sys::copy_nocow(source.directory(), root);

@@ -13,11 +13,11 @@ use super::stage::StagedTree;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, KeptLinks};
-use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::tree::exclude::Exclude;
 use crate::tree::location::{DIRECTORY, Location, identity, open_below};
 use crate::tree::notes::Notes;
+use crate::tree::source::Source;
 
 /// The fate of a file of the destination that has the name of one of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,12 +10,13 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::Decision;
 use crate::reason::{SkipReason, WarningCode};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::exclude::Exclude;
 use crate::tree::fill::metadata::times;
 use crate::tree::location::DIRECTORY;
 use crate::tree::names::Names;

@@ -15,12 +15,10 @@ use rustix::io::Errno;
 
 use super::StrategyRun;
 use super::check::sweep_leftovers;
-use super::choose::{Criteria, Reason};
-use super::facts::{Facts, created_in};
 use super::finish::{check, reopen, seal};
 use super::scrub::scrub;
-use super::staging::{Publication, RootKind, Staging};
 use crate::choice::{Refusal, Requirement, Strategy};
+use crate::choose::{Criteria, Reason};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Durability, Existing};
@@ -28,19 +26,20 @@ use crate::reason::WarningCode;
 use crate::remove::delete::{Deletion, delete};
 use crate::remove::guard;
 use crate::report::{CloneReport, Plan, Trashed, Warning};
-use crate::source::Source;
 use crate::spare::claim::available;
 use crate::spare::names::SpareNames;
+use crate::staging::{Publication, RootKind, Staging};
+use crate::strategy::facts::{Facts, created_in};
 use crate::strategy::{self, Failure, Job, Method, Outcome, WholeRoot};
 use crate::sys;
 use crate::tree::exclude::Exclude;
-use crate::tree::fill::metadata::Created;
+use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::location::{DIRECTORY, Location, make_below, open_below};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
 use crate::tree::stable::{Moment, watchable};
 
-pub(super) use supersede::kept_name;
 pub use supersede::supersede;
 
 /// The report of [`stage`] and [`supersede`].
@@ -264,7 +263,7 @@ impl<'p> StagedTree<'p> {
                 exclude: part.exclude,
                 facts: &facts,
                 notes: part.notes,
-                created: created.unwrap_or(Created { uid: 0, gid: 0, mask: 0 }),
+                created: created.unwrap_or(NewFileDefaults { uid: 0, gid: 0, mask: 0 }),
                 threads: thread_count(part.options.threads),
             };
             match method.run(&mut job) {

@@ -13,12 +13,12 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, RawMode, Stat, Uid};
 use rustix::io::Errno;
 
 use super::changes::{Change, file_type, is_directory};
-use crate::clone::facts::created_in;
-use crate::clone::staging::{RootKind, Staging};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::options::{Decision, Keep, Latency, Mounts, Selection, Unreadable};
 use crate::progress::{Cancel, Progress};
+use crate::staging::{RootKind, Staging};
+use crate::strategy::facts::created_in;
 use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::contents::Contents;
@@ -69,7 +69,7 @@ struct Stage {
 }
 
 /// What is ready to be moved into a tree.
-struct Prepared<'p> {
+struct PreparedChanges<'p> {
     staging: Staging<'p>,
     stage: Stage,
     moves: Vec<Move>,
@@ -84,7 +84,7 @@ pub(super) fn apply(trees: &[(Apply<'_>, &[Change])]) -> Result<(), Error> {
     carry_out(trees, &prepared.collect::<Result<Vec<_>, _>>()?)
 }
 
-fn carry_out(trees: &[(Apply<'_>, &[Change])], prepared: &[Prepared<'_>]) -> Result<(), Error> {
+fn carry_out(trees: &[(Apply<'_>, &[Change])], prepared: &[PreparedChanges<'_>]) -> Result<(), Error> {
     let (Some(((one, changes), others)), Some((ready, rest))) = (trees.split_first(), prepared.split_first()) else {
         return Ok(());
     };
@@ -93,23 +93,23 @@ fn carry_out(trees: &[(Apply<'_>, &[Change])], prepared: &[Prepared<'_>]) -> Res
 
 impl Apply<'_> {
     /// Makes everything new in the tree, where nobody sees it yet. `location`: an entry of the tree, of which only the directory counts.
-    fn prepare<'p>(&self, changes: &[Change], location: &'p Location) -> Result<Prepared<'p>, Error> {
+    fn prepare<'p>(&self, changes: &[Change], location: &'p Location) -> Result<PreparedChanges<'p>, Error> {
         let Plan { moves, taken, sealed } = self.plan(changes)?;
         super::clean(location.parent(), self.tree, Purpose::Staging)?;
         let mut staging = Staging::reserve(location)?;
         staging.make_root(RootKind::Closed)?;
         let stage = self.stage(&staging, &moves, taken)?;
-        Ok(Prepared { staging, stage, moves, sealed })
+        Ok(PreparedChanges { staging, stage, moves, sealed })
     }
 
     /// Makes the changes, all of them or none, and then does the rest: if that fails, none either.
     fn carry_out_all(
         &self,
         changes: &[Change],
-        prepared: &Prepared<'_>,
+        prepared: &PreparedChanges<'_>,
         rest: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Prepared { staging, stage, moves, sealed } = prepared;
+        let PreparedChanges { staging, stage, moves, sealed } = prepared;
         // While it was made, time has passed.
         for change in changes {
             self.check(change)?;
@@ -117,15 +117,15 @@ impl Apply<'_> {
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let Err(Failed { path, why, left }) = self.carry_out(stage, moves, sealed, rest) else {
+        let Err(ApplyFailure { path, why, left }) = self.carry_out(stage, moves, sealed, rest) else {
             return if self.since.is_none() { self.finish(moves, sealed) } else { Ok(()) };
         };
         let path = self.tree.join(path);
         let Some((left, errno)) = left else {
             return Err(match why {
-                Why::Changed => PrivateError::ChangedMeanwhile(path),
-                Why::System(errno) => PrivateError::NotApplied { path, source: errno.into() },
-                Why::Rest(error) => return Err(*error),
+                FailureReason::Changed => PrivateError::ChangedMeanwhile(path),
+                FailureReason::System(errno) => PrivateError::NotApplied { path, source: errno.into() },
+                FailureReason::Rest(error) => return Err(*error),
             }
             .into());
         };
@@ -276,7 +276,7 @@ impl Apply<'_> {
         moves: &[Move],
         sealed: &[PathBuf],
         rest: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ApplyFailure> {
         let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
         let order: Vec<_> = new.into_iter().chain(gone).collect();
         let (mut done, mut seals) = (0, Vec::new());
@@ -295,11 +295,11 @@ impl Apply<'_> {
             }
             match self.seal(path) {
                 Ok(seal) => seals.push((path, seal)),
-                Err(errno) => failed = Some((path.clone(), Why::System(errno))),
+                Err(errno) => failed = Some((path.clone(), FailureReason::System(errno))),
             }
         }
         if failed.is_none() {
-            failed = rest().err().map(|error| (PathBuf::new(), Why::Rest(Box::new(error))));
+            failed = rest().err().map(|error| (PathBuf::new(), FailureReason::Rest(Box::new(error))));
         }
         let Some((path, why)) = failed else { return Ok(()) };
         let mut left = None;
@@ -313,7 +313,7 @@ impl Apply<'_> {
                 left = Some((one.path.clone(), why.errno()));
             }
         }
-        Err(Failed { path, why, left })
+        Err(ApplyFailure { path, why, left })
     }
 
     /// Gives the directories that the command has changed the attributes and times that they have in the copy.
@@ -333,13 +333,15 @@ impl Apply<'_> {
         Ok(())
     }
 
-    fn move_entry(&self, stage: &Stage, number: usize, one: &Move, way: Way) -> Result<(), Why> {
+    fn move_entry(&self, stage: &Stage, number: usize, one: &Move, way: Way) -> Result<(), FailureReason> {
         let Some((directory, name)) = above(&one.path) else { return Ok(()) };
-        let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(Why::System)?;
+        let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(FailureReason::System)?;
         let hidden_name = CString::new(number.to_string()).unwrap_or_default();
         let (hidden, hidden_name) = match one.has_new {
-            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(Why::System)?, &name),
-            false => (sys::open_at(&stage.old, c".", DIRECTORY, Mode::empty()).map_err(Why::System)?, &hidden_name),
+            true => (node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(FailureReason::System)?, &name),
+            false => {
+                (sys::open_at(&stage.old, c".", DIRECTORY, Mode::empty()).map_err(FailureReason::System)?, &hidden_name)
+            }
         };
         let (here, hidden) = ((here.as_fd(), &*name), (hidden.as_fd(), &**hidden_name));
         let moved = match (one.has_new, one.old.is_some(), way) {
@@ -354,23 +356,27 @@ impl Apply<'_> {
             }
         };
         moved.map_err(|errno| match errno {
-            Errno::EXIST | Errno::NOENT if way == Way::There => Why::Changed,
-            errno => Why::System(errno),
+            Errno::EXIST | Errno::NOENT if way == Way::There => FailureReason::Changed,
+            errno => FailureReason::System(errno),
         })
     }
 
     /// Looks whether what was moved out is what was checked.
-    fn check_moved(&self, stage: &Stage, number: usize, one: &Move) -> Result<(), Why> {
+    fn check_moved(&self, stage: &Stage, number: usize, one: &Move) -> Result<(), FailureReason> {
         let Some(old) = &one.old else { return Ok(()) };
         let moved = match one.has_new {
             true => self.entry(stage.new.as_fd(), &one.path),
             false => self.entry(stage.old.as_fd(), Path::new(&number.to_string())),
         };
-        let moved = moved.map_err(Why::System)?;
+        let moved = moved.map_err(FailureReason::System)?;
         let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         let is_one = identity(&moved) == identity(old) && moved.st_mode == old.st_mode;
         // XFS gives a directory a new time for the new `..`.
-        if is_one && (is_directory(old) || version(&moved) == version(old)) { Ok(()) } else { Err(Why::Changed) }
+        if is_one && (is_directory(old) || version(&moved) == version(old)) {
+            Ok(())
+        } else {
+            Err(FailureReason::Changed)
+        }
     }
 
     /// Gives a directory of the tree the owner and mode that it got. Returns what it had.
@@ -406,7 +412,7 @@ enum Way {
 }
 
 /// Why an entry was not moved.
-enum Why {
+enum FailureReason {
     /// It is not as it was.
     Changed,
     System(Errno),
@@ -414,7 +420,7 @@ enum Why {
     Rest(Box<Error>),
 }
 
-impl Why {
+impl FailureReason {
     fn errno(&self) -> Errno {
         match self {
             Self::Changed | Self::Rest(_) => Errno::BUSY,
@@ -423,9 +429,9 @@ impl Why {
     }
 }
 
-struct Failed {
+struct ApplyFailure {
     path: PathBuf,
-    why: Why,
+    why: FailureReason,
     /// The entry that could not be taken back, and the reason.
     left: Option<(PathBuf, Errno)>,
 }

@@ -71,7 +71,7 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
 
 /// Which entries of an overlay's own directory are listed.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Listed {
+pub(super) enum ListingScope {
     /// Those that differ from the tree's in kind, mode, owner or contents.
     Different,
     /// All of them: they may differ in times or attributes.
@@ -83,9 +83,10 @@ pub(super) fn changes(
     upper: BorrowedFd<'_>,
     lower: BorrowedFd<'_>,
     path: &Path,
-    listed: Listed,
+    listed: ListingScope,
 ) -> Result<Vec<Change>, Error> {
-    let mut reading = Reading { upper, lower, listed, found: Vec::new(), next: vec![(Node::root(), Layers::Both)] };
+    let mut reading =
+        ChangeReader { upper, lower, listed, found: Vec::new(), next: vec![(Node::root(), Layers::Both)] };
     let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
     let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
     let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
@@ -108,15 +109,15 @@ enum Layers {
     Lower,
 }
 
-struct Reading<'a> {
+struct ChangeReader<'a> {
     upper: BorrowedFd<'a>,
     lower: BorrowedFd<'a>,
-    listed: Listed,
+    listed: ListingScope,
     found: Vec<Change>,
     next: Vec<(Arc<Node>, Layers)>,
 }
 
-impl Reading<'_> {
+impl ChangeReader<'_> {
     fn directory(&mut self, node: &Arc<Node>, layers: Layers) -> sys::Result<()> {
         let upper = (layers != Layers::Lower).then(|| node.open(self.upper, OFlags::RDONLY)).transpose()?;
         let lower = (layers != Layers::Upper).then(|| node.open_source(self.lower)).transpose()?;
@@ -142,7 +143,7 @@ impl Reading<'_> {
     ) -> sys::Result<()> {
         let (after, before) = (there(upper, name)?, there(lower, name)?);
         if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
-            let same = self.listed == Listed::Different
+            let same = self.listed == ListingScope::Different
                 && has_same_metadata(before, after)
                 && has_same_data(lower, upper, name, before, after)?;
             if !same {

@@ -129,9 +129,9 @@ fn empty(
     on_btrfs: bool,
     deletion: &Deletion<'_>,
 ) -> Result<(u64, Result<(), Error>), Error> {
-    let shared = Shared { deletion, root, path, on_btrfs, failure: Mutex::default() };
+    let shared = DeletionState { deletion, root, path, on_btrfs, failure: Mutex::default() };
     let pool = Pool::new(deletion.threads, deletion.cancel.clone());
-    let first = Batch { of: Doomed::root(), names: None };
+    let first = Batch { of: DoomedDirectory::root(), names: None };
     let counts = pool.run(first, |pool| {
         sys::private_descriptors(&[root]);
         let mut worker =
@@ -148,7 +148,7 @@ fn empty(
     Ok((counts.iter().sum(), failure.map_or(Ok(()), Err)))
 }
 
-struct Shared<'a> {
+struct DeletionState<'a> {
     deletion: &'a Deletion<'a>,
     root: BorrowedFd<'a>,
     path: &'a Path,
@@ -157,21 +157,21 @@ struct Shared<'a> {
 }
 
 /// A directory that goes when everything in it is gone, whoever is last.
-struct Doomed {
+struct DoomedDirectory {
     node: Arc<Node>,
-    parent: Option<Arc<Doomed>>,
+    parent: Option<Arc<DoomedDirectory>>,
     /// Its own worker, batches given to others, and directories below that others still work in.
     holders: AtomicUsize,
 }
 
-impl Doomed {
+impl DoomedDirectory {
     fn root() -> Arc<Self> {
         Arc::new(Self { node: Node::root(), parent: None, holders: AtomicUsize::new(1) })
     }
 }
 
 /// A chain of thousands must not be dropped by recursion.
-impl Drop for Doomed {
+impl Drop for DoomedDirectory {
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(parent) = next {
@@ -182,13 +182,13 @@ impl Drop for Doomed {
 
 /// Some directories in one directory. `names: None` stands for everything in it.
 struct Batch {
-    of: Arc<Doomed>,
+    of: Arc<DoomedDirectory>,
     names: Option<Names>,
 }
 
 /// A directory whose entries are being deleted; the frame below it on the stack is its parent.
 struct Frame {
-    doomed: Arc<Doomed>,
+    doomed: Arc<DoomedDirectory>,
     /// `None` when it was closed to stay within the limit of descriptors.
     directory: Option<OwnedFd>,
     /// Which directory that was.
@@ -226,7 +226,7 @@ fn parent_of(child: BorrowedFd<'_>, expected: (u64, u64)) -> Option<OwnedFd> {
 }
 
 struct Worker<'p, 'a> {
-    shared: &'p Shared<'a>,
+    shared: &'p DeletionState<'a>,
     pool: &'p Pool<Batch>,
     listing: ListingBuffer,
     frames: Vec<Frame>,
@@ -254,7 +254,7 @@ impl Worker<'_, '_> {
             }
             let child = CStr::from_bytes_with_nul(&name).unwrap_or_default();
             if let Some(directory) = self.open_child(&mut top, child) {
-                let doomed = Arc::new(Doomed {
+                let doomed = Arc::new(DoomedDirectory {
                     node: Node::child(&top.doomed.node, child),
                     parent: Some(Arc::clone(&top.doomed)),
                     holders: AtomicUsize::new(1),
@@ -314,7 +314,7 @@ impl Worker<'_, '_> {
     }
 
     /// Deletes everything in a directory but the directories, which go onto the stack.
-    fn empty(&mut self, doomed: Arc<Doomed>, directory: OwnedFd) {
+    fn empty(&mut self, doomed: Arc<DoomedDirectory>, directory: OwnedFd) {
         let before = self.deleted;
         let mut names = Names::default();
         let mut buffer = std::mem::replace(&mut self.listing, ListingBuffer::empty());
@@ -396,7 +396,7 @@ impl Worker<'_, '_> {
     }
 
     /// Lets go of a directory that several workers hold; the last one removes it and goes on with its parent.
-    fn release(&mut self, doomed: Arc<Doomed>) {
+    fn release(&mut self, doomed: Arc<DoomedDirectory>) {
         let mut doomed = doomed;
         while doomed.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
             let (Some(parent), Some((above, name))) = (doomed.parent.clone(), doomed.node.parent()) else { return };
@@ -408,7 +408,7 @@ impl Worker<'_, '_> {
         }
     }
 
-    fn removed(&mut self, doomed: &Doomed, result: sys::Result<()>) {
+    fn removed(&mut self, doomed: &DoomedDirectory, result: sys::Result<()>) {
         match result {
             Ok(()) => self.deleted += 1,
             Err(Errno::NOENT) => {}

@@ -31,9 +31,9 @@ pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), E
         Err(Error::io(Operation::DeleteContents, path, Errno::ACCESS))
     };
     let root = match open(location.parent(), location.name()) {
-        Found::Directory(root) => root,
-        Found::Undeletable => return refuse(None),
-        Found::Nothing => return Ok(()),
+        ForeignEntry::Directory(root) => root,
+        ForeignEntry::Undeletable => return refuse(None),
+        ForeignEntry::Nothing => return Ok(()),
     };
     let mut search = Search { waiting: VecDeque::from([Node::root()]), entries: 0, listing: ListingBuffer::new() };
     for _ in 0..DIRECTORIES {
@@ -48,7 +48,7 @@ pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), E
     Ok(())
 }
 
-enum Found {
+enum ForeignEntry {
     Directory(OwnedFd),
     /// Somebody else's that this user may not even list.
     Undeletable,
@@ -74,13 +74,13 @@ impl Search {
             None => open(root, c"."),
             Some((above, name)) => match above.open(root, OFlags::RDONLY) {
                 Ok(above) => open(above.as_fd(), name),
-                Err(_) => Found::Nothing,
+                Err(_) => ForeignEntry::Nothing,
             },
         };
         let directory = match found {
-            Found::Directory(directory) => directory,
-            Found::Undeletable => return Verdict::Undeletable,
-            Found::Nothing => return Verdict::GoOn,
+            ForeignEntry::Directory(directory) => directory,
+            ForeignEntry::Undeletable => return Verdict::Undeletable,
+            ForeignEntry::Nothing => return Verdict::GoOn,
         };
         let can_be_emptied = may_empty(directory.as_fd());
         let Ok(mut listing) = Listing::new(directory.as_fd(), &mut self.listing) else { return Verdict::GoOn };
@@ -101,14 +101,14 @@ impl Search {
     }
 }
 
-fn open(parent: BorrowedFd<'_>, name: &CStr) -> Found {
+fn open(parent: BorrowedFd<'_>, name: &CStr) -> ForeignEntry {
     match sys::open_at(parent, name, crate::tree::location::DIRECTORY, rustix::fs::Mode::empty()) {
-        Ok(directory) => Found::Directory(directory),
+        Ok(directory) => ForeignEntry::Directory(directory),
         Err(Errno::ACCESS) => match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => Found::Undeletable,
-            _ => Found::Nothing,
+            Ok(stat) if stat.st_uid != rustix::process::geteuid().as_raw() => ForeignEntry::Undeletable,
+            _ => ForeignEntry::Nothing,
         },
-        Err(_) => Found::Nothing,
+        Err(_) => ForeignEntry::Nothing,
     }
 }
 

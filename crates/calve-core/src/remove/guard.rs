@@ -9,9 +9,9 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Protection};
 use crate::operation::Operation;
-use crate::source::Source;
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
+use crate::tree::source::Source;
 
 /// Refuses what a clone of `source` may not replace.
 pub(crate) fn check_replaceable(_source: &Source, destination: &Location, protect: &[PathBuf]) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 
-use super::cache::Known;
+use super::cache::KnownContent;
 use super::catalog::{Item, Opener};
 use super::content::Content;
 use super::dedupe::{Apply, DedupeReport, LeftAlone};
@@ -108,7 +108,7 @@ impl Sharing {
             let known = finder.known[source as usize];
             let content =
                 if known.is_known() { known.content } else { placeholder(&finder.catalog.items[source as usize]) };
-            finder.known[index as usize] = Known { content, place };
+            finder.known[index as usize] = KnownContent { content, place };
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn known(&self, index: u32) -> Known {
+    fn known(&self, index: u32) -> KnownContent {
         self.finder.known[index as usize]
     }
 
@@ -191,7 +191,7 @@ impl<'a> Worker<'a> {
         let new = group.len() - usize::from(!piece.is_first);
         finder.options.progress.add(new as u64, 0);
         let first = self.known(group[0]);
-        let settled = |known: Known| known.is_known() && known.place != 0 && known.place == first.place;
+        let settled = |known: KnownContent| known.is_known() && known.place != 0 && known.place == first.place;
         if group.iter().all(|&index| settled(self.known(index))) {
             if first.place != INLINE {
                 self.groups += u64::from(piece.is_first);

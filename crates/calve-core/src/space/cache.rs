@@ -19,14 +19,14 @@ const RECORD: usize = 48;
 
 /// What is known of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownContent {
     /// Zeros when nothing is.
     pub(super) content: Content,
     /// Where it lay after the last run; zero when that is not known.
     pub(super) place: u64,
 }
 
-impl Known {
+impl KnownContent {
     pub(super) fn is_known(&self) -> bool {
         self.content != Content::default()
     }
@@ -74,18 +74,18 @@ impl Cache {
         Ok(Self { bytes })
     }
 
-    fn record(&self, index: usize) -> (Key, Known) {
+    fn record(&self, index: usize) -> (Key, KnownContent) {
         let bytes = &self.bytes[index * RECORD..(index + 1) * RECORD];
         let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
         let content = bytes[24..40].try_into().unwrap_or_default();
-        ((number(0), number(8), number(16)), Known { content, place: number(40) })
+        ((number(0), number(8), number(16)), KnownContent { content, place: number(40) })
     }
 
     fn len(&self) -> usize {
         self.bytes.len() / RECORD
     }
 
-    pub(super) fn find(&self, wanted: Key) -> Option<Known> {
+    pub(super) fn find(&self, wanted: Key) -> Option<KnownContent> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -100,7 +100,7 @@ impl Cache {
     }
 
     /// Writes what is known now, sorted by inode, with what was known of other files, to a file that then takes the old one's place.
-    pub(super) fn save(&self, path: &Path, now: impl Iterator<Item = (Key, Known)>) -> std::io::Result<()> {
+    pub(super) fn save(&self, path: &Path, now: impl Iterator<Item = (Key, KnownContent)>) -> std::io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).create(directory)?;
         let temporary = path.with_extension(format!("{:016x}", sys::random()));
@@ -120,9 +120,9 @@ impl Cache {
         published
     }
 
-    fn write(&self, file: &mut impl Write, now: impl Iterator<Item = (Key, Known)>) -> std::io::Result<Content> {
+    fn write(&self, file: &mut impl Write, now: impl Iterator<Item = (Key, KnownContent)>) -> std::io::Result<Content> {
         let mut hasher = blake3::Hasher::new();
-        let mut put = |(key, known): (Key, Known)| {
+        let mut put = |(key, known): (Key, KnownContent)| {
             let mut record = [0; RECORD];
             for (at, number) in [(0, key.0), (8, key.1), (16, key.2), (40, known.place)] {
                 record[at..at + 8].copy_from_slice(&number.to_le_bytes());
@@ -153,8 +153,8 @@ fn open(path: &Path, flags: OFlags) -> std::io::Result<File> {
 mod tests {
     use super::*;
 
-    fn known(number: u8) -> Known {
-        Known { content: [number; 16], place: u64::from(number) }
+    fn known(number: u8) -> KnownContent {
+        KnownContent { content: [number; 16], place: u64::from(number) }
     }
 
     #[test]

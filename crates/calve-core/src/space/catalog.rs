@@ -10,10 +10,10 @@ use rustix::fs::{FileType, OFlags, Stat};
 
 use super::measure;
 use super::volumes::Volume;
-use super::walk::{Here, Visit, full_path};
-use crate::source::Source;
+use super::walk::{OpenedDirectory, Visit, full_path};
 use crate::sys;
 use crate::tree::node::Node;
+use crate::tree::source::Source;
 
 /// One file.
 #[derive(Debug, Clone, Copy)]
@@ -47,12 +47,12 @@ pub(super) struct Catalog {
 
 /// What the workers have in common.
 #[derive(Default)]
-pub(super) struct Collecting {
+pub(super) struct SharedCatalog {
     directories: Mutex<Vec<Directory>>,
 }
 
 pub(super) struct Collector<'a> {
-    shared: &'a Collecting,
+    shared: &'a SharedCatalog,
     min_size: u64,
     items: Vec<Item>,
     names: Vec<u8>,
@@ -65,7 +65,7 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(shared: &'a Collecting, min_size: u64) -> Self {
+    pub(super) fn new(shared: &'a SharedCatalog, min_size: u64) -> Self {
         Self {
             shared,
             min_size,
@@ -78,7 +78,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn enter(&mut self, here: &Here<'_>) {
+    fn enter(&mut self, here: &OpenedDirectory<'_>) {
         let mut directories = self.shared.directories.lock().unwrap_or_else(PoisonError::into_inner);
         self.directory = directories.len() as u32;
         directories.push(Directory { root: here.root as u16, node: Arc::clone(here.node) });
@@ -88,11 +88,11 @@ impl<'a> Collector<'a> {
 }
 
 impl Visit for Collector<'_> {
-    fn directory(&mut self, here: &Here<'_>, _stat: &Stat) {
+    fn directory(&mut self, here: &OpenedDirectory<'_>, _stat: &Stat) {
         self.enter(here);
     }
 
-    fn entry(&mut self, here: &Here<'_>, name: &CStr, stat: &Stat) {
+    fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return;
         }
@@ -130,7 +130,7 @@ pub(super) fn can_share(volume: &Volume) -> bool {
 }
 
 impl Catalog {
-    pub(super) fn new(collectors: Vec<Collector<'_>>, shared: &Collecting) -> Self {
+    pub(super) fn new(collectors: Vec<Collector<'_>>, shared: &SharedCatalog) -> Self {
         let mut catalog = Self::default();
         catalog.items.reserve_exact(collectors.iter().map(|collector| collector.items.len()).sum());
         for (part, collector) in collectors.into_iter().enumerate() {

@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use super::apply::Sharing;
 use super::cache::{self, Cache};
-use super::catalog::{Catalog, Collecting, Collector, can_share};
+use super::catalog::{Catalog, Collector, SharedCatalog, can_share};
 use super::find::{Finder, Method};
 use super::volumes::{Volume, Volumes};
-use super::walk::{Troubles, Walk};
+use super::walk::{UnreadableEntries, Walk};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
 use crate::reason::WarningCode;
 use crate::report::{Skipped, Warning};
-use crate::source::Source;
 use crate::sys;
 use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
 
 /// Whether to share, or only to find out what could be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -144,7 +144,7 @@ pub fn reshare(src: &Path, dst: &Path, options: &DedupeOptions) -> Result<Dedupe
 fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<DedupeReport, Error> {
     let begin = Instant::now();
     let roots = paths.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let (volumes, troubles, collecting) = (Volumes::default(), Troubles::default(), Collecting::default());
+    let (volumes, troubles, collecting) = (Volumes::default(), UnreadableEntries::default(), SharedCatalog::default());
     let threads = thread_count(options.threads);
     for root in &roots {
         refuse_where_impossible(root, &volumes)?;

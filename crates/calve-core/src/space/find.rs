@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::apply::Sharing;
-use super::cache::Known;
+use super::cache::KnownContent;
 use super::catalog::{Catalog, Item, Opener};
 use super::content::{Content, Reader};
 use super::dedupe::{Apply, DedupeOptions, Granularity};
@@ -14,8 +14,8 @@ use super::share::{INLINE, extents_of, place};
 use super::turns::{Turns, for_each};
 use super::volumes::Volume;
 use super::walk::reason;
-use crate::source::Source;
 use crate::sys::SpaceRules;
+use crate::tree::source::Source;
 
 /// How files that hold the same are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) struct Finder<'a> {
     pub(super) options: &'a DedupeOptions,
     pub(super) threads: usize,
     /// What is known of each item.
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<KnownContent>,
     pub(super) method: Method,
 }
 
@@ -47,13 +47,24 @@ fn class(item: &Item) -> (u16, u64) {
 }
 
 /// Contents that are only known to be those of one group: not a hash, which would have the lowest bit set.
-fn is_placeholder(known: &Known) -> bool {
+fn is_placeholder(known: &KnownContent) -> bool {
     known.is_known() && known.content[0] & 1 == 0
+}
+
+/// What was read of files that share all their extents, which need to be read once.
+type Seen = HashMap<(u16, u64, Vec<(u64, u64)>), Content>;
+
+struct Worker<'a> {
+    opener: Opener<'a>,
+    reader: Reader,
+    found: Vec<(u32, KnownContent)>,
+    left: Vec<(u32, &'static str)>,
+    hashed: (u64, u64),
 }
 
 impl<'a> Finder<'a> {
     /// Sorts the items so that those that may be alike are together, each inode once, and says what is known of them.
-    pub(super) fn order(catalog: &mut Catalog, known: impl Fn(&Item) -> Option<Known>) -> Vec<Known> {
+    pub(super) fn order(catalog: &mut Catalog, known: impl Fn(&Item) -> Option<KnownContent>) -> Vec<KnownContent> {
         let items = &mut catalog.items;
         items.sort_unstable_by_key(|item| (class(item), item.device, item.inode, item.root));
         items.dedup_by_key(|item| (item.device, item.inode));
@@ -185,17 +196,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    fn read(&self, wanted: &[u32], sharing: &mut Sharing, beginning: bool) -> Vec<(u32, Known)> {
-        /// Files that share all their extents need to be read once.
-        type Seen = HashMap<(u16, u64, Vec<(u64, u64)>), Content>;
+    fn read(&self, wanted: &[u32], sharing: &mut Sharing, beginning: bool) -> Vec<(u32, KnownContent)> {
         let seen: Mutex<Seen> = Mutex::default();
-        struct Worker<'a> {
-            opener: Opener<'a>,
-            reader: Reader,
-            found: Vec<(u32, Known)>,
-            left: Vec<(u32, &'static str)>,
-            hashed: (u64, u64),
-        }
         let state = || Worker {
             opener: Opener::new(self.catalog, self.roots),
             reader: Reader::new(),
@@ -222,7 +224,7 @@ impl<'a> Finder<'a> {
                     let mut content = Content::default();
                     content[8..].copy_from_slice(&item.inode.to_le_bytes());
                     content[1] = 1;
-                    worker.found.push((index, Known { content, place: INLINE }));
+                    worker.found.push((index, KnownContent { content, place: INLINE }));
                     return;
                 }
                 if item.size > SMALL && extents.iter().all(|extent| extent.shared && extent.placed) {
@@ -230,7 +232,7 @@ impl<'a> Finder<'a> {
                     let key = (item.file_system, item.size, std::mem::take(&mut lies));
                     let known = seen.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
                     if let Some(content) = known {
-                        worker.found.push((index, Known { content, place: 0 }));
+                        worker.found.push((index, KnownContent { content, place: 0 }));
                         return;
                     }
                     lies = key.2;
@@ -242,7 +244,7 @@ impl<'a> Finder<'a> {
             };
             match content {
                 Ok(Some(content)) => {
-                    worker.found.push((index, Known { content, place: 0 }));
+                    worker.found.push((index, KnownContent { content, place: 0 }));
                     if !beginning {
                         worker.hashed = (worker.hashed.0 + 1, worker.hashed.1 + item.size);
                         self.options.progress.add(0, item.size);
@@ -309,7 +311,7 @@ impl<'a> Finder<'a> {
                     || is_placeholder(&self.known[index]) && self.known[index].place != INLINE
                 {
                     let place = self.known[index].place;
-                    self.known[index] = Known { place, ..Known::default() };
+                    self.known[index] = KnownContent { place, ..KnownContent::default() };
                     to_hash.push(index as u32);
                 }
             }

@@ -95,7 +95,7 @@ impl Ledger {
     }
 
     /// Everything, sorted. Equal ones come out as often as they were added.
-    pub(super) fn sorted(&mut self) -> Result<Sorted<'_>, Error> {
+    pub(super) fn sorted(&mut self) -> Result<SortedUses<'_>, Error> {
         self.memory.sort_unstable();
         let mut runs: Vec<Run<'_>> = Vec::new();
         runs.push(Run { buffer: std::mem::take(&mut self.memory), at: 0, rest: None });
@@ -103,7 +103,7 @@ impl Ledger {
             runs.extend(self.runs.iter().map(|&range| Run { buffer: Vec::new(), at: 0, rest: Some((file, range)) }));
         }
         let scratch = self.scratch.clone().unwrap_or_default();
-        let mut sorted = Sorted { runs, heap: BinaryHeap::new(), scratch };
+        let mut sorted = SortedUses { runs, heap: BinaryHeap::new(), scratch };
         for index in 0..sorted.runs.len() {
             sorted.refill(index)?;
         }
@@ -126,13 +126,13 @@ struct Run<'a> {
     rest: Option<(&'a File, (u64, u64))>,
 }
 
-pub(super) struct Sorted<'a> {
+pub(super) struct SortedUses<'a> {
     runs: Vec<Run<'a>>,
     heap: BinaryHeap<Reverse<(Use, usize)>>,
     scratch: PathBuf,
 }
 
-impl Sorted<'_> {
+impl SortedUses<'_> {
     fn refill(&mut self, index: usize) -> Result<(), Error> {
         const PART: u64 = 4096 * BYTES as u64;
         let run = &mut self.runs[index];

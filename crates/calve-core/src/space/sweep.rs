@@ -1,6 +1,6 @@
 //! One pass over the sorted uses of extents: for each piece of a disk, how often each path uses it.
 
-use super::ledger::{Sorted, Use};
+use super::ledger::{SortedUses, Use};
 use crate::error::Error;
 
 /// A piece of a disk that is shared, and who uses it.
@@ -15,7 +15,7 @@ pub(super) struct Piece<'a> {
 
 /// Shows each piece that is used at least once, in order; only uses that say that they are shared count. `every` gets all uses.
 pub(super) fn sweep(
-    sorted: &mut Sorted<'_>,
+    sorted: &mut SortedUses<'_>,
     roots: usize,
     mut every: impl FnMut(&Use) -> Result<(), Error>,
     mut each: impl FnMut(&Piece<'_>),

@@ -14,16 +14,16 @@ use super::ledger::{Ledger, Use};
 use super::measure::{self, EntrySpace, Range, allocated, size};
 use super::usage::Usage;
 use super::volumes::Volume;
-use super::walk::{Here, Troubles, Visit, full_path, reason};
+use super::walk::{OpenedDirectory, UnreadableEntries, Visit, full_path, reason};
 use crate::error::Error;
-use crate::source::Source;
 use crate::sys::{self, SpaceRules};
 use crate::tree::node::Node;
+use crate::tree::source::Source;
 
 /// What the workers have in common.
-pub(super) struct Shared<'a> {
+pub(super) struct SharedTally<'a> {
     roots: &'a [Source],
-    troubles: &'a Troubles,
+    troubles: &'a UnreadableEntries,
     pub(super) ledger: Mutex<Ledger>,
     /// Files with several names, which are counted when all their names have been seen.
     links: Mutex<HashMap<(u32, u64), Link>>,
@@ -108,7 +108,7 @@ impl Tally {
 }
 
 pub(super) struct Visitor<'a> {
-    shared: &'a Shared<'a>,
+    shared: &'a SharedTally<'a>,
     sums: Vec<Sum>,
     uses: Vec<Use>,
 }
@@ -118,8 +118,8 @@ const IN_MEMORY: usize = 1 << 20;
 /// How many a worker collects before it takes the lock.
 const PER_WORKER: usize = 1 << 13;
 
-impl<'a> Shared<'a> {
-    pub(super) fn new(roots: &'a [Source], troubles: &'a Troubles, scratch: Option<&Path>) -> Self {
+impl<'a> SharedTally<'a> {
+    pub(super) fn new(roots: &'a [Source], troubles: &'a UnreadableEntries, scratch: Option<&Path>) -> Self {
         let ledger = Mutex::new(Ledger::new(IN_MEMORY, scratch));
         Self { roots, troubles, ledger, links: Mutex::default(), failed: Mutex::default() }
     }
@@ -179,7 +179,7 @@ impl<'a> Shared<'a> {
             Ok(directory) => directory,
             Err(errno) => return self.trouble(link.root, &link.node, &link.name, errno),
         };
-        let here = Here { root: link.root, node: &link.node, fd: directory.as_fd(), volume: &link.volume };
+        let here = OpenedDirectory { root: link.root, node: &link.node, fd: directory.as_fd(), volume: &link.volume };
         match measure_into(sum, &here, &link.name, &link.stat, root, uses) {
             Ok(()) => {}
             Err(errno) => self.trouble(link.root, &link.node, &link.name, errno),
@@ -201,7 +201,7 @@ fn count(sum: &mut Sum, stat: &Stat) {
 /// Adds an entry that goes when the path goes.
 fn measure_into(
     sum: &mut Sum,
-    here: &Here<'_>,
+    here: &OpenedDirectory<'_>,
     name: &CStr,
     stat: &Stat,
     root: u32,
@@ -231,7 +231,7 @@ fn measure_into(
 }
 
 impl<'a> Visitor<'a> {
-    pub(super) fn new(shared: &'a Shared<'a>) -> Self {
+    pub(super) fn new(shared: &'a SharedTally<'a>) -> Self {
         let sums = vec![Sum::default(); shared.roots.len()];
         Self { shared, sums, uses: Vec::with_capacity(PER_WORKER) }
     }
@@ -241,7 +241,7 @@ impl<'a> Visitor<'a> {
         Ok(self.sums)
     }
 
-    fn link(&self, here: &Here<'_>, name: &CStr, stat: &Stat) {
+    fn link(&self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
         let mut links = self.shared.links.lock().unwrap_or_else(PoisonError::into_inner);
         let link = links.entry((here.volume.device, stat.st_ino)).or_insert_with(|| Link {
             volume: Arc::clone(here.volume),
@@ -259,7 +259,7 @@ impl<'a> Visitor<'a> {
 }
 
 impl Visit for Visitor<'_> {
-    fn directory(&mut self, here: &Here<'_>, stat: &Stat) {
+    fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat) {
         let sum = &mut self.sums[here.root];
         sum.usage.directories += 1;
         sum.usage.allocated += allocated(stat);
@@ -278,7 +278,7 @@ impl Visit for Visitor<'_> {
         }
     }
 
-    fn entry(&mut self, here: &Here<'_>, name: &CStr, stat: &Stat) {
+    fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat) {
         if stat.st_nlink > 1 {
             return self.link(here, name, stat);
         }

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::source::Source;
 use crate::sys;
+use crate::tree::source::Source;
 
 /// A set of places, as bits; none for work that is in nobody's way.
 pub(super) type Places = u64;

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::tally::{Shared, Tally, Visitor};
+use super::tally::{SharedTally, Tally, Visitor};
 use super::volumes::Volumes;
-use super::walk::{Troubles, Walk};
+use super::walk::{UnreadableEntries, Walk};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
 use crate::report::{Skipped, Warning};
-use crate::source::Source;
 use crate::tree::location::is_inside;
 use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
 
 /// How to look at trees. `DiskUsageOptions::default()` is what most callers want.
 #[derive(Debug, Clone, Default)]
@@ -106,7 +106,7 @@ pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Res
     let roots = paths.iter().map(|path| Source::open(path.as_ref())).collect::<Result<Vec<_>, _>>()?;
     let nested = nested(&roots)?;
     let volumes = Volumes::exact_where_possible();
-    let troubles = Troubles::default();
+    let troubles = UnreadableEntries::default();
     let walk = Walk {
         roots: &roots,
         volumes: &volumes,
@@ -116,7 +116,7 @@ pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Res
         cancel: &options.cancel,
         troubles: &troubles,
     };
-    let shared = Shared::new(&roots, &troubles, options.scratch.as_deref());
+    let shared = SharedTally::new(&roots, &troubles, options.scratch.as_deref());
     let visitors = walk.run(|| Visitor::new(&shared))?;
     let mut tally = Tally::new(roots.len());
     for visitor in visitors {

@@ -6,7 +6,7 @@ use super::inodes::Inodes;
 use super::ledger::Use;
 use super::measure::Range;
 use super::sweep::sweep;
-use super::tally::{Shared, Sum, Tally};
+use super::tally::{SharedTally, Sum, Tally};
 use super::usage::Usage;
 use super::volumes::{Volume, Volumes};
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 /// The usage of each path, and of all together.
 pub(super) fn verdict(
     tally: Tally,
-    shared: &Shared<'_>,
+    shared: &SharedTally<'_>,
     volumes: &Volumes,
     nested: &[bool],
     all_seen: bool,

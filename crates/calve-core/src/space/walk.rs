@@ -13,10 +13,10 @@ use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
 use crate::reason::SkipReason;
 use crate::report::Skipped;
-use crate::source::Source;
 use crate::sys;
 use crate::tree::location::identity;
 use crate::tree::node::{Node, open_source};
+use crate::tree::source::Source;
 pub(super) use crate::tree::walk::reason;
 use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
 
@@ -25,13 +25,13 @@ use super::volumes::{Volume, Volumes};
 /// What one worker does with what it finds. Nothing that one of these meets ends the walk.
 pub(super) trait Visit: Send {
     /// A directory was opened. Its entries follow, on the same worker.
-    fn directory(&mut self, here: &Here<'_>, stat: &Stat);
+    fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat);
     /// Anything else.
-    fn entry(&mut self, here: &Here<'_>, name: &CStr, stat: &Stat);
+    fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat);
 }
 
 /// The directory that is being read.
-pub(super) struct Here<'a> {
+pub(super) struct OpenedDirectory<'a> {
     /// Which of the paths given.
     pub(super) root: usize,
     pub(super) node: &'a Arc<Node>,
@@ -46,14 +46,14 @@ pub(super) struct Walk<'a> {
     pub(super) mounts: Mounts,
     pub(super) progress: &'a Progress,
     pub(super) cancel: &'a Cancel,
-    pub(super) troubles: &'a Troubles,
+    pub(super) troubles: &'a UnreadableEntries,
 }
 
 /// What could not be looked at.
 #[derive(Default)]
-pub(super) struct Troubles(Mutex<(u64, Vec<Skipped>)>);
+pub(super) struct UnreadableEntries(Mutex<(u64, Vec<Skipped>)>);
 
-impl Troubles {
+impl UnreadableEntries {
     /// The list is cut here; the number is not.
     const MOST: usize = 1000;
 
@@ -120,7 +120,7 @@ impl<V: Visit> Worker<'_, V> {
             let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
             let volume =
                 self.walk.volumes.of(directory, &rustix::fs::fstat(directory)?, || source.path().to_path_buf())?;
-            self.visitor.entry(&Here { root, node: &node, fd: directory, volume: &volume }, name, &stat);
+            self.visitor.entry(&OpenedDirectory { root, node: &node, fd: directory, volume: &volume }, name, &stat);
             Ok(())
         };
         if let Err(errno) = visit() {
@@ -174,6 +174,6 @@ impl<V: Visit> Walker for Worker<'_, V> {
     }
 }
 
-fn here<'a>(folder: &'a Folder<'a>, volume: &'a Arc<Volume>) -> Here<'a> {
-    Here { root: folder.tree, node: folder.node, fd: folder.directory(), volume }
+fn here<'a>(folder: &'a Folder<'a>, volume: &'a Arc<Volume>) -> OpenedDirectory<'a> {
+    OpenedDirectory { root: folder.tree, node: folder.node, fd: folder.directory(), volume }
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::SpareOrigin;
 use super::record;
-use super::store::{Found, Set, new_spare_name, spares};
+use super::store::{Set, SpareDirectory, new_spare_name, spares};
 use crate::Cancel;
 use crate::CloneOptions;
 use crate::choice::Strategy;
@@ -26,11 +26,11 @@ use crate::operation::Operation;
 use crate::progress::Progress;
 use crate::reason::{SkipReason, WarningCode};
 use crate::remove::delete::{Deletion, delete};
-use crate::source::Source;
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::location::Location;
 use crate::tree::notes::{NoteSummary, Notes};
+use crate::tree::source::Source;
 use crate::tree::stable;
 
 /// Builds one more spare for the set. The caller holds the store's lock.
@@ -68,7 +68,13 @@ pub(super) fn build(
     made
 }
 
-fn fill(found: &Found, place: BorrowedFd<'_>, src: &Path, built_ns: u64, options: &CloneOptions) -> Result<(), Error> {
+fn fill(
+    found: &SpareDirectory,
+    place: BorrowedFd<'_>,
+    src: &Path,
+    built_ns: u64,
+    options: &CloneOptions,
+) -> Result<(), Error> {
     let failed = |operation| move |errno| Error::io(operation, src, errno);
     let Some(_lock) = found.lock(place)? else {
         return Err(Error::io(Operation::LockSpares, &found.path, Errno::WOULDBLOCK));
@@ -129,7 +135,7 @@ pub(super) fn unfit(source: &Source) -> Result<(), Error> {
 /// On a file system where a spare takes its full size, a fifth of the disk stays free.
 fn check_room(
     source: &Source,
-    taken: &record::Taken,
+    taken: &record::RecordDraft,
     destination: &Location,
     options: &CloneOptions,
 ) -> Result<(), Error> {

@@ -15,18 +15,19 @@ use rustix::io::Errno;
 
 use super::record::{Block, Identity, blocks, device, names_of};
 use crate::error::Error;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::Decision;
 use crate::progress::Cancel;
 use crate::reason::SkipReason;
-use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::exclude::Exclude;
 use crate::tree::location::DIRECTORY;
 use crate::tree::names::Names;
 pub(crate) use crate::tree::node::node_of as node;
 use crate::tree::node::{Node, open_source};
 use crate::tree::pool::Pool;
+use crate::tree::source::Source;
 
 /// One check.
 pub(crate) struct Check<'a> {
@@ -46,7 +47,7 @@ pub(crate) struct Differences {
     /// How many of them differ.
     pub(crate) count: u64,
     /// The directories that have to be worked on.
-    pub(crate) directories: BTreeMap<PathBuf, Touched>,
+    pub(crate) directories: BTreeMap<PathBuf, DirectoryChanges>,
     /// What the caller's selection leaves out, with a reason that is told.
     pub(crate) left: Vec<(PathBuf, SkipReason)>,
     /// The directories with a file of several names.
@@ -57,16 +58,16 @@ pub(crate) struct Differences {
 
 /// What is to be done in one directory.
 #[derive(Clone, Default)]
-pub(crate) struct Touched {
+pub(crate) struct DirectoryChanges {
     /// What the spare must not have any more.
     pub(crate) gone: Vec<CString>,
     /// What is to be made, after it was removed if it was there.
     pub(crate) made: Vec<(FileType, CString)>,
 }
 
-impl std::fmt::Debug for Touched {
+impl std::fmt::Debug for DirectoryChanges {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Touched").field("gone", &self.gone).field("made", &self.made.len()).finish()
+        f.debug_struct("DirectoryChanges").field("gone", &self.gone).field("made", &self.made.len()).finish()
     }
 }
 
@@ -188,7 +189,7 @@ impl Worker<'_> {
         let stat = rustix::fs::fstat(&directory).map_err(failed)?;
         self.found.checked += 1;
         let same = !block.recent && Identity::of(&stat) == block.identity && device(&stat) == self.device;
-        let mut touched = Touched::default();
+        let mut touched = DirectoryChanges::default();
         if !same {
             self.found.count += 1;
             self.new_names(block, directory.as_fd(), &mut touched).map_err(failed)?;
@@ -221,7 +222,7 @@ impl Worker<'_> {
         directory: BorrowedFd<'_>,
         name: &CStr,
         known: Option<Identity>,
-        touched: &mut Touched,
+        touched: &mut DirectoryChanges,
     ) -> sys::Result<()> {
         let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -247,7 +248,12 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn directory_entry(&mut self, parent: BorrowedFd<'_>, name: &CStr, touched: &mut Touched) -> sys::Result<()> {
+    fn directory_entry(
+        &mut self,
+        parent: BorrowedFd<'_>,
+        name: &CStr,
+        touched: &mut DirectoryChanges,
+    ) -> sys::Result<()> {
         match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {}
             Ok(stat) => {
@@ -267,7 +273,12 @@ impl Worker<'_> {
     }
 
     /// Finds what a directory has now and had not then.
-    fn new_names(&mut self, block: &Block<'_>, directory: BorrowedFd<'_>, touched: &mut Touched) -> sys::Result<()> {
+    fn new_names(
+        &mut self,
+        block: &Block<'_>,
+        directory: BorrowedFd<'_>,
+        touched: &mut DirectoryChanges,
+    ) -> sys::Result<()> {
         let known: HashSet<&CStr> = block.entries().map(|entry| entry.name).collect();
         let readable = open_source(directory, c".", DIRECTORY)?;
         let mut buffer = ListingBuffer::new();

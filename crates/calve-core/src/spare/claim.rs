@@ -15,20 +15,20 @@ use super::check::{Check, CheckFailure, Differences, check};
 use super::names::SpareNames;
 use super::record::{Head, Identity, Record};
 use super::select::select;
-use super::store::{Found, Held, Home, Set, SpareSource, TREE, spares};
+use super::store::{HeldLock, Home, Set, SpareDirectory, SpareSource, TREE, spares};
 use crate::CloneOptions;
 use crate::choice::{Choice, Requirement, Strategy};
-use crate::clone::choose::Reason;
-use crate::clone::staging::Staging;
+use crate::choose::Reason;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::report::{SpareCheck, SpareReport};
-use crate::source::Source;
+use crate::staging::Staging;
 use crate::strategy::{WholeRoot, close_to_others};
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::location::DIRECTORY;
 use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
 
 /// What is claimed, for what.
 pub(crate) struct Claim<'a, 'p> {
@@ -40,7 +40,7 @@ pub(crate) struct Claim<'a, 'p> {
 
 /// The outcome of a claim.
 #[derive(Default)]
-pub(crate) struct Claimed {
+pub(crate) struct ClaimOutcome {
     /// The spare that is now the staged tree.
     pub(crate) spare: Option<Spare>,
     /// Why there is none, where the user has asked for spares of this source.
@@ -61,11 +61,11 @@ pub(crate) struct Spare {
 }
 
 /// Claims a spare of the source. What is not fit for use is passed over, with the reason.
-pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<Claimed, Error> {
+pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
     let options = claim.options;
-    let Some(using) = &options.spares else { return Ok(Claimed::default()) };
+    let Some(using) = &options.spares else { return Ok(ClaimOutcome::default()) };
     if claim.source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
-        return Ok(Claimed::default());
+        return Ok(ClaimOutcome::default());
     }
     // A store that cannot be used is no reason not to clone.
     let found = Home::open(&using.home).and_then(|home| match home {
@@ -79,20 +79,20 @@ pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<Claimed, Error> {
     let sets: Vec<(PathBuf, Set)> = match found {
         Ok(sets) => sets,
         Err(error) => {
-            return Ok(Claimed {
+            return Ok(ClaimOutcome {
                 refused: Some(Reason::new(format!("the spares cannot be reached: {error}"))),
-                ..Claimed::default()
+                ..ClaimOutcome::default()
             });
         }
     };
-    let mut claimed = Claimed::default();
+    let mut claimed = ClaimOutcome::default();
     for (home, set) in sets {
         match of_set(claim, &home, &set) {
             Ok(spare) => {
                 let wanted = !set.paused;
-                return Ok(Claimed { spare: Some(spare), refused: None, wanted });
+                return Ok(ClaimOutcome { spare: Some(spare), refused: None, wanted });
             }
-            Err(Refused { why, wanted }) => {
+            Err(ClaimRefusal { why, wanted }) => {
                 claimed.wanted |= wanted && !set.paused;
                 claimed.refused = Some(why?);
             }
@@ -122,7 +122,7 @@ pub(crate) fn available(source: &Source, parent: BorrowedFd<'_>, options: &Clone
 }
 
 /// Returns whether a set has a spare that may be fit.
-fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<bool, Refused> {
+fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<bool, ClaimRefusal> {
     let place = place_for(set, parent, options)?;
     for found in spares(place.as_fd(), &set.place_path())? {
         if found.head()?.is_some_and(|head| fitness(&head, source).is_ok()) {
@@ -133,15 +133,15 @@ fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOpt
 }
 
 /// Opens the place of a set, if its spares are of use for a clone with these options in `parent`.
-fn place_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<OwnedFd, Refused> {
+fn place_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<OwnedFd, ClaimRefusal> {
     if !set.definition.shape.serves(options) {
-        return Err(Refused::because("its spares are made with other options"));
+        return Err(ClaimRefusal::because("its spares are made with other options"));
     }
     let path = set.place_path();
-    let Some(place) = set.place()? else { return Err(Refused::but_wanted("no spare is ready")) };
+    let Some(place) = set.place()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
     let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map_err(|errno| Error::io(Operation::Stat, &path, errno));
     if stat(place.as_fd())?.st_dev != stat(parent)?.st_dev {
-        return Err(Refused::because("its spares are on another file system than the destination"));
+        return Err(ClaimRefusal::because("its spares are on another file system than the destination"));
     }
     Ok(place)
 }
@@ -154,13 +154,13 @@ fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
 }
 
 /// Why a set had nothing to hand over.
-struct Refused {
+struct ClaimRefusal {
     why: Result<Reason, Error>,
     /// Another one built now would do.
     wanted: bool,
 }
 
-impl Refused {
+impl ClaimRefusal {
     fn because(why: impl Into<String>) -> Self {
         Self { why: Ok(Reason::new(why)), wanted: false }
     }
@@ -171,7 +171,7 @@ impl Refused {
 }
 
 /// An error that concerns the store is a reason to go without; an interruption is not.
-impl From<Error> for Refused {
+impl From<Error> for ClaimRefusal {
     fn from(error: Error) -> Self {
         match error {
             Error::Interrupted => Self { why: Err(error), wanted: false },
@@ -180,14 +180,14 @@ impl From<Error> for Refused {
     }
 }
 
-fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, Refused> {
+fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, ClaimRefusal> {
     let place = place_for(set, claim.staging.parent(), claim.options)?;
     let path = set.place_path();
-    let mut last = Refused::but_wanted("no spare is ready");
+    let mut last = ClaimRefusal::but_wanted("no spare is ready");
     for found in spares(place.as_fd(), &path)? {
         match one(claim, home, set, place.as_fd(), &found) {
             Ok(spare) => return Ok(spare),
-            Err(refused @ Refused { why: Err(_), .. }) => return Err(refused),
+            Err(refused @ ClaimRefusal { why: Err(_), .. }) => return Err(refused),
             Err(refused) => last = refused,
         }
     }
@@ -199,34 +199,36 @@ fn one(
     home: &Path,
     set: &Set,
     place: BorrowedFd<'_>,
-    found: &Found,
-) -> Result<Spare, Refused> {
+    found: &SpareDirectory,
+) -> Result<Spare, ClaimRefusal> {
     let Some(lock) = found.lock(place)? else {
-        return Err(Refused::but_wanted("its spares are being built or handed over"));
+        return Err(ClaimRefusal::but_wanted("its spares are being built or handed over"));
     };
-    let Some(record) = found.record()? else { return Err(Refused::but_wanted("no spare is ready")) };
+    let Some(record) = found.record()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
     if let Err(why) = fitness(&record.head, claim.source) {
         found.discard();
-        return Err(Refused::but_wanted(why));
+        return Err(ClaimRefusal::but_wanted(why));
     }
     if claim.options.requires(Requirement::Cow) && !record.head.cow {
-        return Err(Refused::because("data was written to make it"));
+        return Err(ClaimRefusal::because("data was written to make it"));
     }
     let (checked, mut differences, body) = match compare(claim, home, set, found, &record) {
         Ok(compared) => compared,
         Err(CheckFailure::TooMuch) => {
             found.discard();
-            return Err(Refused::but_wanted("more than a quarter of the source has changed since it was built"));
+            return Err(ClaimRefusal::but_wanted("more than a quarter of the source has changed since it was built"));
         }
         Err(CheckFailure::Damaged) => {
             found.discard();
-            return Err(Refused::but_wanted("its record is damaged"));
+            return Err(ClaimRefusal::but_wanted("its record is damaged"));
         }
-        Err(CheckFailure::Slow) => return Err(Refused::because("every entry would have to be looked at to check it")),
+        Err(CheckFailure::Slow) => {
+            return Err(ClaimRefusal::because("every entry would have to be looked at to check it"));
+        }
         Err(CheckFailure::Error(error)) => return Err(error.into()),
     };
     if claim.options.requires(Requirement::Stable) && !differences.directories.is_empty() {
-        return Err(Refused::because("the source has changed since it was built"));
+        return Err(ClaimRefusal::because("the source has changed since it was built"));
     }
     let mut names = None;
     if claim.options.select.is_some() {
@@ -236,7 +238,7 @@ fn one(
         });
         if selected.is_none() {
             found.discard();
-            return Err(Refused::but_wanted("its record is damaged"));
+            return Err(ClaimRefusal::but_wanted("its record is damaged"));
         }
         names = selected;
     }
@@ -275,7 +277,7 @@ fn compare(
     claim: &Claim<'_, '_>,
     home: &Path,
     set: &Set,
-    found: &Found,
+    found: &SpareDirectory,
     record: &Record,
 ) -> Result<Compared, CheckFailure> {
     let frozen = matches!(set.definition.source, SpareSource::Template(_));
@@ -319,7 +321,12 @@ fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
 }
 
 /// Moves the spare under the staging name, closed to others until it is published. Whoever holds its lock may.
-fn take(claim: &mut Claim<'_, '_>, place: BorrowedFd<'_>, found: &Found, _lock: &Held) -> Result<WholeRoot, Refused> {
+fn take(
+    claim: &mut Claim<'_, '_>,
+    place: BorrowedFd<'_>,
+    found: &SpareDirectory,
+    _lock: &HeldLock,
+) -> Result<WholeRoot, ClaimRefusal> {
     let failed = |errno| Error::io(Operation::MoveSpare, &found.path, errno);
     let tree = sys::open_at(&found.directory, TREE, DIRECTORY, Mode::empty()).map_err(failed)?;
     let whole = close_to_others(tree.as_fd()).map_err(failed)?;
@@ -331,7 +338,7 @@ fn take(claim: &mut Claim<'_, '_>, place: BorrowedFd<'_>, found: &Found, _lock: 
         Err(errno) => {
             found.discard();
             let why = std::io::Error::from(errno);
-            Err(Refused::because(format!("it cannot be moved to the destination: {why}")))
+            Err(ClaimRefusal::because(format!("it cannot be moved to the destination: {why}")))
         }
     }
 }

@@ -33,7 +33,7 @@ pub use self::store::SpareSource;
 use self::store::{Definition, Home, Set, Shape, spares};
 pub use self::watch::{Untracked, WatchNote, WatchOptions, Watching};
 use crate::choice::Strategy;
-use crate::clone::choose::Reason;
+use crate::choose::Reason;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{Background, CloneOptions, SpareUse};
@@ -41,9 +41,9 @@ use crate::progress::{Cancel, Progress};
 use crate::remedy::Remedy;
 use crate::remove::delete::Deletion;
 use crate::report::Offer;
-use crate::source::Source;
 use crate::template::HeldTemplate;
 use crate::tree::location::Location;
+use crate::tree::source::Source;
 
 /// The spares of one user.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ pub struct SpareState {
     /// Its name, for the watcher.
     pub id: String,
     /// What it can be used for.
-    pub standing: Standing,
+    pub standing: Readiness,
     /// When it was built, if it is.
     pub built: Option<SystemTime>,
     /// How many entries it has.
@@ -102,7 +102,7 @@ pub struct SpareState {
 
 /// What a spare can be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum Readiness {
     /// It is being built, or being handed over.
     Building,
     /// It can be handed over, after a check.
@@ -273,11 +273,11 @@ impl Spares {
             let id = found.id(set);
             let busy = found.lock(place.as_fd())?.is_none();
             let (standing, head) = match (found.head()?, source) {
-                (head, _) if busy => (Standing::Building, head),
-                (None, _) => (Standing::Stale("it was not finished"), None),
-                (Some(head), None) => (Standing::Stale("the source is missing"), Some(head)),
+                (head, _) if busy => (Readiness::Building, head),
+                (None, _) => (Readiness::Stale("it was not finished"), None),
+                (Some(head), None) => (Readiness::Stale("the source is missing"), Some(head)),
                 (Some(head), Some(source)) => {
-                    let standing = claim::fitness(&head, source).map_or_else(Standing::Stale, |()| Standing::Ready);
+                    let standing = claim::fitness(&head, source).map_or_else(Readiness::Stale, |()| Readiness::Ready);
                     (standing, Some(head))
                 }
             };

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::check::{Differences, Touched, node};
+use super::check::{Differences, DirectoryChanges, node};
 use super::record::{Block, blocks};
-use super::select::{Now, is_below, now};
+use super::select::{EntryChange, is_below, now};
 use crate::report::Skipped;
 use crate::tree::walk::{Descend, Folder, ScanReport, Visitor, reason};
 
@@ -19,7 +19,7 @@ use crate::tree::walk::{Descend, Folder, ScanReport, Visitor, reason};
 pub struct SpareNames {
     body: Vec<u8>,
     /// The entries that were removed or made since the record was taken.
-    touched: BTreeMap<PathBuf, Touched>,
+    touched: BTreeMap<PathBuf, DirectoryChanges>,
 }
 
 impl std::fmt::Debug for SpareNames {
@@ -87,7 +87,7 @@ struct Visit<'a, V> {
 }
 
 impl<V: Visitor> Visit<'_, V> {
-    fn directory(&mut self, block: &Block<'_>, touched: Option<&Touched>) {
+    fn directory(&mut self, block: &Block<'_>, touched: Option<&DirectoryChanges>) {
         if is_below(&mut self.left, block) {
             return;
         }
@@ -103,7 +103,7 @@ impl<V: Visitor> Visit<'_, V> {
         let mut opened = None;
         for entry in block.entries() {
             let kind = entry.kind();
-            if touched.is_some_and(|touched| now(touched, entry.name) != Now::Same) {
+            if touched.is_some_and(|touched| now(touched, entry.name) != EntryChange::Same) {
                 if kind == FileType::Directory {
                     self.left.insert(path_of(entry.name));
                 }

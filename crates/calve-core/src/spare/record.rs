@@ -19,13 +19,14 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
-use crate::source::Source;
 use crate::sys;
-use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::exclude::Exclude;
 use crate::tree::fill::contents::open_contents;
 use crate::tree::location::DIRECTORY;
 use crate::tree::node::open_source;
+use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
 use crate::{Cancel, CloneOptions};
@@ -180,7 +181,7 @@ impl Record {
 }
 
 /// A record that is being taken.
-pub(crate) struct Taken {
+pub(crate) struct RecordDraft {
     pub(crate) root: Identity,
     body: Vec<u8>,
     pub(crate) entries: u64,
@@ -188,7 +189,7 @@ pub(crate) struct Taken {
     pub(crate) allocated_bytes: u64,
 }
 
-impl Taken {
+impl RecordDraft {
     /// Writes the record down, which makes the spare in `directory` a ready one.
     pub(crate) fn write(&self, directory: BorrowedFd<'_>, path: &Path, head: Head) -> Result<(), Error> {
         let failed =
@@ -223,7 +224,12 @@ impl Taken {
 /// Records every entry of `source` that `exclude` leaves in. `moment` is from [`crate::tree::stable::begin`]: every change after it shows
 /// in an entry's change time. An entry that changed after it already, or at it, is marked: another change within the same tick of the clock
 /// would not show.
-pub(crate) fn take(source: &Source, exclude: &Exclude, moment: Moment, options: &CloneOptions) -> Result<Taken, Error> {
+pub(crate) fn take(
+    source: &Source,
+    exclude: &Exclude,
+    moment: Moment,
+    options: &CloneOptions,
+) -> Result<RecordDraft, Error> {
     let root =
         rustix::fs::fstat(source.directory()).map_err(|errno| Error::io(Operation::Stat, source.path(), errno))?;
     let failure = Mutex::new(None);
@@ -240,7 +246,7 @@ pub(crate) fn take(source: &Source, exclude: &Exclude, moment: Moment, options: 
         cancel: &options.cancel,
     };
     let takers = walk(&[source.directory()], vec![whole_tree(0)], threads, &options.cancel, taker)?;
-    let mut taken = Taken { root: Identity::of(&root), body: Vec::new(), entries: 0, allocated_bytes: 0 };
+    let mut taken = RecordDraft { root: Identity::of(&root), body: Vec::new(), entries: 0, allocated_bytes: 0 };
     for mut taker in takers {
         taker.close();
         taken.entries += taker.entries;
@@ -249,15 +255,15 @@ pub(crate) fn take(source: &Source, exclude: &Exclude, moment: Moment, options: 
     }
     if let Some((path, reason)) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         return Err(match reason {
-            Unfit::Errno(errno) => Error::io(Operation::Stat, source.path().join(path), errno),
-            Unfit::Because(reason) => Error::NoSpare { path: source.path().join(path), reason },
+            RecordObstacle::Errno(errno) => Error::io(Operation::Stat, source.path().join(path), errno),
+            RecordObstacle::Because(reason) => Error::NoSpare { path: source.path().join(path), reason },
         });
     }
     Ok(taken)
 }
 
 /// Why no record can be taken.
-enum Unfit {
+enum RecordObstacle {
     Errno(Errno),
     Because(&'static str),
 }
@@ -271,7 +277,7 @@ struct Taker<'a> {
     block: Option<usize>,
     entries: u64,
     allocated_bytes: u64,
-    failure: &'a Mutex<Option<(PathBuf, Unfit)>>,
+    failure: &'a Mutex<Option<(PathBuf, RecordObstacle)>>,
     cancel: &'a Cancel,
 }
 
@@ -283,21 +289,22 @@ impl Taker<'_> {
         self.body[start..start + 4].copy_from_slice(&length.to_le_bytes());
     }
 
-    fn fail(&self, path: PathBuf, reason: Unfit) {
+    fn fail(&self, path: PathBuf, reason: RecordObstacle) {
         let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         failure.get_or_insert((path, reason));
     }
 
     /// Records one entry that is no directory.
-    fn record(&mut self, folder: &Folder<'_>, name: &CStr) -> Result<(), Unfit> {
-        let stat = rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(Unfit::Errno)?;
+    fn record(&mut self, folder: &Folder<'_>, name: &CStr) -> Result<(), RecordObstacle> {
+        let stat =
+            rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(RecordObstacle::Errno)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if device(&stat) != self.device {
-            return Err(Unfit::Because("another file system is mounted below it"));
+            return Err(RecordObstacle::Because("another file system is mounted below it"));
         }
         let recent = self.moment.may_hide_in(&stat);
         if kind == FileType::RegularFile && stat.st_size > 0 {
-            self.wait_for_writer(folder, name, &stat).map_err(Unfit::Errno)?;
+            self.wait_for_writer(folder, name, &stat).map_err(RecordObstacle::Errno)?;
         }
         // Once for a file with several names.
         let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
@@ -347,7 +354,7 @@ impl Walker for Taker<'_> {
         self.close();
         let stat = rustix::fs::fstat(folder.directory())?;
         if device(&stat) != self.device {
-            self.fail(folder.path().to_path_buf(), Unfit::Because("another file system is mounted below it"));
+            self.fail(folder.path().to_path_buf(), RecordObstacle::Because("another file system is mounted below it"));
         }
         self.entries += 1;
         let start = self.body.len();
@@ -373,7 +380,7 @@ impl Walker for Taker<'_> {
                 self.name(name);
             }
             FileType::Socket => {
-                self.fail(folder.node.path_of(name), Unfit::Because("it has a socket in it"));
+                self.fail(folder.node.path_of(name), RecordObstacle::Because("it has a socket in it"));
                 return Descend::No;
             }
             _ => {
@@ -390,7 +397,7 @@ impl Walker for Taker<'_> {
     fn listed(&mut self, _entries: u64) {}
 
     fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
-        self.fail(path, Unfit::Errno(errno));
+        self.fail(path, RecordObstacle::Errno(errno));
     }
 }
 

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use self::pace::RefillPace;
 use super::ask::ask;
 use super::build::{build, sweep};
-use super::store::{Held, Home, Set, SpareSource, spares};
+use super::store::{HeldLock, Home, Set, SpareSource, spares};
 use super::{RefillOptions, RefillReport, Spares};
 use crate::error::Error;
 use crate::options::Background;
 use crate::remove::delete::Deletion;
-use crate::source::Source;
 use crate::sys;
+use crate::tree::source::Source;
 
 impl Spares {
     /// Builds the spares that are missing, in all sets that are not paused, after deleting those that are of no use any more. Only one
@@ -42,7 +42,7 @@ impl Spares {
 }
 
 /// Waits for this process's turn. `None` if another one waits already, which will do the work, or if the machine has no time.
-fn turn(home: &Home, options: &RefillOptions) -> Result<Option<Held>, Error> {
+fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error> {
     if options.background == Background::No {
         return home.lock_soon();
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::fs::FileType;
 
-use super::check::{Differences, Touched};
+use super::check::{Differences, DirectoryChanges};
 use super::record::{Block, blocks};
 use crate::options::Decision;
 use crate::tree::exclude::Exclude;
@@ -47,15 +47,15 @@ fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences
     let touched = differences.directories.get(block.path);
     for entry in block.entries() {
         let is_directory = entry.known.is_none();
-        let now = touched.map_or(Now::Same, |touched| now(touched, entry.name));
+        let now = touched.map_or(EntryChange::Same, |touched| now(touched, entry.name));
         path.push(OsStr::from_bytes(entry.name.to_bytes()));
-        if is_directory && now != Now::Same {
+        if is_directory && now != EntryChange::Same {
             gone.insert(path.clone());
         }
         let decision = match now {
-            Now::Gone => Decision::Take,
-            Now::Other(kind) => exclude.of(&path, kind == FileType::Directory),
-            Now::Same => exclude.of(&path, is_directory),
+            EntryChange::Gone => Decision::Take,
+            EntryChange::Other(kind) => exclude.of(&path, kind == FileType::Directory),
+            EntryChange::Same => exclude.of(&path, is_directory),
         };
         if decision != Decision::Take {
             out.push(entry.name);
@@ -77,7 +77,7 @@ fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences
 
 /// What has become of an entry since the record was taken.
 #[derive(PartialEq, Eq)]
-pub(super) enum Now {
+pub(super) enum EntryChange {
     /// It is what it was, as far as it matters for the selection.
     Same,
     /// It is made again.
@@ -85,10 +85,10 @@ pub(super) enum Now {
     Gone,
 }
 
-pub(super) fn now(touched: &Touched, name: &CStr) -> Now {
+pub(super) fn now(touched: &DirectoryChanges, name: &CStr) -> EntryChange {
     if touched.gone.iter().any(|gone| gone.as_c_str() == name) {
-        return Now::Gone;
+        return EntryChange::Gone;
     }
     let made = touched.made.iter().find(|(_, made)| made.as_c_str() == name);
-    made.map_or(Now::Same, |(kind, _)| Now::Other(*kind))
+    made.map_or(EntryChange::Same, |(kind, _)| EntryChange::Other(*kind))
 }

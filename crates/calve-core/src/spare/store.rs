@@ -188,12 +188,12 @@ impl Home {
     }
 
     /// Waits for the lock that builders and sweepers hold.
-    pub(super) fn lock(&self) -> Result<Option<Held>, Error> {
+    pub(super) fn lock(&self) -> Result<Option<HeldLock>, Error> {
         lock(self.directory.as_fd(), c".", &self.path, FlockOperation::LockExclusive)
     }
 
     /// Waits for that lock on behalf of somebody who waits too: a builder in the background gives up.
-    pub(super) fn lock_soon(&self) -> Result<Option<Held>, Error> {
+    pub(super) fn lock_soon(&self) -> Result<Option<HeldLock>, Error> {
         if let Some(held) = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(Some(held));
         }
@@ -211,7 +211,7 @@ impl Home {
     }
 
     /// Takes the place of the one process that waits for the lock. `None` if another one has it.
-    pub(super) fn wait_in_line(&self) -> Result<Option<Held>, Error> {
+    pub(super) fn wait_in_line(&self) -> Result<Option<HeldLock>, Error> {
         let path = self.path.join("waiting");
         make_directory(self.directory.as_fd(), Path::new("waiting"), &path)?;
         lock(self.directory.as_fd(), c"waiting", &path, FlockOperation::NonBlockingLockExclusive)
@@ -344,14 +344,14 @@ fn place_name() -> String {
 }
 
 /// The directory of one spare, found in the place of its set.
-pub(super) struct Found {
+pub(super) struct SpareDirectory {
     pub(super) directory: OwnedFd,
     pub(super) name: CString,
     pub(super) path: PathBuf,
 }
 
 /// Returns the spares in a place, the newest first, ready or not.
-pub(super) fn spares(place: BorrowedFd<'_>, path: &Path) -> Result<Vec<Found>, Error> {
+pub(super) fn spares(place: BorrowedFd<'_>, path: &Path) -> Result<Vec<SpareDirectory>, Error> {
     let mut names = names(place, path)?;
     names.retain(|name| is_spare_name(name));
     names.sort_by(|a, b| b.cmp(a));
@@ -360,7 +360,7 @@ pub(super) fn spares(place: BorrowedFd<'_>, path: &Path) -> Result<Vec<Found>, E
         let relative = Path::new(OsStr::from_bytes(name.to_bytes()));
         let path = path.join(relative);
         if let Ok(Some(directory)) = open_own(place, relative, &path) {
-            found.push(Found { directory, name, path });
+            found.push(SpareDirectory { directory, name, path });
         }
     }
     Ok(found)
@@ -377,14 +377,14 @@ fn is_spare_name(name: &CStr) -> bool {
         && name.iter().enumerate().all(|(at, byte)| if at == 16 { *byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
-impl Found {
+impl SpareDirectory {
     /// Its name, for the watcher.
     pub(super) fn id(&self, set: &Set) -> String {
         format!("{}/{}", set.id, self.name.to_string_lossy())
     }
 
     /// Takes the spare's lock. `None` if another process has it, or had it and took the spare away.
-    pub(super) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<Held>, Error> {
+    pub(super) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<HeldLock>, Error> {
         let Some(lock) = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)?
         else {
             return Ok(None);
@@ -418,22 +418,27 @@ impl Found {
 }
 
 /// A lock that is held.
-pub(super) struct Held(OwnedFd);
+pub(super) struct HeldLock(OwnedFd);
 
 /// Lets go of it also in children of this process that have not closed their copy of the descriptor yet.
-impl Drop for Held {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
 /// `None` if another process has it and the operation does not wait.
-fn lock(directory: BorrowedFd<'_>, name: &CStr, path: &Path, operation: FlockOperation) -> Result<Option<Held>, Error> {
+fn lock(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    path: &Path,
+    operation: FlockOperation,
+) -> Result<Option<HeldLock>, Error> {
     let failed = |errno| Error::io(Operation::LockSpares, path, errno);
     // A description of its own: a lock belongs to one.
     let opened = sys::open_at(directory, name, DIRECTORY, Mode::empty()).map_err(failed)?;
     match sys::retry(|| rustix::fs::flock(&opened, operation)) {
-        Ok(()) => Ok(Some(Held(opened))),
+        Ok(()) => Ok(Some(HeldLock(opened))),
         Err(Errno::WOULDBLOCK) => Ok(None),
         Err(errno) => Err(failed(errno)),
     }

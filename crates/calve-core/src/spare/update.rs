@@ -9,21 +9,21 @@ use std::path::Path;
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::check::{Differences, Touched, node};
+use super::check::{Differences, DirectoryChanges, node};
 use crate::CloneOptions;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::remove::delete::{Deletion, delete};
-use crate::source::Source;
 use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::contents::Contents;
-use crate::tree::fill::metadata::Created;
+use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::fill::{Files, Fill, Part, Paths, Scope, fill};
 use crate::tree::names::Names;
 use crate::tree::node::Node;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
 
 /// One update.
 pub(crate) struct Update<'a> {
@@ -35,7 +35,7 @@ pub(crate) struct Update<'a> {
     pub(crate) contents: Contents,
     /// No file data may be written.
     pub(crate) strict: bool,
-    pub(crate) created: Created,
+    pub(crate) created: NewFileDefaults,
     pub(crate) keeps_nocow: bool,
     pub(crate) notes: &'a Notes,
     pub(crate) options: &'a CloneOptions,
@@ -75,7 +75,7 @@ pub(crate) fn update(update: &Update<'_>, differences: Differences) -> Result<()
 
 /// Removes what differs in one directory, and makes the directory one that could have been made just now. Returns what is to be made in it;
 /// `None` if it is gone from the source or from the spare.
-fn prepare(update: &Update<'_>, path: &Path, touched: Touched) -> Result<Option<Part>, Error> {
+fn prepare(update: &Update<'_>, path: &Path, touched: DirectoryChanges) -> Result<Option<Part>, Error> {
     let place = node(path);
     let shown = update.dst.join(path);
     let src = match place.open_source(update.source.directory()) {
@@ -108,7 +108,7 @@ fn open(place: &Node, spare: BorrowedFd<'_>) -> sys::Result<std::os::fd::OwnedFd
 }
 
 /// Takes owner, mode and extended attributes back to what a new directory has.
-pub(crate) fn renew(directory: BorrowedFd<'_>, created: Created) -> sys::Result<()> {
+pub(crate) fn renew(directory: BorrowedFd<'_>, created: NewFileDefaults) -> sys::Result<()> {
     let stat = rustix::fs::fstat(directory)?;
     if (stat.st_uid, stat.st_gid) != (created.uid, created.gid) {
         let (uid, gid) = (Uid::from_raw(created.uid), Gid::from_raw(created.gid));

@@ -9,16 +9,17 @@ use std::sync::Arc;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use super::facts::{Facts, created_in};
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::choice::{Requirement, Strategy};
-use crate::clone::facts::{Facts, created_in};
-use crate::clone::staging::RootKind;
 use crate::error::Error;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::reason::WarningCode;
+use crate::staging::RootKind;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::exclude::Exclude;
 use crate::tree::fill::Files;
 use crate::tree::node::Node;
 
@@ -108,7 +109,7 @@ struct Parts {
 }
 
 /// A directory that was looked into.
-struct Seen {
+struct VisitedDirectory {
     node: Arc<Node>,
     parent: Option<usize>,
     /// In it and below.
@@ -124,7 +125,7 @@ impl Parts {
         most_entries: u64,
         cancel: &Cancel,
     ) -> Result<Self, (PathBuf, Errno)> {
-        let mut seen = vec![Seen { node: Node::root(), parent: None, entries: 0, is_partial: false }];
+        let mut seen = vec![VisitedDirectory { node: Node::root(), parent: None, entries: 0, is_partial: false }];
         let mut buffer = ListingBuffer::new();
         let mut pending = vec![0];
         while let Some(index) = pending.pop() {
@@ -155,7 +156,7 @@ impl Parts {
                 if is_directory && !left_out {
                     pending.push(seen.len());
                     let node = Node::child(&node, entry.name);
-                    seen.push(Seen { node, parent: Some(index), entries: 0, is_partial: false });
+                    seen.push(VisitedDirectory { node, parent: Some(index), entries: 0, is_partial: false });
                 }
             }
             if cancel.is_cancelled() {
@@ -166,7 +167,7 @@ impl Parts {
         Ok(Self::among(seen, most_entries))
     }
 
-    fn among(mut seen: Vec<Seen>, most_entries: u64) -> Self {
+    fn among(mut seen: Vec<VisitedDirectory>, most_entries: u64) -> Self {
         // Each comes after the one that it is in.
         for index in (0..seen.len()).rev() {
             seen[index].is_partial |= seen[index].entries > most_entries;
@@ -178,7 +179,8 @@ impl Parts {
         let is_all = !seen[0].is_partial;
         // The root is not one of them.
         seen[0].is_partial = true;
-        let is_largest = |one: &&Seen| !one.is_partial && one.parent.is_some_and(|parent| seen[parent].is_partial);
+        let is_largest =
+            |one: &&VisitedDirectory| !one.is_partial && one.parent.is_some_and(|parent| seen[parent].is_partial);
         let largest = seen.iter().filter(is_largest).map(|one| (one.node.path(), one.entries)).collect();
         Self { is_all, largest }
     }

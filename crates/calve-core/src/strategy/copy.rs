@@ -1,8 +1,8 @@
 //! `copy`: every file made on its own, its bytes read and written. Always works; what the others are checked against.
 
+use super::facts::Facts;
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::choice::{Requirement, Strategy};
-use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::report::Bytes;
 use crate::tree::fill::contents::Contents;

@@ -1,9 +1,9 @@
 //! `hardlink`: every file is the source's own inode under a second name. **The trees are not independent**: a write in place on
 //! either side shows on the other. Only when named.
 
+use super::facts::Facts;
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::choice::Strategy;
-use crate::clone::facts::Facts;
 use crate::tree::fill::Files;
 
 pub(super) struct Hardlink;

@@ -2,9 +2,11 @@
 
 mod clonefile;
 mod copy;
+pub(crate) mod facts;
 mod hardlink;
 mod overlay;
 mod reflink;
+mod sample;
 mod snapshot;
 
 pub(crate) use overlay::State as OverlayState;
@@ -15,17 +17,17 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{Mode, Stat};
 
+use self::facts::Facts;
 use crate::CloneOptions;
 use crate::choice::{Refusal, Strategy};
-pub(crate) use crate::clone::choose::{Criteria, Reason};
-use crate::clone::facts::Facts;
-use crate::clone::staging::Staging;
+pub(crate) use crate::choose::{Criteria, Reason};
 use crate::error::Error;
 use crate::report::{Bytes, Entries};
-use crate::source::Source;
+use crate::staging::Staging;
 use crate::tree::exclude::Exclude;
-use crate::tree::fill::metadata::Created;
+use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::notes::Notes;
+use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 
 /// One way to clone. A new one is a file with an implementation and a line in [`IN_ORDER`].
@@ -60,7 +62,7 @@ pub(crate) struct Job<'a, 'p> {
     pub(crate) exclude: &'a Exclude,
     pub(crate) facts: &'a Facts,
     pub(crate) notes: &'a Notes,
-    pub(crate) created: Created,
+    pub(crate) created: NewFileDefaults,
     pub(crate) threads: usize,
 }
 
@@ -110,7 +112,7 @@ pub(crate) fn choose(
     criteria: &Criteria,
     refused_already: &[Refusal],
 ) -> Result<(&'static dyn Method, Vec<Refusal>), Error> {
-    crate::clone::choose::choose(
+    crate::choose::choose(
         IN_ORDER,
         |method| method.strategy(),
         |method| method.accepts(facts, criteria),

@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::facts::Facts;
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::choice::Strategy;
-use crate::clone::facts::Facts;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Keep;
 use crate::remove::delete::{Deletion, delete};
-use crate::source::Source;
 use crate::sys::{self, XattrTarget};
-use crate::tree::fill::metadata::{Created, Keeper, Target};
+use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target};
 use crate::tree::location::{Location, identity};
 use crate::tree::lock::{Lock, Purpose};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
 use crate::{Cancel, Progress};
 
 pub(super) struct Overlay;
@@ -182,7 +182,7 @@ impl State {
         let upper = open(root.as_fd(), c"upper").map_err(failed)?;
         let now = rustix::fs::fstat(&upper).map_err(failed)?;
         let notes = Notes::default();
-        let created = Created { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
+        let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
         let mut keeper = Keeper::new(created, &Keep::Everything, &notes);
         let src = XattrTarget::Open(source.directory());
         keeper

@@ -1,8 +1,8 @@
 //! `reflink`: every file made on its own, its extents shared (FICLONE on btrfs, XFS, bcachefs, overlay).
 
+use super::facts::Facts;
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::choice::{Requirement, Strategy};
-use crate::clone::facts::Facts;
 use crate::options::InlinedBytes;
 use crate::tree::fill::Files;
 use crate::tree::fill::contents::Contents;

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
+use super::facts::Facts;
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::choice::{Requirement, Strategy};
-use crate::clone::facts::Facts;
 use crate::error::Error;
+use crate::hidden::is_calves_own_text;
 use crate::operation::Operation;
 use crate::reason::WarningCode;
 use crate::remedy::Remedy;
 use crate::sys;
-use crate::tree::exclude::{Exclude, is_calves_own_text};
+use crate::tree::exclude::Exclude;
 use crate::tree::fill::metadata::times;
 use crate::tree::location::{Location, open_below, split};
 

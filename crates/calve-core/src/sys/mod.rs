@@ -74,7 +74,7 @@ fn word(bytes: &[u8]) -> String {
 #[cfg(unix)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "it was measured on Linux"))]
-pub(crate) enum Making {
+pub(crate) enum CreationPattern {
     /// Each makes and writes its own, in one directory too.
     SideBySide,
     /// In one directory one of two makes them and the other writes them.

@@ -14,7 +14,7 @@ pub(crate) struct OverlayPaths<'a> {
 
 /// What the system has refused to a command.
 #[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux has it"))]
-pub(crate) enum Denied {
+pub(crate) enum Denial {
     Namespaces,
     /// The one without a network.
     Network,

@@ -149,8 +149,8 @@ pub(crate) fn unnamed_file_on_xfs(_directory: BorrowedFd<'_>) -> Option<OwnedFd>
 }
 
 /// Where several threads make files has not been measured.
-pub(crate) fn making(_directory: BorrowedFd<'_>) -> super::Making {
-    super::Making::SideBySide
+pub(crate) fn making(_directory: BorrowedFd<'_>) -> super::CreationPattern {
+    super::CreationPattern::SideBySide
 }
 
 /// The number that tells btrfs on Linux. No file system here has it.
@@ -228,7 +228,7 @@ pub(crate) fn is_opaque(_directory: BorrowedFd<'_>) -> Result<bool> {
 pub(crate) struct Steps;
 
 impl Steps {
-    pub(crate) fn refused(&self) -> Option<super::Denied> {
+    pub(crate) fn refused(&self) -> Option<super::Denial> {
         None
     }
 }

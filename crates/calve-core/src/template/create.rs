@@ -10,7 +10,7 @@ use rustix::fs::{CWD, Mode};
 
 use super::manifest::Manifest;
 use super::record::Template;
-use super::store::{self, MANIFEST, Reserved, TREE};
+use super::store::{self, MANIFEST, ReservedVersion, TREE};
 use super::{SweptTemplates, Templates, name, read};
 use crate::choice::Strategy;
 use crate::clone::stage::stage;
@@ -190,7 +190,7 @@ fn hide_from_git(place: &Path) -> Result<(), Error> {
 
 /// Makes the frozen clone, and its manifest.
 fn fill(
-    reserved: &Reserved,
+    reserved: &ReservedVersion,
     name: &str,
     source: &Path,
     options: &TemplateOptions,
@@ -209,13 +209,13 @@ fn fill(
     };
     // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
     let (clone, _) = stage(&tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
-    let made = Made { source: source.to_path_buf(), exclude: options.exclude.clone(), strategy: clone.strategy };
+    let made = TreeOrigin { source: source.to_path_buf(), exclude: options.exclude.clone(), strategy: clone.strategy };
     let (template, _) = freeze(reserved, name, made, options)?;
     Ok((template, clone))
 }
 
 /// How a tree of a template was made.
-pub(super) struct Made {
+pub(super) struct TreeOrigin {
     pub(super) source: PathBuf,
     pub(super) exclude: Vec<String>,
     pub(super) strategy: Strategy,
@@ -223,9 +223,9 @@ pub(super) struct Made {
 
 /// Reads the tree of a version, and writes its manifest. Returns that too.
 pub(super) fn freeze(
-    reserved: &Reserved,
+    reserved: &ReservedVersion,
     name: &str,
-    made: Made,
+    made: TreeOrigin,
     options: &TemplateOptions,
 ) -> Result<(Template, Manifest), Error> {
     let directory = &reserved.directory;

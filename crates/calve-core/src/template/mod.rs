@@ -193,12 +193,12 @@ fn look(template: &Template) -> Result<(), Error> {
 }
 
 /// What tells that nothing in a version has changed since `moment`.
-fn frozen(tree: &Path, manifest: &Path, moment: Moment) -> Result<record::Frozen, Error> {
+fn frozen(tree: &Path, manifest: &Path, moment: Moment) -> Result<record::FrozenState, Error> {
     let stamp = |path: &Path| -> Result<Stamp, Error> {
         let found = store::stat_of(path)?.ok_or_else(|| Error::Missing(path.to_path_buf()))?;
         Ok(Stamp::of(&found))
     };
-    Ok(record::Frozen { moment, root: stamp(tree)?, manifest: stamp(manifest)? })
+    Ok(record::FrozenState { moment, root: stamp(tree)?, manifest: stamp(manifest)? })
 }
 
 /// Opens the root of a template's tree.

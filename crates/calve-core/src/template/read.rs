@@ -23,7 +23,7 @@ use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
 
 /// Everything that was found in a tree.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct TreeListing {
     pub(super) entries: Vec<Entry>,
     /// The latest change of any entry.
     pub(super) latest: Option<Moment>,
@@ -32,10 +32,15 @@ pub(super) struct Found {
 }
 
 /// Reads the tree at `root`, all of it.
-pub(super) fn read(root: BorrowedFd<'_>, threads: Option<NonZeroUsize>, cancel: &Cancel) -> Result<Found, Error> {
-    let reader =
-        || Reader { found: Found::default(), cancel, buffer: vec![0; BUFFER], names: Vec::new(), value: Vec::new() };
-    let mut all = Found::default();
+pub(super) fn read(root: BorrowedFd<'_>, threads: Option<NonZeroUsize>, cancel: &Cancel) -> Result<TreeListing, Error> {
+    let reader = || Reader {
+        found: TreeListing::default(),
+        cancel,
+        buffer: vec![0; BUFFER],
+        names: Vec::new(),
+        value: Vec::new(),
+    };
+    let mut all = TreeListing::default();
     for Reader { found, .. } in walk(&[root], vec![whole_tree(0)], thread_count(threads), cancel, reader)? {
         all.entries.extend(found.entries);
         all.latest = all.latest.max(found.latest);
@@ -51,7 +56,7 @@ pub(super) fn read(root: BorrowedFd<'_>, threads: Option<NonZeroUsize>, cancel: 
 const BUFFER: usize = 256 * 1024;
 
 struct Reader<'a> {
-    found: Found,
+    found: TreeListing,
     cancel: &'a Cancel,
     buffer: Vec<u8>,
     names: Vec<u8>,

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 
-use super::create::{Made, canonical, freeze};
+use super::create::{TreeOrigin, canonical, freeze};
 use super::manifest::{Manifest, key};
 use super::portable::PortableTemplate;
 use super::record::Template;
-use super::store::{self, Reserved, TREE};
+use super::store::{self, ReservedVersion, TREE};
 use super::{HeldTemplate, SweptTemplates, TemplateOptions, Templates, name};
 use crate::choice::Strategy;
 use crate::error::{Error, TemplateError};
@@ -83,7 +83,7 @@ impl Templates {
 }
 
 fn build<E: From<Error>>(
-    reserved: &Reserved,
+    reserved: &ReservedVersion,
     name: &str,
     origin: &Path,
     sent: &PortableTemplate,
@@ -101,7 +101,7 @@ fn build<E: From<Error>>(
     }
     let opened = super::open_tree(&tree)?;
     sys::sync_file_system(opened.as_fd()).map_err(|errno| Error::io(Operation::Sync, &tree, errno))?;
-    let made = Made { source: origin.to_path_buf(), exclude: Vec::new(), strategy: Strategy::Copy };
+    let made = TreeOrigin { source: origin.to_path_buf(), exclude: Vec::new(), strategy: Strategy::Copy };
     let (template, manifest) = freeze(reserved, name, made, options)?;
     compare(name, &manifest, sent)?;
     Ok(template)

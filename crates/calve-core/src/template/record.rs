@@ -39,7 +39,7 @@ pub struct Template {
     /// The name of the directory that `tree` is in, different for each refresh.
     pub(super) version: String,
     /// What must not have changed since.
-    pub(super) frozen: Frozen,
+    pub(super) frozen: FrozenState,
 }
 
 impl Template {
@@ -56,7 +56,7 @@ impl Template {
 
 /// What tells at little cost that nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Frozen {
+pub(super) struct FrozenState {
     /// Every entry's change time is at or before this.
     pub(super) moment: Moment,
     pub(super) root: Stamp,
@@ -128,7 +128,7 @@ impl Template {
         let moment = fields.moment()?;
         let root = Stamp { inode: root_inode, changed: fields.moment()?, size: root_size };
         let manifest = Stamp { inode: manifest_inode, changed: fields.moment()?, size: manifest_size };
-        let frozen = Frozen { moment, root, manifest };
+        let frozen = FrozenState { moment, root, manifest };
         let exclude = fields.0.map(|field| String::from_utf8(field.to_vec()).ok()).collect::<Option<_>>()?;
         let tree = place.join(&version).join(super::store::TREE);
         let name = name.to_owned();
@@ -181,7 +181,7 @@ mod tests {
             created: UNIX_EPOCH + Duration::from_nanos(12_345),
             strategy: Strategy::Reflink,
             version: "shop-1".into(),
-            frozen: Frozen { moment: Moment::from_parts(1, 2), root: stamp, manifest: stamp },
+            frozen: FrozenState { moment: Moment::from_parts(1, 2), root: stamp, manifest: stamp },
         };
         let own = Path::new("/own");
         let bytes = template.encode(own);

@@ -127,7 +127,7 @@ impl Store {
     }
 
     /// Reserves a new version at `place`: its lock is held before there is anything of it.
-    pub(super) fn reserve(&self, name: &str, place: &Path) -> Result<Reserved, Error> {
+    pub(super) fn reserve(&self, name: &str, place: &Path) -> Result<ReservedVersion, Error> {
         loop {
             let version = format!("{name}-{:016x}", sys::random());
             let path = self.versions().join(&version);
@@ -140,7 +140,7 @@ impl Store {
             }
             let mut file = File::from(lock);
             let written = file.write_all(place.as_os_str().as_bytes());
-            let reserved = Reserved { directory: place.join(&version), version, lock: file.into(), path };
+            let reserved = ReservedVersion { directory: place.join(&version), version, lock: file.into(), path };
             written.map_err(|source| io_error(Operation::Write, &reserved.path, source))?;
             return Ok(reserved);
         }
@@ -193,7 +193,7 @@ impl Store {
 }
 
 /// A version that is being built. Dropped, it is gone, unless it was published.
-pub(super) struct Reserved {
+pub(super) struct ReservedVersion {
     pub(super) version: String,
     /// The directory of the version.
     pub(super) directory: PathBuf,
@@ -201,7 +201,7 @@ pub(super) struct Reserved {
     path: PathBuf,
 }
 
-impl Reserved {
+impl ReservedVersion {
     /// Lets go of the lock: a record names the version now.
     pub(super) fn keep(self) {
         drop(self.lock);

@@ -6,7 +6,7 @@ use super::names::Names;
 use super::node::Node;
 
 /// Directories below one that was read, that are still to be gone into.
-pub(crate) struct Pending<Open, More> {
+pub(crate) struct PendingDirectories<Open, More> {
     pub(crate) node: Arc<Node>,
     /// `None` when closed to stay within the limit of descriptors; opened again when needed.
     pub(crate) open: Option<Open>,
@@ -17,7 +17,7 @@ pub(crate) struct Pending<Open, More> {
 
 /// From the nearest to the root to the deepest, which is next.
 pub(crate) struct Ahead<Open, More> {
-    stack: Vec<Pending<Open, More>>,
+    stack: Vec<PendingDirectories<Open, More>>,
     most_open: usize,
 }
 
@@ -28,13 +28,13 @@ impl<Open, More: Clone> Ahead<Open, More> {
     }
 
     /// Puts one on top, unless nothing is left to be done below it.
-    pub(crate) fn push(&mut self, pending: Pending<Open, More>) {
+    pub(crate) fn push(&mut self, pending: PendingDirectories<Open, More>) {
         if !pending.names.is_empty() {
             self.stack.push(pending);
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Pending<Open, More>> {
+    pub(crate) fn pop(&mut self) -> Option<PendingDirectories<Open, More>> {
         self.stack.pop()
     }
 
@@ -43,7 +43,7 @@ impl<Open, More: Clone> Ahead<Open, More> {
     }
 
     /// Half of the one nearest to the root, for a worker that has none.
-    pub(crate) fn part(&mut self) -> Option<Pending<Open, More>> {
+    pub(crate) fn part(&mut self) -> Option<PendingDirectories<Open, More>> {
         let alone = self.stack.len() == 1;
         let lowest = self.stack.first_mut()?;
         // Whoever gives away all that he has only waits to get it back, and each hand-over walks from the root again: a
@@ -52,7 +52,7 @@ impl<Open, More: Clone> Ahead<Open, More> {
             return None;
         }
         let names = lowest.names.split();
-        let part = Pending { node: Arc::clone(&lowest.node), open: None, names, more: lowest.more.clone() };
+        let part = PendingDirectories { node: Arc::clone(&lowest.node), open: None, names, more: lowest.more.clone() };
         if lowest.names.is_empty() {
             self.stack.remove(0);
         }

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::exclude::{Exclude, is_calves_own};
+use super::exclude::Exclude;
 use super::fill::contents::open_contents;
 use super::location::identity;
 use super::node::Node;
 use super::pool::Pool;
 use crate::error::Error;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::Cancel;

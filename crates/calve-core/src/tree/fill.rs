@@ -25,12 +25,12 @@ use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use self::contents::{Contents, Flush, Mover};
-use self::descend::{Opened, Pending};
+use self::descend::{DirectoryToFill, PendingDirectories};
 use self::groups::Groups;
 use self::links::Links;
-use self::metadata::{Created, Fault, Keeper, Side, Target, same_version, times};
+use self::metadata::{Fault, Keeper, NewFileDefaults, Side, Target, same_version, times};
 use super::ahead::Ahead;
-use super::exclude::{Exclude, is_calves_own};
+use super::exclude::Exclude;
 use super::location::identity;
 use super::names::Names;
 use super::node::Node;
@@ -39,6 +39,7 @@ use super::pool::{Pool, open_directories_per_worker};
 use super::stable::Moment;
 use crate::choice::Strategy;
 use crate::error::{Error, TemplateError};
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::{Decision, FrozenSince, Keep, Latency, Mounts, Unreadable};
 use crate::progress::{Cancel, Progress};
@@ -75,7 +76,7 @@ pub(crate) struct Fill<'a> {
     /// The source is the upper directory of an overlay.
     pub(crate) is_upper: bool,
     pub(crate) unreadable: Unreadable,
-    pub(crate) created: Created,
+    pub(crate) created: NewFileDefaults,
     /// The destination knows files without copy-on-write (btrfs).
     pub(crate) keeps_nocow: bool,
     pub(crate) threads: usize,
@@ -96,14 +97,14 @@ pub(crate) struct Tally {
 }
 
 /// What the workers share while they run.
-struct Shared {
+struct FillState {
     links: Links,
     flush: Flush,
     groups: Groups,
     /// The staged root: should the walk meet it, the destination is inside the source.
     staged: (u64, u64),
     /// Directories that their owner could not change any more: they are closed when everything below is done.
-    closed: Mutex<Vec<Closed>>,
+    closed: Mutex<Vec<ClosedDirectory>>,
 }
 
 enum Task {
@@ -112,11 +113,11 @@ enum Task {
     /// One entry of the root, and nothing else.
     Single { name: CString, kind: FileType },
     /// Some entries of one very large directory.
-    Entries { large: Arc<Large>, names: Names },
+    Entries { large: Arc<LargeDirectory>, names: Names },
 }
 
 /// A directory whose entries are made in batches, by several workers; the last one finishes it.
-struct Large {
+struct LargeDirectory {
     node: Arc<Node>,
     stat: Stat,
     unfinished: AtomicUsize,
@@ -165,7 +166,7 @@ pub(crate) struct Part {
 /// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
 pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
     let staged = rustix::fs::fstat(fill.dst_root).map_err(|errno| Error::io(Operation::Stat, fill.dst_path, errno))?;
-    let shared = Shared {
+    let shared = FillState {
         links: Links::default(),
         flush: match scope {
             Scope::Tree | Scope::Parts(_) => Flush::default(),
@@ -186,7 +187,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
         }
         Scope::Parts(parts) => {
             for Part { node, stat, names } in parts {
-                let large = Arc::new(Large { node, stat, unfinished: AtomicUsize::new(1) });
+                let large = Arc::new(LargeDirectory { node, stat, unfinished: AtomicUsize::new(1) });
                 pool.give(Task::Entries { large, names });
             }
             // Nothing: a list of names that is empty.
@@ -210,17 +211,17 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
 }
 
 /// A directory that is to be closed to its owner.
-struct Closed {
+struct ClosedDirectory {
     node: Arc<Node>,
     stat: Stat,
     flags: u32,
 }
 
 /// Sets the modes and flags that were held back, deepest first.
-fn close_directories(fill: &Fill<'_>, mut closed: Vec<Closed>) -> Result<(), Error> {
+fn close_directories(fill: &Fill<'_>, mut closed: Vec<ClosedDirectory>) -> Result<(), Error> {
     closed.sort_by_key(|one| std::cmp::Reverse(one.node.path().components().count()));
     let keeper = Keeper::new(fill.created, fill.keep, fill.notes);
-    for Closed { node, stat, flags } in closed {
+    for ClosedDirectory { node, stat, flags } in closed {
         let failed = |errno| Error::io(Operation::SetMode, fill.dst_path.join(node.path()), errno);
         let directory = node.open(fill.dst_root, OFlags::RDONLY).map_err(failed)?;
         rustix::fs::fchmod(&directory, Mode::from_raw_mode(stat.st_mode & 0o7777)).map_err(failed)?;
@@ -231,7 +232,7 @@ fn close_directories(fill: &Fill<'_>, mut closed: Vec<Closed>) -> Result<(), Err
 
 struct Worker<'f> {
     fill: &'f Fill<'f>,
-    shared: &'f Shared,
+    shared: &'f FillState,
     pool: &'f Pool<Task>,
     keeper: Keeper<'f>,
     mover: Mover<'f>,
@@ -240,7 +241,7 @@ struct Worker<'f> {
     /// The path of the directory whose entries were asked about last, and the directory.
     asked: Option<(Arc<Node>, PathBuf)>,
     ahead: Ahead<Pair, ()>,
-    put_off: Vec<Opened>,
+    put_off: Vec<DirectoryToFill>,
     put_off_limit: usize,
 }
 
@@ -251,7 +252,7 @@ const OWNER_MAY_SEARCH: RawMode = 0o100;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl<'f> Worker<'f> {
-    fn new(fill: &'f Fill<'f>, shared: &'f Shared, pool: &'f Pool<Task>) -> Self {
+    fn new(fill: &'f Fill<'f>, shared: &'f FillState, pool: &'f Pool<Task>) -> Self {
         // Their descriptors come out of the same sum.
         let put_off_limit = if shared.groups.matter() { (MOST_PUT_OFF / fill.threads).max(1) } else { 0 };
         let most_open = open_directories_per_worker(fill.threads, 2).saturating_sub(put_off_limit).max(1);
@@ -273,7 +274,7 @@ impl<'f> Worker<'f> {
     fn run(&mut self, task: Task) -> Result<(), Error> {
         match task {
             Task::Directories { parent, names } => {
-                self.ahead.push(Pending { node: parent, open: None, names, more: () });
+                self.ahead.push(PendingDirectories { node: parent, open: None, names, more: () });
             }
             Task::Entries { large, names } => self.some_entries(&large, names)?,
             Task::Single { name, kind } => {
@@ -289,7 +290,7 @@ impl<'f> Worker<'f> {
     }
 
     /// Makes every entry of one directory, then finishes its copy.
-    fn directory(&mut self, Opened { node, pair, stat, place }: Opened) -> Result<(), Error> {
+    fn directory(&mut self, DirectoryToFill { node, pair, stat, place }: DirectoryToFill) -> Result<(), Error> {
         if identity(&stat) == self.shared.staged {
             // By way of a bind mount; every other way was seen before anything was made.
             let (src, dst) = (self.fill.src_path.to_path_buf(), self.fill.dst_path.to_path_buf());
@@ -299,7 +300,7 @@ impl<'f> Worker<'f> {
         self.tally.entries.directories += 1;
         let at = At { node: &node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
         let mut below = Names::default();
-        let mut large: Option<Arc<Large>> = None;
+        let mut large: Option<Arc<LargeDirectory>> = None;
         if self.is_other_file_system(&stat)? {
             self.fill.notes.skipped(node.path(), SkipReason::OtherFileSystem);
         } else {
@@ -314,7 +315,7 @@ impl<'f> Worker<'f> {
             Some(large) => self.leave(&large, at)?,
         }
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
-        self.ahead.push(Pending { node, open: Some(pair), names: below, more: () });
+        self.ahead.push(PendingDirectories { node, open: Some(pair), names: below, more: () });
         if let Some(place) = place {
             self.shared.groups.leave(place);
         }
@@ -327,7 +328,7 @@ impl<'f> Worker<'f> {
         stat: &Stat,
         buffer: &mut ListingBuffer,
         below: &mut Names,
-        large: &mut Option<Arc<Large>>,
+        large: &mut Option<Arc<LargeDirectory>>,
     ) -> Result<(), Error> {
         let failed = |worker: &Self, errno| worker.src_error(Operation::ReadDirectory, &at.node.path(), errno);
         let mut listing = Listing::new(at.src, buffer).map_err(|errno| failed(self, errno))?;
@@ -353,7 +354,7 @@ impl<'f> Worker<'f> {
                 }
                 let shared = large.get_or_insert_with(|| {
                     let node = Arc::clone(at.node);
-                    Arc::new(Large { node, stat: *stat, unfinished: AtomicUsize::new(1) })
+                    Arc::new(LargeDirectory { node, stat: *stat, unfinished: AtomicUsize::new(1) })
                 });
                 shared.unfinished.fetch_add(1, Ordering::Relaxed);
                 self.pool.give(Task::Entries { large: Arc::clone(shared), names });
@@ -364,7 +365,7 @@ impl<'f> Worker<'f> {
     }
 
     /// The part of a large directory that was given to this worker.
-    fn some_entries(&mut self, large: &Arc<Large>, mut names: Names) -> Result<(), Error> {
+    fn some_entries(&mut self, large: &Arc<LargeDirectory>, mut names: Names) -> Result<(), Error> {
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         let pair = self.open_pair(&large.node)?;
         let at = At { node: &large.node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
@@ -380,11 +381,11 @@ impl<'f> Worker<'f> {
         self.leave(large, at)?;
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         let node = Arc::clone(&large.node);
-        self.ahead.push(Pending { node, open: Some(pair), names: below, more: () });
+        self.ahead.push(PendingDirectories { node, open: Some(pair), names: below, more: () });
         Ok(())
     }
 
-    fn leave(&mut self, large: &Large, at: At<'_>) -> Result<(), Error> {
+    fn leave(&mut self, large: &LargeDirectory, at: At<'_>) -> Result<(), Error> {
         match large.unfinished.fetch_sub(1, Ordering::AcqRel) {
             1 => self.finish(at, &large.stat),
             _ => Ok(()),
@@ -411,7 +412,7 @@ impl<'f> Worker<'f> {
             let flags = self.keeper.flags(at.src);
             if locked || flags != 0 {
                 let mut list = self.shared.closed.lock().unwrap_or_else(PoisonError::into_inner);
-                list.push(Closed { node: Arc::clone(at.node), stat: *stat, flags });
+                list.push(ClosedDirectory { node: Arc::clone(at.node), stat: *stat, flags });
             }
             let _ = at.node.sealed.set((times(stat), Mode::from_raw_mode(staged.st_mode)));
         }

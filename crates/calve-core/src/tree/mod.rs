@@ -22,6 +22,8 @@ pub(crate) mod names;
 #[cfg(unix)]
 pub(crate) mod node;
 #[cfg(unix)]
+pub(crate) mod source;
+#[cfg(unix)]
 pub(crate) mod stable;
 #[cfg(unix)]
 pub(crate) mod walk;

@@ -13,10 +13,10 @@ use crate::report::{FellBack, Skipped, Warning};
 const MOST: usize = 10_000;
 
 #[derive(Default)]
-pub(crate) struct Notes(Mutex<Collected>);
+pub(crate) struct Notes(Mutex<NoteLists>);
 
 #[derive(Default, Clone)]
-struct Collected {
+struct NoteLists {
     fell_back: Vec<FellBack>,
     skipped: Vec<Skipped>,
     /// Never cut: there are few.
@@ -24,12 +24,12 @@ struct Collected {
     skipped_beyond: u64,
     changed: Vec<PathBuf>,
     changed_beyond: u64,
-    not_kept: Vec<NotKept>,
+    not_kept: Vec<LostAttribute>,
     warnings: Vec<Warning>,
 }
 
 #[derive(Clone)]
-struct NotKept {
+struct LostAttribute {
     code: WarningCode,
     what: String,
     /// The system's number for the reason.
@@ -109,12 +109,12 @@ impl Notes {
     ) {
         let errno = number(reason);
         let mut notes = self.lock();
-        let same = |known: &&mut NotKept| known.code == code && known.what == what && known.errno == errno;
+        let same = |known: &&mut LostAttribute| known.code == code && known.what == what && known.errno == errno;
         match notes.not_kept.iter_mut().find(same) {
             Some(known) => known.entries += 1,
             None => {
                 let what = what.to_owned();
-                notes.not_kept.push(NotKept { code, what, errno, entries: 1, first: path() });
+                notes.not_kept.push(LostAttribute { code, what, errno, entries: 1, first: path() });
             }
         }
     }
@@ -161,7 +161,7 @@ impl Notes {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Collected> {
+    fn lock(&self) -> MutexGuard<'_, NoteLists> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,18 +13,19 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::exclude::{Exclude, is_calves_own};
+use super::exclude::Exclude;
 use super::fill::contents::open_contents;
 use super::fill::metadata::same_version;
 use super::node::Node;
 use super::pool::Pool;
 use crate::choice::Requirement;
 use crate::error::{Error, Required, Shown};
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::Cancel;
-use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::source::Source;
 
 /// A moment in the time of the source's file system: whatever changes later has a later change time (ctime).
 ///

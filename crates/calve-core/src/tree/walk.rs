@@ -1,43 +1,26 @@
 //! Going through trees in parallel, without following anything out of them.
 
-use std::ffi::{CStr, CString, OsStr};
-use std::num::NonZeroUsize;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::reason::SkipReason;
 use crate::report::Skipped;
-use crate::spare::names::SpareNames;
 use crate::sys::{self, Listing, ListingBuffer};
 
 use super::ahead::{self, Ahead};
 use super::names::Names;
 use super::node::Node;
-use super::pool::{Pool, open_directories_per_worker, thread_count};
+use super::pool::{Pool, open_directories_per_worker};
 
-/// How [`scan_tree`] goes through a tree.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct ScanOptions {
-    /// Only these entries, by their paths below the root. Empty: everything.
-    pub below: Vec<PathBuf>,
-    /// What is known to be there, because the tree was a spare: only what the visitors want is opened.
-    pub names: Option<Arc<SpareNames>>,
-    /// How many threads; by default as many as there are processors, at most 8.
-    pub threads: Option<NonZeroUsize>,
-    /// Ends the scan early.
-    pub cancel: Cancel,
-}
-
-/// One worker of [`scan_tree`].
+/// One worker of [`crate::scan_tree`].
 pub trait Visitor: Send {
     /// Receives an entry of `folder`. The answer counts for directories.
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend;
@@ -115,7 +98,7 @@ impl Folder<'_> {
     }
 }
 
-/// The result of [`scan_tree`].
+/// The result of [`crate::scan_tree`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ScanReport<V> {
@@ -127,40 +110,8 @@ pub struct ScanReport<V> {
     pub skipped: Vec<Skipped>,
 }
 
-/// Visits every entry below `root`, each once, by several threads. Follows no symlink, crosses no mount, and opens nothing but
-/// directories. Passes over what is not there any more.
-pub fn scan_tree<V: Visitor>(
-    root: &Path,
-    options: &ScanOptions,
-    visitor: impl Fn() -> V + Sync,
-) -> Result<ScanReport<V>, Error> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = sys::open_at(CWD, root, flags, Mode::empty());
-    let root = opened.map_err(|errno| Error::io(Operation::OpenDirectory, root, errno))?;
-    let mut scanned = ScanReport { visitors: Vec::new(), entries: 0, skipped: Vec::new() };
-    let starts_at = |below: &[PathBuf]| below.iter().filter_map(|path| start_at(root.as_fd(), path)).collect();
-    let starts = match (options.below.as_slice(), &options.names) {
-        ([], _) => vec![whole_tree(0)],
-        (below, None) => starts_at(below),
-        (below, Some(names)) => {
-            let walked;
-            (scanned, walked) = names.visit(root.as_fd(), below, visitor());
-            starts_at(&walked)
-        }
-    };
-    let scan = || Scan { visitor: visitor(), entries: 0, skipped: Vec::new() };
-    let threads = thread_count(options.threads);
-    for scan in walk(&[root.as_fd()], starts, threads, &options.cancel, scan)? {
-        scanned.visitors.push(scan.visitor);
-        scanned.entries += scan.entries;
-        scanned.skipped.extend(scan.skipped);
-    }
-    scanned.skipped.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(scanned)
-}
-
 /// `None` for what is not there, and for a path that does not go down.
-fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
+pub(crate) fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
     let mut parts = Vec::new();
     for part in path.components() {
         match part {
@@ -176,37 +127,6 @@ fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
     let mut names = Names::default();
     names.push(FileType::from_raw_mode(stat.st_mode), last);
     Some(Start { node, open: None, names, more: Position { tree: 0, visited: false } })
-}
-
-struct Scan<V> {
-    visitor: V,
-    entries: u64,
-    skipped: Vec<Skipped>,
-}
-
-impl<V: Visitor> Walker for Scan<V> {
-    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        match sys::open_directory_same_mount(folder.directory(), name) {
-            Err(Errno::XDEV) => Ok(None),
-            other => other.map(Some),
-        }
-    }
-
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
-        self.visitor.entry(folder, name, kind.into())
-    }
-
-    fn listed(&mut self, entries: u64) {
-        self.entries += entries;
-    }
-
-    fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
-        if matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
-            return;
-        }
-        let path = if path.as_os_str().is_empty() { OsStr::new(".").into() } else { path };
-        self.skipped.push(Skipped { path, reason: reason(errno) });
-    }
 }
 
 /// Returns in a few words why something could not be read.
@@ -242,7 +162,7 @@ pub(crate) trait Walker: Send {
 }
 
 /// Where a walk begins, and where it goes on.
-pub(crate) type Start = ahead::Pending<OwnedFd, Position>;
+pub(crate) type Start = ahead::PendingDirectories<OwnedFd, Position>;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Position {

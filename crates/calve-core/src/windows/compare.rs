@@ -11,10 +11,11 @@ use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 use super::file::{settable, special};
 use super::location::below;
 use crate::error::Error;
+use crate::hidden::is_calves_own_text;
 use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::sys::{self, Info};
-use crate::tree::exclude::{Exclude, is_calves_own_text};
+use crate::tree::exclude::Exclude;
 
 pub(super) struct Comparison<'a> {
     pub(super) src: &'a Path,

@@ -10,7 +10,7 @@ use super::location::{Location, below, code, resolve};
 use super::source::Source;
 use super::staging::Staging;
 use crate::choice::{Refusal, Requirement, Strategy};
-use crate::clone::choose::{Criteria, Reason, choose};
+use crate::choose::{Criteria, Reason, choose};
 use crate::error::{Error, Shown};
 use crate::operation::Operation;
 use crate::options::CloneOptions;

@@ -18,12 +18,13 @@ use windows_sys::Win32::Storage::FileSystem::{
 use super::file::{LINK_FALLS_BACK, is_any, settable};
 use super::location::below;
 use crate::error::Error;
+use crate::hidden::is_calves_own_text;
 use crate::operation::Operation;
 use crate::progress::{Cancel, Progress};
 use crate::reason::{SkipReason, WarningCode};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Info};
-use crate::tree::exclude::{Exclude, is_calves_own_text};
+use crate::tree::exclude::Exclude;
 use crate::tree::notes::Notes;
 use crate::tree::pool::Pool;
 

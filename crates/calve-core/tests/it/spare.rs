@@ -8,8 +8,8 @@ mod watched;
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    Background, Cancel, CloneOptions, CloneReport, RefillOptions, SpareCheck, SpareOptions, SpareOrigin, SpareSource,
-    SpareUse, Spares, Standing, Strategy, clone_tree,
+    Background, Cancel, CloneOptions, CloneReport, Readiness, RefillOptions, SpareCheck, SpareOptions, SpareOrigin,
+    SpareSource, SpareUse, Spares, Strategy, clone_tree,
 };
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, fingerprint};
 use fs_err as fs;
@@ -87,7 +87,7 @@ impl Place {
         refused.map(|refusal| refusal.reason).unwrap_or_default()
     }
 
-    fn standing(&self) -> Vec<Standing> {
+    fn standing(&self) -> Vec<Readiness> {
         let sets = self.spares.list(directory).unwrap();
         sets.iter().flat_map(|set| set.spares.iter().map(|spare| spare.standing)).collect()
     }
@@ -121,7 +121,7 @@ fn a_spare_is_everything_that_its_source_is() {
         remove_sockets(&place.src());
         let before = fingerprint(place.src());
         place.add(2);
-        assert_eq!(place.standing(), [Standing::Ready; 2]);
+        assert_eq!(place.standing(), [Readiness::Ready; 2]);
         let report = place.claim("one");
         let spare = report.spare.unwrap();
         assert_eq!((spare.checked, spare.entries_updated), (SpareCheck::Walked, 0), "{file_system:?}");

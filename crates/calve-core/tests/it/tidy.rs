@@ -146,6 +146,41 @@ fn files_stay_readable() {
 }
 
 #[test]
+fn functions_fit_on_two_screens() {
+    let mut found = Vec::new();
+    let mut count = 0;
+    for source in sources() {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (first, line) in lines.iter().enumerate().filter(|(_, line)| begins_function(line)) {
+            let indent = &line[..line.len() - line.trim_start().len()];
+            let end = format!("{indent}}}");
+            // A declaration without a body ends before the next line that is indented as little.
+            let after = lines[first..].iter().position(|line| {
+                **line == end
+                    || line.trim_end().ends_with(';')
+                        && line.starts_with(indent)
+                        && !line[indent.len()..].starts_with(' ')
+            });
+            let length = after.map_or(0, |after| after + 1);
+            count += 1;
+            if length >= 80 {
+                found.push(format!("{}:{}: {length} lines", source.path.display(), first + 1));
+            }
+        }
+    }
+    assert!(count > 3000, "only {count} functions were found");
+    assert_none(&found, "functions are shorter than 80 lines");
+}
+
+fn begins_function(line: &str) -> bool {
+    let words = line.split_whitespace().take_while(|word| !word.starts_with("fn"));
+    let is_qualifier = |word: &str| {
+        ["pub", "const", "unsafe", "extern"].iter().any(|known| word.starts_with(known)) || word.starts_with('"')
+    };
+    line.contains("fn ") && words.clone().all(is_qualifier) && line.split_whitespace().nth(words.count()) == Some("fn")
+}
+
+#[test]
 fn names_and_words() {
     let this = Path::new("crates/calve-core/tests/it/tidy.rs");
     let mut found = Vec::new();

@@ -104,15 +104,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     if *wanted.origin == Origin::Init {
         initialise(wanted, &seen.path.join("data"), &settings, &output)?;
     }
-    let instance = Instance {
-        program: spec.program.clone(),
-        data: seen.path.join("data"),
-        sockets: runtime::sockets(wanted.directory),
-        settings,
-        address: wanted.address.clone(),
-        purpose: spec.purpose,
-        account: spec.account,
-    };
+    let instance = instance(wanted, &seen.path, settings);
     let notices = Notices::listen(wanted.directory, spec.account)?;
     let arguments = wanted.engine.arguments(&instance)?;
     let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
@@ -124,14 +116,10 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     if !spec.is_left_to_the_kernel(wanted.isolated) {
         registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, Some(pid)))?;
     }
-    let forgotten =
-        std::cell::Cell::new(wanted.isolated || spec.container.is_some() || !spec.purpose.is_on_a_template());
-    let meanwhile = || {
-        // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
-        if !forgotten.get() {
-            forgotten.set(memory::forget(wanted.engine, wanted.files, pid));
-        }
-    };
+    let shares_memory = !wanted.isolated && spec.container.is_none() && spec.purpose.is_on_a_template();
+    let forgotten = std::cell::Cell::new(!shares_memory);
+    // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
+    let meanwhile = || forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
     let waiting = Waiting {
         engine: wanted.engine,
         address: wanted.address,
@@ -151,11 +139,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
             Some(placed) => placed.strategy.to_string(),
             None => spec.strategy.clone().unwrap_or_else(|| "init".to_owned()),
         },
-        refused: placed
-            .iter()
-            .flat_map(|placed| &placed.refused)
-            .map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason))
-            .collect(),
+        refused: placed.as_ref().map(refusals).unwrap_or_default(),
         clone_took: placed.as_ref().map_or(Duration::ZERO, |placed| placed.took),
         ready_took: started.elapsed(),
         notifies,
@@ -168,6 +152,22 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         seen,
         template: template.filter(|_| is_overlay),
     })
+}
+
+fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Directory) -> Instance {
+    Instance {
+        program: wanted.spec.program.clone(),
+        data: seen.join("data"),
+        sockets: runtime::sockets(wanted.directory),
+        settings,
+        address: wanted.address.clone(),
+        purpose: wanted.spec.purpose,
+        account: wanted.spec.account,
+    }
+}
+
+fn refusals(placed: &DataClone) -> Vec<String> {
+    placed.refused.iter().map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
 }
 
 /// Watches an overlay that copies files as a whole, and says which large ones there are.

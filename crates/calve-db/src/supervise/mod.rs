@@ -149,6 +149,43 @@ enum End {
     Leave(Answer),
 }
 
+/// What is known of a server before it is told how it was started, which [`Supervisor::write_record`] adds.
+fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identity: String) -> Record {
+    let now = unix_now();
+    Record {
+        name: spec.name.clone(),
+        engine: spec.engine.clone(),
+        template: spec.template.clone(),
+        address: address.clone(),
+        data_directory: spec.files().join("data"),
+        pid: 0,
+        strategy: String::new(),
+        refused: Vec::new(),
+        copy_up: Vec::new(),
+        watched: false,
+        untold: None,
+        clone_ms: 0.0,
+        ready_ms: 0.0,
+        started_unix_s: now,
+        expires_unix_s: spec.ttl.map(|ttl| now + ttl.as_secs()),
+        owner_pid: spec.owner.first_pid(),
+        standby: false,
+        prepared: false,
+        waits: spec.waits,
+        durable: spec.durable.is_some(),
+        template_identity,
+        pid_started: None,
+        supervisor: std::process::id(),
+        supervisor_started: sys::start_time(std::process::id()),
+        boot: sys::boot(),
+        directory: spec.directory.clone(),
+        control: spec.control.clone(),
+        notifies: false,
+        isolated,
+        image: spec.container.as_ref().map(|container| container.image.name.clone()),
+    }
+}
+
 impl<'a> Supervisor<'a> {
     fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &Cancel) -> Result<(Self, Ready)> {
         let engine = engine::named(&spec.engine)?;
@@ -184,39 +221,7 @@ impl<'a> Supervisor<'a> {
             // Warm: a first connection reads the catalog.
             engine.probe(&address, WARM_IN);
         }
-        let now = unix_now();
-        let record = Record {
-            name: spec.name.clone(),
-            engine: spec.engine.clone(),
-            template: spec.template.clone(),
-            address: address.clone(),
-            data_directory: spec.files().join("data"),
-            pid: 0,
-            strategy: String::new(),
-            refused: Vec::new(),
-            copy_up: Vec::new(),
-            watched: false,
-            untold: None,
-            clone_ms: 0.0,
-            ready_ms: 0.0,
-            started_unix_s: now,
-            expires_unix_s: spec.ttl.map(|ttl| now + ttl.as_secs()),
-            owner_pid: spec.owner.first_pid(),
-            standby: false,
-            prepared: false,
-            waits: spec.waits,
-            durable: spec.durable.is_some(),
-            template_identity,
-            pid_started: None,
-            supervisor: std::process::id(),
-            supervisor_started: sys::start_time(std::process::id()),
-            boot: sys::boot(),
-            directory: spec.directory.clone(),
-            control: spec.control.clone(),
-            notifies: false,
-            isolated,
-            image: spec.container.as_ref().map(|container| container.image.name.clone()),
-        };
+        let record = first_record(spec, &address, isolated, template_identity);
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
         let owner = spec.owner.clone();
         let mut supervisor = Self {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use calve_bench::Rounds;
 use calve_bench::copy::CopyBench;
 use calve_bench::dedupe::DedupeBench;
-use calve_bench::runs::Rounds;
 use calve_bench::space::{self, Cache};
 use calve_bench::worktree::WorktreeBench;
 use calve_bench::write::WriteBench;

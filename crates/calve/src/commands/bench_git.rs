@@ -1,7 +1,7 @@
 //! `calve bench git`.
 
+use calve_bench::Rounds;
 use calve_bench::git::{self, Address, GitBench, Pace, Source, Subject, Synthetic};
-use calve_bench::runs::Rounds;
 use calve_core::Cancel;
 
 use super::bench::reported;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use calve_core::{
-    Background, Cancel, Mounts, Progress, RefillOptions, RefillReport, Shown, SpareOptions, SpareOrigin, SpareSet,
-    SpareSource, SpareState, SpareUse, Spares, Standing, Templates, template_name,
+    Background, Cancel, Mounts, Progress, Readiness, RefillOptions, RefillReport, Shown, SpareOptions, SpareOrigin,
+    SpareSet, SpareSource, SpareState, SpareUse, Spares, Templates, template_name,
 };
 use calve_git::worktree::AddReport;
 use calve_receipt::human::{age, counted, entries, size};
@@ -218,7 +218,7 @@ fn json(report: &RefillReport, sets: &[SpareSet]) -> Result<(), Failure> {
 }
 
 fn sentence(set: &SpareSet) -> String {
-    let ready = set.spares.iter().filter(|spare| spare.standing == Standing::Ready).count();
+    let ready = set.spares.iter().filter(|spare| spare.standing == Readiness::Ready).count();
     let paused = if set.is_paused { ", paused" } else { "" };
     let left_out: String = set.exclude.iter().map(|pattern| format!(", without `{pattern}`")).collect();
     let source = named(&set.source);
@@ -228,9 +228,9 @@ fn sentence(set: &SpareSet) -> String {
 
 fn sentence_of(spare: &SpareState) -> String {
     let standing = match spare.standing {
-        Standing::Building => "building".into(),
-        Standing::Ready => "ready".into(),
-        Standing::Stale(reason) => format!("stale ({reason})"),
+        Readiness::Building => "building".into(),
+        Readiness::Ready => "ready".into(),
+        Readiness::Stale(reason) => format!("stale ({reason})"),
     };
     let Some(built) = spare.built else { return standing };
     let built = age(SystemTime::now().duration_since(built).unwrap_or_default());

@@ -28,7 +28,10 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             format!("keep clones of it ready, which are handed over in milliseconds: calve spares add {}", word(source))
         }
         Remedy::PutBack(kept) => format!("put back by hand what is in {}, then remove that directory", word(kept)),
-        other => fixed(other).into(),
+        other => {
+            let words = of_request(other).or_else(|| of_template(other)).or_else(|| of_system(other));
+            words.or_else(|| of_path(other)).or_else(|| of_strategy(other)).unwrap_or(LOOK_AT_LOG).into()
+        }
     }
 }
 
@@ -45,8 +48,15 @@ const fn by_system(unix: &'static str, windows: &'static str) -> &'static str {
     if cfg!(windows) { windows } else { unix }
 }
 
-fn fixed(remedy: &Remedy) -> &'static str {
-    match remedy {
+/// `Remedy` is non-exhaustive: a newer engine may have more.
+const LOOK_AT_LOG: &str = by_system(
+    "look at the kernel's log (dmesg) and at what is mounted there (findmnt), then try again",
+    "look at the system's event log, then try again",
+);
+
+/// Remedies for what was asked.
+fn of_request(remedy: &Remedy) -> Option<&'static str> {
+    Some(match remedy {
         Remedy::NameDirectoryFromOutside => {
             "name the directory itself, from outside of it: `/`, `.` and `..` cannot be replaced or removed"
         }
@@ -93,7 +103,13 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::RetryWithoutCleaner => {
             "run it again, and keep other programs from cleaning the destination's parent directory"
         }
+        _ => return None,
+    })
+}
 
+/// Remedies for templates.
+fn of_template(remedy: &Remedy) -> Option<&'static str> {
+    Some(match remedy {
         Remedy::ChooseTemplateName => {
             "choose a name such as `shop` or `node-22`; write ./@NAME for a path that begins with @"
         }
@@ -109,7 +125,13 @@ fn fixed(remedy: &Remedy) -> &'static str {
         }
         Remedy::KeepTemplateElsewhere => "name a directory outside of it with `--at`, or another source",
         Remedy::NameDirectory => "name a directory",
+        _ => return None,
+    })
+}
 
+/// Remedies for permissions, room and limits.
+fn of_system(remedy: &Remedy) -> Option<&'static str> {
+    Some(match remedy {
         Remedy::AllowDeleting => {
             "you need write permission on the directory that it is in: fix its mode (chmod u+w), or run as its owner"
         }
@@ -151,6 +173,13 @@ fn fixed(remedy: &Remedy) -> &'static str {
             "the device or file system reported a failure; look at the kernel's log (dmesg)",
             "the device reported a failure; check it (chkdsk) and the system's event log",
         ),
+        _ => return None,
+    })
+}
+
+/// Remedies for names, for what is at a path, and for what uses it.
+fn of_path(remedy: &Remedy) -> Option<&'static str> {
+    Some(match remedy {
         Remedy::ShortenName => "the destination's file system allows shorter names only: rename it",
         Remedy::RenameForFileSystem => {
             "the destination's file system cannot store that name: rename it, or clone to another file system"
@@ -189,19 +218,21 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::MakeAvailableOffline => {
             "the file is in the cloud only: start that service, or make the file available offline"
         }
+        _ => return None,
+    })
+}
 
+/// Remedies for a strategy that is refused.
+fn of_strategy(remedy: &Remedy) -> Option<&'static str> {
+    Some(match remedy {
         Remedy::ShareOneFileSystem => "keep both on btrfs, XFS, bcachefs or another file system with reflinks",
         Remedy::StayOnFileSystem => "clone to a place on the source's file system",
         Remedy::KeepInSubvolume => "keep the source in a btrfs subvolume",
         Remedy::CloneIntoSubvolume => "create a btrfs subvolume (btrfs subvolume create), and clone the source into it",
         Remedy::RunAsOwner => "run as its owner",
         Remedy::UseDevDrive => "keep both on a Dev Drive or another ReFS volume",
-        // `Remedy` is non-exhaustive: a newer engine may have more.
-        _ => by_system(
-            "look at the kernel's log (dmesg) and at what is mounted there (findmnt), then try again",
-            "look at the system's event log, then try again",
-        ),
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -37,21 +37,13 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::ReadLog(name) => format!("read the last lines of its log: calve db logs {name}"),
         Remedy::StartNewServer => "start a new server from a template, and stop this one".into(),
-        Remedy::InstallServer => "install the server, name its directory with --server-bin, or an image with --image".into(),
-        Remedy::InstallRuntime => "install podman, or name its program with --runtime".into(),
-        Remedy::GrantIds => {
-            "as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER".into()
+        Remedy::InstallServer => {
+            "install the server, name its directory with --server-bin, or an image with --image".into()
         }
-        Remedy::CheckRuntime(runtime) => {
-            format!("check that it works without Calve: {} info", runtime.display())
-        }
-        Remedy::PullImage { runtime, image } => {
-            format!("pull it, or name one that is here: {} pull {image}", runtime.display())
-        }
-        Remedy::ChooseImage => "name an image of that engine with --image".into(),
         Remedy::ChooseSupportedVersion => "name the directory of a supported version with --server-bin".into(),
         Remedy::ChooseMatchingVersion => {
-            "install that version of the server and name its directory with --server-bin, or an image with --image".into()
+            "install that version of the server and name its directory with --server-bin, or an image with --image"
+                .into()
         }
         Remedy::ReadOutput => "the lines above are the last that it wrote".into(),
         Remedy::CheckServerProgram => "check that the server's program runs on this machine".into(),
@@ -86,8 +78,25 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::TryAgain => "try again in a moment".into(),
         Remedy::ChooseProgramTemplate => "name a template that was made without --image".into(),
         Remedy::StartThrowaway => "start a server of its own for that: calve db start TEMPLATE".into(),
-        _ => "see `calve db --help`".into(),
+        other => of_container(other).unwrap_or_else(|| "see `calve db --help`".into()),
     }
+}
+
+fn of_container(remedy: &Remedy) -> Option<String> {
+    Some(match remedy {
+        Remedy::InstallRuntime => "install podman, or name its program with --runtime".into(),
+        Remedy::GrantIds => {
+            "as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER".into()
+        }
+        Remedy::CheckRuntime(runtime) => {
+            format!("check that it works without Calve: {} info", runtime.display())
+        }
+        Remedy::PullImage { runtime, image } => {
+            format!("pull it, or name one that is here: {} pull {image}", runtime.display())
+        }
+        Remedy::ChooseImage => "name an image of that engine with --image".into(),
+        _ => return None,
+    })
 }
 
 /// Returns the hint of `calve cp`, without the options that `calve db` does not have.

@@ -40,9 +40,16 @@ fn a_failing_command_prints_its_error_as_json_too() {
     assert_eq!(refused["refused"][0]["strategy"], "snapshot");
     assert_eq!(fails(&spot, "git clone --json none new", 2)["code"], "ERR_CALVE_USAGE");
     assert_eq!(fails(&spot, "cp --json a", 2)["code"], "ERR_CALVE_USAGE");
-    for line in ["worktree list --json", "db start --json none"] {
-        let code = fails(&spot, line, 1)["code"].clone();
-        assert!(code.as_str().unwrap().starts_with("ERR_CALVE_"), "{line}: {code}");
+    for (line, exit_code, code, remedy) in [
+        ("worktree list --json", 1, "ERR_CALVE_GIT", "enter_repository"),
+        ("git clone --json nonsense://x new", 2, "ERR_CALVE_USAGE", "give_url"),
+        ("db start --json none", 1, "ERR_CALVE_DB", "create_template"),
+        ("db start --json ../x", 2, "ERR_CALVE_USAGE", "read_help"),
+        ("template pull --json Bad", 2, "ERR_CALVE_USAGE", "name_image"),
+        ("volume create --json .x --size 1G", 2, "ERR_CALVE_USAGE", "correct_name"),
+    ] {
+        let document = fails(&spot, line, exit_code);
+        assert_eq!((&document["code"], &document["remedy"]), (&json!(code), &json!(remedy)), "{line}: {document}");
     }
 }
 

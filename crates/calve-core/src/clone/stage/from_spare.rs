@@ -2,22 +2,22 @@
 
 use super::{Part, StagedTree};
 use crate::choice::{Choice, Refusal, Requirement, Strategy};
+use crate::choose::Reason;
 use crate::clone::StrategyRun;
-use crate::clone::choose::Reason;
-use crate::clone::facts::Facts;
 use crate::clone::finish::check;
-use crate::clone::staging::RootKind;
 use crate::error::{Error, Required};
 use crate::remove::delete::Deletion;
 use crate::spare::check::Differences;
 use crate::spare::claim::{Claim, Spare, claim};
 use crate::spare::update::{Update, renew, update};
+use crate::staging::RootKind;
 use crate::strategy::Outcome;
+use crate::strategy::facts::Facts;
 use crate::sys;
 use crate::tree::fill::contents::Contents;
 
 /// Why the tree is no spare.
-pub(super) struct WithoutSpare {
+pub(super) struct NoSpare {
     pub(super) refused: Option<Refusal>,
     /// There is room for another one.
     pub(super) wanted: bool,
@@ -25,12 +25,12 @@ pub(super) struct WithoutSpare {
 
 impl StagedTree<'_> {
     /// Makes the root a spare of the source, if there is one, and brings it up to date.
-    pub(super) fn spare(&mut self, part: &Part<'_>) -> Result<Result<(StrategyRun, Outcome), WithoutSpare>, Error> {
+    pub(super) fn spare(&mut self, part: &Part<'_>) -> Result<Result<(StrategyRun, Outcome), NoSpare>, Error> {
         // On btrfs a staged root is a subvolume, into which nothing can be moved.
         let is_subvolume =
             || self.root_kind == RootKind::Subvolume && sys::magic(self.destination.parent()) == Ok(sys::BTRFS_MAGIC);
         if self.root_kind == RootKind::Inheriting || self.staging.root().is_some() || is_subvolume() {
-            return Ok(Err(WithoutSpare { refused: None, wanted: false }));
+            return Ok(Err(NoSpare { refused: None, wanted: false }));
         }
         let (source, exclude, options) = (part.source, part.exclude, part.options);
         let claimed = claim(&mut Claim { source, exclude, staging: &mut self.staging, options })?;
@@ -57,7 +57,7 @@ impl StagedTree<'_> {
             let refused = vec![refused.unwrap_or_else(none)];
             return Err(Error::RequirementRefused { requirement, refused, detail: None });
         }
-        Ok(Err(WithoutSpare { refused, wanted: claimed.wanted }))
+        Ok(Err(NoSpare { refused, wanted: claimed.wanted }))
     }
 
     fn bring_up_to_date(&mut self, part: &Part<'_>, spare: Spare) -> Result<(StrategyRun, Outcome), Error> {

@@ -1,22 +1,21 @@
 //! Replaces a tree with a staged clone of it, while programs may be at work there.
 
-use std::ffi::{CStr, OsStr};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::ffi::CStr;
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Stat};
 
 use super::{Origin, StageReport, StagedTree, conclude, report, start};
 use crate::choice::Requirement;
 use crate::clone::finish::{refusal, require_quiet};
-use crate::clone::staging::{Oversight, Publication, RootKind, Verdict};
 use crate::error::{Error, Shown};
 use crate::options::{CloneOptions, Existing};
-use crate::source::Source;
+use crate::staging::{Oversight, Publication, RootKind, Verdict};
 use crate::tree::exclude::Exclude;
 use crate::tree::location::identity;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
 use crate::tree::stable::{Moment, Quiet, changed};
 
 /// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`StagedTree::clone_root`] with
@@ -117,11 +116,4 @@ impl StagedTree<'_> {
             other => other,
         })
     }
-}
-
-/// Returns the `number`th name beside the directory `path` under which the old directory can be kept.
-pub(crate) fn kept_name(path: &Path, number: u32) -> PathBuf {
-    let mut name = path.file_name().unwrap_or(OsStr::from_bytes(b"directory")).to_owned();
-    name.push(if number == 0 { ".kept".to_owned() } else { format!(".kept{number}") });
-    path.with_file_name(name)
 }

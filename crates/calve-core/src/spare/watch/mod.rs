@@ -13,21 +13,21 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use self::serve::Door;
+use self::serve::QuestionSocket;
 use self::tracker::Tracker;
 pub use self::tracker::Untracked;
 use super::Spares;
 use super::ask::Answer;
 use super::check::{Check, CheckFailure, check};
 use super::claim::fitness;
-use super::store::{Found, Home, Set, SpareSource, spares};
+use super::store::{Home, Set, SpareDirectory, SpareSource, spares};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::progress::Cancel;
-use crate::source::Source;
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
 
 /// How [`Spares::watch`] works.
 pub struct WatchOptions<'a> {
@@ -81,7 +81,7 @@ impl Spares {
     pub fn watch(&self, options: &mut WatchOptions<'_>) -> Result<Watching, Error> {
         sys::Watches::new().map_err(|errno| Error::io(Operation::Watch, &self.home, errno))?;
         let home = Home::create(&self.home)?;
-        let Some(door) = Door::open(&home)? else { return Ok(Watching::Elsewhere) };
+        let Some(door) = QuestionSocket::open(&home)? else { return Ok(Watching::Elsewhere) };
         let mut watcher = Watcher { home, sources: HashMap::new() };
         match watcher.run(&door, options) {
             // In the middle of a comparison.
@@ -94,11 +94,11 @@ impl Spares {
 /// The sources of all sets.
 struct Watcher {
     home: Home,
-    sources: HashMap<String, Watched>,
+    sources: HashMap<String, WatchedSource>,
 }
 
 /// The source of one set.
-struct Watched {
+struct WatchedSource {
     path: PathBuf,
     tracker: Result<Tracker, Untracked>,
     /// What each spare differs in, and since when that is known.
@@ -118,7 +118,7 @@ const QUIET: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 impl Watcher {
-    fn run(&mut self, door: &Door, options: &mut WatchOptions<'_>) -> Result<(), Error> {
+    fn run(&mut self, door: &QuestionSocket, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         self.look_for_sources(options)?;
         (options.told)(WatchNote::Listening);
         while !options.cancel.is_cancelled() {
@@ -128,7 +128,7 @@ impl Watcher {
     }
 
     /// Waits until something happens, and takes care of it.
-    fn wait(&mut self, door: &Door, options: &mut WatchOptions<'_>) -> Result<(), Error> {
+    fn wait(&mut self, door: &QuestionSocket, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         let trackers = self.sources.values().filter_map(|one| one.tracker.as_ref().ok());
         let longest = if trackers.clone().any(Tracker::is_settling) { Duration::ZERO } else { QUIET };
         let (asked, happened) = door.wait(trackers.map(Tracker::queue).collect(), longest)?;
@@ -177,14 +177,14 @@ impl Watcher {
         for set in sets {
             // A template does not change.
             let SpareSource::Directory(path) = &set.definition.source else { continue };
-            let watched = self.sources.entry(set.id.clone()).or_insert_with(|| Watched::new(path.clone()));
+            let watched = self.sources.entry(set.id.clone()).or_insert_with(|| WatchedSource::new(path.clone()));
             watched.take_in(&set, options)?;
         }
         Ok(())
     }
 }
 
-impl Watched {
+impl WatchedSource {
     fn new(path: PathBuf) -> Self {
         let now = Instant::now();
         Self { path, tracker: Err(Untracked::Gone), bases: HashMap::new(), again: now, pause: QUIET }
@@ -197,7 +197,7 @@ impl Watched {
         }
         let Some(place) = set.place()? else { return Ok(()) };
         let found = spares(place.as_fd(), &set.place_path())?;
-        let name = |one: &Found| format!("{}/{}", set.id, one.name.to_string_lossy());
+        let name = |one: &SpareDirectory| format!("{}/{}", set.id, one.name.to_string_lossy());
         self.bases.retain(|spare, _| found.iter().any(|one| name(one) == *spare));
         for one in found {
             if self.bases.contains_key(&name(&one)) {
@@ -233,7 +233,7 @@ impl Watched {
     }
 
     /// Compares the source with the record of a spare. Everything that happens after the moment that is noted before is told.
-    fn compare(&mut self, set: &Set, found: &Found, cancel: &Cancel) -> Result<Option<Base>, CheckFailure> {
+    fn compare(&mut self, set: &Set, found: &SpareDirectory, cancel: &Cancel) -> Result<Option<Base>, CheckFailure> {
         let Ok(tracker) = &mut self.tracker else { return Ok(None) };
         let Some(record) = found.record()? else { return Ok(None) };
         let source = Source::open(&self.path)?;

@@ -21,13 +21,13 @@ use crate::sys;
 const LOCK: &str = "watch.lock";
 
 /// Where questions come in. The store is closed to other users, and so is this.
-pub(super) struct Door {
+pub(super) struct QuestionSocket {
     listener: UnixListener,
     path: PathBuf,
     _lock: File,
 }
 
-impl Door {
+impl QuestionSocket {
     /// `None` if another process has the lock.
     pub(super) fn open(home: &Home) -> Result<Option<Self>, Error> {
         let lock_path = home.path().join(LOCK);
@@ -86,7 +86,7 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for QuestionSocket {
     fn drop(&mut self) {
         let _ = rustix::fs::unlink(&self.path);
     }

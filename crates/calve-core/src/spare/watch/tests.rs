@@ -6,9 +6,9 @@ use std::path::Path;
 use fs_err as fs;
 
 use super::tracker::{Tracker, Untracked};
-use crate::source::Source;
 use crate::sys;
 use crate::tree::exclude::Exclude;
+use crate::tree::source::Source;
 
 fn files(root: &Path, paths: &[&str]) {
     for path in paths {

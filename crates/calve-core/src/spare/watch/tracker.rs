@@ -17,12 +17,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
-use crate::source::Source;
+use crate::hidden::is_calves_own;
 use crate::spare::check::node;
 use crate::sys::{self, Happening, Listing, ListingBuffer, WatchEvent, Watches};
-use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::exclude::Exclude;
 use crate::tree::location::identity;
 use crate::tree::node::open_source;
+use crate::tree::source::Source;
 
 /// Why nothing is known about a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -297,11 +297,11 @@ pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
 
 /// What several threads that make files below `directory` do to each other there, as it was measured (docs/small-files.md).
-pub(crate) fn making(directory: BorrowedFd<'_>) -> crate::sys::Making {
+pub(crate) fn making(directory: BorrowedFd<'_>) -> crate::sys::CreationPattern {
     match magic(directory) {
-        Ok(XFS_MAGIC) => crate::sys::Making::HandedOver,
-        Ok(BTRFS_MAGIC) => crate::sys::Making::OneAtATime,
-        _ => crate::sys::Making::SideBySide,
+        Ok(XFS_MAGIC) => crate::sys::CreationPattern::HandedOver,
+        Ok(BTRFS_MAGIC) => crate::sys::CreationPattern::OneAtATime,
+        _ => crate::sys::CreationPattern::SideBySide,
     }
 }
 

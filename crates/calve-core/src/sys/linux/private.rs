@@ -17,7 +17,7 @@ use rustix::thread::UnshareFlags;
 
 use super::{Result, mount_overlay};
 use crate::Network;
-use crate::sys::{Denied, OverlayPaths};
+use crate::sys::{Denial, OverlayPaths};
 
 /// Tells, when a command could not be started, at which step it failed.
 pub(crate) struct Steps(OwnedFd);
@@ -29,13 +29,13 @@ const NETWORK: u8 = 4;
 
 impl Steps {
     /// Returns what was refused. `None`: it was the command itself.
-    pub(crate) fn refused(&self) -> Option<Denied> {
+    pub(crate) fn refused(&self) -> Option<Denial> {
         let mut steps = [0; 256];
         let length = rustix::io::read(&self.0, &mut steps).unwrap_or(0);
         match steps[..length].last() {
-            Some(&NAMESPACES) => Some(Denied::Namespaces),
-            Some(&NETWORK) => Some(Denied::Network),
-            Some(&MOUNT) => Some(Denied::Overlay(steps.iter().filter(|&&step| step == MOUNT).count() - 1)),
+            Some(&NAMESPACES) => Some(Denial::Namespaces),
+            Some(&NETWORK) => Some(Denial::Network),
+            Some(&MOUNT) => Some(Denial::Overlay(steps.iter().filter(|&&step| step == MOUNT).count() - 1)),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::{Result, kernel};
-use crate::tree::exclude::is_calves_own;
+use crate::hidden::is_calves_own;
 
 /// Renames, unless something has the new name (EEXIST). ENOTSUP on file systems that cannot.
 pub(crate) fn rename_no_replace(

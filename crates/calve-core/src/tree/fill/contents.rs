@@ -16,7 +16,7 @@ use crate::tree::node::open_source;
 
 /// What became of a file's bytes.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Moved {
+pub(crate) struct MovedBytes {
     pub(crate) shared: u64,
     pub(crate) written: u64,
     pub(crate) inlined: u64,
@@ -37,8 +37,8 @@ pub(crate) enum Contents {
 }
 
 /// Why extents of one file could not be shared.
-pub(crate) enum Reflinked {
-    Done(Moved),
+pub(crate) enum ReflinkOutcome {
+    Done(MovedBytes),
     /// One of the reasons that permit copying this file's bytes.
     Refused(Errno),
 }
@@ -95,7 +95,7 @@ impl<'a> Mover<'a> {
         dst: BorrowedFd<'_>,
         stat: &Stat,
         tell_inlined: bool,
-    ) -> Result<Reflinked, Fault> {
+    ) -> Result<ReflinkOutcome, Fault> {
         let started = Instant::now();
         let mut result = retry(|| sys::reflink(src, dst));
         if result == Err(Errno::INVAL) && sys::copy_nocow(src, dst).unwrap_or(false) {
@@ -106,10 +106,10 @@ impl<'a> Mover<'a> {
         match result {
             // Asked after the reflink, which has written out what was dirty: before, the answer may be another.
             Ok(()) if tell_inlined && sys::is_inline(src, size(stat)) => {
-                Ok(Reflinked::Done(Moved { inlined: size(stat), ..Moved::default() }))
+                Ok(ReflinkOutcome::Done(MovedBytes { inlined: size(stat), ..MovedBytes::default() }))
             }
-            Ok(()) => Ok(Reflinked::Done(Moved { shared: stored(stat), ..Moved::default() })),
-            Err(errno) if permits_copy(errno, dst, size(stat)) => Ok(Reflinked::Refused(errno)),
+            Ok(()) => Ok(ReflinkOutcome::Done(MovedBytes { shared: stored(stat), ..MovedBytes::default() })),
+            Err(errno) if permits_copy(errno, dst, size(stat)) => Ok(ReflinkOutcome::Refused(errno)),
             Err(errno) => Err(Fault::dst(Operation::ShareExtents)(errno)),
         }
     }
@@ -130,7 +130,7 @@ impl<'a> Mover<'a> {
         dst: BorrowedFd<'_>,
         stat: &Stat,
         on_server: bool,
-    ) -> Result<Moved, Fault> {
+    ) -> Result<MovedBytes, Fault> {
         let size = size(stat);
         if self.buffer.is_empty() {
             self.buffer.resize(BUFFER_BYTES, 0);
@@ -154,7 +154,7 @@ impl<'a> Mover<'a> {
             written += length as u64;
             self.stop_if_cancelled()?;
         }
-        Ok(Moved { written, short: written < size, ..Moved::default() })
+        Ok(MovedBytes { written, short: written < size, ..MovedBytes::default() })
     }
 
     /// `None` where the file system cannot tell data from holes.
@@ -163,8 +163,8 @@ impl<'a> Mover<'a> {
         src: BorrowedFd<'_>,
         dst: BorrowedFd<'_>,
         size: u64,
-    ) -> Result<Option<Moved>, Fault> {
-        let mut moved = Moved::default();
+    ) -> Result<Option<MovedBytes>, Fault> {
+        let mut moved = MovedBytes::default();
         let mut position = 0;
         let mut end = 0;
         while position < size {

@@ -14,10 +14,10 @@ use crate::operation::Operation;
 use crate::tree::ahead;
 use crate::tree::node::{Node, open_source};
 
-pub(super) type Pending = ahead::Pending<Pair, ()>;
+pub(super) type PendingDirectories = ahead::PendingDirectories<Pair, ()>;
 
 /// A directory that is about to be filled.
-pub(super) struct Opened {
+pub(super) struct DirectoryToFill {
     pub(super) node: Arc<Node>,
     pub(super) pair: Pair,
     pub(super) stat: Stat,
@@ -40,7 +40,7 @@ impl Worker<'_> {
     }
 
     /// The deepest directory that is in nobody's way; one that is, when there is no other, or when there are many of them.
-    fn next_directory(&mut self, name: &mut Vec<u8>) -> Result<Option<Opened>, Error> {
+    fn next_directory(&mut self, name: &mut Vec<u8>) -> Result<Option<DirectoryToFill>, Error> {
         let groups = &self.shared.groups;
         if self.pool.stopped() {
             return Ok(None);
@@ -77,11 +77,11 @@ impl Worker<'_> {
     }
 
     /// Opens a directory and its copy. `None` when it is gone, and its copy with it.
-    fn open_child(&self, parent: &mut Pending, name: &CStr) -> Result<Option<Opened>, Error> {
+    fn open_child(&self, parent: &mut PendingDirectories, name: &CStr) -> Result<Option<DirectoryToFill>, Error> {
         if name.is_empty() {
             let pair = self.open_pair(&parent.node)?;
             let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error(Operation::Stat, Path::new(""), e))?;
-            return Ok(Some(Opened { node: Arc::clone(&parent.node), pair, stat, place: None }));
+            return Ok(Some(DirectoryToFill { node: Arc::clone(&parent.node), pair, stat, place: None }));
         }
         if parent.open.is_none() {
             parent.open = Some(self.open_pair(&parent.node)?);
@@ -109,7 +109,7 @@ impl Worker<'_> {
             true => rustix::fs::fstat(&dst).ok().and_then(|copy| groups.place(copy.st_ino)),
             false => None,
         };
-        Ok(Some(Opened { node: Node::child(&parent.node, name), pair: Pair { src, dst }, stat, place }))
+        Ok(Some(DirectoryToFill { node: Node::child(&parent.node, name), pair: Pair { src, dst }, stat, place }))
     }
 
     /// A directory vanished, became something else, or cannot be read, after its copy was made: the copy goes too.

@@ -10,7 +10,7 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
-use super::contents::{Contents, Moved, Reflinked, open_contents, size, stored};
+use super::contents::{Contents, MovedBytes, ReflinkOutcome, open_contents, size, stored};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
 use super::{At, Files, Worker};
@@ -24,7 +24,7 @@ use crate::tree::names::Names;
 use crate::tree::node::{Node, open_source};
 
 /// Whether an entry was what the directory said it was.
-enum Made {
+enum EntryOutcome {
     Yes,
     /// It has become something else since the directory was read.
     OtherKind,
@@ -70,18 +70,18 @@ impl Worker<'_> {
                 FileType::Symlink => self.symlink(at, name),
                 FileType::Socket => {
                     self.fill.notes.skipped(at.node.path_of(name), SkipReason::Socket);
-                    Ok(Made::Yes)
+                    Ok(EntryOutcome::Yes)
                 }
                 _ => self.special_file(at, name),
             }?;
             match made {
-                Made::Yes if attempt == 0 => return Ok(()),
-                Made::Yes => {
+                EntryOutcome::Yes if attempt == 0 => return Ok(()),
+                EntryOutcome::Yes => {
                     self.fill.notes.changed(at.node.path_of(name));
                     return Ok(());
                 }
-                Made::OtherKind => kind = FileType::Unknown,
-                Made::Gone => break,
+                EntryOutcome::OtherKind => kind = FileType::Unknown,
+                EntryOutcome::Gone => break,
             }
         }
         self.vanished(at.node.path_of(name))
@@ -98,15 +98,15 @@ impl Worker<'_> {
     }
 
     /// A subtree in one call, where the strategy does that. `None` where its entries are to be made one by one.
-    fn whole_directory(&mut self, at: At<'_>, name: &CStr) -> Result<Option<Made>, Error> {
+    fn whole_directory(&mut self, at: At<'_>, name: &CStr) -> Result<Option<EntryOutcome>, Error> {
         let Files::Clonefile { whole } = self.fill.files else { return Ok(None) };
         let path = at.node.path_of(name);
         let Some(entries) = whole.get(&path) else { return Ok(None) };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let src = match open_source(at.src, name, flags) {
             Ok(src) => src,
-            Err(Errno::NOENT) => return Ok(Some(Made::Gone)),
-            Err(Errno::LOOP | Errno::NOTDIR) => return Ok(Some(Made::OtherKind)),
+            Err(Errno::NOENT) => return Ok(Some(EntryOutcome::Gone)),
+            Err(Errno::LOOP | Errno::NOTDIR) => return Ok(Some(EntryOutcome::OtherKind)),
             Err(errno) => return Err(self.src_error(Operation::OpenDirectory, &path, errno)),
         };
         let started = Instant::now();
@@ -114,7 +114,7 @@ impl Worker<'_> {
             Ok(()) => {
                 std::thread::sleep(started.elapsed() / PAUSE_SHARE);
                 self.fill.progress.add(*entries, 0);
-                Ok(Some(Made::Yes))
+                Ok(Some(EntryOutcome::Yes))
             }
             // Its entries are cloned one by one, and each may be copied.
             Err(errno) if sys::permits_copy(errno) => Ok(None),
@@ -124,29 +124,29 @@ impl Worker<'_> {
         }
     }
 
-    fn empty_directory(&self, at: At<'_>, name: &CStr, below: &mut Names) -> Result<Made, Error> {
+    fn empty_directory(&self, at: At<'_>, name: &CStr, below: &mut Names) -> Result<EntryOutcome, Error> {
         match rustix::fs::mkdirat(at.dst, name, Mode::RWXU) {
             Ok(()) => {
                 below.push(FileType::Directory, name);
-                Ok(Made::Yes)
+                Ok(EntryOutcome::Yes)
             }
             Err(errno) => self.create_failed(at, name, Operation::CreateDirectory, errno),
         }
     }
 
-    fn regular_file(&mut self, at: At<'_>, name: &CStr) -> Result<Made, Error> {
+    fn regular_file(&mut self, at: At<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let src = match open_contents(at.src, name, || self.stopped()) {
             Ok(src) => src,
             Err(Errno::CANCELED) => return Err(Error::Interrupted),
-            Err(Errno::NOENT) => return Ok(Made::Gone),
+            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
             // A symlink, a socket, a device without a driver.
-            Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(Made::OtherKind),
-            Err(errno) if self.may_skip(errno, || at.node.path_of(name)) => return Ok(Made::Yes),
+            Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(EntryOutcome::OtherKind),
+            Err(errno) if self.may_skip(errno, || at.node.path_of(name)) => return Ok(EntryOutcome::Yes),
             Err(errno) => return Err(self.src_error(Operation::Open, &at.node.path_of(name), errno)),
         };
         let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error(Operation::Stat, &at.node.path_of(name), e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(Made::OtherKind);
+            return Ok(EntryOutcome::OtherKind);
         }
         self.check_frozen(&stat, || at.node.path_of(name))?;
         if let Files::Hardlink = self.fill.files {
@@ -163,8 +163,8 @@ impl Worker<'_> {
         at: At<'_>,
         name: &CStr,
         stat: &Stat,
-        make: impl FnOnce(&mut Self, &mut dyn FnMut()) -> Result<Made, Error>,
-    ) -> Result<Made, Error> {
+        make: impl FnOnce(&mut Self, &mut dyn FnMut()) -> Result<EntryOutcome, Error>,
+    ) -> Result<EntryOutcome, Error> {
         if stat.st_nlink < 2 || self.fill.keep.plain().is_some() {
             return make(self, &mut || ());
         }
@@ -174,7 +174,7 @@ impl Worker<'_> {
             Claim::LinkTo(directory, first) => match self.link(at, name, &directory, &first)? {
                 Ok(()) => {
                     self.tally.entries.hard_links += 1;
-                    Ok(Made::Yes)
+                    Ok(EntryOutcome::Yes)
                 }
                 // The inode is full (ext4: 65,000 names), or the file system has no links: an entry of its own.
                 Err(errno @ (Errno::MLINK | Errno::PERM | Errno::NOTSUP)) => {
@@ -212,13 +212,13 @@ impl Worker<'_> {
         src: BorrowedFd<'_>,
         stat: &Stat,
         created: &mut dyn FnMut(),
-    ) -> Result<Made, Error> {
+    ) -> Result<EntryOutcome, Error> {
         let path = || at.node.path_of(name);
         if let Files::Clonefile { .. } = self.fill.files {
             match sys::clone_file(src, at.dst, name) {
                 Ok(()) => {
                     created();
-                    return self.cloned(at, name, stat).map(|()| Made::Yes);
+                    return self.cloned(at, name, stat).map(|()| EntryOutcome::Yes);
                 }
                 Err(errno) if !sys::permits_copy(errno) => {
                     return self.create_failed(at, name, Operation::Clone, errno);
@@ -249,7 +249,7 @@ impl Worker<'_> {
         self.tally.bytes.shared += moved.shared;
         self.tally.bytes.written += moved.written;
         self.tally.inlined_bytes += moved.inlined;
-        Ok(Made::Yes)
+        Ok(EntryOutcome::Yes)
     }
 
     /// Counts a file that one call has cloned, and gives it back what that call takes away.
@@ -277,16 +277,16 @@ impl Worker<'_> {
         src: BorrowedFd<'_>,
         dst: BorrowedFd<'_>,
         stat: &Stat,
-    ) -> Result<Moved, Error> {
+    ) -> Result<MovedBytes, Error> {
         let path = || at.node.path_of(name);
         let on_server = match self.fill.files {
             Files::Clone(Contents::Reflink { tell_inlined }) if size(stat) > 0 => {
                 match self.mover.reflink(src, dst, stat, tell_inlined).map_err(|fault| self.fault(&path(), fault))? {
-                    Reflinked::Done(moved) => return Ok(moved),
-                    Reflinked::Refused(errno) if self.fill.strict => {
+                    ReflinkOutcome::Done(moved) => return Ok(moved),
+                    ReflinkOutcome::Refused(errno) if self.fill.strict => {
                         return Err(not_shared(&path(), errno));
                     }
-                    Reflinked::Refused(errno) => {
+                    ReflinkOutcome::Refused(errno) => {
                         self.fill.notes.fell_back(Strategy::Reflink, Strategy::Copy, errno, path);
                         false
                     }
@@ -303,7 +303,13 @@ impl Worker<'_> {
     }
 
     /// The `hardlink` strategy: a second name for the source's own inode.
-    fn link_to_source(&mut self, at: At<'_>, name: &CStr, src: BorrowedFd<'_>, stat: &Stat) -> Result<Made, Error> {
+    fn link_to_source(
+        &mut self,
+        at: At<'_>,
+        name: &CStr,
+        src: BorrowedFd<'_>,
+        stat: &Stat,
+    ) -> Result<EntryOutcome, Error> {
         match rustix::fs::linkat(at.src, name, at.dst, name, AtFlags::empty()) {
             Ok(()) => {}
             Err(errno @ Errno::MLINK) => {
@@ -311,7 +317,7 @@ impl Worker<'_> {
                 self.fill.notes.fell_back(self.fill.files.strategy(), Strategy::Copy, errno, path);
                 return self.contents_and_metadata(at, name, src, stat, &mut || ());
             }
-            Err(Errno::NOENT) => return Ok(Made::Gone),
+            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
             Err(errno) => return self.create_failed(at, name, Operation::CreateLink, errno),
         }
         if stat.st_nlink > 1 {
@@ -319,28 +325,28 @@ impl Worker<'_> {
                 Claim::First(mut first) => first.created(),
                 Claim::LinkTo(..) => {
                     self.tally.entries.hard_links += 1;
-                    return Ok(Made::Yes);
+                    return Ok(EntryOutcome::Yes);
                 }
             }
         }
         self.tally.entries.files += 1;
         self.tally.bytes.apparent += size(stat);
         self.tally.bytes.shared += stored(stat);
-        Ok(Made::Yes)
+        Ok(EntryOutcome::Yes)
     }
 
-    fn symlink(&mut self, at: At<'_>, name: &CStr) -> Result<Made, Error> {
+    fn symlink(&mut self, at: At<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let path = || at.node.path_of(name);
         let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(Made::Gone),
+            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
             Err(errno) => return Err(self.src_error(Operation::Stat, &path(), errno)),
         };
         self.check_frozen(&stat, path)?;
         let target = match rustix::fs::readlinkat(at.src, name, Vec::new()) {
             Ok(target) => target,
-            Err(Errno::NOENT) => return Ok(Made::Gone),
-            Err(Errno::INVAL) => return Ok(Made::OtherKind),
+            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
+            Err(Errno::INVAL) => return Ok(EntryOutcome::OtherKind),
             Err(errno) => return Err(self.src_error(Operation::ReadLink, &path(), errno)),
         };
         let target = match self.fill.keep.plain().map(|plain| &plain.links) {
@@ -355,22 +361,22 @@ impl Worker<'_> {
             created();
             worker.named_metadata(at, name, &stat, None)?;
             worker.tally.entries.symlinks += 1;
-            Ok(Made::Yes)
+            Ok(EntryOutcome::Yes)
         })
     }
 
     /// FIFOs and, for the privileged, device nodes.
-    fn special_file(&mut self, at: At<'_>, name: &CStr) -> Result<Made, Error> {
+    fn special_file(&mut self, at: At<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let path = || at.node.path_of(name);
         let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(Made::Gone),
+            Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
             Err(errno) => return Err(self.src_error(Operation::Stat, &path(), errno)),
         };
         self.check_frozen(&stat, path)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if !matches!(kind, FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice) {
-            return Ok(Made::OtherKind);
+            return Ok(EntryOutcome::OtherKind);
         }
         self.once_per_inode(at, name, &stat, |worker, created| {
             worker.load_named_xattrs(at, name)?;
@@ -379,7 +385,7 @@ impl Worker<'_> {
                 Ok(()) => created(),
                 Err(Errno::PERM) if kind != FileType::Fifo => {
                     worker.fill.notes.skipped(path(), SkipReason::Device);
-                    return Ok(Made::Yes);
+                    return Ok(EntryOutcome::Yes);
                 }
                 Err(errno) => return worker.create_failed(at, name, Operation::CreateSpecialFile, errno),
             }
@@ -389,7 +395,7 @@ impl Worker<'_> {
                 FileType::Fifo => worker.tally.entries.fifos += 1,
                 _ => worker.tally.entries.devices += 1,
             }
-            Ok(Made::Yes)
+            Ok(EntryOutcome::Yes)
         })
     }
 
@@ -406,9 +412,15 @@ impl Worker<'_> {
     }
 
     /// EEXIST: the directory listed a name twice, because it was being changed. The first one stays.
-    fn create_failed(&self, at: At<'_>, name: &CStr, operation: Operation, errno: Errno) -> Result<Made, Error> {
+    fn create_failed(
+        &self,
+        at: At<'_>,
+        name: &CStr,
+        operation: Operation,
+        errno: Errno,
+    ) -> Result<EntryOutcome, Error> {
         match errno {
-            Errno::EXIST => Ok(Made::Gone),
+            Errno::EXIST => Ok(EntryOutcome::Gone),
             _ => Err(self.dst_error(operation, &at.node.path_of(name), errno)),
         }
     }

@@ -15,12 +15,12 @@ use crate::tree::node::Node;
 /// entry of 16 bytes and a record of 16 more, beside the name.
 #[derive(Default)]
 pub(crate) struct Links {
-    known: Mutex<Known>,
+    known: Mutex<LinkTable>,
     ready: Condvar,
 }
 
 #[derive(Default)]
-struct Known {
+struct LinkTable {
     /// One map per device; nearly always one.
     devices: Vec<(u64, HashMap<u64, u32>)>,
     records: Vec<Record>,
@@ -42,20 +42,20 @@ enum State {
 
 pub(crate) enum Claim<'l> {
     /// This is the first name: create the file.
-    First(First<'l>),
+    First(FirstName<'l>),
     /// Link to this entry of that directory of the clone.
     LinkTo(Arc<Node>, CString),
 }
 
-/// The right to create the file of an inode's first name. Others wait for [`First::created`], or for this to be dropped (also by a
+/// The right to create the file of an inode's first name. Others wait for [`FirstName::created`], or for this to be dropped (also by a
 /// panic), which leaves it to the next name.
-pub(crate) struct First<'l> {
+pub(crate) struct FirstName<'l> {
     links: &'l Links,
     index: u32,
     created: bool,
 }
 
-impl First<'_> {
+impl FirstName<'_> {
     /// The file exists: others may link to it.
     pub(crate) fn created(&mut self) {
         self.created = true;
@@ -63,7 +63,7 @@ impl First<'_> {
     }
 }
 
-impl Drop for First<'_> {
+impl Drop for FirstName<'_> {
     fn drop(&mut self) {
         if !self.created {
             self.links.settle(self.index, State::Abandoned);
@@ -87,7 +87,7 @@ impl Links {
             let Some(&index) = known.devices[place].1.get(&stat.st_ino) else {
                 let index = known.add(directory, name);
                 known.devices[place].1.insert(stat.st_ino, index);
-                return Claim::First(First { links: self, index, created: false });
+                return Claim::First(FirstName { links: self, index, created: false });
             };
             let record = &known.records[index as usize];
             match (record.state, &record.directory) {
@@ -111,12 +111,12 @@ impl Links {
         self.ready.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, LinkTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl LinkTable {
     fn add(&mut self, directory: &Arc<Node>, name: &CStr) -> u32 {
         // Four gigabytes of names, or four thousand million records, are beyond what one tree can hold in memory.
         let name_at = u32::try_from(self.names.len()).unwrap_or(u32::MAX);

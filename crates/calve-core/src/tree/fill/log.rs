@@ -30,7 +30,7 @@ pub(super) fn forced_during<T>(directory: BorrowedFd<'_>, latency: Latency, work
         };
         // Without the thread, the log is written as ever.
         let _ = thread::Builder::new().name("calve-log".into()).spawn_scoped(scope, forcing);
-        let _at_last = Announced(&end);
+        let _at_last = EndNotice(&end);
         work()
     })
 }
@@ -57,9 +57,9 @@ impl End {
 }
 
 /// Announces the end when it goes, also when the work panics.
-struct Announced<'e>(&'e End);
+struct EndNotice<'e>(&'e End);
 
-impl Drop for Announced<'_> {
+impl Drop for EndNotice<'_> {
     fn drop(&mut self) {
         *self.0.came.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.changed.notify_one();

@@ -43,7 +43,7 @@ impl Fault {
 ///
 /// Knowing it saves a change of owner and mode per file, and needs no look at the umask, which belongs to the process.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Created {
+pub(crate) struct NewFileDefaults {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     /// The permission bits that the umask lets through.
@@ -82,7 +82,7 @@ impl<'a> Target<'a> {
 
 /// Copies metadata; one per worker, so that its buffers need no lock.
 pub(crate) struct Keeper<'a> {
-    created: Created,
+    created: NewFileDefaults,
     plain: Option<&'a Plain>,
     of_upper: bool,
     notes: &'a Notes,
@@ -99,7 +99,7 @@ const SET_ID: RawMode = 0o6000;
 const ALL_MODE_BITS: RawMode = 0o7777;
 
 impl<'a> Keeper<'a> {
-    pub(crate) fn new(created: Created, keep: &'a Keep, notes: &'a Notes) -> Self {
+    pub(crate) fn new(created: NewFileDefaults, keep: &'a Keep, notes: &'a Notes) -> Self {
         Self {
             created,
             plain: keep.plain(),

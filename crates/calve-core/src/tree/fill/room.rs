@@ -8,10 +8,11 @@ use rustix::fs::{AtFlags, FileType, StatVfs};
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::{Exclude, is_calves_own};
+use crate::tree::exclude::Exclude;
 use crate::tree::location::identity;
 use crate::tree::node::Node;
 

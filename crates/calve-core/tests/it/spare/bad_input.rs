@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
 use calve_core::{
-    Choice, Error, Existing, Requirement, SpareOptions, SpareOrigin, SpareSource, SpareUse, Spares, Standing, Strategy,
-    clone_tree,
+    Choice, Error, Existing, Readiness, Requirement, SpareOptions, SpareOrigin, SpareSource, SpareUse, Spares,
+    Strategy, clone_tree,
 };
 use calve_testkit::{
     FileSystem, SplitMix64, Tree, Unprivileged, Volume, assert_same, fingerprint, node_modules_like, require_program,
@@ -53,7 +53,7 @@ impl Place {
 fn a_spare_from_before_the_last_boot_is_not_used() {
     let Some(place) = with_spares(1) else { return };
     place.change_record(8, b"otherone");
-    assert_eq!(place.standing(), [Standing::Stale("it was built before the system was started")]);
+    assert_eq!(place.standing(), [Readiness::Stale("it was built before the system was started")]);
     assert_eq!(place.refusal("dst"), "it was built before the system was started");
     assert_eq!(place.refill(), (1, 1));
     place.claim("again");
@@ -102,10 +102,10 @@ fn a_source_that_was_moved_or_replaced_gets_no_spare_of_another() {
     let behind = clone_tree(&place.path("src/"), &place.path("place/behind"), &place.options()).unwrap();
     assert_ne!(behind.strategy, Strategy::Spare);
     assert_same(place.path("moved"), place.path("place/behind"));
-    assert_eq!(place.standing(), [Standing::Stale("the source is another directory than the one it was built from")]);
+    assert_eq!(place.standing(), [Readiness::Stale("the source is another directory than the one it was built from")]);
     // Gone.
     fs::remove_file(place.src()).unwrap();
-    assert_eq!(place.standing(), [Standing::Stale("the source is missing")]);
+    assert_eq!(place.standing(), [Readiness::Stale("the source is missing")]);
     let report = place.spares.refill(&foreground()).unwrap();
     assert_eq!((report.built, report.removed), (0, 1));
     assert!(matches!(report.failures[0].1, Error::Missing(_)), "{:?}", report.failures);

@@ -120,7 +120,6 @@ impl Editor {
     pub(super) fn edit(&mut self) {
         let found = inventory(&self.root);
         let file = self.random.pick(&found.files).clone();
-        let other = self.random.pick(&found.files).clone();
         let directory = self.random.pick(&found.directories).clone();
         let inner: Vec<&PathBuf> = found.directories.iter().filter(|path| **path != self.root).collect();
         let below = self.random.pick(&inner).to_path_buf();
@@ -170,19 +169,39 @@ impl Editor {
                 }
                 "mapped store"
             }
+            kind @ 10..=18 => self.edit_names(kind, &found, &file, &directory, &below),
+            _ => {
+                set_owner(&file, 7);
+                "owner"
+            }
+        };
+        *self.kinds.entry(kind).or_default() += 1;
+    }
+
+    /// An edit after which there are other names, or files of another kind.
+    fn edit_names(
+        &mut self,
+        kind: u64,
+        found: &Inventory,
+        file: &PathBuf,
+        directory: &Path,
+        below: &Path,
+    ) -> &'static str {
+        let name = self.name();
+        match kind {
             10 => {
-                fs::remove_file(&file).unwrap();
-                fs::create_dir(&file).unwrap();
+                fs::remove_file(file).unwrap();
+                fs::create_dir(file).unwrap();
                 fs::write(file.join(&name), "inside").unwrap();
                 "file to directory"
             }
             11 => {
-                fs::remove_dir_all(&below).unwrap();
-                fs::write(&below, "a file now").unwrap();
+                fs::remove_dir_all(below).unwrap();
+                fs::write(below, "a file now").unwrap();
                 "directory to file"
             }
             12 => {
-                fs::remove_file(&file).unwrap();
+                fs::remove_file(file).unwrap();
                 "deletion"
             }
             13 => {
@@ -201,26 +220,22 @@ impl Editor {
                 "symlink changed"
             }
             16 => {
-                let mut opened = fs::OpenOptions::new().append(true).open(&file).unwrap();
+                let mut opened = fs::OpenOptions::new().append(true).open(file).unwrap();
                 opened.write_all(b"more").unwrap();
                 "appended"
             }
             17 => {
-                if file != other {
-                    fs::rename(&file, &other).unwrap();
+                let other = self.random.pick(&found.files).clone();
+                if *file != other {
+                    fs::rename(file, &other).unwrap();
                 }
                 "file renamed over another"
             }
-            18 => {
+            _ => {
                 fs::write(directory.join(&name), self.random.bytes(20)).unwrap();
                 "new file"
             }
-            _ => {
-                set_owner(&file, 7);
-                "owner"
-            }
-        };
-        *self.kinds.entry(kind).or_default() += 1;
+        }
     }
 
     /// Exchanges two directories of which neither contains the other.

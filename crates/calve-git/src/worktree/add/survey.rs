@@ -122,22 +122,7 @@ pub(crate) fn survey(
 ) -> Result<Survey> {
     let AddRequest { repository, donor, .. } = request;
     let at_donor = Git::at(donor);
-    let look = || {
-        let index = index()?;
-        let donor_index = Index::read(&at_donor.own_file("index")?, repository.hash_bytes())?;
-        let conversions = match git {
-            Some(git) => conversions(repository, git, &index, &donor_index)?,
-            None => vec![crate::worktree::tracked::conversion::Conversion::None; index.entries.len()],
-        };
-        Ok::<_, Error>((index, donor_index, conversions))
-    };
-    let (status, found) = std::thread::scope(|scope| {
-        let status = scope.spawn(|| Status::of(&at_donor));
-        let found = look();
-        (joined(status), found)
-    });
-    let (status, (index, donor_index, conversions)) = (status?, found?);
-    let mut tracked = Tracked::compare(repository, index, &donor_index, &status, &conversions);
+    let (mut tracked, status) = compared(request, &at_donor, index, git)?;
     let mut warnings = Vec::new();
     if tracked.has_submodules {
         warnings.push(Warning::EmptySubmodules);
@@ -201,6 +186,32 @@ pub(crate) fn survey(
     }
     let plan = Arc::new(plan);
     Ok(Survey { tracked, plan, rules, roots, spare, spare_roots, left, dependencies, may_show, uncommitted, warnings })
+}
+
+/// Compares the commit's index with the donor, whose state git tells meanwhile.
+fn compared(
+    request: &AddRequest,
+    at_donor: &Git,
+    index: impl FnOnce() -> Result<Index> + Send,
+    git: Option<&Git>,
+) -> Result<(Tracked, Status)> {
+    let repository = &request.repository;
+    let look = || {
+        let index = index()?;
+        let donor_index = Index::read(&at_donor.own_file("index")?, repository.hash_bytes())?;
+        let conversions = match git {
+            Some(git) => conversions(repository, git, &index, &donor_index)?,
+            None => vec![crate::worktree::tracked::conversion::Conversion::None; index.entries.len()],
+        };
+        Ok::<_, Error>((index, donor_index, conversions))
+    };
+    let (status, found) = std::thread::scope(|scope| {
+        let status = scope.spawn(|| Status::of(at_donor));
+        let found = look();
+        (joined(status), found)
+    });
+    let (status, (index, donor_index, conversions)) = (status?, found?);
+    Ok((Tracked::compare(repository, index, &donor_index, &status, &conversions), status))
 }
 
 /// Counts what is not committed, without the worktrees inside.

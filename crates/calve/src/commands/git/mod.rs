@@ -31,7 +31,8 @@ fn failure(error: RemoteError) -> Failure {
         RemoteError::Interrupted => INTERRUPTED,
         _ => FAILED,
     };
-    Failure::stated(code, error.to_string(), wording::git::hint(&error.remedy()))
+    let remedy = error.remedy();
+    Failure::Stated { text: error.to_string(), hint: wording::git::hint(&remedy), code, remedy: Some(remedy.name()) }
 }
 
 /// git may ask where somebody can answer.

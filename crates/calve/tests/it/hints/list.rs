@@ -292,7 +292,7 @@ fn remedies(cases: &[Case]) -> BTreeSet<String> {
 
 #[test]
 fn every_remedy_has_its_situation() {
-    let engine = variants("calve-core/src/remedy.rs", "remedies! {\n");
+    let engine = variants("calve-core/src/remedy.rs", "pub enum Remedy {");
     assert_eq!(engine.len(), calve_core::Remedy::NAMES.len());
     let of_core = words(&["core.rs"], "Remedy::");
     assert_listed(&engine, &remedies(core::CASES), CORE, &of_core);

@@ -8,16 +8,16 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
-use super::choose::Reason;
 use super::sample;
-use super::staging::Staging;
+use crate::choose::Reason;
 use crate::error::{Error, Shown};
 use crate::operation::Operation;
 use crate::remedy::Remedy;
-use crate::source::Source;
+use crate::staging::Staging;
 use crate::sys;
-use crate::tree::fill::metadata::Created;
+use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::location::{open_below, split};
+use crate::tree::source::Source;
 
 /// All findings that the choice of a strategy may depend on.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl Facts {
     }
 
     /// Tries sharing a file in the empty staged directory, which is the only way to find out.
-    pub(crate) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<Created, Error> {
+    pub(crate) fn try_in(&mut self, source: &Source, staging: &Staging<'_>) -> Result<NewFileDefaults, Error> {
         let failed = |errno| Error::io(Operation::Create, staging.parent_path(), errno);
         let Some(root) = staging.root() else { return Err(failed(Errno::NOENT)) };
         with_new_file(root, |file| self.reflink = sample::try_reflink(source, root, file)).map_err(failed)
@@ -80,19 +80,19 @@ impl Facts {
 }
 
 /// Makes a file in the staged directory, and returns the owner and mode that it got.
-pub(crate) fn created_in(staging: &Staging<'_>) -> Result<Created, Error> {
+pub(crate) fn created_in(staging: &Staging<'_>) -> Result<NewFileDefaults, Error> {
     let failed = |errno| Error::io(Operation::Create, staging.parent_path(), errno);
     with_new_file(staging.root().ok_or_else(|| failed(Errno::NOENT))?, |_| {}).map_err(failed)
 }
 
 /// Makes a file, hands it over, and removes it. Returns what it had.
-fn with_new_file(root: BorrowedFd<'_>, then: impl FnOnce(BorrowedFd<'_>)) -> sys::Result<Created> {
+fn with_new_file(root: BorrowedFd<'_>, then: impl FnOnce(BorrowedFd<'_>)) -> sys::Result<NewFileDefaults> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = sys::open_at(root, PROBE_NAME, flags, Mode::from_raw_mode(0o777))?;
     let stat = rustix::fs::fstat(&file)?;
     then(file.as_fd());
     rustix::fs::unlinkat(root, PROBE_NAME, AtFlags::empty())?;
-    Ok(Created { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777 })
+    Ok(NewFileDefaults { uid: stat.st_uid, gid: stat.st_gid, mask: stat.st_mode & 0o777 })
 }
 
 const PROBE_NAME: &CStr = c".calve-probe";

@@ -16,10 +16,10 @@ use crate::tree::location::{Location, identity, is_inside};
 pub(crate) struct Source {
     path: PathBuf,
     stat: Stat,
-    opened: Opened,
+    opened: SourceHandle,
 }
 
-enum Opened {
+enum SourceHandle {
     Directory(OwnedFd),
     /// Anything else: a name in its directory.
     Entry(Location),
@@ -40,8 +40,8 @@ impl Source {
         let kind = FileType::from_raw_mode(stat.st_mode);
         let opened = match (kind, location) {
             (FileType::Socket, _) => return Err(Error::NotClonable { path: path.to_path_buf(), kind: "socket" }),
-            (FileType::Directory, location) => Opened::Directory(open_directory(path, location.as_ref(), &stat)?),
-            (_, Some(location)) => Opened::Entry(location),
+            (FileType::Directory, location) => SourceHandle::Directory(open_directory(path, location.as_ref(), &stat)?),
+            (_, Some(location)) => SourceHandle::Entry(location),
             (_, None) => return Err(Error::io(Operation::OpenDirectory, path, Errno::NOTDIR)),
         };
         Ok(Self { path: path.to_path_buf(), stat, opened })
@@ -63,16 +63,16 @@ impl Source {
     /// The source itself when it is a directory, else the directory it is in.
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         match &self.opened {
-            Opened::Directory(directory) => directory.as_fd(),
-            Opened::Entry(location) => location.parent(),
+            SourceHandle::Directory(directory) => directory.as_fd(),
+            SourceHandle::Entry(location) => location.parent(),
         }
     }
 
     /// The name in [`Self::directory`], when it is not a directory.
     pub(crate) fn single(&self) -> Option<(&CStr, FileType)> {
         match &self.opened {
-            Opened::Directory(_) => None,
-            Opened::Entry(location) => Some((location.name(), FileType::from_raw_mode(self.stat.st_mode))),
+            SourceHandle::Directory(_) => None,
+            SourceHandle::Entry(location) => Some((location.name(), FileType::from_raw_mode(self.stat.st_mode))),
         }
     }
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::choose::Reason;
+use crate::choose::Reason;
 use crate::remedy::Remedy;
-use crate::source::Source;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::node::{Node, open_source};
+use crate::tree::source::Source;
 
 /// Directories that are looked into for a file to try with.
 const MOST_DIRECTORIES: usize = 256;

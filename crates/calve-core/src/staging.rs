@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
-use crate::clone::stage::kept_name;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Existing;
@@ -384,4 +383,11 @@ impl Drop for Staging<'_> {
             Err(_) => lock.leave(),
         }
     }
+}
+
+/// Returns the `number`th name beside the directory `path` under which the old directory can be kept.
+pub(crate) fn kept_name(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_name().unwrap_or(OsStr::from_bytes(b"directory")).to_owned();
+    name.push(if number == 0 { ".kept".to_owned() } else { format!(".kept{number}") });
+    path.with_file_name(name)
 }

@@ -1,0 +1,96 @@
+//! Visiting every entry of a tree.
+
+use std::ffi::{CStr, OsStr};
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::progress::Cancel;
+use crate::report::Skipped;
+use crate::spare::names::SpareNames;
+use crate::sys;
+use crate::tree::pool::thread_count;
+use crate::tree::walk::{Descend, Folder, ScanReport, Visitor, Walker, reason, start_at, walk, whole_tree};
+
+/// How [`scan_tree`] goes through a tree.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ScanOptions {
+    /// Only these entries, by their paths below the root. Empty: everything.
+    pub below: Vec<PathBuf>,
+    /// What is known to be there, because the tree was a spare: only what the visitors want is opened.
+    pub names: Option<Arc<SpareNames>>,
+    /// How many threads; by default as many as there are processors, at most 8.
+    pub threads: Option<NonZeroUsize>,
+    /// Ends the scan early.
+    pub cancel: Cancel,
+}
+
+/// Visits every entry below `root`, each once, by several threads. Follows no symlink, crosses no mount, and opens nothing but
+/// directories. Passes over what is not there any more.
+pub fn scan_tree<V: Visitor>(
+    root: &Path,
+    options: &ScanOptions,
+    visitor: impl Fn() -> V + Sync,
+) -> Result<ScanReport<V>, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = sys::open_at(CWD, root, flags, Mode::empty());
+    let root = opened.map_err(|errno| Error::io(Operation::OpenDirectory, root, errno))?;
+    let mut scanned = ScanReport { visitors: Vec::new(), entries: 0, skipped: Vec::new() };
+    let starts_at = |below: &[PathBuf]| below.iter().filter_map(|path| start_at(root.as_fd(), path)).collect();
+    let starts = match (options.below.as_slice(), &options.names) {
+        ([], _) => vec![whole_tree(0)],
+        (below, None) => starts_at(below),
+        (below, Some(names)) => {
+            let walked;
+            (scanned, walked) = names.visit(root.as_fd(), below, visitor());
+            starts_at(&walked)
+        }
+    };
+    let scan = || Scan { visitor: visitor(), entries: 0, skipped: Vec::new() };
+    let threads = thread_count(options.threads);
+    for scan in walk(&[root.as_fd()], starts, threads, &options.cancel, scan)? {
+        scanned.visitors.push(scan.visitor);
+        scanned.entries += scan.entries;
+        scanned.skipped.extend(scan.skipped);
+    }
+    scanned.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(scanned)
+}
+
+struct Scan<V> {
+    visitor: V,
+    entries: u64,
+    skipped: Vec<Skipped>,
+}
+
+impl<V: Visitor> Walker for Scan<V> {
+    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
+        match sys::open_directory_same_mount(folder.directory(), name) {
+            Err(Errno::XDEV) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
+        self.visitor.entry(folder, name, kind.into())
+    }
+
+    fn listed(&mut self, entries: u64) {
+        self.entries += entries;
+    }
+
+    fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
+        if matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
+            return;
+        }
+        let path = if path.as_os_str().is_empty() { OsStr::new(".").into() } else { path };
+        self.skipped.push(Skipped { path, reason: reason(errno) });
+    }
+}
