@@ -39,6 +39,17 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
+/// Returns the value that so many percent are not above. `None` of too few values to tell.
+pub(crate) fn percentile(values: &[f64], percent: f64) -> Option<f64> {
+    if (values.len() as f64) < 100.0 / (100.0 - percent) {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (values.len() as f64 * percent / 100.0).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
 fn mad(values: &[f64], centre: f64) -> f64 {
     let distances: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
     median(&distances).unwrap_or(0.0)
@@ -100,6 +111,14 @@ mod tests {
         assert!((summary.stddev.unwrap() - (49.2_f64 / 4.0).sqrt()).abs() < 1e-12);
         assert_eq!(summary.median, 4.0);
         assert_eq!((summary.min, summary.max), (1.0, 10.0));
+    }
+
+    #[test]
+    fn percentiles_need_enough_values() {
+        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!(percentile(&values, 99.0), Some(198.0));
+        assert_eq!(percentile(&values[..100], 99.0), Some(199.0));
+        assert_eq!(percentile(&values[..99], 99.0), None);
     }
 
     #[test]

@@ -276,6 +276,8 @@ pub struct DatabaseResult {
 pub struct DatabaseStepResult {
     pub step: &'static str,
     pub ms: Option<Spread>,
+    /// Of the servers that waited for it, each with its supervisor; what processes share is divided among them.
+    pub memory_bytes: Option<Spread>,
 }
 
 /// A suite of tests, each from the same state.
@@ -295,6 +297,8 @@ pub struct DatabaseSuiteResult {
     pub suite_seconds: f64,
     /// Until a test can begin.
     pub fresh_ms: Option<Spread>,
+    /// How many states were compared, by the checksums of all tables, with the one that every test must see.
+    pub states_compared: usize,
 }
 
 /// Several values of one kind.

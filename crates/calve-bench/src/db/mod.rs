@@ -45,6 +45,8 @@ pub struct DatabaseBench<'a> {
     pub write: Option<&'a str>,
     /// How many servers are started by each strategy.
     pub runs: u32,
+    /// How often each command is timed as a whole.
+    pub steps: u32,
     /// How many connections the write load has.
     pub clients: u32,
     /// No write load when it is zero.

@@ -15,7 +15,7 @@ use super::steps::Step;
 use super::suite::{SuiteRow, SuiteRows, SuiteSize};
 use super::{DatabaseBench, Load};
 use crate::report::{Bar, Chart, Report, Section, Table, or_dash, shown_bytes, shown_ms};
-use crate::stats::{Summary, median};
+use crate::stats::{Summary, median, percentile};
 
 /// A strategy with its runs.
 pub(super) struct Row {
@@ -134,33 +134,38 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
     let line = |step: &Step| {
         let summary = Summary::of(&step.ms);
         let shown = |value: fn(&Summary) -> f64| or_dash(summary.as_ref().map(value), shown_ms);
-        let times = [shown(|summary| summary.median), shown(|summary| summary.min), shown(|summary| summary.max)];
-        (Side::Calve, std::iter::once(format!("`{}`", step.name)).chain(times).collect())
+        let late = or_dash(percentile(&step.ms, 99.0), shown_ms);
+        let [middle, least, most] =
+            [shown(|summary| summary.median), shown(|summary| summary.min), shown(|summary| summary.max)];
+        let memory = or_dash(median(&step.memory_bytes), shown_bytes);
+        (Side::Calve, vec![format!("`{}`", step.name), middle, late, least, most, memory])
     };
     report.sections.push(Section {
         title: "Commands as a whole, until a query is answered".into(),
         tables: vec![Table {
-            head: ["command", "median", "shortest", "longest"].map(str::to_owned).to_vec(),
+            head: ["command", "median", "99 %", "shortest", "longest", "memory"].map(str::to_owned).to_vec(),
             text_columns: 1,
             lines: steps.iter().map(line).collect(),
             ..Table::default()
         }],
+        note: "Memory: of a standby that waits and its supervisor, what is shared with other processes divided among them.",
         ..Section::default()
     });
     report.document.results.extend(steps.iter().map(|step| BenchResult {
         times: None,
-        details: ResultDetails::DatabaseStep(DatabaseStepResult { step: step.name, ms: spread(step.ms.clone()) }),
+        details: ResultDetails::DatabaseStep(DatabaseStepResult {
+            step: step.name,
+            ms: spread(step.ms.clone()),
+            memory_bytes: spread(step.memory_bytes.clone()),
+        }),
     }));
 }
 
 /// Adds the ways to run a suite.
 pub(super) fn add_suite(report: &mut Report, size: Option<SuiteSize>, suite: &SuiteRows) {
-    let SuiteRows { rows, missing } = suite;
+    let SuiteRows { rows, not_run } = suite;
     let Some(SuiteSize { workers, tests }) = size else { return };
-    report.document.not_run.extend(missing.map(|program| {
-        let remedy = "install it with the system's package manager, to time a dump restored";
-        crate::comparison::missing(program, program, remedy)
-    }));
+    report.document.not_run.extend(not_run.iter().cloned());
     let all = f64::from(workers) * f64::from(tests);
     let whole = |row: &SuiteRow| row.seconds * all / row.fresh_ms.len().max(1) as f64;
     let line = |row: &SuiteRow| {
@@ -177,7 +182,8 @@ pub(super) fn add_suite(report: &mut Report, size: Option<SuiteSize>, suite: &Su
             ..Table::default()
         }],
         note: "A way that had not run all tests after two minutes was stopped; the time of the whole suite is then what the rest would take \
-               at that pace. What is done once, before the first test, is not in it.",
+               at that pace. What is done once, before the first test, is not in it. After the last test each worker got one more state, whose \
+               tables had the checksums of the first.",
         ..Section::default()
     });
     report.document.results.extend(rows.iter().map(|row| BenchResult {
@@ -191,6 +197,7 @@ pub(super) fn add_suite(report: &mut Report, size: Option<SuiteSize>, suite: &Su
             seconds: row.seconds,
             suite_seconds: whole(row),
             fresh_ms: spread(row.fresh_ms.clone()),
+            states_compared: row.compared,
         }),
     }));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use calve_db::{PoolOptions, Record};
 
 use super::client::Session;
-use super::{DatabaseBench, program};
+use super::{DatabaseBench, memory, program};
 use crate::error::BenchError;
 use crate::report::shown_ms;
 use crate::setup::check_cancelled;
@@ -15,6 +15,8 @@ use crate::setup::check_cancelled;
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) ms: Vec<f64>,
+    /// Of the servers that waited for it.
+    pub(super) memory_bytes: Vec<f64>,
 }
 
 pub(super) const STANDBY: &str = "calve db start, with a standby";
@@ -27,35 +29,41 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MARK: &str = "bench";
 
 impl DatabaseBench<'_> {
-    /// Each command is run as often as each strategy. The template has no pool, and has none afterwards.
+    /// Each command is run that often. The template has no pool, and has none afterwards.
     pub(super) fn steps(&self) -> Result<Vec<Step>, BenchError> {
-        let mut steps = [STANDBY, RESET, RESET_TO_MARK, RESET_PREPARED].map(|name| Step { name, ms: Vec::new() });
+        let mut steps = [STANDBY, RESET, RESET_TO_MARK, RESET_PREPARED].map(|name| Step {
+            name,
+            ms: Vec::new(),
+            memory_bytes: Vec::new(),
+        });
         let [standby, reset, to_mark, prepared] = &mut steps;
         let server = self.start(None)?;
         let name = server.record.name.clone();
-        for _ in 0..self.runs {
+        for _ in 0..self.steps {
             reset.ms.push(self.timed(RESET, &["reset", &name, "-q"], &server.record)?);
         }
         calve_db::mark(self.home, &name, MARK)?;
-        for _ in 0..self.runs {
+        for _ in 0..self.steps {
             to_mark.ms.push(self.timed(RESET_TO_MARK, &["reset", &name, "--to", MARK, "-q"], &server.record)?);
         }
         self.with_pool(1, || {
             // The first one has the next one prepared, where there can be one.
             let back = calve_db::reset(self.home, &name, Some(MARK), &mut |_| ())?;
-            let prepares = if back.record.can_prepare() { self.runs } else { 0 };
+            let prepares = if back.record.can_prepare() { self.steps } else { 0 };
             for _ in 0..prepares {
                 self.until(|| Ok(calve_db::find(self.home, &name)?.prepared))?;
                 let words = ["reset", &name, "--to", MARK, "-q"];
                 prepared.ms.push(self.timed(RESET_PREPARED, &words, &server.record)?);
             }
-            for _ in 0..self.runs {
+            for _ in 0..self.steps {
                 self.until(|| {
                     Ok(calve_db::pools(self.home)?
                         .iter()
                         .any(|pool| pool.template == self.template && pool.waiting > 0))
                 })?;
-                standby.ms.push(self.start_with_standby()?);
+                let (ms, memory_bytes) = self.start_with_standby()?;
+                standby.ms.push(ms);
+                standby.memory_bytes.extend(memory_bytes);
             }
             Ok(())
         })?;
@@ -100,7 +108,8 @@ impl DatabaseBench<'_> {
         Ok(ms)
     }
 
-    fn start_with_standby(&self) -> Result<f64, BenchError> {
+    /// Returns its milliseconds, and the memory of the server, which has answered one query.
+    fn start_with_standby(&self) -> Result<(f64, Option<f64>), BenchError> {
         let name = format!("bench-{}", std::process::id());
         let owner = std::process::id().to_string();
         let began = Instant::now();
@@ -109,11 +118,12 @@ impl DatabaseBench<'_> {
         let record = calve_db::find(self.home, &name)?;
         Session::open(&record)?.run(self.query)?;
         let ms = began.elapsed().as_secs_f64() * 1000.0;
+        let memory_bytes = memory::bytes(record.supervisor).map(|bytes| bytes as f64);
         calve_db::stop(self.home, &name)?;
         if !record.standby {
             return Err(io::Error::other("a server was started although one waited").into());
         }
         (self.setup.say)(&format!("{:>9}  {STANDBY}", shown_ms(ms)));
-        Ok(ms)
+        Ok((ms, memory_bytes))
     }
 }

@@ -97,7 +97,8 @@ pub struct Record {
     #[serde(default)]
     pub(crate) template_identity: String,
     pub(crate) pid_started: Option<u64>,
-    pub(crate) supervisor: u32,
+    /// The process that looks after it.
+    pub supervisor: u32,
     pub(crate) supervisor_started: Option<u64>,
     pub(crate) boot: String,
     pub(crate) directory: PathBuf,

@@ -41,6 +41,9 @@ pub(crate) struct BenchDbArguments {
     /// How often each strategy is run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
+    /// How often a start with a standby and each kind of reset are timed [default: as often as each strategy is run]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) steps: Option<u32>,
     /// Also time a suite: so many workers, with so many tests each, by several ways to give each test its state
     #[arg(long, value_name = "WORKERSxTESTS", value_parser = suite)]
     pub(crate) suite: Option<SuiteSize>,

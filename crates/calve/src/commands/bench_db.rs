@@ -25,6 +25,7 @@ pub(crate) fn run(arguments: &BenchDbArguments, cancel: &Cancel) -> Result<(), F
             query: &arguments.query,
             write: arguments.write.as_deref(),
             runs: arguments.runs,
+            steps: arguments.steps.unwrap_or(arguments.runs),
             clients: arguments.clients,
             duration: Duration::from_secs(arguments.duration),
             suite: arguments.suite,

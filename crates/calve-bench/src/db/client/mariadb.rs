@@ -101,15 +101,21 @@ fn refused(packet: &[u8]) -> io::Result<()> {
     Err(io::Error::other(String::from_utf8_lossy(text).into_owned()))
 }
 
-/// The first column of a row: a length of one, three or four bytes, and its bytes.
+/// The columns of a row, with a space between them: for each a length of one, three or four bytes, and its bytes. `None` if one is NULL.
 fn value(row: &[u8]) -> Value {
-    let (start, length) = match *row.first()? {
-        NULL => return None,
-        0xfc => (3, u32::from_le_bytes([*row.get(1)?, *row.get(2)?, 0, 0])),
-        0xfd => (4, u32::from_le_bytes([*row.get(1)?, *row.get(2)?, *row.get(3)?, 0])),
-        short => (1, u32::from(short)),
-    };
-    Some(String::from_utf8_lossy(row.get(start..start + length as usize)?).into_owned())
+    let (mut columns, mut rest) = (Vec::new(), row);
+    while let Some(first) = rest.first() {
+        let (start, length) = match *first {
+            NULL => return None,
+            0xfc => (3, u32::from_le_bytes([*rest.get(1)?, *rest.get(2)?, 0, 0])),
+            0xfd => (4, u32::from_le_bytes([*rest.get(1)?, *rest.get(2)?, *rest.get(3)?, 0])),
+            short => (1, u32::from(short)),
+        };
+        let end = start + length as usize;
+        columns.push(String::from_utf8_lossy(rest.get(start..end)?));
+        rest = rest.get(end..)?;
+    }
+    Some(columns.join(" "))
 }
 
 #[cfg(test)]

@@ -8,8 +8,15 @@ use std::time::Duration;
 
 use calve_db::{PostgresSession, Record};
 
-/// A statement's first value; `None` when it gives no row, or NULL.
+/// What a statement's first row has; `None` when it gives no row, or NULL.
 pub(super) type Value = Option<String>;
+
+/// Lists the tables that are not the engine's own, a line for each.
+const POSTGRES_TABLES: &str = "SELECT string_agg(c.oid::regclass::text, E'\\n' ORDER BY c.oid::regclass::text) FROM pg_class c JOIN \
+    pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')";
+const MARIADB_TABLES: &str = "SELECT GROUP_CONCAT(CONCAT('`', REPLACE(table_schema, '`', '``'), '`.`', REPLACE(table_name, '`', '``'), '`') \
+    ORDER BY table_schema, table_name SEPARATOR '\\n') FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema \
+    NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')";
 
 pub(super) enum Session {
     Postgres(PostgresSession<UnixStream>),
@@ -43,6 +50,28 @@ impl Session {
         match self {
             Self::Postgres(session) => session.first_value(sql),
             Self::Mariadb(session) => session.run(sql),
+        }
+    }
+
+    /// Lists all tables, a line for each.
+    pub(super) fn tables(&mut self) -> io::Result<Value> {
+        match self {
+            Self::Postgres(session) => session.first_value(POSTGRES_TABLES),
+            Self::Mariadb(session) => {
+                // MySQL would cut the list off.
+                session.run("SET SESSION group_concat_max_len = 16777216")?;
+                session.run(MARIADB_TABLES)
+            }
+        }
+    }
+
+    /// The statement whose value changes with any row of a table.
+    pub(super) fn checksum(&self, table: &str) -> String {
+        match self {
+            Self::Postgres(_) => {
+                format!("SELECT count(*) || ' ' || coalesce(sum(hashtextextended(t::text, 0)), 0) FROM {table} t")
+            }
+            Self::Mariadb(_) => format!("CHECKSUM TABLE {table}"),
         }
     }
 }

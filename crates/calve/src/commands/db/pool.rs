@@ -7,7 +7,7 @@ use calve_core::Cancel;
 use calve_db::{Home, Pool, PoolLifetime, PoolOptions, StartOptions};
 use calve_git::Config;
 
-use super::{home, supervisor, unswept_home};
+use super::{home, supervisor};
 use crate::cli::db::PoolArguments;
 use crate::failure::Failure;
 use crate::{db_receipt, output, sys};
@@ -86,6 +86,7 @@ pub(super) fn refill(home: &Home, template: &str) {
 /// The process in the background.
 pub(crate) fn fill(template: &str, cancel: &Cancel) -> Result<(), Failure> {
     sys::leave_terminal();
-    calve_db::fill_pool(&unswept_home()?, template, &supervisor()?, cancel)?;
+    // For the start that took a standby, too.
+    calve_db::fill_pool(&home()?, template, &supervisor()?, cancel)?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use calve_core::Cancel;
 use calve_db::{Home, OwnedServer, Ownership, StartOptions};
 
 use super::copies::{self, Following};
-use super::{home, pool, supervisor};
+use super::{home, pool, supervisor, unswept_home};
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
 use crate::{db_receipt, output};
@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Fai
     if !arguments.owner_pid.is_empty() {
         options.owner = Ownership::Processes(arguments.owner_pid.clone());
     }
-    let home = home()?;
+    let home = if may_wait_for_a_sweep(arguments, &options)? { unswept_home()? } else { home()? };
     pool::configure(&home, &arguments.template, &options)?;
     let (owned, following) = started(&home, &arguments.template, &arguments.server, &options)?;
     if let Some(following) = following {
@@ -31,6 +31,12 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Fai
     // Once whoever asked has the answer.
     pool::refill(&home, &arguments.template);
     Ok(())
+}
+
+/// Whether a standby may be there, and the process that starts the next one can sweep. A name may be that of a server that was killed.
+fn may_wait_for_a_sweep(arguments: &StartArguments, options: &StartOptions) -> Result<bool, Failure> {
+    let is_possible = options.may_be_standby() && options.name.is_none();
+    Ok(is_possible && calve_db::has_pool(&unswept_home()?, &arguments.template))
 }
 
 pub(super) fn options(server: &ServerOptions, cancel: &Cancel) -> StartOptions {
