@@ -288,6 +288,9 @@ pub struct ListedWorktree {
     pub main: bool,
     /// True for a bare repository.
     pub bare: bool,
+    /// The coding agent that it was made for, or that made it. Absent if that is nobody known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maker: Option<String>,
     /// True for the worktree that contains the current directory.
     pub current: bool,
     /// Why the worktree is locked, which may be empty. Null if it is not locked.

@@ -13,6 +13,10 @@ pub(crate) mod git;
 #[cfg(unix)]
 pub(crate) mod hook;
 #[cfg(unix)]
+pub(crate) mod mcp;
+#[cfg(unix)]
+pub(crate) mod prompt;
+#[cfg(unix)]
 pub(crate) mod report;
 #[cfg(unix)]
 pub(crate) mod run;
@@ -124,15 +128,21 @@ Example:
     #[cfg(unix)]
     Down(services::ServicesArguments),
     #[cfg(unix)]
+    Reset(services::ResetServiceArguments),
+    #[cfg(unix)]
     Status(services::StatusArguments),
     #[cfg(unix)]
     Logs(services::LogsArguments),
-    /// What coding agents call, and what a project may have run
+    /// Set up coding agents, what they call, and what a project may have run
     #[cfg(unix)]
     Hook {
         #[command(subcommand)]
         command: hook::HookCommand,
     },
+    #[cfg(unix)]
+    Mcp(mcp::McpArguments),
+    #[cfg(unix)]
+    Prompt(prompt::PromptArguments),
     #[cfg(unix)]
     ShellInit(shell_init::ShellInitArguments),
     /// Ready, isolated, writable database servers from prepared data directories

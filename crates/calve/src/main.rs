@@ -93,11 +93,17 @@ fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         #[cfg(unix)]
         Command::Down(arguments) => commands::up::down(&arguments),
         #[cfg(unix)]
+        Command::Reset(arguments) => commands::up::reset(&arguments, cancel),
+        #[cfg(unix)]
         Command::Status(arguments) => commands::up::status(&arguments),
         #[cfg(unix)]
         Command::Logs(arguments) => commands::up::logs(&arguments),
         #[cfg(unix)]
-        Command::Hook { command } => commands::hook::run(&command),
+        Command::Hook { command } => commands::hook::run(&command, cancel),
+        #[cfg(unix)]
+        Command::Mcp(arguments) => commands::mcp::run(&arguments),
+        #[cfg(unix)]
+        Command::Prompt(_) => commands::prompt::run(),
         #[cfg(unix)]
         Command::ShellInit(arguments) => commands::shell_init::run(&arguments),
         #[cfg(unix)]

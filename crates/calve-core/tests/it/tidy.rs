@@ -195,6 +195,8 @@ fn names_and_words() {
                 ("\"/Users/", "a path of one machine"),
                 ("\"/work", "a path of one machine"),
             ];
+            // The name that a trait of the protocol's SDK has.
+            let line = line.replace("fn get_info(&self) -> ServerConfig", "");
             for (word, why) in wrong.iter().filter(|(word, _)| line.contains(word)) {
                 found.push(format!("{}:{}: `{word}`: {why}", source.path.display(), index + 1));
             }

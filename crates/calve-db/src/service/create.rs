@@ -67,7 +67,7 @@ pub fn create(home: &Home, wanted: NewService<'_>, cancel: &Cancel) -> Result<Se
 }
 
 /// Clones a template's data into `place`.
-fn from_template(home: &Home, template: &str, place: &Path, cancel: &Cancel) -> Result<Service> {
+pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &Cancel) -> Result<Service> {
     let template = usable(home, template)?;
     let held = registry::open_lock(&template.place)?;
     registry::wait_for(&held, FlockOperation::LockShared).map_err(|errno| Error::io("lock", &template.place, errno))?;
@@ -144,13 +144,13 @@ fn usable(home: &Home, name: &str) -> Result<Template> {
 }
 
 /// A directory under a hidden name, which goes unless it is published.
-struct Staged {
-    place: PathBuf,
+pub(super) struct Staged {
+    pub(super) place: PathBuf,
     lock: File,
 }
 
 impl Staged {
-    fn make(home: &Home, name: &str) -> Result<Self> {
+    pub(super) fn make(home: &Home, name: &str) -> Result<Self> {
         let _guard = lock_all(home)?;
         let place = home.services().join(format!("{NEW}{name}-{}", name::random(6)?));
         private::make_directory(&place, CLOSED)?;

@@ -5,11 +5,13 @@
 
 mod create;
 mod doom;
+mod reset;
 mod run;
 
 pub(crate) use create::copy_running;
 pub use create::{NewService, ServiceOrigin, check_template, create};
 pub use doom::{Doomed, Written, doom, sweep_doomed};
+pub use reset::reset;
 pub(crate) use run::hold;
 pub use run::{start, stop};
 

@@ -2,6 +2,7 @@
 //!
 //! A mark in git's own directory of the worktree says that it was made for an agent and is finished: all its hooks have run.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use calve_core::RemoveOptions;
@@ -12,10 +13,21 @@ use crate::trust::entry_of;
 use crate::worktree::add::AddReport;
 use crate::worktree::registration::delete_unmoved;
 use crate::worktree::remove::{RemoveReport, RemoveWorktreeOptions, remove};
-use crate::worktree::repository::Repository;
+use crate::worktree::repository::{Repository, Worktree};
 
-/// The mark's name.
+/// The mark's name. In it is the word for the agent.
 const MARK: &str = "calve-agent";
+
+/// An agent without a word for itself, and that of marks from before there were words.
+const SOME_AGENT: &str = "agent";
+
+/// Where agents put worktrees that they make themselves, and who they are.
+const PLACES: [([&str; 2], &str); 4] = [
+    ([".claude", "worktrees"], "claude"),
+    ([".codex", "worktrees"], "codex"),
+    ([".cursor", "worktrees"], "cursor"),
+    (["opencode", "worktree"], "opencode"),
+];
 
 /// The answer to an agent that asks for a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +42,8 @@ pub enum AgentBranch {
     Taken(PathBuf),
 }
 
-/// Finds out whether an agent can have a branch.
-pub fn for_agent(start: &Path, branch: &str) -> Result<AgentBranch> {
+/// Finds out whether an agent can have a branch. It gets a worktree again that was made for `maker`, by whatever agent of that name.
+pub fn for_agent(start: &Path, branch: &str, maker: &str) -> Result<AgentBranch> {
     let repository = Repository::open(start)?;
     let found = repository.worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(branch));
     let Some(worktree) = found.filter(|worktree| worktree.path.is_dir()) else { return Ok(AgentBranch::Free) };
@@ -41,20 +53,46 @@ pub fn for_agent(start: &Path, branch: &str) -> Result<AgentBranch> {
         let head = fs_err::read_to_string(entry.join("HEAD")).unwrap_or_default();
         head.trim_end().strip_prefix("ref: refs/heads/") == Some(branch)
     };
-    match entry.filter(|entry| is_on_branch(entry) && entry.join(MARK).is_file()) {
+    match entry.filter(|entry| is_on_branch(entry) && marked(entry).is_some_and(|made_for| is_same(&made_for, maker))) {
         Some(_) => Ok(AgentBranch::Ready(path)),
         None if worktree.is_main => Ok(AgentBranch::TakenByMain(path)),
         None => Ok(AgentBranch::Taken(path)),
     }
 }
 
-/// Marks a worktree as made for an agent and finished.
-pub fn finish_for_agent(added: &AddReport) -> Result<()> {
-    let Some(entry) = entry_of(&added.path)? else {
-        let reason = format!("`{}` is not a linked worktree any more", calve_core::Shown(&added.path));
+fn is_same(made_for: &str, maker: &str) -> bool {
+    made_for == maker || made_for == SOME_AGENT
+}
+
+/// Returns the agent that a worktree was made for, or that made it: told by the mark, or else by where it is.
+pub(crate) fn maker(worktree: &Worktree) -> Option<String> {
+    if worktree.is_main {
+        return None;
+    }
+    let marked = worktree.entry.as_deref().and_then(marked);
+    marked.or_else(|| {
+        let names: Vec<&OsStr> = worktree.path.iter().collect();
+        let is_below = |place: &[&str; 2]| names.windows(2).any(|pair| pair[0] == place[0] && pair[1] == place[1]);
+        PLACES.iter().find(|(place, _)| is_below(place)).map(|(_, maker)| (*maker).to_owned())
+    })
+}
+
+/// The word in the mark.
+fn marked(entry: &Path) -> Option<String> {
+    let text = fs_err::read_to_string(entry.join(MARK)).ok()?;
+    let word = text.trim_end();
+    let is_word =
+        !word.is_empty() && word.len() <= 40 && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    Some(if is_word { word } else { SOME_AGENT }.to_owned())
+}
+
+/// Marks a worktree as made for this agent and finished.
+pub fn finish_for_agent(root: &Path, maker: &str) -> Result<()> {
+    let Some(entry) = entry_of(root)? else {
+        let reason = format!("`{}` is not a linked worktree", calve_core::Shown(root));
         return Err(Error::refused(reason, Remedy::CheckWorktree));
     };
-    fs_err::write(entry.join(MARK), "made for a coding agent\n")?;
+    fs_err::write(entry.join(MARK), format!("{maker}\n"))?;
     Ok(())
 }
 

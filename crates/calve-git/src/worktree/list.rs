@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::git::Git;
 use crate::trust;
+use crate::worktree::agent;
 use crate::worktree::merged::made;
 use crate::worktree::registration::sweep;
 use crate::worktree::repository::{Repository, Worktree};
@@ -28,6 +29,8 @@ pub struct WorktreeInfo {
     pub compared_with: Option<String>,
     /// Whether it is of a pull request that was added without trust: none of its code runs.
     pub is_untrusted: bool,
+    /// The agent that it was made for, or that made it.
+    pub maker: Option<String>,
     /// Since it was made; none for the main one.
     pub age: Option<Duration>,
 }
@@ -60,6 +63,7 @@ fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Res
         behind: None,
         compared_with: None,
         is_untrusted: trust::is_untrusted(&worktree.path),
+        maker: agent::maker(worktree),
         age: made(worktree).and_then(|made| made.elapsed().ok()),
     };
     if !worktree.is_usable() {

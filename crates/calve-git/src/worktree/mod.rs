@@ -14,6 +14,7 @@ mod status;
 mod tracked;
 mod unsaved;
 
+pub use add::fill::{FillReport, fill};
 pub use add::ignored::dependencies::Dependency;
 pub use add::ignored::{LeftEntry, LeftReason};
 pub use add::post_checkout::HookRun;

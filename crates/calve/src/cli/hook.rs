@@ -2,11 +2,20 @@
 
 use std::path::PathBuf;
 
+use calve_agent::configuration::Agent;
 use clap::{Args, Subcommand};
+
+use crate::named::Named;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HookCommand {
+    Install(InstallArguments),
+    /// Take away what `calve hook install` has written
+    ///
+    /// Shows it and asks. Everything else in the files stays as it is. A value that was changed since is left alone, and told.
+    Uninstall(InstallArguments),
     WorktreeCreate(WorktreeCreateArguments),
+    WorktreeSetup(WorktreeSetupArguments),
     WorktreeRemove(WorktreeRemoveArguments),
     Approve(ApproveArguments),
 }
@@ -19,12 +28,68 @@ pub(crate) enum HookCommand {
 /// it removes the worktree again.
 #[derive(Debug, Args)]
 pub(crate) struct WorktreeCreateArguments {
+    /// The agent, as `calve worktree list` shows it
+    #[arg(long, value_name = "NAME", default_value = "agent", hide_default_value = true, value_parser = maker)]
+    pub(crate) maker: String,
     /// Do not run the project's hooks
     #[arg(long)]
     pub(crate) no_hooks: bool,
     /// Run the project's hooks without asking
     #[arg(long, conflicts_with = "no_hooks")]
     pub(crate) yes: bool,
+}
+
+/// Complete a worktree that a coding agent has made with git
+///
+/// Run in the new worktree: carries what git ignores, leases its ports, clones the data of its services, and runs the project's post-add hook
+/// if you have approved it. What is there already stays as it is. For agents that make worktrees themselves and run a command in each.
+#[derive(Debug, Args)]
+pub(crate) struct WorktreeSetupArguments {
+    /// The agent, as `calve worktree list` shows it
+    #[arg(long, value_name = "NAME", default_value = "agent", hide_default_value = true, value_parser = maker)]
+    pub(crate) maker: String,
+    /// The worktree to take files from [default: the main worktree]
+    #[arg(long, value_name = "WORKTREE")]
+    pub(crate) from: Option<PathBuf>,
+}
+
+/// Set an agent up: its worktrees are complete, and it can ask `calve mcp`
+///
+/// Shows what changes in the agent's configuration files in this worktree, and asks. Everything else in them stays as it is, and `calve hook
+/// uninstall` takes exactly that away. A file with comments in JSON, with a mistake, or with another value is left alone, and told.
+#[derive(Debug, Args)]
+pub(crate) struct InstallArguments {
+    /// The agent: claude, codex, cursor, opencode
+    #[arg(value_name = "AGENT", value_parser = Named(&["claude", "codex", "cursor", "opencode"], agent), hide_possible_values = true)]
+    pub(crate) agent: Agent,
+    /// A directory in the worktree
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) path: PathBuf,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Show what would change, and change nothing
+    #[arg(short = 'n', long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+}
+
+fn agent(name: &str) -> Result<Agent, String> {
+    Ok(match name {
+        "claude" => Agent::Claude,
+        "codex" => Agent::Codex,
+        "cursor" => Agent::Cursor,
+        "opencode" => Agent::OpenCode,
+        _ => return Err("it is one of: claude, codex, cursor, opencode".into()),
+    })
+}
+
+/// A word that is shown in lists.
+fn maker(text: &str) -> Result<String, String> {
+    let is_word = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    match is_word && (1..=40).contains(&text.len()) {
+        true => Ok(text.to_owned()),
+        false => Err("it is a word of up to 40 letters, digits, dots and hyphens".into()),
+    }
 }
 
 /// Remove a coding agent's worktree, as its hook asks

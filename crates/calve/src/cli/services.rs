@@ -13,6 +13,25 @@ pub(crate) struct ServicesArguments {
     pub(crate) json: bool,
 }
 
+/// Put the data of a service back to what its template has
+///
+/// What was written to it in this worktree is lost, so it asks first. The server ends and is started again; its URL stays the same.
+#[derive(Debug, Args)]
+pub(crate) struct ResetServiceArguments {
+    /// The service [default: the only one]
+    #[arg(value_name = "SERVICE")]
+    pub(crate) service: Option<String>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// Print the services as JSON on stdout (schema calve.services/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Show the services of this worktree: state, template, URL
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {

@@ -13,6 +13,7 @@ use crate::commands::services::DataFrom;
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
     Add(AddArguments),
+    Cd(CdArguments),
     #[command(visible_alias = "ls")]
     List(ListArguments),
     #[command(visible_alias = "rm")]
@@ -82,8 +83,8 @@ pub(crate) struct AddArguments {
     #[arg(long)]
     pub(crate) trust: bool,
     /// Make it for `calve hook worktree-create`: hand it over when it is finished, or take it away again
-    #[arg(long, hide = true)]
-    pub(crate) for_agent: bool,
+    #[arg(long, value_name = "MAKER", hide = true)]
+    pub(crate) for_agent: Option<String>,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
@@ -107,6 +108,17 @@ fn file_inside(text: &str) -> Result<PathBuf, String> {
         true => Ok(path),
         false => Err("it is the path of a file in the new worktree, relative to its root".into()),
     }
+}
+
+/// Go to a worktree
+///
+/// Prints its path; the function of `calve shell-init` goes there. Without a name, lets you choose: with fzf or sk if one is installed, else
+/// from a list.
+#[derive(Debug, Args)]
+pub(crate) struct CdArguments {
+    /// The worktree: its branch, its path, or the last name of its path
+    #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::of_worktrees))]
+    pub(crate) what: Option<PathBuf>,
 }
 
 /// List the worktrees: branch, uncommitted changes, commits ahead and behind, age, ports, services

@@ -72,6 +72,14 @@ pub(crate) fn leased(root: &Path, config: &Config) -> Result<Vec<Port>, Failure>
     Ok(leases()?.lease(&Holder::of(root)?, &config.ports)?)
 }
 
+/// Those that it has already.
+pub(crate) fn held(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
+    if config.ports.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(leases()?.held(&Holder::of(root)?, &config.ports)?)
+}
+
 /// All variables of a worktree.
 pub(crate) fn variables(ports: &[Port], services: &Services) -> Result<Vec<(String, String)>, Failure> {
     let mut all: Vec<_> = ports.iter().map(|port| (port.variable(), port.number.to_string())).collect();

@@ -1,10 +1,14 @@
 //! `calve hook`: what coding agents call, and approving a project's hooks.
 
+mod install;
+mod setup;
+
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_core::Shown;
+use calve_agent::configuration::Direction;
+use calve_core::{Cancel, Shown};
 use calve_git::hooks::{Hook, repository_of};
 use calve_git::worktree::{AgentBranch, for_agent};
 use calve_git::{Config, trust};
@@ -14,8 +18,11 @@ use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, W
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::{consent, output};
 
-pub(crate) fn run(command: &HookCommand) -> Result<(), Failure> {
+pub(crate) fn run(command: &HookCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
+        HookCommand::Install(arguments) => install::run(arguments, Direction::Install),
+        HookCommand::Uninstall(arguments) => install::run(arguments, Direction::Uninstall),
+        HookCommand::WorktreeSetup(arguments) => setup::run(arguments, cancel),
         HookCommand::WorktreeCreate(arguments) => worktree_create(arguments),
         HookCommand::WorktreeRemove(arguments) => worktree_remove(arguments),
         HookCommand::Approve(arguments) => approve(arguments),
@@ -55,7 +62,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
     let question = question()?;
     let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?)?;
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
-    match for_agent(&place, &branch)? {
+    match for_agent(&place, &branch, &arguments.maker)? {
         // An agent that comes back to its work finds it where it was.
         AgentBranch::Ready(path) => return answer(&path),
         AgentBranch::TakenByMain(path) => {
@@ -66,7 +73,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
         AgentBranch::Taken(path) => {
             let (branch, path) = (Shown(&branch), Shown(&path));
             let text = format!(
-                "the branch `{branch}` is checked out in `{path}`, which is not a finished worktree of an agent"
+                "the branch `{branch}` is checked out in `{path}`, which is not a finished worktree of this agent"
             );
             let hint = format!(
                 "ask for another name; if an earlier attempt left `{path}`, check it, then run `calve worktree remove {path}`"
@@ -76,7 +83,7 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
         AgentBranch::Free => {}
     }
     let mut add = calve(&place, "add")?;
-    add.arg("--for-agent");
+    add.arg(format!("--for-agent={}", arguments.maker));
     if let Some(base) = field(&question, &["base_commit", "base_ref", "source_ref"]) {
         add.arg(format!("--base={base}"));
     }

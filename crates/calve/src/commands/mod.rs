@@ -26,8 +26,12 @@ pub(crate) mod git;
 pub(crate) mod hook;
 pub(crate) mod man;
 #[cfg(unix)]
+pub(crate) mod mcp;
+#[cfg(unix)]
 mod pending;
 pub(crate) mod probe;
+#[cfg(unix)]
+pub(crate) mod prompt;
 pub(crate) mod reap;
 #[cfg(unix)]
 pub(crate) mod reshare;

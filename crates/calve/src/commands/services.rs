@@ -117,12 +117,38 @@ impl Services {
 
     /// The last lines of the log of one, or of the only one.
     pub(crate) fn log(&self, name: Option<&str>) -> Result<String, Failure> {
+        self.chosen(name).map(Service::log)
+    }
+
+    /// Puts the data of one, or of the only one, back to its template. A server that ran is started again. Returns its name.
+    pub(crate) fn reset(
+        &mut self,
+        name: Option<&str>,
+        consent: impl FnOnce(&str) -> Result<(), Failure>,
+        cancel: &Cancel,
+    ) -> Result<String, Failure> {
+        let service = self.chosen(name)?.clone();
+        let home = db::home()?;
+        if calve_db::is_written(&home, &service)? {
+            consent(&service.service)?;
+        }
+        let was_running = service.server(&home).is_some();
+        let reset = calve_db::reset_service(&home, &service.name, cancel)?;
+        if was_running {
+            calve_db::start_service(&home, &service.name, &db::supervisor()?, cancel)?;
+        }
+        db::reap_trash(&home)?;
+        self.made.insert(service.service.clone(), reset);
+        Ok(service.service)
+    }
+
+    fn chosen(&self, name: Option<&str>) -> Result<&Service, Failure> {
         let found = match name {
             Some(name) => self.made.get(name),
             None if self.made.len() == 1 => self.made.values().next(),
             None => None,
         };
-        found.map(Service::log).ok_or_else(|| {
+        found.ok_or_else(|| {
             let names: Vec<&str> = self.made.keys().map(String::as_str).collect();
             let text = match name {
                 Some(name) => format!("this worktree has no data of a service `{}`", name.escape_default()),

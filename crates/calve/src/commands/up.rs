@@ -6,11 +6,11 @@ use calve_core::Cancel;
 use calve_git::environment::root_of;
 use calve_receipt::{ServiceReceipt, ServicesReceipt, path};
 
-use crate::cli::services::{LogsArguments, ServicesArguments, StatusArguments};
+use crate::cli::services::{LogsArguments, ResetServiceArguments, ServicesArguments, StatusArguments};
 use crate::commands::env;
 use crate::commands::services::Services;
-use crate::failure::Failure;
-use crate::output;
+use crate::failure::{Failure, REFUSED};
+use crate::{consent, output};
 
 const NONE: &str = "this worktree has no services: `[services.NAME]` in .calve.toml names them";
 
@@ -24,6 +24,20 @@ pub(crate) fn down(arguments: &ServicesArguments) -> Result<(), Failure> {
     let (root, services) = here()?;
     let stopped = services.stop()?;
     report(&root, &services, arguments, "stopped", &stopped)
+}
+
+pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let (root, mut services) = here()?;
+    let consent = |name: &str| {
+        if arguments.yes || consent::can_ask() && consent::yes(&format!("Lose what was written to `{name}` here?")) {
+            return Ok(());
+        }
+        let text = format!("the data of the service `{name}` may have been written to");
+        Err(Failure::stated(REFUSED, text, "`--yes` puts it back to its template all the same"))
+    };
+    let reset = services.reset(arguments.service.as_deref(), consent, cancel)?;
+    let printed = ServicesArguments { quiet: arguments.quiet, json: arguments.json };
+    report(&root, &services, &printed, "reset", &[reset])
 }
 
 pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! `calve worktree`, against the real git.
 
 mod add;
+mod agents;
 mod bad_input;
 mod bench;
 mod carry;
@@ -9,6 +10,7 @@ mod donors;
 mod env_file;
 mod kinds;
 mod lost;
+mod mcp;
 mod merged;
 mod messages;
 mod outlived;

@@ -1,5 +1,6 @@
 //! Adds a worktree: the plot.
 
+pub(crate) mod fill;
 pub(crate) mod ignored;
 pub(crate) mod location;
 pub(crate) mod post_checkout;

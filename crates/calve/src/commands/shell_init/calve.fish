@@ -1,7 +1,7 @@
-# calve, with a `cd` into the worktree that was added, and out of one that was removed: calve prints where to go.
+# calve, with a `cd` into the worktree that was added or named, and out of one that was removed: calve prints where to go.
 function calve --description 'Instant, isolated, writable working copies'
     switch "$argv[1] $argv[2]"
-        case 'worktree add' 'wt add'
+        case 'worktree add' 'wt add' 'worktree cd' 'wt cd'
         case 'worktree remove' 'worktree rm' 'wt remove' 'wt rm'
         case '*'
             command calve $argv

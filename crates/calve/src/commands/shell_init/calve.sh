@@ -1,7 +1,7 @@
-# calve, with a `cd` into the worktree that was added, and out of one that was removed: calve prints where to go.
+# calve, with a `cd` into the worktree that was added or named, and out of one that was removed: calve prints where to go.
 calve() {
     case "${1-} ${2-}" in
-    'worktree add' | 'wt add') ;;
+    'worktree add' | 'wt add' | 'worktree cd' | 'wt cd') ;;
     'worktree remove' | 'worktree rm' | 'wt remove' | 'wt rm') ;;
     *)
         command calve "$@"

@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
     }
     let environment = environment(&added, arguments, cancel);
     let environment = environment
-        .map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
+        .map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure, cancel) } else { failure })?;
     if let Some((text, main)) = hook {
         let mut surroundings = HookEnvironment::of(&added.path);
         surroundings.main = main;
@@ -76,10 +76,12 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
         surroundings.commit = Some(added.head.clone().into());
         surroundings.variables = env::variables(&environment.ports, &environment.services)?;
         let done = consent::run(Hook::PostAdd, &text, &surroundings);
-        done.map_err(|failure| if arguments.for_agent { taken_back(&added, failure, cancel) } else { failure })?;
+        done.map_err(
+            |failure| if arguments.for_agent.is_some() { taken_back(&added, failure, cancel) } else { failure },
+        )?;
     }
-    if arguments.for_agent {
-        worktree::finish_for_agent(&added)?;
+    if let Some(maker) = &arguments.for_agent {
+        worktree::finish_for_agent(&added.path, maker)?;
     }
     if arguments.json { output::json(&add_receipt(&added, &environment)?) } else { output::path(&added.path) }
 }

@@ -57,6 +57,7 @@ fn columns(listed: &WorktreeInfo, ports: &[Port], services: &[ServiceReceipt]) -
     if worktree.locked.is_some() {
         state.push("locked".to_owned());
     }
+    state.extend(listed.maker.iter().map(|maker| format!("by {maker}")));
     if listed.is_untrusted {
         state.push("untrusted".to_owned());
     }
@@ -92,6 +93,7 @@ fn one(listed: &WorktreeInfo, ports: &[Port], services: Vec<ServiceReceipt>) -> 
         head: worktree.head.clone(),
         main: worktree.is_main,
         bare: worktree.is_bare,
+        maker: listed.maker.clone(),
         current: listed.is_here,
         locked: worktree.locked.clone(),
         gone: worktree.is_gone,

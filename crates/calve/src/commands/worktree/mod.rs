@@ -1,6 +1,7 @@
 //! `calve worktree`.
 
 mod add;
+mod cd;
 mod check;
 mod convert;
 mod list;
@@ -17,6 +18,7 @@ use crate::failure::{FAILED, Failure};
 pub(crate) fn run(command: &WorktreeCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
         WorktreeCommand::Add(arguments) => add::run(arguments, cancel),
+        WorktreeCommand::Cd(arguments) => cd::run(arguments),
         WorktreeCommand::List(arguments) => list::run(arguments),
         WorktreeCommand::Remove(arguments) => remove::run(arguments, cancel),
         WorktreeCommand::Check(arguments) => check::run(arguments, cancel),

@@ -124,6 +124,11 @@ pub(super) fn try_git<S: AsRef<OsStr>>(at: &Path, arguments: impl IntoIterator<I
 }
 
 #[track_caller]
+/// [`git`], where a program has printed the path.
+pub(super) fn git_at<S: AsRef<OsStr>>(at: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> String {
+    git(at.as_ref(), arguments)
+}
+
 pub(super) fn git<S: AsRef<OsStr>>(at: &Path, arguments: impl IntoIterator<Item = S>) -> String {
     let output = try_git(at, arguments);
     assert!(output.status.success(), "git: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,0 +1,92 @@
+//! The agents, and the files and members that each needs. `docs/agents.md` names where their makers describe these files.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+/// An agent that Calve knows the files of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Agent {
+    /// Claude Code.
+    Claude,
+    /// OpenAI Codex.
+    Codex,
+    /// Cursor.
+    Cursor,
+    /// OpenCode.
+    OpenCode,
+}
+
+/// One file, and what of it is Calve's.
+pub(super) struct Part {
+    /// Relative to the worktree's root.
+    pub(super) path: PathBuf,
+    pub(super) content: Content,
+}
+
+pub(super) enum Content {
+    /// Members of a JSON object, each by the names that lead to it.
+    Json(Vec<(Vec<&'static str>, Value)>),
+    /// A table of a TOML file, by the name that it may have once only, and its text.
+    Toml { tables: &'static [&'static str], text: &'static str },
+}
+
+const CODEX_SERVER: &str = "[mcp_servers.calve]\ncommand = \"calve\"\nargs = [\"mcp\"]\n";
+
+const CODEX_ENVIRONMENT: &str =
+    "version = 1\nname = \"calve\"\n\n[setup]\nscript = \"calve hook worktree-setup --maker codex\"\n";
+
+pub(super) fn parts(agent: Agent, root: &Path) -> Vec<Part> {
+    let json = |path: &str, members| Part { path: path.into(), content: Content::Json(members) };
+    let toml = |path: &str, tables, text| Part { path: path.into(), content: Content::Toml { tables, text } };
+    let command = |line: &str| json!([{"hooks": [{"type": "command", "command": line}]}]);
+    match agent {
+        Agent::Claude => vec![
+            json(
+                ".claude/settings.json",
+                vec![
+                    (vec!["hooks", "WorktreeCreate"], command("calve hook worktree-create --maker claude")),
+                    (vec!["hooks", "WorktreeRemove"], command("calve hook worktree-remove")),
+                ],
+            ),
+            json(".mcp.json", vec![(vec!["mcpServers", "calve"], json!({"command": "calve", "args": ["mcp"]}))]),
+        ],
+        Agent::Codex => vec![
+            toml(".codex/config.toml", &["mcp_servers.calve"], CODEX_SERVER),
+            toml(".codex/environments/environment.toml", &["version", "name", "setup"], CODEX_ENVIRONMENT),
+        ],
+        Agent::Cursor => vec![
+            json(
+                ".cursor/worktrees.json",
+                vec![(
+                    vec!["setup-worktree-unix"],
+                    json!(["calve hook worktree-setup --maker cursor --from \"$ROOT_WORKTREE_PATH\""]),
+                )],
+            ),
+            json(
+                ".cursor/mcp.json",
+                vec![(
+                    vec!["mcpServers", "calve"],
+                    json!({"command": "calve", "args": ["mcp", "--repository", "${workspaceFolder}"]}),
+                )],
+            ),
+        ],
+        Agent::OpenCode => {
+            let path = if root.join("opencode.jsonc").exists() { "opencode.jsonc" } else { "opencode.json" };
+            let server = json!({"type": "local", "command": ["calve", "mcp"]});
+            vec![json(path, vec![(opencode_place(&root.join(path)), server)])]
+        }
+    }
+}
+
+/// Version 2 has servers in `mcp.servers`, and still reads those of version 1 in `mcp`.
+fn opencode_place(path: &Path) -> Vec<&'static str> {
+    let found: Option<Value> = fs_err::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let servers = found.as_ref().and_then(|found| found.get("mcp")?.get("servers")?.as_object());
+    // In version 1 it could be a server of that name.
+    match servers.is_some_and(|servers| !servers.contains_key("type")) {
+        true => vec!["mcp", "servers", "calve"],
+        false => vec!["mcp", "calve"],
+    }
+}

@@ -1,0 +1,135 @@
+//! What becomes of one file, and doing it.
+
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use fs_err as fs;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::agents::{Content, Part};
+use super::{Direction, json_text, toml_text};
+
+/// The largest file that is read.
+const FILE_BYTES: u64 = 4 << 20;
+
+/// A file, and what is to become of it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Change {
+    /// Relative to the worktree's root.
+    pub path: PathBuf,
+    /// What it has now; `None` if it is not there.
+    pub before: Option<String>,
+    /// What is to become of it.
+    pub outcome: Outcome,
+}
+
+/// What is to become of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is to have this text.
+    Write(String),
+    /// It goes: nothing but what is Calve's is in it.
+    Remove,
+    /// It is as it should be.
+    Fine,
+    /// It stays as it is.
+    LeftAlone(LeftAlone),
+}
+
+/// Why a file is left alone.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeftAlone {
+    /// Comments would be lost, or what is around them misread.
+    #[error("it has comments or trailing commas, which JSON does not have")]
+    Comments,
+    /// It cannot be read.
+    #[error("it has a mistake: {0}")]
+    Mistake(String),
+    /// Another value is there.
+    #[error("`{0}` has another value already")]
+    Taken(String),
+    /// It is a link, a directory, too large, or no text.
+    #[error("it is not a plain text file")]
+    NotPlain,
+}
+
+/// Finds out what is to become of a file.
+pub(super) fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<Change> {
+    let before = match read(root, &part.path)? {
+        Ok(before) => before,
+        Err(why) => return Ok(Change { path: part.path, before: None, outcome: Outcome::LeftAlone(why) }),
+    };
+    let text = before.as_deref();
+    let outcome = match (&part.content, direction) {
+        (Content::Json(members), Direction::Install) => json_text::with(text, members),
+        (Content::Json(members), Direction::Uninstall) => json_text::without(text, members),
+        (Content::Toml { tables, text: own }, Direction::Install) => toml_text::with(text, own, tables),
+        (Content::Toml { tables, text: own }, Direction::Uninstall) => toml_text::without(text, own, tables),
+    };
+    Ok(Change { path: part.path, before, outcome: outcome.unwrap_or_else(Outcome::LeftAlone) })
+}
+
+/// Reads a file without following a link, in directories that are none either.
+fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, LeftAlone>> {
+    let mut above = root.to_path_buf();
+    for name in path {
+        above.push(name);
+        let is_last = above == root.join(path);
+        match fs::symlink_metadata(&above) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Ok(None)),
+            Err(error) => return Err(error),
+            Ok(found) if is_last && found.is_file() && found.len() <= FILE_BYTES => {}
+            Ok(found) if !is_last && found.is_dir() => {}
+            Ok(_) => return Ok(Err(LeftAlone::NotPlain)),
+        }
+    }
+    Ok(String::from_utf8(fs::read(&above)?).map(Some).map_err(|_| LeftAlone::NotPlain))
+}
+
+/// Does what was planned, unless the file has changed since: then fails.
+pub fn apply(root: &Path, change: &Change) -> io::Result<()> {
+    let path = root.join(&change.path);
+    match &change.outcome {
+        Outcome::Fine | Outcome::LeftAlone(_) => return Ok(()),
+        _ if read(root, &change.path)?.ok() != Some(change.before.clone()) => {
+            let text = format!("`{}` has changed meanwhile", calve_core::Shown(&path));
+            return Err(io::Error::other(text));
+        }
+        Outcome::Write(text) => replace(&path, text, change.before.is_none())?,
+        Outcome::Remove => {
+            fs::remove_file(&path)?;
+            // The directories that only it was in, as far as they are of an agent.
+            for above in change.path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {
+                if fs::remove_dir(root.join(above)).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives a file a new text: it has the former or the new one at any time.
+fn replace(path: &Path, text: &str, is_new: bool) -> io::Result<()> {
+    let parent = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(parent)?;
+    let mut word = [0; 8];
+    getrandom(&mut word[..], GetRandomFlags::empty())?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let staged = parent.join(format!(".{name}.{:016x}", u64::from_ne_bytes(word)));
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o666).open(&staged)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| match is_new {
+        true => fs::hard_link(&staged, path).and_then(|()| fs::remove_file(&staged)),
+        false => {
+            fs::set_permissions(&staged, fs::metadata(path)?.permissions())?;
+            fs::rename(&staged, path)
+        }
+    });
+    if written.is_err() {
+        let _ = fs::remove_file(&staged);
+    }
+    written
+}

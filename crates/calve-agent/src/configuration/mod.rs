@@ -1,0 +1,28 @@
+//! What the configuration files of agents need, so that they make worktrees with Calve and can ask its server.
+//!
+//! Members are added to the text of a file and taken out of it again: everything else in it stays as it is, byte for byte. A file that cannot
+//! be changed in this way (with comments in JSON, with an error, with another value at that place) is left alone.
+
+mod agents;
+mod file;
+mod json_text;
+mod toml_text;
+
+pub use agents::Agent;
+pub use file::{Change, LeftAlone, Outcome, apply};
+
+use std::path::Path;
+
+/// Whether something is put into the files or taken out of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// What an agent needs is added.
+    Install,
+    /// Exactly that goes.
+    Uninstall,
+}
+
+/// Finds out what is to become of the files of an agent, in the worktree with this root. Changes nothing.
+pub fn plan(agent: Agent, root: &Path, direction: Direction) -> std::io::Result<Vec<Change>> {
+    agents::parts(agent, root).into_iter().map(|part| file::planned(root, part, direction)).collect()
+}

@@ -1,0 +1,140 @@
+//! A server of the Model Context Protocol on standard input and output.
+//!
+//! It speaks for the `calve` program, which does the work in processes of its own: whatever a tool does, the program would do for the user
+//! on a command line, with the same refusals.
+
+mod arguments;
+mod confirmation;
+mod program;
+mod repositories;
+mod result;
+mod tools;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::stdio_pipes;
+use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
+
+use self::confirmation::Confirmations;
+use self::program::Program;
+use self::repositories::Repositories;
+pub use self::result::RESULT_BYTES;
+
+/// The most that one message of a client can have. A longer one is read to its end and dropped.
+const MESSAGE_BYTES: usize = 64 * 1024;
+
+const INSTRUCTIONS: &str = "Git worktrees that are complete: with installed dependencies, ports of their own, and databases filled with \
+    data. Create one for each task, work in its path, and remove it when its commits are pushed or merged. Removing a worktree and resetting \
+    a database take two calls: the first says what would happen and gives a token, the second confirms it.";
+
+/// What the server works on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// The repositories, each by a directory in it, and nothing else.
+    pub repositories: Vec<PathBuf>,
+    /// The `calve` program.
+    pub program: PathBuf,
+    /// The most bytes that a tool's result has.
+    pub result_bytes: usize,
+}
+
+impl ServerOptions {
+    /// Those for these repositories.
+    pub fn new(repositories: Vec<PathBuf>, program: PathBuf) -> Self {
+        Self { repositories, program, result_bytes: RESULT_BYTES }
+    }
+}
+
+/// Why the server ended that was not asked to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A repository that was named is not a directory.
+    #[error("`{}` is not a directory that can be read: {error}", calve_core::Shown(.path))]
+    NoDirectory {
+        /// It.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The system gave no thread or descriptor.
+    #[error("the server did not start: {0}")]
+    Start(#[from] std::io::Error),
+    /// What the client sent is not how a session begins.
+    #[error("the session did not begin: {0}")]
+    Session(String),
+}
+
+/// Serves one client on standard input and output, until it closes them.
+pub fn serve(options: ServerOptions) -> Result<(), ServeError> {
+    let server = Server {
+        repositories: Repositories::named(&options.repositories)?,
+        program: Program::new(options.program),
+        confirmations: Confirmations::default(),
+        result_bytes: options.result_bytes,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        let (input, output) = stdio_pipes();
+        let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MESSAGE_BYTES);
+        match Arc::new(server).serve(transport).await {
+            Ok(session) => session.waiting().await.map(|_| ()).map_err(|error| ServeError::Session(error.to_string())),
+            // A client that came and went.
+            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(ServeError::Session(error.to_string())),
+        }
+    });
+    // A thread may still be reading standard input.
+    runtime.shutdown_background();
+    served
+}
+
+struct Server {
+    repositories: Repositories,
+    program: Program,
+    confirmations: Confirmations,
+    result_bytes: usize,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("calve", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = arguments::checked(&request)?;
+        let maker = context.client_info().map(|client| client.name).unwrap_or_default();
+        let called = async {
+            let repository = self.repositories.chosen(&arguments).await?;
+            tools::call(self, &request.name, &arguments, &repository, &maker).await
+        };
+        // Who has given up waiting also wants no child left: dropping the call ends it.
+        let outcome = tokio::select! {
+            outcome = called => outcome,
+            () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
+        };
+        Ok(result::of(outcome, self.result_bytes).into())
+    }
+}

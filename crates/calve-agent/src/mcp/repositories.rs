@@ -1,0 +1,58 @@
+//! The repositories that were named when the server started, and the worktrees in them. A client reaches nothing else.
+
+use std::path::{Path, PathBuf};
+
+use calve_core::Shown;
+
+use super::ServeError;
+use super::arguments::Arguments;
+use super::result::Problem;
+
+/// Directories in repositories, without links.
+#[derive(Debug)]
+pub(super) struct Repositories(Vec<PathBuf>);
+
+impl Repositories {
+    pub(super) fn named(paths: &[PathBuf]) -> Result<Self, ServeError> {
+        let one = |path: &PathBuf| {
+            let real = fs_err::canonicalize(path);
+            let real = real.and_then(|real| fs_err::read_dir(&real).map(|_| real));
+            real.map_err(|error| ServeError::NoDirectory { path: path.clone(), error })
+        };
+        paths.iter().map(one).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Returns the one that a call is about: the one that its arguments name, or the only one.
+    pub(super) async fn chosen(&self, arguments: &Arguments) -> Result<PathBuf, Problem> {
+        match (arguments.text("repository"), &self.0[..]) {
+            (None, [only]) => Ok(only.clone()),
+            (None, _) => Err(Problem::new("several repositories are served", self.hint())),
+            (Some(name), all) => {
+                let by_path = all.iter().find(|path| *path == Path::new(name));
+                let mut named = all.iter().filter(|path| path.file_name() == Some(name.as_ref()));
+                let by_name = named.next().filter(|_| named.next().is_none());
+                by_path
+                    .or(by_name)
+                    .cloned()
+                    .ok_or_else(|| Problem::new(format!("the repository `{}` is not served", Shown(name)), self.hint()))
+            }
+        }
+    }
+
+    fn hint(&self) -> String {
+        let names: Vec<String> = self.0.iter().map(|path| format!("`{}`", Shown(path))).collect();
+        format!("name one of these as `repository`: {}", names.join(", "))
+    }
+}
+
+/// Returns the path of the worktree of that branch, path or name. None of another repository is found.
+pub(super) fn worktree(repository: &Path, name: &str) -> Result<PathBuf, Problem> {
+    let hint = "list_worktrees has the names of all";
+    let (_, mut found) = calve_git::worktree::find_all(repository, &[PathBuf::from(name)])
+        .map_err(|error| Problem::new(error.to_string(), hint))?;
+    match found.pop() {
+        Some(Ok(path)) => Ok(path),
+        Some(Err(error)) => Err(Problem::new(error.to_string(), hint)),
+        None => Err(Problem::new("no worktree was named", hint)),
+    }
+}

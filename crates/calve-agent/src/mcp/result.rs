@@ -1,0 +1,97 @@
+//! The result of a call: JSON in few bytes.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Value, json};
+
+/// The most bytes of a result by default: about a thousand of a model's tokens.
+pub const RESULT_BYTES: usize = 4000;
+
+/// What went wrong, and what to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    error: String,
+    hint: String,
+}
+
+impl Problem {
+    pub(super) fn new(error: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { error: error.into(), hint: hint.into() }
+    }
+
+    /// Takes it from what the program says to people.
+    pub(super) fn told(prose: &str) -> Self {
+        let after =
+            |word: &str| prose.lines().rev().find_map(|line| line.strip_prefix(word)).unwrap_or_default().trim();
+        let error = match after("error: ") {
+            "" => prose.lines().last().unwrap_or("calve failed").trim(),
+            error => error,
+        };
+        Self::new(error, after("hint: "))
+    }
+}
+
+/// Makes a result that has at most so many bytes.
+pub(super) fn of(outcome: Result<Value, Problem>, most: usize) -> CallToolResult {
+    match outcome {
+        Ok(value) => CallToolResult::success(vec![ContentBlock::text(fitted(value, most))]),
+        Err(Problem { error, hint }) => {
+            let quarter = most / 4;
+            let value = json!({"error": shortened(&error, quarter), "hint": shortened(&hint, quarter)});
+            CallToolResult::error(vec![ContentBlock::text(value.to_string())])
+        }
+    }
+}
+
+/// Shortens the longest list until the text fits, and says how much is missing: `"more": 12`.
+fn fitted(mut value: Value, most: usize) -> String {
+    let mut text = value.to_string();
+    while text.len() > most {
+        let object = value.as_object_mut();
+        let longest = object.and_then(|object| {
+            let lists = object.iter_mut().filter_map(|(_, value)| value.as_array_mut());
+            lists.max_by_key(|list| list.len()).filter(|list| !list.is_empty())
+        });
+        let Some(list) = longest else {
+            return json!({"error": "the result is too long", "hint": "ask about one worktree"}).to_string();
+        };
+        // A tenth at a time: lists of thousands are seldom, and one entry too few is better than slow.
+        let dropped = list.len().div_ceil(10);
+        list.truncate(list.len() - dropped);
+        let more = value["more"].as_u64().unwrap_or(0) + dropped as u64;
+        value["more"] = json!(more);
+        text = value.to_string();
+    }
+    text
+}
+
+fn shortened(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_result_loses_entries_and_says_so() {
+        let list: Vec<Value> = (0..1000).map(|number| json!({"branch": format!("branch-{number}")})).collect();
+        let text = fitted(json!({"worktrees": list}), 500);
+        assert!(text.len() <= 500, "{}", text.len());
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let left = value["worktrees"].as_array().unwrap().len();
+        assert!(left > 5);
+        assert_eq!(value["more"].as_u64().unwrap() as usize, 1000 - left);
+        assert_eq!(fitted(json!({"a": [1, 2]}), 500), r#"{"a":[1,2]}"#);
+        assert!(fitted(json!({"a": "x".repeat(900)}), 500).contains("too long"));
+    }
+
+    #[test]
+    fn an_error_is_short_and_whole_characters() {
+        let told = Problem::told(&format!("added nothing\nerror: {}\nhint: do this\n", "ö".repeat(5000)));
+        let result = of(Err(told), 400);
+        let text = serde_json::to_string(&result).unwrap();
+        assert!(text.len() < 600 && text.contains("do this"), "{text}");
+        assert_eq!(Problem::told("worse"), Problem::new("worse", ""));
+    }
+}

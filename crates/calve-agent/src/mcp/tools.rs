@@ -1,0 +1,288 @@
+//! The seven tools.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use super::Server;
+use super::arguments::Arguments;
+use super::repositories::worktree;
+use super::result::Problem;
+
+const WORKTREE: &str = "Branch, absolute path, or directory name of a worktree of the repository";
+
+/// A tool's name, its description, its arguments besides `repository`, and the names of those that are required.
+type Description = (&'static str, &'static str, Value, &'static [&'static str]);
+
+/// Descriptions of all tools, in the order in which one meets them.
+pub(super) fn all() -> Vec<Tool> {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let token = text("The token of the first call, to confirm it");
+    let service = text("Name of the service in .calve.toml; not needed if there is one only");
+    let descriptions: [Description; 7] = [
+        (
+            "list_worktrees",
+            "List the worktrees: branch, path, maker, uncommitted changes, commits ahead and behind, ports, services.",
+            json!({"skip": {"type": "integer", "description": "How many to leave out at the beginning of the list"}}),
+            &[],
+        ),
+        (
+            "create_worktree",
+            "Create a worktree for a branch, complete with dependencies, ports and database data, and return its path. A new branch begins \
+            at the HEAD of `from`. Asked again for the same branch, returns the same worktree.",
+            json!({
+                "branch": text("The branch to check out or to make"),
+                "from": text("The worktree that you are in: files, data and HEAD come from it [default: the repository's directory]"),
+                "base": text("The revision at which a new branch begins, instead of HEAD"),
+            }),
+            &["branch"],
+        ),
+        (
+            "worktree_status",
+            "Show one worktree: branch, HEAD, maker, uncommitted changes, ports, services.",
+            json!({"worktree": text(WORKTREE)}),
+            &["worktree"],
+        ),
+        (
+            "remove_worktree",
+            "Remove a worktree with its servers, ports and data. The first call checks that nothing would be lost and returns a token; the \
+            second, with that token, removes it. Its branch stays.",
+            json!({"worktree": text(WORKTREE), "token": token}),
+            &["worktree"],
+        ),
+        (
+            "database_url",
+            "Start the database servers of a worktree if they do not run, and return their URLs and variables.",
+            json!({"worktree": text(WORKTREE), "service": service}),
+            &["worktree"],
+        ),
+        (
+            "reset_database",
+            "Put the data of a worktree's database back to its template. All that was written there is lost. The first call returns a \
+            token; the second, with that token, resets it. The URL stays the same.",
+            json!({"worktree": text(WORKTREE), "service": service, "token": token}),
+            &["worktree"],
+        ),
+        (
+            "disk_usage",
+            "Show the disk space of a worktree in bytes: what it takes up, and what removing it would free.",
+            json!({"worktree": text(WORKTREE)}),
+            &["worktree"],
+        ),
+    ];
+    descriptions.into_iter().map(tool).collect()
+}
+
+fn tool((name, description, mut properties, required): Description) -> Tool {
+    properties["repository"] =
+        json!({"type": "string", "description": "Path or name of the repository, if several are served"});
+    let mut schema = JsonObject::new();
+    schema.insert("type".into(), "object".into());
+    schema.insert("properties".into(), properties);
+    schema.insert("required".into(), json!(required));
+    schema.insert("additionalProperties".into(), false.into());
+    let is_reading = matches!(name, "list_worktrees" | "worktree_status" | "disk_usage");
+    let is_destroying = matches!(name, "remove_worktree" | "reset_database");
+    let annotations = ToolAnnotations::new().read_only(is_reading).destructive(is_destroying).open_world(false);
+    Tool::new(name, description, Arc::new(schema)).with_annotations(annotations)
+}
+
+/// Does what a tool does. Its name and arguments were checked.
+pub(super) async fn call(
+    server: &Server,
+    name: &str,
+    arguments: &Arguments,
+    repository: &Path,
+    maker: &str,
+) -> Result<Value, Problem> {
+    let call = Call { server, arguments, repository };
+    match name {
+        "list_worktrees" => call.list().await,
+        "create_worktree" => call.create(maker).await,
+        "worktree_status" => call.status().await,
+        "remove_worktree" => call.remove().await,
+        "database_url" => call.database_url().await,
+        "reset_database" => call.reset().await,
+        _ => call.disk_usage().await,
+    }
+}
+
+struct Call<'a> {
+    server: &'a Server,
+    arguments: &'a Arguments,
+    repository: &'a Path,
+}
+
+impl Call<'_> {
+    async fn listed(&self) -> Result<Vec<Value>, Problem> {
+        let mut list = self.server.program.json(self.repository, &["worktree", "list", "--json"]).await?;
+        Ok(list["worktrees"].as_array_mut().map(std::mem::take).unwrap_or_default())
+    }
+
+    async fn list(&self) -> Result<Value, Problem> {
+        let all = self.listed().await?;
+        let skipped = self.arguments.number("skip").unwrap_or(0);
+        let shown: Vec<Value> = all.iter().skip(skipped).map(summary).collect();
+        Ok(json!({"worktrees": shown}))
+    }
+
+    async fn create(&self, maker: &str) -> Result<Value, Problem> {
+        let place = match self.arguments.text("from") {
+            Some(from) => worktree(self.repository, from)?,
+            None => self.repository.to_path_buf(),
+        };
+        let mut question = json!({"cwd": place.to_str(), "name": self.arguments.required("branch")});
+        if let Some(base) = self.arguments.text("base") {
+            question["base_ref"] = base.into();
+        }
+        let maker = maker_word(maker);
+        let line = ["hook", "worktree-create", "--maker", &maker];
+        let printed = self.server.program.run(&place, &line, question.to_string().as_bytes()).await?;
+        let path = String::from_utf8_lossy(printed.stdout.trim_ascii_end()).into_owned();
+        let mut made = self.one(Path::new(&path)).await?;
+        let notes: Vec<&str> = printed.prose.lines().take(20).collect();
+        if !notes.is_empty() {
+            made["notes"] = json!(notes);
+        }
+        Ok(made)
+    }
+
+    async fn status(&self) -> Result<Value, Problem> {
+        self.one(&self.named()?).await
+    }
+
+    async fn one(&self, path: &Path) -> Result<Value, Problem> {
+        let found = self.listed().await?.into_iter().find(|one| one["path"].as_str().map(Path::new) == Some(path));
+        let found = found.ok_or_else(|| Problem::new("the worktree is gone", "list_worktrees has the names of all"))?;
+        let mut shown = summary(&found);
+        shown["head"] = found["head"].clone();
+        Ok(shown)
+    }
+
+    async fn remove(&self) -> Result<Value, Problem> {
+        let path = self.named()?;
+        let state = self.one(&path).await?;
+        // What is committed meanwhile makes it another worktree than the one that was announced.
+        let plan = format!("remove {} at {}", path.display(), state["head"]);
+        let line = |rest: &'static [&'static str]| {
+            let words = ["worktree", "remove", "--json"].iter().chain(rest).map(OsStr::new);
+            words.chain([OsStr::new("--"), path.as_os_str()]).map(OsStr::to_owned).collect::<Vec<_>>()
+        };
+        match self.arguments.text("token") {
+            None => {
+                self.server.program.json(self.repository, &line(&["--dry-run"])).await?;
+                let token = self.server.confirmations.announce(plan)?;
+                Ok(json!({"would_remove": state, "token": token, "next": "call again with this token to remove it"}))
+            }
+            Some(token) => {
+                self.server.confirmations.confirm(token, &plan)?;
+                let done = self.server.program.json(self.repository, &line(&[])).await?;
+                Ok(json!({"removed": done["path"], "branch": done["branch"], "branch_deleted": done["branch_deleted"]}))
+            }
+        }
+    }
+
+    async fn database_url(&self) -> Result<Value, Problem> {
+        let path = self.named()?;
+        let up = self.server.program.json(&path, &["up", "--quiet", "--json"]).await?;
+        let wanted = self.arguments.text("service");
+        let all = up["services"].as_array().cloned().unwrap_or_default();
+        let found: Vec<Value> =
+            all.iter().filter(|one| wanted.is_none_or(|name| one["name"] == name)).map(service).collect();
+        if found.is_empty() {
+            return Err(Problem::new(
+                "the worktree has no such service",
+                "[services.NAME] in .calve.toml names services",
+            ));
+        }
+        Ok(json!({"services": found}))
+    }
+
+    async fn reset(&self) -> Result<Value, Problem> {
+        let path = self.named()?;
+        let status = self.server.program.json(&path, &["status", "--json"]).await?;
+        let all = status["services"].as_array().cloned().unwrap_or_default();
+        let name = match (self.arguments.text("service"), &all[..]) {
+            (Some(name), _) => name.to_owned(),
+            (None, [only]) => only["name"].as_str().unwrap_or_default().to_owned(),
+            (None, _) => return Err(Problem::new("the worktree has not exactly one service", "name it as `service`")),
+        };
+        let found = all.iter().find(|one| one["name"] == *name && one["state"] != "absent");
+        let found = found.ok_or_else(|| {
+            Problem::new("the worktree has no data of such a service", "database_url clones it from the template")
+        })?;
+        let plan = format!("reset {name} in {} from {}", path.display(), found["server"]);
+        match self.arguments.text("token") {
+            None => {
+                let token = self.server.confirmations.announce(plan)?;
+                let next = "call again with this token; what was written to it is lost then";
+                Ok(
+                    json!({"would_reset": name, "worktree": path.to_str(), "template": found["template"], "token": token, "next": next}),
+                )
+            }
+            Some(token) => {
+                self.server.confirmations.confirm(token, &plan)?;
+                let reset =
+                    self.server.program.json(&path, &["reset", "--yes", "--quiet", "--json", "--", &name]).await?;
+                let all = reset["services"].as_array().cloned().unwrap_or_default();
+                Ok(json!({"reset": all.iter().find(|one| one["name"] == *name).map(service)}))
+            }
+        }
+    }
+
+    async fn disk_usage(&self) -> Result<Value, Problem> {
+        let path = self.named()?;
+        let usage =
+            self.server.program.json(self.repository, &[OsStr::new("du"), "--json".as_ref(), path.as_os_str()]).await?;
+        let total = &usage["total"];
+        let fields = ["apparent", "allocated", "exclusive", "frees", "frees_min", "frees_max"];
+        let mut shown = json!({"path": path.to_str()});
+        for field in fields.into_iter().filter(|field| !total[*field].is_null()) {
+            shown[field] = total[field].clone();
+        }
+        Ok(shown)
+    }
+
+    fn named(&self) -> Result<PathBuf, Problem> {
+        worktree(self.repository, self.arguments.required("worktree"))
+    }
+}
+
+/// What an agent needs of `calve worktree list --json`.
+fn summary(one: &Value) -> Value {
+    let mut shown = json!({"branch": one["branch"], "path": one["path"]});
+    for field in ["maker", "dirty", "ahead", "behind", "locked", "main", "gone", "untrusted"] {
+        let value = &one[field];
+        if !value.is_null() && *value != false && *value != 0 {
+            shown[field] = value.clone();
+        }
+    }
+    if one["standing"] != "intact" {
+        shown["standing"] = one["standing"].clone();
+    }
+    for (list, name, value) in [("ports", "variable", "port"), ("services", "name", "state")] {
+        for entry in one[list].as_array().into_iter().flatten() {
+            shown[list][entry[name].as_str().unwrap_or_default()] = entry[value].clone();
+        }
+    }
+    shown
+}
+
+fn service(one: &Value) -> Value {
+    json!({"name": one["name"], "state": one["state"], "variable": one["variable"], "url": one["url"], "template": one["template"]})
+}
+
+/// The agent's word for itself: what clients call themselves has its name at the beginning.
+fn maker_word(client: &str) -> String {
+    let client = client.to_ascii_lowercase();
+    let known = ["claude", "codex", "cursor", "opencode"].into_iter().find(|known| client.starts_with(known));
+    let word =
+        || client.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).take(40).collect::<String>();
+    match known.map_or_else(word, str::to_owned).trim_start_matches('-') {
+        "" => "agent".to_owned(),
+        word => word.to_owned(),
+    }
+}

@@ -1,0 +1,68 @@
+//! `calve hook install` and `uninstall`.
+
+use std::path::Path;
+
+use calve_agent::configuration::{Change, Direction, Outcome, apply, plan};
+use calve_core::Shown;
+use calve_git::environment::root_of;
+use similar::TextDiff;
+
+use crate::cli::hook::InstallArguments;
+use crate::failure::{FAILED, Failure, REFUSED};
+use crate::{consent, output};
+
+pub(crate) fn run(arguments: &InstallArguments, direction: Direction) -> Result<(), Failure> {
+    let root = root_of(&arguments.path)?;
+    let changes = plan(arguments.agent, &root, direction)?;
+    let is_work = |change: &&Change| matches!(change.outcome, Outcome::Write(_) | Outcome::Remove);
+    changes.iter().for_each(|change| show(&root, change));
+    if changes.iter().any(|change| is_work(&change)) && !arguments.dry_run {
+        agree(arguments, direction)?;
+        for change in changes.iter().filter(is_work) {
+            apply(&root, change)?;
+            output::say(&match change.outcome {
+                Outcome::Remove => format!("removed `{}`", Shown(&change.path)),
+                _ => format!("wrote `{}`", Shown(&change.path)),
+            });
+        }
+    }
+    left_alone(&changes)
+}
+
+fn agree(arguments: &InstallArguments, direction: Direction) -> Result<(), Failure> {
+    if arguments.yes || consent::can_ask() && consent::yes("Write this?") {
+        return Ok(());
+    }
+    let word = if direction == Direction::Install { "installed" } else { "uninstalled" };
+    Err(Failure::stated(REFUSED, format!("nothing was {word}"), "`--yes` does not ask"))
+}
+
+/// Shows a file as it is going to be.
+fn show(root: &Path, change: &Change) {
+    let path = Shown(&change.path);
+    let (before, after) = match &change.outcome {
+        Outcome::Write(text) => (change.before.as_deref().unwrap_or_default(), text.as_str()),
+        Outcome::Remove => (change.before.as_deref().unwrap_or_default(), ""),
+        Outcome::Fine => return output::say(&format!("`{path}` is as it should be")),
+        Outcome::LeftAlone(why) => {
+            return output::say(&format!("warning: `{}` is left alone: {why}", Shown(&root.join(&change.path))));
+        }
+    };
+    let diff = TextDiff::from_lines(before, after);
+    let header = path.to_string();
+    let text = diff.unified_diff().header(&header, &header).to_string();
+    output::say(text.trim_end());
+}
+
+/// Fails if a file stays as it is that should not.
+fn left_alone(changes: &[Change]) -> Result<(), Failure> {
+    let mut left = changes.iter().filter(|change| matches!(change.outcome, Outcome::LeftAlone(_)));
+    let Some(first) = left.next() else { return Ok(()) };
+    let more = match left.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let text = format!("`{}`{more} had to be left alone", Shown(&first.path));
+    let hint = "change it yourself: docs/agents.md has what each agent needs; then run this again";
+    Err(Failure::stated(FAILED, text, hint))
+}

@@ -1,0 +1,71 @@
+//! `calve hook worktree-setup`.
+
+use std::path::PathBuf;
+
+use calve_core::{Cancel, Shown};
+use calve_git::environment::{is_own_env_file, write_env_file};
+use calve_git::escape::{Action, worktrees_of};
+use calve_git::hooks::{Hook, HookEnvironment, repository_of};
+use calve_git::worktree::{self, AddOptions, FillReport};
+use calve_receipt::human;
+
+use crate::cli::hook::WorktreeSetupArguments;
+use crate::commands::services::Services;
+use crate::commands::{env, spares};
+use crate::failure::Failure;
+use crate::{consent, output};
+
+pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let mut options = AddOptions::default();
+    options.start = std::env::current_dir()?;
+    options.from.clone_from(&arguments.from);
+    options.clone.spares = spares::to_use();
+    options.clone.cancel = cancel.clone();
+    let filled = worktree::fill(&options)?;
+    let repaired = filled.audit.findings.iter().filter(|found| found.action != Action::Reported).count();
+    let carried = human::entries(filled.carried.len() as u64);
+    output::say(&format!(
+        "carried {carried} that git ignores from `{}`; {repaired} repaired in them",
+        Shown(&filled.donor)
+    ));
+    let variables = environment(&filled, cancel)?;
+    hook(&filled, variables)?;
+    worktree::finish_for_agent(&filled.path, &arguments.maker)?;
+    output::path(&filled.path)
+}
+
+/// Gives the worktree its ports and data, and writes them to the files that had those of the donor.
+fn environment(filled: &FillReport, cancel: &Cancel) -> Result<Vec<(String, String)>, Failure> {
+    let root = &filled.path;
+    let config = env::config(root)?;
+    let ports = env::leased(root, &config)?;
+    let mut services = Services::of(root, config.services)?;
+    let donor = Some(filled.donor.as_path()).filter(|_| !filled.is_untrusted);
+    services.make(root, donor, cancel)?;
+    let variables = env::variables(&ports, &services)?;
+    for (name, value) in &variables {
+        output::say(&format!("{name}={value}"));
+    }
+    if !variables.is_empty() {
+        let own: Vec<&PathBuf> = filled.carried.iter().filter(|path| is_own_env_file(root, path)).collect();
+        for path in own {
+            write_env_file(root, path, &variables)?;
+        }
+    }
+    Ok(variables)
+}
+
+/// Runs the project's hook if it was approved. Nobody is there to be asked.
+fn hook(filled: &FillReport, variables: Vec<(String, String)>) -> Result<(), Failure> {
+    let hooks = if filled.is_untrusted { Default::default() } else { env::config(&filled.path)?.hooks };
+    let Some(text) = hooks.post_add else { return Ok(()) };
+    if !consent::approvals()?.has(&repository_of(&filled.path)?, Hook::PostAdd, &text) {
+        output::say("warning: the project's post-add hook did not run: it is not approved (`calve hook approve`)");
+        return Ok(());
+    }
+    let mut surroundings = HookEnvironment::of(&filled.path);
+    surroundings.main = worktrees_of(&filled.path)?.others.into_iter().next();
+    surroundings.source = Some(filled.donor.clone());
+    surroundings.variables = variables;
+    consent::run(Hook::PostAdd, &text, &surroundings)
+}

@@ -1,0 +1,72 @@
+//! `calve worktree cd`.
+
+use std::io::{ErrorKind, Write as _};
+use std::process::{Command, Stdio};
+
+use calve_core::Shown;
+use calve_git::worktree::{self, WorktreeInfo};
+
+use crate::cli::worktree::CdArguments;
+use crate::failure::{Failure, INTERRUPTED, USAGE};
+use crate::{consent, output, sys};
+
+/// Programs that let one choose a line, and their options for lines of which only what is before the tab is shown.
+const FINDERS: [&str; 2] = ["fzf", "sk"];
+const FINDER_OPTIONS: [&str; 4] = ["--delimiter=\t", "--with-nth=2..", "--height=40%", "--reverse"];
+
+pub(crate) fn run(arguments: &CdArguments) -> Result<(), Failure> {
+    let here = super::here()?;
+    if let Some(what) = &arguments.what {
+        let (_, mut found) = worktree::find_all(&here, std::slice::from_ref(what))?;
+        let path = found.pop().transpose()?.unwrap_or_default();
+        return output::path(&path);
+    }
+    if !consent::can_ask() {
+        let hint = "name a branch: `calve worktree cd BRANCH`; `calve worktree list` has all";
+        return Err(Failure::stated(USAGE, "there is nobody to choose a worktree", hint));
+    }
+    let mut all = worktree::list(&here)?;
+    all.retain(|listed| listed.worktree.is_usable());
+    match chosen(&all)? {
+        Some(number) => output::path(&all[number].worktree.path),
+        None => Err(Failure::Reported(INTERRUPTED)),
+    }
+}
+
+/// The number of the one that the user has chosen; `None` if he would rather not.
+fn chosen(all: &[WorktreeInfo]) -> Result<Option<usize>, Failure> {
+    let lines: Vec<String> = all.iter().map(line).collect();
+    for finder in FINDERS {
+        match by_finder(finder, &lines) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            found => return Ok(found?),
+        }
+    }
+    lines.iter().enumerate().for_each(|(number, line)| output::say(&format!("{:>3}  {line}", number + 1)));
+    output::say("Which one?");
+    let answer = sys::Answers::new()?.line()?.unwrap_or_default();
+    let number: Option<usize> = answer.trim().parse().ok();
+    Ok(number.and_then(|number| number.checked_sub(1)).filter(|number| *number < all.len()))
+}
+
+fn line(listed: &WorktreeInfo) -> String {
+    let branch = listed.worktree.branch.as_ref().map_or("(detached)".into(), |branch| Shown(branch).to_string());
+    let maker = listed.maker.as_ref().map(|maker| format!("  by {maker}")).unwrap_or_default();
+    format!("{branch}{maker}  {}", Shown(&listed.worktree.path))
+}
+
+/// Each line begins with its number, which is not shown: nothing that a path may have in it comes back.
+fn by_finder(finder: &str, lines: &[String]) -> std::io::Result<Option<usize>> {
+    let mut command = Command::new(finder);
+    let mut child = command.args(FINDER_OPTIONS).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        for (number, line) in lines.iter().enumerate() {
+            // Who has chosen already reads no further.
+            let _ = writeln!(stdin, "{number}\t{line}");
+        }
+    }
+    let output = child.wait_with_output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number: Option<usize> = text.split('\t').next().and_then(|number| number.trim().parse().ok());
+    Ok(number.filter(|number| output.status.success() && *number < lines.len()))
+}

@@ -1,0 +1,253 @@
+//! Setting agents up, the worktrees that they make, and going to one.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::ports::{number, with_ports};
+use super::repo::{Repo, git_at as git, with_environment};
+use crate::program::{Calve, calve};
+use crate::terminal::Terminal;
+
+const AGENTS: [&str; 4] = ["claude", "codex", "cursor", "opencode"];
+
+fn hook(repo: &Repo, words: &[&str]) -> Calve {
+    with_environment(calve(["hook"])).args(words).within(&repo.path).env("CALVE_HOME", repo.spot.join("home"))
+}
+
+/// The untracked files of the worktree, and their contents.
+fn files(root: &Path) -> Vec<(PathBuf, String)> {
+    let listed = git(root, ["ls-files", "--others", "--exclude-standard"]);
+    let one = |name: &str| (PathBuf::from(name), fs_err::read_to_string(root.join(name)).unwrap());
+    listed.lines().map(one).collect()
+}
+
+fn json(path: impl AsRef<Path>) -> Value {
+    serde_json::from_slice(&fs_err::read(path.as_ref()).unwrap()).unwrap()
+}
+
+#[test]
+fn an_agent_is_set_up_after_it_was_shown_and_exactly_that_is_taken_away() {
+    let repo = Repo::anywhere();
+    let root = repo.path.clone();
+    for agent in AGENTS {
+        // Shown, and not written: nobody agrees.
+        let refused = hook(&repo, &["install", agent]).fails(3).hints();
+        refused.says(&["+", "calve", "mcp"]);
+        hook(&repo, &["install", agent, "-n"]).succeeds();
+        assert!(files(&root).is_empty(), "{agent}");
+        hook(&repo, &["install", agent, "--yes"]).succeeds();
+        let written = files(&root);
+        assert!(written.iter().any(|(_, text)| text.contains("mcp")), "{agent}: {written:?}");
+        hook(&repo, &["install", agent]).succeeds().says(&["as it should be"]);
+        assert_eq!(files(&root), written);
+        hook(&repo, &["uninstall", agent, "-y"]).succeeds();
+        assert!(files(&root).is_empty(), "{agent}");
+        assert!(![".claude", ".codex", ".cursor"].iter().any(|name| root.join(name).exists()), "{agent}");
+    }
+}
+
+#[test]
+fn what_else_is_in_the_files_of_an_agent_stays() {
+    let repo = Repo::anywhere();
+    let before = [
+        (".claude/settings.json", "{\n\t\"model\": \"x\",\n\t\"hooks\": { \"Stop\": [] }\n}"),
+        (".codex/config.toml", "# mine\nmodel = \"x\" # too\n"),
+        (".cursor/mcp.json", "{}"),
+        (".mcp.json", "{\"mcpServers\":{}}\n"),
+        ("opencode.json", "{\n  \"mcp\": {\n    \"servers\": {}\n  }\n}\n"),
+    ];
+    before.iter().for_each(|(path, text)| repo.write(path, text));
+    AGENTS.iter().for_each(|agent| drop(hook(&repo, &["install", agent, "--yes"]).succeeds()));
+    let settings = json(repo.join(".claude/settings.json"));
+    let create = &settings["hooks"]["WorktreeCreate"][0]["hooks"][0];
+    assert_eq!(
+        (&create["type"], &create["command"]),
+        (&"command".into(), &"calve hook worktree-create --maker claude".into())
+    );
+    assert!(settings["hooks"]["Stop"].is_array() && settings["model"] == "x");
+    assert_eq!(json(repo.join(".mcp.json"))["mcpServers"]["calve"]["command"], "calve");
+    // As version 2 has it, because the file is of version 2.
+    assert_eq!(json(repo.join("opencode.json"))["mcp"]["servers"]["calve"]["command"][1], "mcp");
+    assert!(fs_err::read_to_string(repo.join(".codex/config.toml")).unwrap().starts_with(before[1].1));
+    AGENTS.iter().for_each(|agent| drop(hook(&repo, &["uninstall", agent, "--yes"]).succeeds()));
+    let expected: Vec<_> = before.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect();
+    assert_eq!(files(&repo.path), expected);
+}
+
+#[test]
+fn files_with_comments_mistakes_links_or_other_values_are_left_alone_and_told() {
+    let repo = Repo::anywhere();
+    fs_err::create_dir_all(repo.join(".cursor")).unwrap();
+    repo.write("elsewhere.json", "{}");
+    for (text, word) in [
+        ("{\n  // mine\n  \"mcpServers\": {}\n}\n", "comments"),
+        ("{\"mcpServers\": ", "mistake"),
+        ("{\"mcpServers\": {\"calve\": {\"command\": \"/opt/calve\"}}}", "another value"),
+        ("", "not a plain text file"),
+    ] {
+        let path = repo.join(".cursor/mcp.json");
+        if text.is_empty() {
+            fs_err::remove_file(&path).unwrap();
+            fs_err::os::unix::fs::symlink("../elsewhere.json", &path).unwrap();
+        } else {
+            fs_err::write(&path, text).unwrap();
+        }
+        for command in ["install", "uninstall"] {
+            let refused = hook(&repo, &[command, "cursor", "--yes"]).fails(1).hints();
+            refused.says(&[".cursor/mcp.json", word]);
+            // The other file has no fault.
+            assert_eq!(repo.join(".cursor/worktrees.json").exists(), command == "install", "{text}");
+        }
+        let expected = if text.is_empty() { "{}" } else { text };
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), expected);
+    }
+    repo.write(".codex/config.toml", "mcp_servers = { other = {} }\n");
+    hook(&repo, &["install", "codex", "--yes"]).fails(1).says(&["config.toml", "mistake"]);
+    hook(&repo, &["install", "vim"]).fails(2);
+    hook(&repo, &["install", "claude", "/"]).fails(1).hints();
+}
+
+/// Asks for a worktree as an agent does. Returns the exit code and what was printed.
+fn ask(repo: &Repo, cwd: &Path, name: &str, maker: &str) -> (Option<i32>, String, String) {
+    let words = ["worktree-create", "--maker", maker];
+    let mut command = hook(repo, &words).command();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let question = serde_json::json!({"cwd": cwd.to_str(), "name": name}).to_string();
+    child.stdin.take().unwrap().write_all(question.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap().trim_end().to_owned();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_worktree_of_an_agent_begins_at_the_callers_head_and_is_listed_with_its_maker() {
+    let repo = Repo::anywhere();
+    let (code, first, said) = ask(&repo, &repo.path, "first", "claude");
+    assert_eq!(code, Some(0), "{said}");
+    git(&first, ["commit", "--allow-empty", "-q", "-m", "ahead"]);
+    let (code, second, said) = ask(&repo, Path::new(&first), "second", "codex");
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(git(&second, ["rev-parse", "HEAD"]), git(&first, ["rev-parse", "HEAD"]));
+    assert_ne!(git(&second, ["rev-parse", "HEAD"]), repo.git(["rev-parse", "HEAD"]));
+    repo.calve(["add", "mine"]).succeeds();
+    // By itself, where it puts its own.
+    let own = repo.spot.join(".codex/worktrees/1f/proj");
+    repo.git(["worktree", "add", "-q", "-b", "own", own.to_str().unwrap()]);
+    let listed = repo.calve(["list"]).succeeds();
+    let line = |branch: &str| listed.stdout.lines().find(|line| line.contains(branch)).unwrap().to_owned();
+    assert!(line("first").contains("by claude") && line("second").contains("by codex"), "{}", listed.stdout);
+    assert!(line("own").contains("by codex") && !line("mine").contains("by "), "{}", listed.stdout);
+    // Another agent does not get it.
+    let (code, path, said) = ask(&repo, &repo.path, "first", "codex");
+    assert_eq!((code, &*path), (Some(1), ""), "{said}");
+    assert_eq!(ask(&repo, &repo.path, "first", "claude").1, first);
+    let mut document = repo.calve(["list", "--json"]).succeeds().json();
+    let all = document["worktrees"].as_array_mut().unwrap();
+    all.retain(|one| one["branch"] == "second");
+    assert_eq!(all[0]["maker"], "codex");
+    hook(&repo, &["worktree-create", "--maker", "a b"]).fails(2);
+}
+
+#[test]
+fn two_agents_that_create_one_branch_at_once_do_not_share_it() {
+    let repo = Repo::anywhere();
+    for round in 0..3 {
+        let name = format!("topic-{round}");
+        let both = std::thread::scope(|scope| {
+            let (repo, name) = (&repo, &name);
+            let one = scope.spawn(move || ask(repo, &repo.path, name, "claude"));
+            let other = ask(repo, &repo.path, name, "codex");
+            [one.join().unwrap(), other]
+        });
+        let made: Vec<_> = both.iter().filter(|(code, ..)| *code == Some(0)).collect();
+        assert_eq!(made.len(), 1, "{both:?}");
+        assert!(Path::new(&made[0].1).join("node_modules/dep/index.js").exists());
+        let refused = both.iter().find(|(code, ..)| *code == Some(1)).unwrap();
+        assert!(refused.1.is_empty() && refused.2.contains("hint: "), "{both:?}");
+        assert_eq!(git(&made[0].1, ["branch", "--show-current"]).trim_end(), name);
+    }
+}
+
+#[test]
+fn a_worktree_that_an_agent_made_with_git_is_completed() {
+    let repo = with_ports(&format!("web = {}", number(240)));
+    repo.write("node_modules/.bin/tool", &format!("#!{}/node_modules/run\n", repo.path.display()));
+    let path = repo.spot.join(".cursor/worktrees/proj/1f");
+    repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
+    fs_err::write(path.join(".env"), "MINE=1\n").unwrap();
+    let home = repo.spot.join("home");
+    let setup = |within: &Path| {
+        let main = repo.path.to_str().unwrap();
+        let words = ["hook", "worktree-setup", "--maker", "cursor", "--from", main];
+        with_environment(calve(words)).within(within).env("CALVE_HOME", &home)
+    };
+    let ran = setup(&path).succeeds();
+    assert_eq!(ran.stdout.trim_end(), path.to_str().unwrap(), "{}", ran.stderr);
+    assert!(path.join("node_modules/dep/index.js").exists() && path.join("target/debug/out.o").exists());
+    // What was there stays.
+    assert_eq!(fs_err::read_to_string(path.join(".env")).unwrap(), "MINE=1\n");
+    assert_eq!(git(&path, ["status", "--porcelain"]), "");
+    let tool = fs_err::read_to_string(path.join("node_modules/.bin/tool")).unwrap();
+    assert!(tool.starts_with(&format!("#!{}/", path.display())), "{tool}");
+    assert!(ran.stderr.contains("WEB_PORT="), "{}", ran.stderr);
+    let listed = repo.calve(["list"]).env("CALVE_HOME", &home).succeeds();
+    assert!(listed.stdout.lines().any(|line| line.contains("by cursor") && line.contains("web:")), "{}", listed.stdout);
+    // Once more changes nothing; in the main worktree it makes no sense.
+    setup(&path).succeeds();
+    setup(&repo.path).fails(1).hints();
+}
+
+#[test]
+fn the_prompt_shows_a_linked_worktree_and_nothing_else() {
+    let repo = with_ports(&format!("web = {}", number(260)));
+    let prompt = |within: &Path| repo.within(within, &["prompt"]).succeeds().stdout;
+    assert_eq!(prompt(&repo.path), "");
+    assert_eq!(prompt(&repo.spot), "");
+    let added = repo.added("fix/a%b");
+    let port = repo.within(&added, &["env"]).succeeds().stdout;
+    let port = port.trim_end().rsplit('=').next().unwrap();
+    assert_eq!(prompt(&added), format!("fix/a?b web:{port}\n"));
+    assert_eq!(prompt(&added.join("src/deep")), format!("fix/a?b web:{port}\n"));
+    fs_err::write(added.join(".calve.toml"), "[ports\n").unwrap();
+    assert_eq!(prompt(&added), "fix/a?b\n");
+}
+
+#[test]
+fn a_worktree_is_chosen_by_name_by_a_finder_or_from_a_list() {
+    let repo = Repo::anywhere();
+    let one = PathBuf::from(repo.calve(["add", "-q", "one"]).succeeds().stdout.trim_end());
+    assert_eq!(repo.calve(["cd", "one"]).succeeds().stdout.trim_end(), one.to_str().unwrap());
+    assert_eq!(repo.calve(["cd", "main"]).succeeds().stdout.trim_end(), repo.path.to_str().unwrap());
+    repo.calve(["cd", "nowhere"]).fails(1).hints();
+    repo.calve(["cd"]).fails(2).hints();
+    // git alone, and a finder that takes the line it is told to.
+    let programs = repo.spot.join("bin");
+    fs_err::create_dir(&programs).unwrap();
+    let which = |name: &str| {
+        let path = std::env::var_os("PATH").unwrap();
+        std::env::split_paths(&path).map(|place| place.join(name)).find(|path| path.exists()).unwrap()
+    };
+    for name in ["git", "grep", "cat", "setsid"] {
+        fs_err::os::unix::fs::symlink(which(name), programs.join(name)).unwrap();
+    }
+    let choose = |keys: &str| {
+        let command = repo.calve(["cd"]).env("PATH", &programs).command();
+        let mut terminal = Terminal::new(&command);
+        let said = if keys.is_empty() { String::new() } else { terminal.after("Which one?", keys) };
+        let (code, rest) = terminal.end();
+        (code, said + &rest)
+    };
+    let (code, said) = choose("2\n");
+    assert!(code == Some(0) && said.contains("  2  one") && said.trim_end().ends_with(one.to_str().unwrap()), "{said}");
+    assert_eq!(choose("9\n").0, Some(130));
+    let finder = programs.join("fzf");
+    fs_err::write(&finder, "#!/bin/sh\nexec grep one\n").unwrap();
+    fs_err::set_permissions(&finder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (code, said) = choose("");
+    assert!(code == Some(0) && said.trim_end().ends_with(one.to_str().unwrap()), "{said}");
+    fs_err::write(&finder, "#!/bin/sh\ncat >/dev/null; exit 130\n").unwrap();
+    assert_eq!(choose("").0, Some(130));
+}

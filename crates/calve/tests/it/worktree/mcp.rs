@@ -1,0 +1,314 @@
+//! `calve mcp`: by the client of the protocol's SDK, and by hand where that would not send such a thing.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use rmcp::ServiceExt as _;
+use rmcp::model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation};
+use rmcp::service::{RoleClient, RunningService};
+use serde_json::{Value, json};
+
+use super::repo::{Repo, git_at as git, with_environment};
+use super::services::{POSTGRES, Shop};
+use crate::program::calve;
+
+const TOOLS: [&str; 7] = [
+    "list_worktrees",
+    "create_worktree",
+    "worktree_status",
+    "remove_worktree",
+    "database_url",
+    "reset_database",
+    "disk_usage",
+];
+
+fn server(home: &Path, repositories: &[&Path]) -> std::process::Command {
+    let mut command = with_environment(calve(["mcp"])).within("/").env("CALVE_HOME", home);
+    for repository in repositories {
+        command = command.arg("--repository").arg(repository);
+    }
+    command.command()
+}
+
+/// A session of the SDK's client.
+struct Session {
+    runtime: tokio::runtime::Runtime,
+    client: RunningService<RoleClient, ClientConfig>,
+    _server: tokio::process::Child,
+}
+
+impl Session {
+    fn with(home: &Path, repositories: &[&Path]) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (client, server) = runtime.block_on(async {
+            let mut command = tokio::process::Command::from(server(home, repositories));
+            let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+            let mut server = piped.spawn().unwrap();
+            let transport = (server.stdout.take().unwrap(), server.stdin.take().unwrap());
+            let who = Implementation::new("codex-mcp-client", "1.0");
+            let client = ClientConfig::new(ClientCapabilities::default(), who).serve(transport).await.unwrap();
+            (client, server)
+        });
+        Self { runtime, client, _server: server }
+    }
+
+    /// The result of a tool, or what it says is wrong. Small in any case.
+    fn call(&self, tool: &'static str, arguments: Value) -> Result<Value, Value> {
+        let Value::Object(arguments) = arguments else { panic!("{arguments}") };
+        let request = CallToolRequestParams::new(tool).with_arguments(arguments);
+        let result = self.runtime.block_on(self.client.call_tool(request)).unwrap();
+        let whole = serde_json::to_value(&result).unwrap();
+        let text = whole["content"][0]["text"].as_str().unwrap();
+        assert!(text.len() <= 4000, "{tool}: {} bytes", text.len());
+        let value: Value = serde_json::from_str(text).unwrap();
+        if whole["isError"] == true { Err(value) } else { Ok(value) }
+    }
+}
+
+fn home(repo: &Repo) -> std::path::PathBuf {
+    repo.spot.join("home")
+}
+
+#[test]
+fn seven_tools_are_listed_and_none_runs_a_command() {
+    let repo = Repo::anywhere();
+    let session = Session::with(&home(&repo), &[&repo.path]);
+    let tools = session.runtime.block_on(session.client.list_all_tools()).unwrap();
+    assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), TOOLS);
+    let text = serde_json::to_string(&tools).unwrap();
+    assert!(text.len() < 8000 && !text.contains("\"command\""), "{}: {text}", text.len());
+    for tool in &tools {
+        assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
+        let is_destructive = ["remove_worktree", "reset_database"].contains(&&*tool.name);
+        assert_eq!(tool.annotations.as_ref().unwrap().destructive_hint, Some(is_destructive), "{}", tool.name);
+    }
+}
+
+#[test]
+fn a_worktree_is_made_shown_and_removed_in_two_steps() {
+    let repo = Repo::anywhere();
+    let session = Session::with(&home(&repo), &[&repo.path]);
+    let made = session.call("create_worktree", json!({"branch": "topic"})).unwrap();
+    let path = made["path"].as_str().unwrap().to_owned();
+    assert!(Path::new(&path).join("node_modules/dep/index.js").exists());
+    assert_eq!((&made["maker"], &made["branch"]), (&json!("codex"), &json!("topic")), "{made}");
+    assert_eq!(session.call("create_worktree", json!({"branch": "topic"})).unwrap()["path"], path);
+    // A branch of somebody else's is not handed over.
+    let taken = session.call("create_worktree", json!({"branch": "main"})).unwrap_err();
+    assert!(taken["error"].as_str().unwrap().contains("checked out"), "{taken}");
+    git(&path, ["commit", "--allow-empty", "-q", "-m", "more"]);
+    let after = session.call("create_worktree", json!({"branch": "next", "from": "topic"})).unwrap();
+    assert_eq!(after["head"].as_str(), Some(git(&path, ["rev-parse", "HEAD"]).trim_end()));
+    assert_eq!(session.call("list_worktrees", json!({})).unwrap()["worktrees"].as_array().unwrap().len(), 3);
+    assert_eq!(session.call("list_worktrees", json!({"skip": 2})).unwrap()["worktrees"][0]["branch"], "topic");
+    let usage = session.call("disk_usage", json!({"worktree": "topic"})).unwrap();
+    assert!(usage["apparent"].as_u64().unwrap() > 0, "{usage}");
+
+    // What would lose work is not even planned.
+    let remove = |rest: Value| {
+        let mut arguments = json!({"worktree": "next"});
+        rest.as_object().unwrap().iter().for_each(|(name, value)| arguments[name] = value.clone());
+        session.call("remove_worktree", arguments)
+    };
+    let next = Path::new(after["path"].as_str().unwrap());
+    fs_err::write(next.join("work"), "").unwrap();
+    assert_eq!(session.call("worktree_status", json!({"worktree": "next"})).unwrap()["dirty"], true);
+    assert!(remove(json!({})).unwrap_err()["error"].as_str().unwrap().contains("not committed"));
+    fs_err::remove_file(next.join("work")).unwrap();
+    let token = remove(json!({})).unwrap()["token"].as_str().unwrap().to_owned();
+    assert!(next.exists());
+    assert!(remove(json!({"token": "0123456789abcdef0123456789abcdef"})).is_err());
+    // A commit after the plan: it is another worktree than the one that was shown.
+    git(next, ["commit", "--allow-empty", "-q", "-m", "more"]);
+    assert!(remove(json!({"token": token})).is_err());
+    assert!(next.exists());
+    let token = remove(json!({})).unwrap()["token"].as_str().unwrap().to_owned();
+    // Work after the plan, which the program itself refuses to lose.
+    fs_err::write(next.join("work"), "").unwrap();
+    assert!(remove(json!({"token": token})).is_err());
+    fs_err::remove_file(next.join("work")).unwrap();
+    assert!(remove(json!({"token": token})).is_err(), "a token is good once");
+    let token = remove(json!({})).unwrap()["token"].as_str().unwrap().to_owned();
+    assert_eq!(remove(json!({"token": token})).unwrap()["branch"], "next");
+    assert!(!next.exists());
+    assert!(repo.git(["branch", "--list", "next"]).contains("next"));
+}
+
+#[test]
+fn the_url_of_a_database_and_its_reset() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let repo = &shop.repo;
+    let session = Session::with(&home(repo), &[&repo.path]);
+    let made = session.call("create_worktree", json!({"branch": "topic"})).unwrap();
+    let path = made["path"].as_str().unwrap().to_owned();
+    assert_eq!(made["services"]["db"], "stopped", "{made}");
+    let found = session.call("database_url", json!({"worktree": "topic"})).unwrap();
+    let db = &found["services"][0];
+    assert_eq!((&db["state"], &db["variable"]), (&json!("running"), &json!("DATABASE_URL")));
+    shop.sql(&path, "DELETE FROM t; INSERT INTO t VALUES (9)");
+    assert_eq!(shop.rows(&path), [9]);
+    let plan = session.call("reset_database", json!({"worktree": "topic"})).unwrap();
+    assert_eq!(shop.rows(&path), [9]);
+    let confirmed = json!({"worktree": "topic", "token": plan["token"]});
+    let reset = session.call("reset_database", confirmed.clone()).unwrap();
+    assert_eq!((&reset["reset"]["state"], &reset["reset"]["url"]), (&json!("running"), &db["url"]), "{reset}");
+    assert_eq!(shop.rows(&path), [1, 2, 3]);
+    assert!(session.call("reset_database", confirmed).is_err());
+    // By hand it asks, or wants to be told.
+    shop.sql(&path, "DELETE FROM t");
+    shop.within(&path, &["reset"]).fails(3).hints();
+    assert!(shop.rows(&path).is_empty());
+    shop.within(&path, &["down", "-q"]).succeeds();
+    shop.within(&path, &["reset", "db", "--yes"]).succeeds().says(&["reset `db`"]);
+    assert_eq!(shop.state(&path), "stopped");
+    // Nothing was written since, so there is nothing to ask about.
+    shop.within(&path, &["reset"]).succeeds();
+    assert_eq!(shop.rows(&path), [1, 2, 3]);
+    assert_eq!(shop.data().len(), 1, "{:?}", shop.data());
+    shop.within(&path, &["reset", "nosuch"]).fails(1).hints();
+    assert!(session.call("database_url", json!({"worktree": "topic", "service": "nosuch"})).is_err());
+    shop.within(&path, &["down", "-q"]).succeeds();
+}
+
+/// A session by hand: lines in, lines out.
+struct Lines {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Lines {
+    fn with(home: &Path, repositories: &[&Path]) -> Self {
+        let mut command = server(home, repositories);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut lines = Self { child, stdin, stdout };
+        let who = json!({"name": "test", "version": "1"});
+        let begin = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
+        let answer = lines.ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": begin}));
+        assert_eq!(answer["result"]["serverInfo"]["name"], "calve", "{answer}");
+        lines.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
+        lines
+    }
+
+    fn send(&mut self, line: &str) {
+        self.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    fn ask(&mut self, request: Value) -> Value {
+        self.send(&request.to_string());
+        loop {
+            let mut line = String::new();
+            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the server ended");
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            if answer["id"] == request["id"] {
+                return answer;
+            }
+        }
+    }
+
+    fn call(&mut self, id: u32, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.ask(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_is_malformed_huge_or_outside_is_refused_and_the_server_goes_on() {
+    let (repo, other) = (Repo::anywhere(), Repo::anywhere());
+    let mut lines = Lines::with(&home(&repo), &[&repo.path]);
+    for line in ["", "no json", "{\"jsonrpc\": \"2.0\", \"id\": 7,", "[1, 2]", "\u{feff}{}", "{\"id\": {}}"] {
+        lines.send(line);
+    }
+    lines.send(&"[".repeat(60_000));
+    let pad = "x".repeat(100_000);
+    lines.send(&json!({"jsonrpc": "2.0", "id": 8, "method": "tools/list", "params": {"pad": pad}}).to_string());
+    lines.send(&"x".repeat(5_000_000));
+    let listed = lines.ask(json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"}));
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 7);
+    let unknown = lines.ask(json!({"jsonrpc": "2.0", "id": 10, "method": "tools/run"}));
+    assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+
+    let outside = other.path.to_str().unwrap();
+    let invalid = [
+        ("run", json!({"command": "id"})),
+        ("list_worktrees", json!({"command": "id"})),
+        ("list_worktrees", json!({"skip": -1})),
+        ("list_worktrees", json!({"skip": "all"})),
+        ("worktree_status", json!({})),
+        ("worktree_status", json!({"worktree": ""})),
+        ("worktree_status", json!({"worktree": 7})),
+        ("worktree_status", json!({"worktree": "a\0b"})),
+        ("worktree_status", json!({"worktree": "x".repeat(5000)})),
+        ("create_worktree", json!({"branch": "--path=/tmp/x"})),
+        ("create_worktree", json!({"branch": "x", "base": "--help"})),
+        ("create_worktree", json!({"branch": "x", "path": "/tmp/x"})),
+        ("remove_worktree", json!({"worktree": "main", "force": true})),
+    ];
+    for (id, (tool, arguments)) in (20..).zip(invalid) {
+        let answer = lines.call(id, tool, arguments.clone());
+        assert_eq!(answer["error"]["code"], -32602, "{tool} {arguments}: {answer}");
+        assert!(answer.to_string().len() < 400, "{answer}");
+    }
+    let refused = [
+        ("list_worktrees", json!({"repository": outside})),
+        ("list_worktrees", json!({"repository": "/"})),
+        ("worktree_status", json!({"worktree": outside})),
+        ("worktree_status", json!({"worktree": "../../.."})),
+        ("disk_usage", json!({"worktree": "/etc"})),
+        ("create_worktree", json!({"branch": "x", "from": outside})),
+        ("create_worktree", json!({"branch": "x", "base": "nosuch"})),
+        ("remove_worktree", json!({"worktree": outside})),
+        ("remove_worktree", json!({"worktree": "main"})),
+        ("database_url", json!({"worktree": "main"})),
+        ("reset_database", json!({"worktree": "main"})),
+    ];
+    for (id, (tool, arguments)) in (50..).zip(refused) {
+        let answer = lines.call(id, tool, arguments.clone());
+        assert_eq!(answer["result"]["isError"], true, "{tool} {arguments}: {answer}");
+        assert!(answer.to_string().len() < 4000, "{answer}");
+    }
+    assert_eq!(repo.git(["branch", "--format=%(refname:short)"]), "main\n");
+    // It ends with its client.
+    lines.stdin = None;
+    assert!(lines.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_repository_is_named_where_several_are_served_and_a_long_list_is_cut() {
+    let (one, two) = (Repo::anywhere(), Repo::anywhere());
+    for number in 0..60 {
+        let path = two.spot.join(format!("a-directory-with-a-rather-long-name-{number}"));
+        two.git(["worktree", "add", "-q", "--no-checkout", "-b", &format!("branch-{number}"), path.to_str().unwrap()]);
+    }
+    let session = Session::with(&home(&one), &[&one.path, &two.path]);
+    let which = session.call("list_worktrees", json!({})).unwrap_err();
+    assert!(which["hint"].as_str().unwrap().contains(two.path.to_str().unwrap()), "{which}");
+    let list = |skip: usize| session.call("list_worktrees", json!({"repository": two.path.to_str(), "skip": skip}));
+    let mut seen = 0;
+    for _ in 0..20 {
+        let part = list(seen).unwrap();
+        seen += part["worktrees"].as_array().unwrap().len();
+        if part["more"].is_null() {
+            break;
+        }
+        assert!(seen > 0);
+    }
+    assert_eq!(seen, 61);
+    // The same name leads to one repository only.
+    let path = one.path.to_str().unwrap();
+    assert_eq!(
+        session.call("list_worktrees", json!({"repository": path})).unwrap()["worktrees"].as_array().unwrap().len(),
+        1
+    );
+    with_environment(calve(["mcp", "--repository", "/nonexistent"])).fails(1).hints();
+    with_environment(calve(["mcp", "--result-bytes", "7"])).fails(2);
+}
