@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, SpareSource, SpareUse, Spares, WatchOptions};
+use calve_core::{Cancel, SpareSource, SpareUse, Spares, WatchEnd, WatchOptions};
 
 use crate::error::BenchError;
 use crate::process;
@@ -112,7 +112,7 @@ impl Watchers {
         let cancel = Cancel::default();
         let (spares, end) = (spares.clone(), cancel.clone());
         let watch = move || {
-            let _ = spares.watch(&mut WatchOptions { told: &mut |_| (), cancel: end });
+            let _ = spares.watch(&mut WatchOptions { told: &mut |_| (), end: WatchEnd::Never, cancel: end });
         };
         let thread = std::thread::Builder::new().name("watcher".into()).spawn(watch).ok();
         self.0.push(Watcher { cancel, thread });

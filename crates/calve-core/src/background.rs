@@ -21,6 +21,11 @@ pub fn start_refill(program: &Path) -> io::Result<Child> {
     start(program, "__refill", Stdio::null())
 }
 
+/// Starts `program __watch` in the background, which is expected to call [`Spares::watch`](crate::Spares::watch).
+pub fn start_watcher(program: &Path) -> io::Result<Child> {
+    start(program, "__watch", Stdio::null())
+}
+
 /// Nothing is done between fork and exec: so this process's memory need not be copied for it, which in a large process takes 10 ms.
 /// The child leaves this one's session by itself.
 fn start(program: &Path, what: &str, input: Stdio) -> io::Result<Child> {

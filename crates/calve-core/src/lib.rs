@@ -101,7 +101,7 @@ pub use report::{
 pub use windows::{check_removable, probe, reap, remove_tree, start_reaper, with_source};
 #[cfg(unix)]
 pub use {
-    background::{start_reaper, start_refill},
+    background::{start_reaper, start_refill, start_watcher},
     bulk::{
         Directory, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteFailure, WriteOptions,
         WriteReport, Writer, read_files, write_files,
@@ -119,7 +119,7 @@ pub use {
     },
     spare::{
         Readiness, RefillOptions, RefillReport, SpareNames, SpareOptions, SpareOrigin, SpareSet, SpareSource,
-        SpareState, Spares, Untracked, WatchNote, WatchOptions, Watching,
+        SpareState, Spares, Untracked, WatchEnd, WatchNote, WatchOptions, WatcherStart, Watching,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{

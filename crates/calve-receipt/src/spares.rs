@@ -28,6 +28,8 @@ pub struct SpareSetReceipt {
     count: u64,
     /// No more spares are built.
     paused: bool,
+    /// The watcher is started after clones.
+    watched: bool,
     /// The directory that the spares are in.
     place: ReceiptPath,
     /// The patterns of what they leave out.
@@ -67,6 +69,7 @@ impl From<&SpareSet> for SpareSetReceipt {
             source,
             count: set.count as u64,
             paused: set.is_paused,
+            watched: set.is_watched,
             place: path(&set.place),
             exclude: set.exclude.clone(),
             spares: set.spares.iter().map(SpareReceipt::from).collect(),

@@ -92,6 +92,10 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(name = "__refill", hide = true)]
     Refill,
+    /// Watch the directories that there are spares of, in the background
+    #[cfg(unix)]
+    #[command(name = "__watch", hide = true)]
+    Watch,
     /// Directories kept unmodified under a name, to clone with `calve cp @NAME DST`
     #[cfg(unix)]
     Template {

@@ -81,6 +81,8 @@ fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         #[cfg(unix)]
         Command::Refill => commands::spares::refill_in_background(cancel),
         #[cfg(unix)]
+        Command::Watch => commands::spares::watch_in_background(cancel),
+        #[cfg(unix)]
         Command::Template { command } => commands::template::run(&command, cancel),
         #[cfg(unix)]
         Command::Worktree { command } => commands::worktree::run(&command, cancel),

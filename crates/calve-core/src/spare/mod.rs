@@ -31,7 +31,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use self::names::SpareNames;
 pub use self::store::SpareSource;
 use self::store::{Definition, Home, Set, Shape, spares};
-pub use self::watch::{Untracked, WatchNote, WatchOptions, Watching};
+pub use self::watch::{Untracked, WatchEnd, WatchNote, WatchOptions, Watching};
 use crate::choice::Strategy;
 use crate::choose::Reason;
 use crate::error::Error;
@@ -60,8 +60,20 @@ pub struct SpareOptions {
     /// The directory in which they are to be kept, in a hidden one. By default the store itself, where it is on the source's file system,
     /// and else the source's parent. They serve destinations on the same file system.
     pub at: Option<PathBuf>,
+    /// What starts the watcher.
+    pub watcher: WatcherStart,
     /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
     pub like: CloneOptions,
+}
+
+/// What starts the watcher ([`Spares::watch`]) of the source of spares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WatcherStart {
+    /// Only the user.
+    #[default]
+    ByHand,
+    /// The process that refills the spares after a clone, if none runs: see [`Spares::want_watcher`].
+    AfterClones,
 }
 
 /// What one source has spares for.
@@ -74,6 +86,8 @@ pub struct SpareSet {
     pub count: usize,
     /// No more are built.
     pub is_paused: bool,
+    /// The watcher is started after clones.
+    pub is_watched: bool,
     /// Where they are.
     pub place: PathBuf,
     /// The patterns of what they leave out.
@@ -193,15 +207,22 @@ impl Spares {
             SpareOrigin::Template(template) => SpareSource::Template(template.name.clone()),
             SpareOrigin::Directory(_) => SpareSource::Directory(real),
         };
+        if options.watcher == WatcherStart::AfterClones {
+            watch::possible(&self.home)?;
+        }
         let definition = Definition { source: of, place, count: options.count.unwrap_or(1).max(1), shape };
         let inside = match &definition.place {
             Some(place) => Location::of_destination(&place.join(".calve-spares"))?,
             None => Location::of_destination(&self.home.join("set"))?,
         };
         build::refuse(&source, &inside)?;
-        let set = home.define(&definition)?;
+        let mut set = home.define(&definition)?;
         set.pause(false)?;
+        set.keep_watched(options.watcher == WatcherStart::AfterClones)?;
         set.make_place()?;
+        (set.paused, set.watched) = (false, options.watcher == WatcherStart::AfterClones);
+        // A watcher that runs learns of it.
+        ask::ask(home.path(), &set.id);
         self.describe(&set, Some(&source))
     }
 
@@ -264,6 +285,7 @@ impl Spares {
             source: set.definition.source.clone(),
             count: set.definition.count,
             is_paused: set.paused,
+            is_watched: set.watched,
             place: set.place_path(),
             exclude: set.definition.shape.exclude.clone(),
             spares: Vec::new(),
@@ -314,7 +336,15 @@ impl Spares {
             build::sweep(set, None, &Deletion::new(None, &progress, cancel))?;
             set.undefine()?;
             home.forget(set);
+            // A watcher that runs learns of it.
+            ask::ask(home.path(), &set.id);
         }
         Ok(sets.len())
+    }
+
+    /// Returns whether a watcher is to be started after clones.
+    pub fn want_watcher(&self) -> Result<bool, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(false) };
+        Ok(home.sets(None)?.iter().any(|set| set.watched))
     }
 }

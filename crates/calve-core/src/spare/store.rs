@@ -5,6 +5,7 @@
 //!   KEY-OPTIONS/             one source, one set of options, one place
 //!     set                    what the set is: fields, each with a NUL behind it
 //!     paused                 there if no more are to be built
+//!     watched                there if clones start the watcher
 //!     TIME-RANDOM/           one spare, when the place is HOME; locked by whoever builds or claims it
 //!       tree, record         the spare; it is ready when it has a record
 //! PLACE/.calve-spares-UID/   the spares of sets that need another file system
@@ -33,6 +34,7 @@ use crate::tree::location::DIRECTORY;
 
 const SET: &CStr = c"set";
 const PAUSED: &CStr = c"paused";
+const WATCHED: &CStr = c"watched";
 const AWAITED: &CStr = c"awaited";
 /// What the names of files begin with that are being written.
 const NEW: &[u8] = b".new-";
@@ -224,11 +226,11 @@ impl Home {
             let above = place.join(place_name());
             let _ = rustix::fs::unlinkat(CWD, above.join(name), AtFlags::REMOVEDIR);
             if let Ok(Some(directory)) = open_own(CWD, &above, &above) {
-                remove_files(directory.as_fd(), &above, crate::remove::trash::GITIGNORE);
+                remove_files(directory.as_fd(), &above, &[crate::remove::trash::GITIGNORE]);
                 let _ = rustix::fs::unlinkat(CWD, &above, AtFlags::REMOVEDIR);
             }
         }
-        remove_files(set.directory.as_fd(), &set.path, PAUSED);
+        remove_files(set.directory.as_fd(), &set.path, &[PAUSED, WATCHED]);
         let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::REMOVEDIR);
     }
 
@@ -264,6 +266,7 @@ pub(super) struct Set {
     pub(super) definition: Definition,
     pub(super) id: String,
     pub(super) paused: bool,
+    pub(super) watched: bool,
     directory: OwnedFd,
     path: PathBuf,
 }
@@ -275,18 +278,31 @@ impl Set {
         let Ok(Some(directory)) = open_own(home.directory.as_fd(), relative, &path) else { return Ok(None) };
         let Some(bytes) = read_file(directory.as_fd(), SET, &path)? else { return Ok(None) };
         let Some(definition) = Definition::decode(&bytes) else { return Ok(None) };
-        let paused = rustix::fs::statat(&directory, PAUSED, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        Ok(Some(Self { definition, id: relative.to_string_lossy().into_owned(), paused, directory, path }))
+        let has = |name| rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let (paused, watched) = (has(PAUSED), has(WATCHED));
+        Ok(Some(Self { definition, id: relative.to_string_lossy().into_owned(), paused, watched, directory, path }))
     }
 
     /// Says whether more are to be built.
     pub(super) fn pause(&self, paused: bool) -> Result<(), Error> {
-        if paused {
-            return write_file(self.directory.as_fd(), PAUSED, b"", &self.path);
+        self.say(PAUSED, paused)
+    }
+
+    /// Says whether clones start the watcher.
+    pub(super) fn keep_watched(&self, watched: bool) -> Result<(), Error> {
+        self.say(WATCHED, watched)
+    }
+
+    fn say(&self, name: &CStr, is_so: bool) -> Result<(), Error> {
+        if is_so {
+            return write_file(self.directory.as_fd(), name, b"", &self.path);
         }
-        match rustix::fs::unlinkat(&self.directory, PAUSED, AtFlags::empty()) {
+        match rustix::fs::unlinkat(&self.directory, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(Error::io(Operation::Remove, self.path.join("paused"), errno)),
+            Err(errno) => {
+                let path = self.path.join(OsStr::from_bytes(name.to_bytes()));
+                Err(Error::io(Operation::Remove, path, errno))
+            }
         }
     }
 
@@ -493,9 +509,9 @@ fn read_file(directory: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<Opti
 }
 
 /// Removes the files of a directory in which there is nothing but `own` and what killed processes left while they wrote it.
-fn remove_files(directory: BorrowedFd<'_>, path: &Path, own: &CStr) {
+fn remove_files(directory: BorrowedFd<'_>, path: &Path, own: &[&CStr]) {
     let Ok(names) = names(directory, path) else { return };
-    if names.iter().all(|name| **name == *own || name.to_bytes().starts_with(NEW)) {
+    if names.iter().all(|name| own.contains(&name.as_c_str()) || name.to_bytes().starts_with(NEW)) {
         for name in names {
             let _ = rustix::fs::unlinkat(directory, &*name, AtFlags::empty());
         }

@@ -22,6 +22,8 @@ pub(super) struct Trees {
     new: PathBuf,
     /// The other trees, the one that was copied first.
     olds: Vec<PathBuf>,
+    /// Those that are in the new one, by their paths below it.
+    inside: Vec<PathBuf>,
     spellings: Vec<Spelling>,
 }
 
@@ -84,7 +86,9 @@ impl Trees {
             [&new, &real_new].into_iter().for_each(|new| add(new, None));
             olds.iter().for_each(|old| add(old, Some(becomes.clone())));
         }
-        Ok(Self { root, new, olds, spellings })
+        let below = |old: &PathBuf| old.strip_prefix(&new).ok().map(Path::to_path_buf);
+        let inside = olds.iter().filter_map(below).collect();
+        Ok(Self { root, new, olds, inside, spellings })
     }
 
     /// The new tree's directory, wherever it is at the moment.
@@ -104,7 +108,7 @@ impl Trees {
 
     /// Whether a directory of the new tree is itself one of the others.
     pub(super) fn is_another(&self, entry: &EntryName<'_>) -> bool {
-        self.olds.iter().any(|old| old.starts_with(&self.new) && *old == self.new.join(entry.path()))
+        !self.inside.is_empty() && self.inside.contains(&entry.path())
     }
 
     /// For an absolute path in another tree: the same below the new one.

@@ -27,6 +27,7 @@ pub(crate) enum SparesCommand {
 Examples:
   calve spares add node_modules
   calve spares add --count 4 node_modules
+  calve spares add --watch node_modules              handed over without a look at every entry
   calve spares add --at /mnt/scratch node_modules    for clones to /mnt/scratch
   calve spares add --worktree                        for `calve worktree add` in this repository")]
 pub(crate) struct AddArguments {
@@ -42,6 +43,9 @@ pub(crate) struct AddArguments {
     /// Keep them in a hidden directory in DIR
     #[arg(long, value_name = "DIR")]
     pub(crate) at: Option<PathBuf>,
+    /// Have each clone start `calve spares watch` in the background, unless it runs; it ends when the spares are removed (Linux)
+    #[arg(long)]
+    pub(crate) watch: bool,
     /// Leave out entries that match: for `calve cp` with the same --exclude (may be given several times)
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,

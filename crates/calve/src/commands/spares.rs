@@ -9,7 +9,8 @@ use std::time::SystemTime;
 
 use calve_core::{
     Background, Cancel, Mounts, Progress, Readiness, RefillOptions, RefillReport, Shown, SpareOptions, SpareOrigin,
-    SpareSet, SpareSource, SpareState, SpareUse, Spares, Templates, template_name,
+    SpareSet, SpareSource, SpareState, SpareUse, Spares, Templates, WatchEnd, WatchOptions, WatcherStart,
+    template_name,
 };
 use calve_git::worktree::AddReport;
 use calve_receipt::human::{age, counted, entries, size};
@@ -51,8 +52,20 @@ pub(crate) fn run(command: &SparesCommand, cancel: &Cancel) -> Result<(), Failur
 /// The refill that a clone starts: it tells nobody anything.
 pub(crate) fn refill_in_background(cancel: &Cancel) -> Result<(), Failure> {
     sys::leave_terminal();
-    let options = options(None, Background::Yes, &Arc::default(), cancel);
-    store()?.refill(&options)?;
+    let store = store()?;
+    // Before this process gets the lowest priority.
+    if store.want_watcher()? {
+        sys::start_watcher();
+    }
+    store.refill(&options(None, Background::Yes, &Arc::default(), cancel))?;
+    Ok(())
+}
+
+/// The watcher that a clone starts: it tells nobody anything, and ends at once if there is another one.
+pub(crate) fn watch_in_background(cancel: &Cancel) -> Result<(), Failure> {
+    sys::leave_terminal();
+    let (end, cancel) = (WatchEnd::Unwanted, cancel.clone());
+    store()?.watch(&mut WatchOptions { told: &mut |_| (), end, cancel })?;
     Ok(())
 }
 
@@ -79,6 +92,7 @@ fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut wish = SpareOptions::default();
     wish.count = Some(arguments.count.get());
     wish.at.clone_from(&arguments.at);
+    wish.watcher = if arguments.watch { WatcherStart::AfterClones } else { WatcherStart::ByHand };
     wish.like.exclude.clone_from(&arguments.exclude);
     wish.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     let store = store()?;
@@ -93,6 +107,9 @@ fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
         None => SpareOrigin::Directory(src.to_path_buf()),
     };
     let set = store.add(&origin, &wish)?;
+    if arguments.watch {
+        sys::start_watcher();
+    }
     refill(Some(set.source), &arguments.output, cancel)
 }
 
@@ -220,10 +237,14 @@ fn json(report: &RefillReport, sets: &[SpareSet]) -> Result<(), Failure> {
 fn sentence(set: &SpareSet) -> String {
     let ready = set.spares.iter().filter(|spare| spare.standing == Readiness::Ready).count();
     let paused = if set.is_paused { ", paused" } else { "" };
+    let watched = if set.is_watched { ", watched" } else { "" };
     let left_out: String = set.exclude.iter().map(|pattern| format!(", without `{pattern}`")).collect();
     let source = named(&set.source);
     let (source, place) = (Shown(source), Shown(&set.place));
-    format!("`{source}`: {ready} of {} ready{paused}{left_out}, in `{place}`", counted(set.count as u64, "spare"))
+    format!(
+        "`{source}`: {ready} of {} ready{paused}{watched}{left_out}, in `{place}`",
+        counted(set.count as u64, "spare")
+    )
 }
 
 fn sentence_of(spare: &SpareState) -> String {

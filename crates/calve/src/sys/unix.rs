@@ -71,6 +71,13 @@ pub(crate) fn start_refill() {
     }
 }
 
+/// Starts a process that watches the sources of spares. It ends at once if another one does.
+pub(crate) fn start_watcher() {
+    if let Ok(program) = std::env::current_exe() {
+        let _ = calve_core::start_watcher(&program);
+    }
+}
+
 /// The reaper itself: standard input is the directory.
 pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
     leave_terminal();

@@ -55,7 +55,7 @@ impl Place {
     }
 
     /// Waits until no process works on the spares, which would keep the file system mounted.
-    fn settle(&self) {
+    pub(crate) fn settle(&self) {
         for source in self.list()["sources"].as_array().unwrap() {
             self.spares(&["pause", "-q", source["source"].as_str().unwrap()]).succeeds();
         }
@@ -259,7 +259,7 @@ fn what_a_process_was_killed_at_writing_goes_with_the_spares() {
 }
 
 /// How many times something is killed: all that are promised take a while.
-fn rounds() -> usize {
+pub(crate) fn rounds() -> usize {
     std::env::var("CALVE_SPARE_KILLS").map_or(40, |wanted| wanted.parse().unwrap())
 }
 
@@ -270,7 +270,8 @@ fn a_process_that_is_killed_at_any_moment_harms_neither_source_nor_clones() {
         let (mut building, mut handing_over) = (Killer::new(seed), Killer::new(seed + 10));
         let mut random = SplitMix64::new(seed);
         place.spares(&["add", "-q", "src"]).succeeds();
-        let mut handed_over = 0;
+        // Killed while it checked, and while it brought a spare up to date that was under the destination's hidden name.
+        let (mut handed_over, mut checking, mut updating) = (0, 0, 0);
         for round in 0..rounds() {
             let before = fingerprint(place.spot.join("src"));
             building.let_run(place.spares(&["refill", "-q", "src"]));
@@ -278,12 +279,17 @@ fn a_process_that_is_killed_at_any_moment_harms_neither_source_nor_clones() {
             before.assert_unchanged(place.spot.join("src"));
             edit(&place.spot.join("src"), &mut random);
             let before = fingerprint(place.spot.join("src"));
+            let ready = place.states();
             let ran = handing_over.let_run(place.cp(&["-q", "--json", "src", "dst"]));
             before.assert_unchanged(place.spot.join("src"));
             let dst = place.spot.join("dst");
             if dst.exists() {
                 assert_same(place.spot.join("src"), &dst);
                 fs_err::remove_dir_all(&dst).unwrap();
+            }
+            if ran.was_killed() && !dst.exists() && ready.contains(&"ready".to_owned()) {
+                let count = if place.states() == ready { &mut checking } else { &mut updating };
+                *count += 1;
             }
             handed_over += usize::from(!ran.was_killed() && strategy(&ran) == "spare");
             let left = leftovers(&place.spot);
@@ -295,11 +301,14 @@ fn a_process_that_is_killed_at_any_moment_harms_neither_source_nor_clones() {
         assert_eq!(strategy(&place.cp(&["-q", "--json", "src", "dst"]).succeeds()), "spare");
         assert_same(place.spot.join("src"), place.spot.join("dst"));
         nothing_left(&place.spot);
-        assert!(building.killed() > 0 && handing_over.killed() > 0 && handed_over > 0, "{handed_over} handed over");
+        let killed = (building.killed(), checking, updating);
+        assert!(killed.0 > 0 && checking + updating > 0 && handed_over > 0, "{handed_over} handed over, {killed:?}");
     }
 }
 
 fn edit(src: &Path, random: &mut SplitMix64) {
     let number = random.below(20);
-    Tree::new(src).file(format!("new-{number}"), random.bytes(100)).file(format!("d-{number}/new"), b"1");
+    let tree = Tree::new(src).file(format!("new-{number}"), random.bytes(100));
+    // As many as may differ, so that bringing a spare up to date takes a while.
+    (0..30).fold(tree, |tree, file| tree.file(format!("d-{number}/{file}"), random.bytes(3000)));
 }

@@ -1,6 +1,7 @@
 //! `calve spares watch` as a process: how it ends, and what a clone makes of it meanwhile.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 
@@ -11,7 +12,7 @@ use rustix::process::Signal;
 use crate::process::send;
 use crate::program::{Calve, Reachable, calve};
 use crate::spares::Place;
-use crate::spot::{Spot, names};
+use crate::spot::{Spot, eventually, names};
 
 /// A watcher of its own, which ends with this.
 struct Watcher {
@@ -117,6 +118,53 @@ fn a_watcher_that_was_stopped_knows_of_what_it_missed() {
     watcher.says("too much happened at a time");
     assert_eq!(place.checked("two"), "walked");
     watcher.says("watched");
+}
+
+/// The process that holds the watcher's lock, as the kernel tells (proc_locks(5)).
+fn watching(place: &Place) -> Option<u32> {
+    let lock = fs::metadata(place.home().join("spares/watch.lock")).ok()?;
+    let (major, minor) = (rustix::fs::major(lock.dev()), rustix::fs::minor(lock.dev()));
+    let lock = format!("{major:02x}:{minor:02x}:{}", lock.ino());
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    let of = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        (words[5] == lock && words[1] == "FLOCK").then(|| words[4].parse().unwrap())
+    };
+    locks.lines().filter(|line| !line.contains("->")).find_map(of)
+}
+
+/// Whoever asks for it has clones start the watcher, which ends with the spares.
+#[test]
+fn a_clone_starts_the_watcher_that_was_asked_for() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spares(&["add", "-q", "src"]).succeeds();
+    place.cp(&["-q", "src", "unasked"]).succeeds();
+    place.settle();
+    assert_eq!(watching(&place), None);
+    place.spares(&["add", "-q", "--count", "3", "--watch", "src"]).succeeds();
+    assert_eq!(place.spares(&["list", "--json"]).succeeds().json()["sources"][0]["watched"], true);
+    let is_instant = |dst: &str| {
+        let words = ["-q", "--strategy", "spare", "--require", "instant", "-T", "src", dst];
+        place.cp(&words).run().status.success()
+    };
+    eventually("it watches at once", || is_instant("one"));
+    let first = watching(&place).unwrap();
+    // The refill after that clone may start one too.
+    place.settle();
+    send(first, Signal::KILL);
+    eventually("it ends", || watching(&place).is_none());
+    place.spares(&["refill", "-q", "src"]).succeeds();
+    assert_eq!(place.checked("two"), "walked");
+    eventually("the clone has started another", || watching(&place).is_some_and(|id| id != first));
+    // It goes on while there are other spares that want none.
+    place.spot.tree("other").file("a", b"1");
+    place.spares(&["add", "-q", "other"]).succeeds();
+    eventually("the refill is over, and it watches", || is_instant("three"));
+    place.settle();
+    place.spares(&["remove", "-q", "src"]).succeeds();
+    eventually("it ends with the spares that wanted it", || watching(&place).is_none());
+    assert!(!place.socket().exists());
+    assert_eq!(names(place.home().join("spares")).iter().filter(|name| name.contains('-')).count(), 1);
 }
 
 #[test]

@@ -33,8 +33,20 @@ use crate::tree::source::Source;
 pub struct WatchOptions<'a> {
     /// Receives what should be known.
     pub told: &'a mut dyn FnMut(WatchNote<'_>),
+    /// When it ends by itself.
+    pub end: WatchEnd,
     /// Ends the watching.
     pub cancel: Cancel,
+}
+
+/// When [`Spares::watch`] ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WatchEnd {
+    /// Never.
+    #[default]
+    Never,
+    /// When there are no spares any more that were asked for with [`WatcherStart::AfterClones`](super::WatcherStart::AfterClones).
+    Unwanted,
 }
 
 /// What the watcher has to say.
@@ -74,15 +86,15 @@ pub enum Watching {
 }
 
 impl Spares {
-    /// Watches the sources of all spares, and answers the questions of claims, until it is cancelled.
+    /// Watches the sources of all spares, and answers the questions of claims, until it is cancelled or not wanted any more.
     ///
     /// # Errors
     /// Fails where the system has no watches that tell everything (all but Linux), and where the store cannot be used.
     pub fn watch(&self, options: &mut WatchOptions<'_>) -> Result<Watching, Error> {
-        sys::Watches::new().map_err(|errno| Error::io(Operation::Watch, &self.home, errno))?;
+        possible(&self.home)?;
         let home = Home::create(&self.home)?;
         let Some(door) = QuestionSocket::open(&home)? else { return Ok(Watching::Elsewhere) };
-        let mut watcher = Watcher { home, sources: HashMap::new() };
+        let mut watcher = Watcher { home, sources: HashMap::new(), is_wanted: true, looked: Instant::now() };
         match watcher.run(&door, options) {
             // In the middle of a comparison.
             Ok(()) | Err(Error::Interrupted) => Ok(Watching::Ended),
@@ -91,10 +103,18 @@ impl Spares {
     }
 }
 
+/// Fails where the system has no watches that tell everything.
+pub(super) fn possible(home: &Path) -> Result<(), Error> {
+    sys::Watches::new().map(drop).map_err(|errno| Error::io(Operation::Watch, home, errno))
+}
+
 /// The sources of all sets.
 struct Watcher {
     home: Home,
     sources: HashMap<String, WatchedSource>,
+    /// Some set has clones start the watcher.
+    is_wanted: bool,
+    looked: Instant,
 }
 
 /// The source of one set.
@@ -114,6 +134,8 @@ struct Base {
 
 /// How long nothing must happen before suspects are looked at.
 const QUIET: Duration = Duration::from_secs(1);
+/// How often a watcher that ends by itself looks whether it is wanted. Whoever removes spares also tells it.
+const LOOK: Duration = Duration::from_secs(60);
 /// The longest time after which a lost source is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
@@ -121,8 +143,12 @@ impl Watcher {
     fn run(&mut self, door: &QuestionSocket, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         self.look_for_sources(options)?;
         (options.told)(WatchNote::Listening);
-        while !options.cancel.is_cancelled() {
+        let ends = options.end == WatchEnd::Unwanted;
+        while !options.cancel.is_cancelled() && (self.is_wanted || !ends) {
             self.wait(door, options)?;
+            if ends && self.looked.elapsed() > LOOK {
+                self.look_for_sources(options)?;
+            }
         }
         Ok(())
     }
@@ -173,6 +199,7 @@ impl Watcher {
     /// Finds sets and spares that are new, and forgets those that are gone.
     fn look_for_sources(&mut self, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         let sets = self.home.sets(None)?;
+        (self.is_wanted, self.looked) = (sets.iter().any(|set| set.watched), Instant::now());
         self.sources.retain(|id, _| sets.iter().any(|set| set.id == *id));
         for set in sets {
             // A template does not change.

@@ -214,6 +214,43 @@ fn a_full_disk_disturbs_nothing_but_the_refill() {
     assert_eq!(place.refusal("two"), "no spare is ready");
 }
 
+/// Somebody else takes the inodes that were free when the spare was begun.
+#[test]
+fn a_disk_that_gets_full_in_the_middle_of_a_refill_has_nothing_of_it_afterwards() {
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 64 << 20) else { return };
+    Tree::new(volume.path()).dir("home").dir("place").dir("ballast");
+    let place = Place { spares: Spares::at(volume.path().join("home/spares")), volume };
+    node_modules_like(place.src(), 1500);
+    let inodes = || rustix::fs::statvfs(place.volume.path()).unwrap().f_ffree;
+    let with_none = inodes();
+    place.add(1);
+    let needed = with_none - inodes();
+    place.claim("one");
+    let take = |numbers: std::ops::Range<u64>| {
+        numbers.filter(|number| fs::write(place.path(&format!("ballast/{number}")), "").is_ok()).count() as u64
+    };
+    let most = inodes() - needed - 200;
+    assert_eq!(take(0..most), most);
+    let (free, before) = (inodes(), fingerprint(place.src()));
+    let (report, taken) = std::thread::scope(|scope| {
+        let refill = scope.spawn(|| place.spares.refill(&foreground()).unwrap());
+        while inodes() + 20 > free && !refill.is_finished() {
+            std::thread::yield_now();
+        }
+        let taken = take(most..most + 800);
+        (refill.join().unwrap(), taken)
+    });
+    let message = report.failures[0].1.to_string();
+    assert!(report.built == 0 && message.contains("No space left on device"), "{message}");
+    assert_eq!(place.spare_directories(), [] as [PathBuf; 0]);
+    let back = inodes() + taken;
+    assert!(back + 20 > free, "of {needed}, only {back} of {free} came back");
+    before.assert_unchanged(place.src());
+    fs::remove_dir_all(place.path("ballast")).unwrap();
+    assert_eq!(place.refill(), (1, 0));
+    place.claim("two");
+}
+
 /// How many races: all that are promised take a while.
 fn races() -> usize {
     std::env::var("CALVE_SPARE_RACES").map_or(50, |wanted| wanted.parse().unwrap())

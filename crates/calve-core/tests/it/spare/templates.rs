@@ -4,22 +4,24 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use calve_core::{
-    RefillOptions, Requirement, SpareCheck, SpareOptions, SpareOrigin, SpareSource, Spares, Strategy, TemplateOptions,
-    Templates, clone_tree,
+    Error, RefillOptions, Requirement, SpareCheck, SpareOptions, SpareOrigin, SpareSource, Spares, Strategy,
+    TemplateOptions, Templates, clone_tree,
 };
 use calve_testkit::{FileSystem, Tree, assert_same};
 use fs_err as fs;
 
 use super::Place;
 
+thread_local!(static HOME: RefCell<PathBuf> = RefCell::default());
+
+fn resolve(source: &SpareSource) -> Option<SpareOrigin> {
+    let SpareSource::Template(name) = source else { return None };
+    let held = Templates::open(&HOME.with_borrow(Clone::clone)).hold(name).ok()?;
+    Some(SpareOrigin::Template(Box::new(held)))
+}
+
 /// Builds the spares that are missing. The templates are beside the store.
 fn refill(place: &Place) -> u64 {
-    thread_local!(static HOME: RefCell<PathBuf> = RefCell::default());
-    fn resolve(source: &SpareSource) -> Option<SpareOrigin> {
-        let SpareSource::Template(name) = source else { return None };
-        let held = Templates::open(&HOME.with_borrow(Clone::clone)).hold(name).ok()?;
-        Some(SpareOrigin::Template(Box::new(held)))
-    }
     HOME.set(place.path("home"));
     let report = place.spares.refill(&RefillOptions { resolve, ..super::foreground() }).unwrap();
     assert!(report.failures.is_empty(), "{:?}", report.failures);
@@ -57,4 +59,27 @@ fn a_spare_of_a_template_is_instant() {
         assert_eq!(clone("three", &[]).strategy, Strategy::Spare);
         assert_eq!(fs::read_to_string(place.path("place/three/a")).unwrap(), "3");
     }
+}
+
+/// What was made before has what the template had; what is changed gets no spare.
+#[test]
+fn a_template_whose_files_root_has_changed_has_no_spare_of_the_change() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    Tree::new(place.src()).file("d/a", "1");
+    let templates = Templates::open(&place.path("home"));
+    templates.create("shop", &place.src(), &TemplateOptions::default()).unwrap();
+    let origin = SpareOrigin::Template(Box::new(templates.hold("shop").unwrap()));
+    Spares::at(place.home()).add(&origin, &SpareOptions::default()).unwrap();
+    assert_eq!(refill(&place), 1);
+    let held = templates.hold("shop").unwrap();
+    fs::write(held.tree.join("d/a"), "changed").unwrap();
+    let mut options = place.options();
+    held.restrict(&mut options);
+    let report = clone_tree(&held.tree, &place.path("place/dst"), &options).unwrap();
+    assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
+    assert_same(place.src(), place.path("place/dst"));
+    let refilled = place.spares.refill(&RefillOptions { resolve, ..super::foreground() }).unwrap();
+    assert_eq!(refilled.built, 0);
+    assert!(matches!(refilled.failures[0].1, Error::Template(_)), "{:?}", refilled.failures);
+    assert!(clone_tree(&held.tree, &place.path("place/other"), &options).is_err());
 }

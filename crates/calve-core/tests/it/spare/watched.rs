@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
-use calve_core::{Cancel, CloneReport, SpareCheck, SpareUse, Spares, WatchNote, WatchOptions, Watching, clone_tree};
+use calve_core::{
+    Cancel, CloneReport, SpareCheck, SpareUse, Spares, WatchEnd, WatchNote, WatchOptions, Watching, clone_tree,
+};
 use calve_testkit::{BindMount, FileSystem, SplitMix64, Volume, node_modules_like, require_program};
 use fs_err as fs;
 
@@ -33,7 +35,7 @@ impl Watcher {
                 };
                 let _ = sender.send(kind);
             };
-            let mut options = WatchOptions { told: &mut told, cancel: switch };
+            let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: switch };
             assert_eq!(spares.watch(&mut options).unwrap(), Watching::Ended);
         });
         Self { notes, cancel, thread: Some(thread) }
@@ -124,7 +126,7 @@ fn there_is_one_watcher() {
     let watcher = Watcher::start(&place);
     watcher.wait_for("listening");
     let mut told = |_: WatchNote<'_>| {};
-    let mut options = WatchOptions { told: &mut told, cancel: Cancel::default() };
+    let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: Cancel::default() };
     assert_eq!(place.spares.watch(&mut options).unwrap(), Watching::Elsewhere);
 }
 

@@ -1,6 +1,6 @@
 //! `calve spares watch`.
 
-use calve_core::{Cancel, Shown, Untracked, WatchNote, WatchOptions, Watching};
+use calve_core::{Cancel, Shown, Untracked, WatchEnd, WatchNote, WatchOptions, Watching};
 use calve_receipt::human::counted;
 
 use super::{store, unit};
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &WatchArguments, cancel: &Cancel) -> Result<(), Fai
             output::say(&text);
         }
     };
-    let mut options = WatchOptions { told: &mut told, cancel: cancel.clone() };
+    let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: cancel.clone() };
     match store()?.watch(&mut options)? {
         Watching::Elsewhere => {
             let hint = "one watcher is enough for all spares of a user";

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use calve_testkit::{Aspect, FileSystem, SplitMix64, assert_same_except};
 
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status};
+use crate::kill::Killer;
 use crate::program::{Calve, calve};
+use crate::spares::rounds;
 
 const DISKS: [FileSystem; 2] = [FileSystem::Ext4, FileSystem::Xfs];
 
@@ -253,6 +255,49 @@ fn a_linked_worktree_of_a_bare_repository_has_spares_too() {
     let path = is_spare(&add(&repo, &["one"]));
     is_clean(&path);
     assert!(path.join("node_modules/dep/index.js").exists());
+}
+
+/// A worktree is registered and complete, or neither, and the spare is ready, used, or swept.
+#[test]
+fn killed_at_any_moment_a_worktree_from_a_spare_is_absent_or_complete() {
+    let Some(repo) = Repo::on(FileSystem::Ext4) else { return };
+    repo.write("lib/two", "2\n");
+    repo.commit("two");
+    repo.git(["branch", "other", "HEAD~1"]);
+    repo.settle();
+    spares(&repo, &["add", "-q", "--worktree"]).succeeds();
+    let (mut killer, home) = (Killer::new(31), repo.spot.join("home"));
+    let (mut complete, mut spares_used) = (0, 0);
+    for round in 0..rounds() / 2 {
+        spares(&repo, &["refill", "-q", "."]).succeeds();
+        spares(&repo, &["pause", "-q", "."]).succeeds();
+        repo.write(&format!("node_modules/dep/{}.js", round % 7), &format!("{round}\n"));
+        let branch = if round % 2 == 0 { "main" } else { "other" };
+        let words = ["add", "--json", "--no-hooks", "--detach", branch, "--path", "../new"];
+        let ran = killer.let_run(repo.calve(words).env("CALVE_HOME", &home));
+        let path = repo.spot.join("new");
+        assert!(path.exists() || ran.was_killed(), "round {round}: there is no worktree");
+        if !ran.was_killed() {
+            spares_used += usize::from(ran.json()["clone"]["strategy"] == "spare");
+        }
+        if repo.worktrees().contains(&path) {
+            complete += 1;
+            is_clean(&path);
+            let file = format!("node_modules/dep/{}.js", round % 7);
+            assert_eq!(fs_err::read_to_string(path.join(file)).unwrap(), format!("{round}\n"));
+            git(&path, ["fsck", "--no-progress"]);
+            repo.calve(["remove", "-f", "../new"]).succeeds();
+        } else if path.exists() {
+            // Published, and killed before git was told: the next run takes it back or completes it.
+            repo.calve(["list"]).succeeds();
+            repo.calve(["prune"]).succeeds();
+            let _ = fs_err::remove_dir_all(&path);
+        }
+        is_clean(&repo.path);
+    }
+    assert!(killer.killed() > 0 && complete > 0 && spares_used > 0, "{} {complete} {spares_used}", killer.killed());
+    spares(&repo, &["refill", "-q", "."]).succeeds();
+    is_clean(&is_spare(&add(&repo, &["last"])));
 }
 
 /// The counts of the spares that are to be kept.
