@@ -163,6 +163,12 @@ pub enum Error {
     /// It holds what nothing else does.
     #[error("the data of the service `{0}` may have been changed since it was cloned")]
     ServiceWritten(String),
+    /// This engine has no tables.
+    #[error("the data of {0} cannot be compared")]
+    NotComparable(String),
+    /// It holds the data of a worktree, which no command can make again.
+    #[error("the template `{0}` holds the data of a worktree (`calve db promote`), and would be lost")]
+    TemplatePromoted(String),
     /// Servers in containers keep no data.
     #[error("the template `{0}` runs from an image, and a service cannot")]
     ServiceFromImage(String),
@@ -485,6 +491,7 @@ impl Error {
                 Remedy::ReadHelp
             }
             Self::PoolSize { .. } | Self::BadPattern { .. } | Self::NotUtf8(_) | Self::NoOwner(_) => Remedy::ReadHelp,
+            Self::NotComparable(_) => Remedy::ReadHelp,
             Self::EngineNeeded => Remedy::NameEngine,
             Self::TwoSources => Remedy::NameOneSource,
             Self::NoAccount(names) => Remedy::CreateAccount(names.clone()),
@@ -513,7 +520,7 @@ impl Error {
             Self::Command { .. } | Self::BuildNotUsable { .. } => Remedy::CorrectCommand,
             Self::NotConnected { .. } => Remedy::ConnectToServer,
             Self::OptionFile { .. } => Remedy::MoveOption,
-            Self::OtherEngine { name, .. } => Remedy::ReplaceTemplate(name.clone()),
+            Self::OtherEngine { name, .. } | Self::TemplatePromoted(name) => Remedy::ReplaceTemplate(name.clone()),
             Self::TemplateChanged { .. } | Self::NothingToResetTo => Remedy::StartNewServer,
             Self::NotUsable { reason, .. } => reason.remedy(),
             Self::PortTaken(_) => Remedy::ChooseAnotherPort,

@@ -23,6 +23,7 @@
 #![cfg(unix)]
 
 mod container;
+mod contents;
 mod copy_up;
 mod engine;
 mod error;
@@ -37,10 +38,12 @@ mod supervise;
 mod sys;
 mod template;
 
+pub use contents::{DatabaseObject, Difference, Rows, contents, differences};
 pub use copy_up::{Cause, Copied, Large, Trace};
 pub use engine::{PostgresSession, names as engines};
 pub use error::{Error, Result, Unusable};
 pub use mark::marks;
+pub use server::memory_bytes;
 pub use registry::{EndReason, Ending, Home, Log, Record, Swept, delete_trash, endings, find, list, log, sweep};
 pub use remedy::Remedy;
 pub use server::{Address, OwnedServer, Ownership, StartOptions, check_option_files, start};
@@ -54,5 +57,5 @@ pub use supervise::{Reset, Starting, Stopped, mark, reset, stop, supervise, unma
 pub use sys::Ended;
 pub use template::{
     BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, Template, create as create_template,
-    list as list_templates, remove as remove_template,
+    list as list_templates, promote, remove as remove_template,
 };

@@ -129,6 +129,67 @@ pub struct DbPool {
     pub limit: Option<&'static str>,
 }
 
+/// The report of `calve db diff`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.diff/1")]
+pub struct DbDiffReceipt {
+    /// What differs, in the order of databases, kinds and names.
+    pub differences: Vec<DbDifference>,
+}
+
+/// A table, or something else in a database, that is not the same on both sides.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbDifference {
+    /// The service of the worktree. Absent if two templates are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// The database.
+    pub database: String,
+    /// What it is, such as `table` or `view`.
+    pub kind: String,
+    /// Its name, with that of its schema.
+    pub name: String,
+    /// What it is on the first side, or in the template. Null if it is not there.
+    pub before: Option<DbObjectState>,
+    /// What it is on the second side, or in the worktree. Null if it is not there.
+    pub after: Option<DbObjectState>,
+}
+
+/// What is known of a table, or of something else in a database.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbObjectState {
+    /// The number of rows. Null if it has none of its own.
+    pub rows: Option<u64>,
+    /// A checksum of the rows, whatever their order. Null if it has none of its own.
+    pub checksum: Option<String>,
+    /// The definition.
+    pub definition: String,
+}
+
+/// The report of `calve db promote`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.db.promote/1")]
+pub struct DbPromoteReceipt {
+    /// The templates of the worktree's services.
+    pub templates: Vec<DbPromotedTemplate>,
+}
+
+/// A template, and the data that is to become it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbPromotedTemplate {
+    /// The template.
+    pub template: String,
+    /// Whether the data is the template now.
+    pub promoted: bool,
+    /// In what the data differs from what the template was.
+    pub differences: Vec<DbDifference>,
+}
+
 /// The report of `calve db mark`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -252,6 +252,12 @@ pub struct ServiceReceipt {
     pub server: Option<String>,
     /// The data directory. Null without data.
     pub data_directory: Option<ReceiptPath>,
+    /// The memory of its server's processes, what they share counted once (`calve worktree list` and `status` only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// What removing the data would free at most (`calve worktree list` and `status` only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
 }
 
 /// The report of `calve up`, `calve down` and `calve status`.
@@ -347,6 +353,9 @@ pub struct MergedWorktreeReceipt {
     pub branch: Option<String>,
     /// The branch that has its commits.
     pub merged_into: String,
+    /// True if that branch has its changes as one commit, and not its commits.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub squashed: bool,
     /// Whether it was removed.
     pub removed: bool,
 }

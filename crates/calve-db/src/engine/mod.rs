@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::contents::DatabaseObject;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
@@ -70,6 +71,11 @@ pub(crate) trait Engine: Sync {
     /// in order. `None` if it cannot be told.
     fn written(&self, _data: &Path, _server: Option<&Address>) -> Option<String> {
         None
+    }
+
+    /// Returns what the databases of a server hold. Nobody else uses it.
+    fn contents(&self, _server: &Address) -> Result<Vec<DatabaseObject>> {
+        Err(Error::NotComparable(self.name().into()))
     }
 
     /// Whether a data directory can be used: whole, not in use, stopped in order, and of this version.

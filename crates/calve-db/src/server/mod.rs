@@ -25,6 +25,7 @@ use calve_core::{Cancel, Strategy};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::container::Container;
+use crate::contents::DatabaseObject;
 use crate::copy_up::Copied;
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
@@ -36,6 +37,11 @@ use crate::standby;
 use crate::supervise::messages::{Answer, Claim, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
 use crate::sys;
 use crate::template::{self, Template};
+
+/// Returns the memory of a server's processes, what they share with each other counted once; `None` if that cannot be told.
+pub fn memory_bytes(server: &Record) -> Option<u64> {
+    sys::tree(server.pid).into_iter().map(sys::memory_bytes).sum()
+}
 
 /// How a server is to be started.
 #[derive(Debug, Clone, Default)]
@@ -110,6 +116,17 @@ impl OwnedServer {
         let talk = self.talk.get_ref().try_clone().map_err(failed)?;
         sys::announce(command, talk, [r#"{"Command":"#, "}\n"]);
         Ok(())
+    }
+
+    /// Asks what its databases hold.
+    pub(crate) fn contents(&mut self, cancel: &Cancel) -> Result<Vec<DatabaseObject>> {
+        let gone = || Error::SupervisorGone(self.record.name.clone());
+        send(self.talk.get_mut(), &Request::Contents).map_err(|_| gone())?;
+        wait_for_word(&self.talk, cancel)?;
+        match answer(&mut self.talk, &mut |_| ()).ok().flatten().ok_or_else(gone)?.into_result()? {
+            Answer::Contents(found) => Ok(found),
+            _ => Err(gone()),
+        }
     }
 
     /// Stops the server in order and leaves its files.
@@ -286,20 +303,26 @@ fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Opti
     answered.map(|_| None)
 }
 
+/// Waits until the supervisor says something, or hangs up.
+fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &Cancel) -> Result<()> {
+    while talk.buffer().is_empty() {
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        let mut fds = [PollFd::new(talk.get_ref(), PollFlags::IN)];
+        if matches!(rustix::event::poll(&mut fds, Some(&LOOK_EVERY)), Ok(1..)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// Says what is wanted, and waits for the answer.
 fn converse(talk: &mut BufReader<UnixStream>, spec: &Spec, starter: &mut Starter<'_>) -> Result<Answer> {
     let gone = || Error::SupervisorGone(spec.name.clone());
     send(talk.get_mut(), spec).map_err(|_| gone())?;
     loop {
-        while talk.buffer().is_empty() {
-            if starter.cancel.is_cancelled() {
-                return Err(Error::Interrupted);
-            }
-            let mut fds = [PollFd::new(talk.get_ref(), PollFlags::IN)];
-            if matches!(rustix::event::poll(&mut fds, Some(&LOOK_EVERY)), Ok(1..)) {
-                break;
-            }
-        }
+        wait_for_word(talk, starter.cancel)?;
         match receive(talk).map_err(|_| gone())?.ok_or_else(gone)? {
             Answer::Starting(starting) => (starter.tell)(&starting),
             answer => return Ok(answer),

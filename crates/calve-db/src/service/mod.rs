@@ -3,11 +3,13 @@
 //! `turn` is held by whoever starts, ends, clones or removes; `lock` by the supervisor and by every process of the server, so that no second
 //! server is started on data which the last process of another one may still write to.
 
+mod copy;
 mod create;
 mod doom;
 mod reset;
 mod run;
 
+pub(crate) use copy::start_copy;
 pub(crate) use create::copy_running;
 pub use create::{NewService, ServiceOrigin, check_template, create};
 pub use doom::{Doomed, Written, doom, sweep_doomed};
@@ -64,12 +66,12 @@ pub struct Service {
     pub template: String,
     /// Seconds since 1970.
     pub made_unix_s: u64,
-    program: PathBuf,
-    version: String,
-    account: Account,
-    notifies: bool,
+    pub(crate) program: PathBuf,
+    pub(crate) version: String,
+    pub(crate) account: Account,
+    pub(crate) notifies: bool,
     /// How it was cloned.
-    strategy: String,
+    pub(crate) strategy: String,
     /// The name of its runtime directory, which is always the same one, so that its URL is too.
     runtime: String,
     /// What [`Engine::written`] said of it when it was cloned.
@@ -133,15 +135,27 @@ pub fn is_written(home: &Home, service: &Service) -> Result<bool> {
     if !service.was_started() {
         return Ok(false);
     }
-    let now = match service.server(home) {
-        None => service.engine()?.written(&service.data_directory(), None),
+    let now = written(home, service)?;
+    Ok(now.is_none() || now != service.written)
+}
+
+/// What [`Engine::written`] says of it now.
+pub(crate) fn written(home: &Home, service: &Service) -> Result<Option<String>> {
+    match service.server(home) {
+        None => Ok(service.engine()?.written(&service.data_directory(), None)),
         // Only its supervisor knows that it is this server which answers.
         Some(record) => match supervise::ask(&record, Request::Written, &mut |_| ())? {
-            Answer::Written(written) => written,
-            _ => None,
+            Answer::Written(written) => Ok(written),
+            _ => Ok(None),
         },
-    };
-    Ok(now.is_none() || now != service.written)
+    }
+}
+
+/// Notes that its template has everything up to this state.
+pub(crate) fn set_written(home: &Home, name: &str, written: Option<String>) -> Result<()> {
+    let (_turn, service) = take_turn(home, name)?;
+    let place = service.place.clone();
+    private::write_json(&place.join(DOCUMENT), &Service { written, ..service })
 }
 
 /// Notes that its keeper is elsewhere now.

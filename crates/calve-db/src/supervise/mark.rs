@@ -112,6 +112,7 @@ impl Supervisor<'_> {
             id,
             account: self.spec.account,
             notifies: self.record.notifies,
+            promoted: false,
             place: staged.to_path_buf(),
         };
         template::write(&mark, staged)?;

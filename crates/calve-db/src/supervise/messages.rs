@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::container::Container;
+use crate::contents::DatabaseObject;
 use crate::copy_up::{Copied, Large, Trace};
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
@@ -142,6 +143,8 @@ pub(crate) enum Request {
     Dismiss,
     /// Say what tells whether something was written to data that is kept.
     Written,
+    /// Say what the databases hold. Only the starter asks.
+    Contents,
     /// Clone data that is kept into the directory of this name beside its own.
     Copy(String),
     /// Hand over a server that waits.
@@ -196,6 +199,8 @@ pub(crate) enum Answer {
     Taken,
     /// What changes with everything that is written, if that can be told.
     Written(Option<String>),
+    /// What the databases hold.
+    Contents(Vec<DatabaseObject>),
     /// The data was cloned, by this strategy.
     Copied(String),
     /// The state is kept.
@@ -235,8 +240,8 @@ impl Answer {
     }
 }
 
-/// An answer names the files that an overlay copied, of which there may be thousands.
-const LONGEST_MESSAGE: u64 = 16 << 20;
+/// An answer names the files that an overlay copied, of which there may be thousands, or has the definitions of all tables.
+const LONGEST_MESSAGE: u64 = 64 << 20;
 
 /// Writes one message.
 pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {

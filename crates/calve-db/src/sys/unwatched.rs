@@ -61,6 +61,14 @@ pub(crate) fn process(_process: u32) -> Option<Who> {
     None
 }
 
+pub(crate) fn memory_bytes(_process: u32) -> Option<u64> {
+    None
+}
+
+pub(crate) fn tree(process: u32) -> Vec<u32> {
+    vec![process]
+}
+
 pub(crate) fn descendants() -> Vec<u32> {
     Vec::new()
 }

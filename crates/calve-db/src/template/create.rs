@@ -106,7 +106,7 @@ pub fn create(
     name::check(&options.name)?;
     home.prepare()?;
     let plan = Plan::of(home, options)?;
-    let _building = wait_for_others(home, &options.name, caller)?;
+    let _building = wait_for_others(home, &options.name, caller.say, caller.cancel)?;
     if !options.rebuild
         && let Ok(template) = load(home, &options.name)
     {
@@ -115,6 +115,9 @@ pub fn create(
         }
         if template.engine != plan.engine.name() {
             return Err(Error::OtherEngine { name: template.name, engine: template.engine });
+        }
+        if template.promoted {
+            return Err(Error::TemplatePromoted(template.name));
         }
     }
     let template = build(home, options, &plan, supervisor, caller)?;
@@ -185,16 +188,21 @@ impl Plan {
 }
 
 /// One builder for a name. The others wait, and then find what it made.
-fn wait_for_others(home: &Home, name: &str, caller: &mut Caller<'_>) -> Result<File> {
+pub(super) fn wait_for_others(
+    home: &Home,
+    name: &str,
+    say: &mut dyn FnMut(BuildEvent),
+    cancel: &Cancel,
+) -> Result<File> {
     let path = building_lock(home, name);
     let file = private::open(&path)?;
     let mut said = false;
     while rustix::fs::flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive).is_err() {
-        if caller.cancel.is_cancelled() {
+        if cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
         if !said {
-            (caller.say)(BuildEvent::Waiting);
+            say(BuildEvent::Waiting);
             said = true;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -267,6 +275,7 @@ fn build(
             id: name::random(12)?,
             account,
             notifies,
+            promoted: false,
             place: path.clone(),
         };
         publish::publish(home, plan.engine, &plan.program.version, template)

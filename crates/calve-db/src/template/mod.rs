@@ -3,6 +3,7 @@
 mod create;
 pub(crate) mod key;
 pub(crate) mod manifest;
+mod promote;
 mod publish;
 
 use std::fs::File;
@@ -24,6 +25,7 @@ use crate::registry::Home;
 use crate::registry::name;
 use crate::supervise::messages::Origin;
 
+pub use promote::promote;
 pub use create::{BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, create};
 
 const DOCUMENT: &str = "template.json";
@@ -61,6 +63,9 @@ pub struct Template {
     #[serde(default)]
     pub(crate) image: Option<Image>,
     pub(crate) notifies: bool,
+    /// Whether its data was that of a service.
+    #[serde(default)]
+    pub(crate) promoted: bool,
     /// Where it is.
     #[serde(skip)]
     pub(crate) place: PathBuf,

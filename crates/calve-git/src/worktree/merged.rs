@@ -20,14 +20,16 @@ pub struct MergedWorktree {
     pub worktree: Worktree,
     /// The main worktree's branch, or its own upstream.
     pub merged_into: String,
+    /// That branch has one commit with all the changes, and not the commits.
+    pub is_squashed: bool,
     /// Since it was made.
     pub age: Option<Duration>,
     /// Why it is to stay all the same.
     pub refused: Option<Error>,
 }
 
-/// Returns the linked worktrees whose commits are in the main worktree's branch or in their upstream, the oldest first. They were made
-/// `older_than` ago, or earlier.
+/// Returns the linked worktrees whose commits are in the main worktree's branch or in their upstream, or whose changes are in one commit of
+/// the main worktree's branch (a squashed merge), the oldest first. They were made `older_than` ago, or earlier.
 ///
 /// A worktree is refused for the reasons for which [`super::remove`] refuses, while a process is inside (those of other users cannot be
 /// seen without privilege), and if it is the one that `start` is in.
@@ -37,10 +39,10 @@ pub fn merged(start: &Path, older_than: Duration, cancel: &Cancel) -> Result<Vec
     for worktree in &repository.worktrees {
         let age = made(worktree).and_then(|made| made.elapsed().ok());
         if age.unwrap_or_default() >= older_than
-            && let Some(merged_into) = branch_with(&repository, worktree)?
+            && let Some((merged_into, is_squashed)) = branch_with(&repository, worktree)?
         {
             let refused = check(&repository, worktree, cancel).err();
-            found.push(MergedWorktree { worktree: worktree.clone(), merged_into, age, refused });
+            found.push(MergedWorktree { worktree: worktree.clone(), merged_into, is_squashed, age, refused });
         }
         if cancel.is_cancelled() {
             return Err(Error::Interrupted);
@@ -66,25 +68,51 @@ pub(super) fn made(worktree: &Worktree) -> Option<SystemTime> {
     fs_err::metadata(worktree.entry.as_ref()?.join("commondir")).ok()?.modified().ok()
 }
 
-/// The branch that has all commits of a linked worktree. Its own does not count.
-fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<String>> {
+/// The branch that has all commits of a linked worktree, and whether it has them as one. Its own does not count.
+fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(String, bool)>> {
     if worktree.is_main || !worktree.is_usable() {
         return Ok(None);
     }
     let main = repository.worktrees.first().and_then(|main| main.branch.as_deref());
     let git = Git::at(&worktree.path);
     let has_all = |reference: &str| git.succeeds(&["merge-base", "--is-ancestor", "HEAD", reference]);
-    if let Some(main) = main.filter(|main| worktree.branch.as_deref() != Some(main))
+    let main = main.filter(|main| worktree.branch.as_deref() != Some(main));
+    if let Some(main) = main
         && has_all(&format!("refs/heads/{main}"))?
     {
-        return Ok(Some(main.to_owned()));
+        return Ok(Some((main.to_owned(), false)));
     }
     let upstream = git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", "@{upstream}"])?;
     match upstream {
-        Some(upstream) if has_all("@{upstream}")? => Ok(Some(upstream)),
-        _ => Ok(None),
+        Some(upstream) if has_all("@{upstream}")? => Ok(Some((upstream, false))),
+        _ => match main {
+            Some(main) if has_squashed(&git, &format!("refs/heads/{main}"))? => Ok(Some((main.to_owned(), true))),
+            _ => Ok(None),
+        },
     }
 }
+
+/// Whether a branch has a commit with all changes that this worktree's commits make together, compared as `git cherry` compares.
+fn has_squashed(git: &Git, branch: &str) -> Result<bool> {
+    let Some(base) = git.answer(&["merge-base", "HEAD", branch])? else { return Ok(false) };
+    if git.succeeds(&["diff-tree", "--quiet", &base, "HEAD"])? {
+        return Ok(false);
+    }
+    // A commit that nothing refers to: the same one each time, until `git gc` removes it.
+    let signing = SIGNATURE.iter().fold(git.clone(), |git, (name, value)| git.with(name, *value));
+    let squashed = signing.answer(&["commit-tree", "HEAD^{tree}", "-p", &base, "-m", "squashed"])?;
+    let Some(squashed) = squashed else { return Ok(false) };
+    Ok(git.run(&["cherry", branch, &squashed])?.starts_with(b"- "))
+}
+
+const SIGNATURE: [(&str, &str); 6] = [
+    ("GIT_AUTHOR_NAME", "calve"),
+    ("GIT_AUTHOR_EMAIL", "calve@localhost"),
+    ("GIT_AUTHOR_DATE", "0 +0000"),
+    ("GIT_COMMITTER_NAME", "calve"),
+    ("GIT_COMMITTER_EMAIL", "calve@localhost"),
+    ("GIT_COMMITTER_DATE", "0 +0000"),
+];
 
 fn check(repository: &Repository, worktree: &Worktree, cancel: &Cancel) -> Result<()> {
     if repository.here.as_ref() == Some(&worktree.path) {

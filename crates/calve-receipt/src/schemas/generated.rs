@@ -28,7 +28,7 @@ fn generated() -> Value {
         EnvironmentReceipt ServicesReceipt
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt
         DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTraceReceipt DbGcReceipt
-        DbPoolsReceipt DbMarkReceipt DbMarksReceipt
+        DbPoolsReceipt DbMarkReceipt DbMarksReceipt DbDiffReceipt DbPromoteReceipt
         RunReceipt VolumesReceipt
         ErrorReceipt
     }(&mut generator);

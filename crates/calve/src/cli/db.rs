@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use calve_core::Strategy;
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCandidates;
 
+use crate::branch_names;
 use crate::named::Named;
 
 #[derive(Debug, Subcommand)]
@@ -26,6 +28,8 @@ pub(crate) enum DbCommand {
     Stop(StopArguments),
     List(ListArguments),
     Logs(LogsArguments),
+    Diff(DiffArguments),
+    Promote(PromoteArguments),
     Trace(TraceArguments),
     Url(UrlArguments),
     Gc(GcArguments),
@@ -299,6 +303,59 @@ pub(crate) struct LogsArguments {
     /// The server
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
+}
+
+/// Show which tables of two worktrees differ
+///
+/// Compares the services of worktrees A and B: tables by the number of their rows and a checksum of these, and definitions as text: those of
+/// tables with their indexes, constraints and triggers, of views, sequences, functions, types and schemas. @NAME is the template NAME.
+/// Without B, compares with the templates that the data of A comes from.
+///
+/// Starts a server on a clone of each, which is gone afterwards. Servers of the worktrees go on.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve db diff feature              against the templates that its data comes from
+  calve db diff main feature
+  calve db diff @shop feature")]
+pub(crate) struct DiffArguments {
+    /// A worktree (its branch, its path, or the last name of its path), or @TEMPLATE
+    #[arg(value_name = "A", add = ArgValueCandidates::new(branch_names::of_worktrees))]
+    pub(crate) before: PathBuf,
+    /// The other one
+    #[arg(value_name = "B", add = ArgValueCandidates::new(branch_names::of_worktrees))]
+    pub(crate) after: Option<PathBuf>,
+    /// Compare this service only
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service: Option<String>,
+    /// Print the differences as JSON on stdout (schema calve.db.diff/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Make the data of a worktree the new template
+///
+/// Clones the data of each service of the worktree, shows in what it differs from its template, and asks. Then what was shown becomes the
+/// template, and new worktrees get it. Those that exist keep their data. Servers of the worktree go on.
+///
+/// `calve db template create` does not replace such a template, unless it is told to with --rebuild.
+#[derive(Debug, Args)]
+pub(crate) struct PromoteArguments {
+    /// The worktree: its branch, its path, or the last name of its path
+    #[arg(value_name = "WORKTREE", add = ArgValueCandidates::new(branch_names::of_worktrees))]
+    pub(crate) worktree: PathBuf,
+    /// Promote the data of this service only
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service: Option<String>,
+    /// Show what would change, and do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Do it without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Print what was done as JSON on stdout (schema calve.db.promote/1)
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Follow what the overlay of a server copies

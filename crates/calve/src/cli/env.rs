@@ -14,16 +14,18 @@ use crate::named::Named;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  eval \"$(calve env)\"                        also as a line of direnv's .envrc
+  eval \"$(calve env)\"
+  eval \"$(calve env --format direnv)\"        a line of .envrc
   calve env --format fish | source
   calve env --format dotenv > .env.local     worktrees made from here get their own ports in it
+  calve env --format mise > mise.local.toml  once for each worktree
 
 .calve.toml, at the root of the repository:
   [ports]        web = 3000
   [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
 pub(crate) struct EnvArguments {
-    /// How lines are written: sh, fish, dotenv
-    #[arg(long, value_name = "FORMAT", value_parser = Named(&["sh", "fish", "dotenv"], format), default_value = "sh", hide_possible_values = true)]
+    /// How lines are written: sh, fish, dotenv, direnv, mise
+    #[arg(long, value_name = "FORMAT", value_parser = Named(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
     pub(crate) format: EnvFormat,
     /// Print the environment as JSON on stdout (schema calve.environment/1)
     #[arg(long, conflicts_with = "format")]
@@ -46,13 +48,15 @@ pub(crate) enum EnvFormat {
     Sh,
     Fish,
     Dotenv,
+    Mise,
 }
 
 fn format(name: &str) -> Result<EnvFormat, String> {
     Ok(match name {
-        "sh" => EnvFormat::Sh,
+        "sh" | "direnv" => EnvFormat::Sh,
         "fish" => EnvFormat::Fish,
         "dotenv" => EnvFormat::Dotenv,
-        _ => return Err("it is one of: sh, fish, dotenv".into()),
+        "mise" => EnvFormat::Mise,
+        _ => return Err("it is one of: sh, fish, dotenv, direnv, mise".into()),
     })
 }

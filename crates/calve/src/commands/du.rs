@@ -1,5 +1,6 @@
 //! `calve du`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use calve_core::{Cancel, DiskUsageOptions, Mounts, Progress, disk_usage};
@@ -9,6 +10,14 @@ use crate::failure::Failure;
 use crate::progress_bar::Watch;
 use crate::{output, space_receipt};
 use calve_receipt::DiskUsageReceipt;
+
+/// Returns what deleting these trees would free at most. What they share with each other counts once, and what they share with others not.
+pub(crate) fn taken(paths: &[PathBuf], cancel: &Cancel) -> Result<u64, Failure> {
+    let mut options = DiskUsageOptions::default();
+    options.scratch = Some(std::env::temp_dir());
+    options.cancel = cancel.clone();
+    Ok(disk_usage(paths, &options)?.total.frees_max)
+}
 
 pub(crate) fn run(arguments: &DuArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = DiskUsageOptions::default();

@@ -32,6 +32,11 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
         let text = if variables.is_empty() { String::new() } else { env_file_text(&variables) };
         return output::result(&text);
     }
+    if matches!(arguments.format, EnvFormat::Mise) {
+        // Neither is in a name, a number or a URL of Calve's: quotes and backslashes.
+        let lines = variables.iter().map(|(name, value)| format!("{name} = \"{value}\"\n"));
+        return output::result(&std::iter::once("[env]\n".to_owned()).chain(lines).collect::<String>());
+    }
     let line = |(name, value): &(String, String)| match arguments.format {
         EnvFormat::Fish => format!("set -gx {name} {}\n", quoted(value)),
         _ => format!("export {name}={}\n", quoted(value)),

@@ -10,7 +10,7 @@ use calve_git::environment::Keeper;
 use calve_git::worktree::{self, Worktree, WorktreeInfo};
 use calve_receipt::{ServiceReceipt, path};
 
-use super::db;
+use super::{db, du};
 use crate::failure::{FAILED, Failure};
 use crate::output;
 
@@ -163,6 +163,16 @@ impl Services {
         })
     }
 
+    /// [`Services::receipts`], with what each takes up.
+    pub(crate) fn measured(&self) -> Result<Vec<ServiceReceipt>, Failure> {
+        let Some(home) = &self.home else { return Ok(Vec::new()) };
+        let measure = |receipt: ServiceReceipt| {
+            let made = self.made.get(&receipt.name);
+            measured(receipt, home, made)
+        };
+        Ok(self.receipts()?.into_iter().map(measure).collect())
+    }
+
     pub(crate) fn receipts(&self) -> Result<Vec<ServiceReceipt>, Failure> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut names: Vec<&String> = self.wanted.keys().chain(self.made.keys()).collect();
@@ -195,7 +205,20 @@ fn receipt(
         url: made.map(|made| made.address(home)).transpose()?.map(|address| address.url),
         server: made.map(|made| made.name.clone()),
         data_directory: made.map(|made| path(made.data_directory())),
+        memory_bytes: None,
+        disk_bytes: None,
     })
+}
+
+/// The same, with what it takes up.
+fn measured(receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> ServiceReceipt {
+    let Some(made) = made else { return receipt };
+    ServiceReceipt {
+        memory_bytes: made.server(home).and_then(|server| calve_db::memory_bytes(&server)),
+        // Files come and go while it is looked at.
+        disk_bytes: du::taken(&[made.data_directory()], &Cancel::default()).ok(),
+        ..receipt
+    }
 }
 
 /// Where the data of a new worktree's services comes from.
@@ -259,6 +282,20 @@ impl DataFrom {
     }
 }
 
+/// The data of a worktree, by the worktree's branch, path or name; all of it, or of one service. Fails if there is none.
+pub(crate) fn of_named(home: &Home, name: &Path, service: Option<&str>) -> Result<Vec<Service>, Failure> {
+    let (_, mut found) = worktree::find_all(&std::env::current_dir()?, &[name.to_path_buf()])?;
+    let keeper = found.pop().transpose()?.map_or(Ok(None), |root| Keeper::of(&root))?;
+    let mut services = keeper.map_or(Ok(Vec::new()), |keeper| kept(home, &keeper))?;
+    services.retain(|found| service.is_none_or(|service| found.service == service));
+    if services.is_empty() {
+        let of = service.map_or("any service".into(), |service| format!("a service `{}`", service.escape_default()));
+        let text = format!("`{}` has no data of {of}", Shown(name));
+        return Err(Failure::stated(FAILED, text, "`calve up` in that worktree clones the data of its services"));
+    }
+    Ok(services)
+}
+
 /// Those of a worktree, which may have been moved. One whose repository is a copy has none: they are the original's.
 fn kept(home: &Home, keeper: &Keeper) -> Result<Vec<Service>, Failure> {
     let mut own = calve_db::services(home)?;
@@ -288,7 +325,10 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
     let found = sweep(&home).and_then(|()| {
         let one = |listed: &WorktreeInfo| {
             let Some(keeper) = Keeper::of_worktree(&listed.worktree)? else { return Ok(Vec::new()) };
-            kept(&home, &keeper)?.iter().map(|made| receipt(&home, &made.service, None, Some(made))).collect()
+            let one = |made: &Service| {
+                receipt(&home, &made.service, None, Some(made)).map(|receipt| measured(receipt, &home, Some(made)))
+            };
+            kept(&home, &keeper)?.iter().map(one).collect()
         };
         all.iter().map(one).collect::<Result<Vec<_>, Failure>>()
     });
@@ -296,6 +336,12 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
         failure.report();
         none()
     })
+}
+
+/// Returns the data directories of a worktree's services.
+pub(crate) fn data_of(worktree: &Worktree) -> Result<Vec<PathBuf>, Failure> {
+    let Some(keeper) = Keeper::of_worktree(worktree)? else { return Ok(Vec::new()) };
+    Ok(kept(&db::unswept_home()?, &keeper)?.iter().map(Service::data_directory).collect())
 }
 
 /// The services of a worktree that is going to be removed.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Cancel;
 use calve_git::environment::root_of;
+use calve_receipt::human::size;
 use calve_receipt::{ServiceReceipt, ServicesReceipt, path};
 
 use crate::cli::services::{LogsArguments, ResetServiceArguments, ServicesArguments, StatusArguments};
@@ -42,7 +43,7 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &Cancel) -> Resul
 
 pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     let (root, services) = here()?;
-    let receipts = services.receipts()?;
+    let receipts = services.measured()?;
     if arguments.json {
         return output::json(&ServicesReceipt { path: path(&root), services: receipts });
     }
@@ -52,10 +53,19 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     let widest = receipts.iter().map(|service| service.name.len()).max().unwrap_or(0);
     let line = |service: &ServiceReceipt| {
         let url = service.url.as_deref().unwrap_or_default();
-        let line = format!("{:widest$}  {:7}  {}  {url}", service.name, service.state, service.template);
+        let taken = taken(service).map(|taken| format!("  {taken}")).unwrap_or_default();
+        let line = format!("{:widest$}  {:7}  {}{taken}  {url}", service.name, service.state, service.template);
         line.trim_end().to_owned() + "\n"
     };
     output::result(&receipts.iter().map(line).collect::<String>())
+}
+
+/// "31 MB memory, 12 MB disk".
+pub(crate) fn taken(service: &ServiceReceipt) -> Option<String> {
+    let memory = service.memory_bytes.map(|bytes| format!("{} memory", size(bytes)));
+    let disk = service.disk_bytes.map(|bytes| format!("{} disk", size(bytes)));
+    let both: Vec<String> = memory.into_iter().chain(disk).collect();
+    (!both.is_empty()).then(|| both.join(", "))
 }
 
 pub(crate) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::{DATABASE, TEMPORARY, USER, base, files, option};
+use crate::contents::DatabaseObject;
 use crate::engine::{Engine, Instance, Probe, Purpose, Version, mysql_family, numbers};
 use crate::error::{Error, Result};
 use crate::server::Address;
@@ -101,6 +102,10 @@ impl Engine for Mariadb {
 
     fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
         mysql_family::connections(address, asked)
+    }
+
+    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
+        mysql_family::contents(server)
     }
 
     fn settle(&self, _: &Instance) -> Result<Vec<String>> {

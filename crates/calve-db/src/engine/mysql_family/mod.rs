@@ -1,8 +1,10 @@
 //! What MariaDB and MySQL have in common: the protocol's greeting, the address, the client's configuration.
 
+mod contents;
 mod files;
 mod mariadb;
 mod mysql;
+mod wire;
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, Read as _};
@@ -13,6 +15,7 @@ pub(super) use mariadb::Mariadb;
 pub(super) use mysql::Mysql;
 
 use super::{Instance, Probe};
+use crate::contents::DatabaseObject;
 use crate::engine::connection::Connection;
 use crate::error::{Error, Result};
 use crate::server::runtime;
@@ -73,6 +76,10 @@ fn probe(address: &Address, patience: Duration) -> Probe {
         }
         _ => Probe::NotYet,
     }
+}
+
+fn contents(address: &Address) -> Result<Vec<DatabaseObject>> {
+    contents::read(&address.socket).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
 }
 
 fn connections(address: &Address, asked: u64) -> Result<u64> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::{DATABASE, TEMPORARY, USER, base, files, option};
+use crate::contents::DatabaseObject;
 use crate::engine::{Engine, Instance, Probe, Purpose, Version, mysql_family, numbers};
 use crate::error::Result;
 use crate::server::Address;
@@ -107,6 +108,10 @@ impl Engine for Mysql {
 
     fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
         mysql_family::connections(address, asked)
+    }
+
+    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
+        mysql_family::contents(server)
     }
 
     fn settle(&self, _: &Instance) -> Result<Vec<String>> {

@@ -1,5 +1,6 @@
 //! PostgreSQL 13 to 18.
 
+mod contents;
 mod examine;
 mod wire;
 
@@ -12,6 +13,7 @@ use rustix::process::Signal;
 pub use self::wire::Session;
 use self::wire::{LoginError, NAME};
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
+use crate::contents::DatabaseObject;
 use crate::error::{Error, Result};
 use crate::server::runtime;
 use crate::server::{Address, in_query};
@@ -204,6 +206,10 @@ impl Engine for Postgres {
             }
         };
         Some(format!("{next} {}", examine::settings(data).ok()?))
+    }
+
+    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
+        contents::read(&server.socket).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
     }
 
     fn examine(&self, data: &Path, version: &Version) -> Result<()> {

@@ -49,7 +49,7 @@ impl<S: Read + Write> Session<S> {
         Ok(self.rows(sql, 1)?.pop())
     }
 
-    fn over(stream: S, user: &str, database: &str) -> Result<Self, LoginError> {
+    pub(super) fn over(stream: S, user: &str, database: &str) -> Result<Self, LoginError> {
         let mut session = Self(stream);
         let mut body = 196_608_u32.to_be_bytes().to_vec();
         for word in ["user", user, "database", database, "application_name", NAME] {

@@ -20,7 +20,9 @@ pub(crate) use process::{
 pub(crate) use segment::{read_segment, remove_segment, remove_shared, segments};
 pub(crate) use spawn::{Server, collect_orphan, spawn};
 pub(crate) use watch::{Appearances, Opens, stamp};
-pub(crate) use who::{descendants, flag_names, is_for_writing, open_files, open_flags, process, who};
+pub(crate) use who::{
+    descendants, flag_names, is_for_writing, memory_bytes, open_files, open_flags, process, tree, who,
+};
 
 use std::io;
 use std::os::fd::AsFd;

@@ -1,11 +1,13 @@
 //! `calve db`.
 
 mod copies;
+mod diff;
 mod gc;
 mod list;
 mod logs;
 mod mark;
 pub(crate) mod pool;
+mod promote;
 mod reset;
 pub(crate) mod run;
 mod start;
@@ -42,6 +44,8 @@ pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
         DbCommand::Stop(arguments) => stop::run(arguments),
         DbCommand::List(arguments) => list::run(arguments),
         DbCommand::Logs(arguments) => logs::run(arguments),
+        DbCommand::Diff(arguments) => diff::run(arguments, cancel),
+        DbCommand::Promote(arguments) => promote::run(arguments, cancel),
         DbCommand::Trace(arguments) => trace::run(arguments, cancel),
         DbCommand::Url(arguments) => url::run(arguments),
         DbCommand::Gc(arguments) => gc::run(arguments),

@@ -7,7 +7,7 @@ use calve_git::environment::Port;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 
 use crate::cli::worktree::ListArguments;
-use crate::commands::{env, services};
+use crate::commands::{env, services, up};
 use crate::failure::Failure;
 use crate::{output, wording};
 use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
@@ -69,7 +69,10 @@ fn columns(listed: &WorktreeInfo, ports: &[Port], services: &[ServiceReceipt]) -
     }
     let age = listed.age.map(age).unwrap_or_default();
     let ports = ports.iter().map(|port| format!("{}:{}", port.name, port.number));
-    let services = services.iter().map(|service| format!("{}:{}", service.name, service.state));
+    let services = services.iter().map(|service| {
+        let taken = up::taken(service).map(|taken| format!(" ({taken})")).unwrap_or_default();
+        format!("{}:{}{taken}", service.name, service.state)
+    });
     let environment: Vec<String> = ports.chain(services).collect();
     [format!("{here}{branch}"), state.join(" "), age, environment.join(" "), Shown(&worktree.path).to_string()]
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use calve_core::{Cancel, Shown};
 use calve_git::worktree::{self, KeptEntry, MergedWorktree};
-use calve_receipt::human::{age, counted};
+use calve_receipt::human::{age, counted, size};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
 
 use super::remove;
 use crate::cli::worktree::PruneArguments;
-use crate::commands::reap;
+use crate::commands::{du, reap, services};
 use crate::failure::{Failure, INTERRUPTED, REFUSED};
 use crate::{consent, output, wording};
 
@@ -76,6 +76,9 @@ fn remove_merged(
             Some(why) => receipt.kept.push(kept(&one, &why)),
         }
     }
+    if let Some(most) = arguments.keep_disk {
+        keep_those_with_room(start, &mut found, most, cancel)?;
+    }
     for one in &found {
         output::say(&format!("{} {}", if arguments.dry_run { "would remove" } else { "to remove:" }, described(one)));
     }
@@ -108,6 +111,39 @@ fn remove_merged(
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
 
+/// Keeps the youngest, as many as there is room for: all linked worktrees together, with the data of their services, may take up `most` bytes.
+fn keep_those_with_room(
+    start: &Path,
+    found: &mut Vec<MergedWorktree>,
+    most: u64,
+    cancel: &Cancel,
+) -> Result<(), Failure> {
+    let all = worktree::list(start)?;
+    let linked: Vec<_> = all.iter().filter(|listed| !listed.worktree.is_main && listed.worktree.path.is_dir()).collect();
+    let taken = |gone: &[MergedWorktree]| -> Result<u64, Failure> {
+        let is_gone = |path: &Path| gone.iter().any(|one| one.worktree.path == path);
+        let mut paths = Vec::new();
+        for listed in linked.iter().filter(|listed| !is_gone(&listed.worktree.path)) {
+            paths.push(listed.worktree.path.clone());
+            paths.extend(services::data_of(&listed.worktree)?);
+        }
+        du::taken(&paths, cancel)
+    };
+    // Each further one that goes leaves less: the first number that is enough.
+    let (mut few, mut enough) = (0, found.len());
+    while few < enough {
+        let middle = few.midpoint(enough);
+        if taken(&found[..middle])? <= most { enough = middle } else { few = middle + 1 }
+    }
+    found.truncate(few);
+    let (left, most) = (size(taken(found)?), size(most));
+    output::say(&match found.len() {
+        0 => format!("the linked worktrees take up {left}, and {most} may stay"),
+        _ => format!("the linked worktrees that stay will take up {left}; {most} may stay"),
+    });
+    Ok(())
+}
+
 fn asked(worktrees: usize) -> Result<bool, Failure> {
     if !consent::can_ask() {
         let text = "nobody is there to say whether they may be removed";
@@ -123,11 +159,12 @@ fn kept(one: &MergedWorktree, why: &ErrorReceipt) -> KeptWorktree {
     KeptWorktree { path: path(&one.worktree.path), reason, hint }
 }
 
-/// "`PATH`: branch `x`, all in `main`, 12 days old".
+/// "`PATH`: branch `x`, all in `main`, 12 days old", or "squashed into `main`".
 fn described(one: &MergedWorktree) -> String {
     let branch = one.worktree.branch.as_ref().map(|branch| format!("branch `{}`, ", Shown(branch))).unwrap_or_default();
     let age = one.age.map(|since| format!(", {} old", age(since))).unwrap_or_default();
-    format!("`{}`: {branch}all in `{}`{age}", Shown(&one.worktree.path), Shown(&one.merged_into))
+    let how = if one.is_squashed { "squashed into" } else { "all in" };
+    format!("`{}`: {branch}{how} `{}`{age}", Shown(&one.worktree.path), Shown(&one.merged_into))
 }
 
 fn merged_receipt(one: &MergedWorktree) -> MergedWorktreeReceipt {
@@ -135,6 +172,7 @@ fn merged_receipt(one: &MergedWorktree) -> MergedWorktreeReceipt {
         path: path(&one.worktree.path),
         branch: one.worktree.branch.clone(),
         merged_into: one.merged_into.clone(),
+        squashed: one.is_squashed,
         removed: false,
     }
 }

@@ -90,8 +90,63 @@ fn pushed_commits_are_elsewhere_too() {
     assert!(!pushed.exists() && ahead.exists());
 }
 
+#[test]
+fn squashed_merges_count_and_what_came_after_them_does_not() {
+    let repo = Repo::anywhere();
+    let [done, later, dirty, taken] = ["done", "later", "dirty", "taken"].map(|branch| {
+        let path = repo.add([branch]);
+        for line in ["one", "two"] {
+            write(&path.join(format!("{branch}-{line}")), line);
+            git(&path, ["add", "."]);
+            git(&path, ["commit", "-q", "-m", line]);
+        }
+        path
+    });
+    for branch in ["done", "later", "dirty"] {
+        repo.git(["merge", "-q", "--squash", branch]);
+        repo.git(["commit", "-q", "-m", "squashed"]);
+    }
+    // Only half of it was taken over.
+    repo.git(["cherry-pick", "taken~1"]);
+    write(&later.join("three"), "three");
+    git(&later, ["add", "."]);
+    git(&later, ["commit", "-q", "-m", "three"]);
+    write(&dirty.join("new"), "1");
+    let before = repo.git(["rev-parse", "main"]);
+    let ran = repo.calve(["prune", "--merged", "--yes", "--json"]).succeeds();
+    let ran = ran.says(&[&format!("`{}`: branch `done`, squashed into `main`", done.display()), "not committed"]);
+    assert_eq!(ran.json()["merged"].as_array().unwrap().len(), 1);
+    assert_eq!(ran.json()["merged"][0]["squashed"], true);
+    assert_eq!([done, later, dirty, taken].map(|path| path.exists()), [false, true, true, true]);
+    assert!(!repo.git(["branch", "--list", "done"]).is_empty() && repo.git(["rev-parse", "main"]) == before);
+}
+
+#[test]
+fn the_oldest_go_until_there_is_room() {
+    let repo = Repo::anywhere();
+    let mut random = SplitMix64::new(50);
+    let paths = ["first", "second", "third"].map(|branch| {
+        let path = repo.add([branch]);
+        let bytes: Vec<u8> = (0..4 << 20).map(|_| random.below(256) as u8).collect();
+        let file = path.join("node_modules/large");
+        fs_err::write(&file, bytes).unwrap();
+        fs_err::File::open(&file).unwrap().sync_all().unwrap();
+        path
+    });
+    let there = || paths.each_ref().map(|path| path.exists());
+    let prune = |size: &str| repo.calve(["prune", "--merged", "--yes", "--keep-disk", size]);
+    prune("1G").succeeds().says(&["the linked worktrees take up", "no worktree is merged and free"]);
+    assert_eq!(there(), [true; 3]);
+    prune("7M").succeeds().says(&["the linked worktrees that stay will take up 4", "7.3 MB may stay"]);
+    assert_eq!(there(), [false, false, true]);
+    prune("0").succeeds();
+    assert_eq!(there(), [false; 3]);
+    prune("much").run().ended(2);
+    repo.calve(["prune", "--keep-disk", "1G"]).run().ended(2);
+}
+
 /// A thing that may be done to a worktree, and whether it leaves something that exists nowhere else.
-const DEEDS: [(&str, bool); 14] = [
+const DEEDS: [(&str, bool); 15] = [
     ("true", false),
     ("git merge -q --ff-only main", false),
     ("touch src/main.ts", false),
@@ -101,7 +156,7 @@ const DEEDS: [(&str, bool); 14] = [
     ("echo 1 >>src/main.ts", true),
     ("echo 1 >new", true),
     ("echo 1 >new && git add new", true),
-    ("git commit -q --allow-empty -m own", true),
+    (COMMIT, true),
     ("git checkout -q --detach && git commit -q --allow-empty -m nowhere", true),
     ("git rm -q run.sh", true),
     (
@@ -109,7 +164,15 @@ const DEEDS: [(&str, bool); 14] = [
         true,
     ),
     ("git update-index --skip-worktree run.sh && echo 2 >>run.sh", true),
+    (SQUASH, false),
 ];
+
+/// Commits one new file, and has the main worktree take everything of the branch as one commit.
+const SQUASH: &str = "branch=$(git symbolic-ref -q --short HEAD) && new=squashed-$branch && [ ! -e $new ] && echo 1 >$new && git add $new \
+    && git commit -q -m squash -- $new && cd \"$(git rev-parse --path-format=absolute --git-common-dir)/..\" \
+    && git merge -q --squash $branch && git commit -q -m squashed";
+/// What is only in a commit of the branch, which stays: a later squashed merge has it too.
+const COMMIT: &str = "git commit -q --allow-empty -m own";
 
 #[test]
 fn whatever_exists_nowhere_else_is_never_removed() {
@@ -120,12 +183,15 @@ fn whatever_exists_nowhere_else_is_never_removed() {
         let made: Vec<(PathBuf, Vec<&str>, bool)> = (0..20)
             .map(|number| {
                 let path = repo.add([format!("w{number}")]);
-                let done: Vec<_> = (0..=random.below(2)).map(|_| DEEDS[random.below(14) as usize]).collect();
+                let done: Vec<_> = (0..=random.below(2)).map(|_| DEEDS[random.below(15) as usize]).collect();
                 let deeds = done.iter().map(|(deed, _)| *deed).collect();
-                let mut holds = false;
-                for (deed, own) in done {
-                    holds |= has_succeeded(&path, deed) && own;
+                let (mut holds, mut is_squashed) = (false, false);
+                for (deed, own) in &done {
+                    let is_done = has_succeeded(&path, deed);
+                    holds |= is_done && *own && *deed != COMMIT;
+                    is_squashed |= is_done && *deed == SQUASH;
                 }
+                holds |= !is_squashed && done.iter().any(|(deed, _)| *deed == COMMIT);
                 (path, deeds, holds)
             })
             .collect();

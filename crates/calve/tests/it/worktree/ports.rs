@@ -77,10 +77,12 @@ fn every_worktree_has_ports_of_its_own() {
 
 #[test]
 fn adds_in_parallel_processes_never_get_one_port_twice() {
-    let repos: Vec<Repo> = (0..4).map(|_| with_ports("web = 21000\napi = 21300")).collect();
+    // `CALVE_PARALLEL_ADDS=1000`: the long form.
+    let adds: u64 = std::env::var("CALVE_PARALLEL_ADDS").map_or(96, |adds| adds.parse().unwrap());
+    let repos: Vec<Repo> = (0..4).map(|_| with_ports("web = 21000\napi = 22300")).collect();
     let home = repos[0].home();
-    let mut all = BTreeSet::new();
-    for batch in 0..15 {
+    let (mut all, mut paths) = (BTreeSet::new(), BTreeSet::new());
+    for batch in 0..adds.div_ceil(16) {
         let adds = |repo: &Repo| -> Vec<Running> {
             let add = |n| repo.adding(&format!("b{batch}-{n}")).args(["-q", "--json"]).env("CALVE_HOME", &home).start();
             (0..4).map(add).collect()
@@ -88,12 +90,14 @@ fn adds_in_parallel_processes_never_get_one_port_twice() {
         for add in repos.iter().flat_map(adds).collect::<Vec<_>>() {
             let ran = add.wait();
             ran.ended(0);
-            for port in ran.json()["ports"].as_array().unwrap() {
+            let document = ran.json();
+            assert!(paths.insert(document["path"].as_str().unwrap().to_owned()));
+            for port in document["ports"].as_array().unwrap() {
                 assert!(all.insert(port["port"].as_u64().unwrap()), "{port} twice");
             }
         }
     }
-    assert_eq!(all.len(), 2 * 240);
+    assert_eq!((all.len(), paths.len() as u64), (2 * paths.len(), adds.div_ceil(16) * 16));
 }
 
 #[test]
@@ -180,10 +184,12 @@ fn a_command_runs_with_the_ports_and_its_end_is_its_own() {
     let said = repo.within(&repo.path, &["worktree", "remove", "--yes", "hooked"]).succeeds().stderr;
     assert!(said.lines().any(|line| line == number(102).to_string()), "{said}");
     // A shell of any kind and what reads such files take the lines as they are.
-    for (words, line) in [("fish", "set -gx WEB_PORT "), ("dotenv", "WEB_PORT=")] {
+    for (words, line) in [("fish", "set -gx WEB_PORT "), ("dotenv", "WEB_PORT="), ("direnv", "export WEB_PORT=")] {
         let printed = repo.within(&one, &["env", "--format", words]).succeeds().stdout;
         assert!(printed.ends_with(&format!("{line}{}\n", number(101))), "{printed}");
     }
+    let mise = repo.within(&one, &["env", "--format", "mise"]).succeeds().stdout;
+    assert_eq!(mise, format!("[env]\nWEB_PORT = \"{}\"\n", number(101)));
     repo.within(&one, &["env", "--format", "csh"]).run().ended(2);
 }
 

@@ -15,8 +15,8 @@ pub(super) struct Shop {
 }
 
 pub(super) const POSTGRES: &str = "postgres";
-const MARIADB: &str = "mariadb";
-const MYSQL: &str = "mysql";
+pub(super) const MARIADB: &str = "mariadb";
+pub(super) const MYSQL: &str = "mysql";
 const MYSQL_CLIENT: &str = "/usr/local/mysql/bin/mysql";
 
 impl Shop {
@@ -418,7 +418,14 @@ fn services_are_in_documents_files_and_hooks() {
     assert_eq!((&up["services"][0]["state"], &up["services"][1]["state"]), (&json!("running"), &json!("running")));
     shop.within(&one, &["logs"]).fails(1).says(&["several services", "name one of them: db, jobs"]);
     let listed = shop.within(&one, &["worktree", "list"]).succeeds().stdout;
-    assert!(listed.contains("db:running jobs:running"), "{listed}");
+    let taken = |service: &str| {
+        let text = listed.split_once(&format!("{service}:running (")).unwrap().1;
+        let (memory, disk) = text[..text.find(')').unwrap()].split_once(", ").unwrap();
+        memory.ends_with(" MB memory") && disk.ends_with(" disk")
+    };
+    assert!(taken("db") && taken("jobs"), "{listed}");
+    let status = shop.within(&one, &["status"]).succeeds().stdout;
+    assert!(status.contains(" MB memory, "), "{status}");
     let listed = shop.within(&one, &["worktree", "list", "--json"]).succeeds().json();
     assert_eq!(listed["worktrees"][1]["services"][1]["name"], "jobs");
     // Named no more, it has its data still, and goes with the worktree.

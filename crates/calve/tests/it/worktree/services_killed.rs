@@ -1,11 +1,13 @@
 //! kill -9 while services come and go: nothing is half made after the next command, and no committed row is lost.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use calve_testkit::SplitMix64;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 use super::services::{POSTGRES, Shop};
 
@@ -48,6 +50,8 @@ fn killed_at_any_moment_nothing_is_half_made_and_no_row_is_lost() {
         }
         // A worktree that was there before its data gets it now.
         assert_eq!(shop.rows(&path), [1, 2, 3], "round {round}");
+        // What it has is what the template has, so either is right afterwards.
+        killed(&shop, &main, &["db", "promote", "--yes", "x"], &mut random, 900_000);
         killed(&shop, &main, &["worktree", "remove", "-f", "x"], &mut random, 80_000);
         if shop.repo.worktrees().contains(&path) {
             if path.join(".calve.toml").exists() {
@@ -67,4 +71,40 @@ fn killed_at_any_moment_nothing_is_half_made_and_no_row_is_lost() {
     }
     assert_eq!(shop.rows(&main), rows);
     assert_eq!(shop.servers().len(), 1);
+}
+
+/// A reboot ends all processes, empties `/run`, and gives their numbers to others.
+#[test]
+fn after_a_reboot_data_url_and_ports_are_what_they_were() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let text = format!("[services.db]\ntemplate = 'shop'\n[ports]\nweb = {}\n", super::ports::number(140));
+    shop.repo.write(".calve.toml", &text);
+    shop.repo.commit("a port too");
+    let one = shop.repo.added("one");
+    shop.within(&one, &["up", "-q"]).succeeds();
+    shop.within(&one, &["exec", "--", "sh", "-c", "psql -qc 'INSERT INTO t VALUES (4)' \"$DB_URL\""]).succeeds();
+    let environment = shop.within(&one, &["env"]).succeeds().stdout;
+    let server = shop.servers().remove(0);
+    super::services::kill(&server["pid"]);
+    let process = format!("/proc/{}", server["pid"]);
+    while Path::new(&process).exists() {
+        std::thread::yield_now();
+    }
+    let socket = PathBuf::from(server["socket"].as_str().unwrap());
+    fs_err::remove_dir_all(socket.ancestors().nth(2).unwrap()).unwrap();
+    let mut bystander = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+    let name = server["name"].as_str().unwrap();
+    let record = shop.repo.spot.join(format!("home/db/servers/{name}/server.json"));
+    let mut written: Value = serde_json::from_slice(&fs_err::read(&record).unwrap()).unwrap();
+    for (field, now) in [("boot", json!("before")), ("pid", bystander.id().into()), ("supervisor", bystander.id().into())] {
+        written[field] = now;
+    }
+    fs_err::write(&record, written.to_string()).unwrap();
+    assert_eq!(shop.state(&one), "stopped");
+    let rows = shop.within(&one, &["exec", "--", "sh", "-c", "psql -Atc 'SELECT max(a) FROM t' \"$DB_URL\""]);
+    assert_eq!(rows.succeeds().stdout, "4\n");
+    assert_eq!(shop.within(&one, &["env"]).succeeds().stdout, environment);
+    assert!(bystander.try_wait().unwrap().is_none(), "it only has the number");
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
 }

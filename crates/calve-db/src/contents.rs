@@ -1,0 +1,111 @@
+//! What the databases of a server hold, and in what two of them differ.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use calve_core::Cancel;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Purpose;
+use crate::error::{Error, Result};
+use crate::registry::{self, Home, name};
+use crate::server::{self, Ownership, StartOptions, Starter};
+use crate::service::{self, ServiceOrigin};
+
+/// A table, or something else that a database holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatabaseObject {
+    /// The database.
+    pub database: String,
+    /// What it is, such as `table` or `view`.
+    pub kind: String,
+    /// Its name, with that of its schema.
+    pub name: String,
+    /// Its definition, as the engine has it.
+    pub definition: String,
+    /// What is in it; `None` if it has no rows of its own.
+    pub rows: Option<Rows>,
+}
+
+/// The rows of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rows {
+    /// Their number.
+    pub count: u64,
+    /// The sum of their hashes, whatever their order.
+    pub checksum: String,
+}
+
+impl Rows {
+    /// `sum`: of numbers of up to 64 bits.
+    pub(crate) fn new(count: u64, sum: &str) -> Option<Self> {
+        let sum: i128 = sum.parse().ok()?;
+        Some(Self { count, checksum: format!("{:016x}", sum & i128::from(u64::MAX)) })
+    }
+}
+
+/// Something that is not the same on both sides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What it was; `None` if only the second side has it.
+    pub before: Option<DatabaseObject>,
+    /// What it is; `None` if only the first side has it.
+    pub after: Option<DatabaseObject>,
+}
+
+/// Returns what the databases of a template or a service hold. They are looked at on a server of its own, whose data is a clone: a service
+/// goes on, and is held as when it is branched.
+pub fn contents(
+    home: &Home,
+    origin: ServiceOrigin<'_>,
+    supervisor: &[PathBuf],
+    cancel: &Cancel,
+) -> Result<Vec<DatabaseObject>> {
+    let mut server = match origin {
+        ServiceOrigin::Template(template) => {
+            let options =
+                StartOptions { owner: Ownership::Caller, cancel: cancel.clone(), ..StartOptions::default() };
+            server::start(home, template, &options, supervisor, &mut |_| ())?
+        }
+        ServiceOrigin::Service(source) => {
+            home.prepare()?;
+            let place = registry::reserve(home, &format!("{source}-{}", name::random(6)?))?;
+            let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
+            service::start_copy(home, source, place, Purpose::Serve, &mut starter)?.0
+        }
+    };
+    let found = server.contents(cancel);
+    // Where it was interrupted, nobody listens: the server ends with the connection.
+    if !matches!(found, Err(Error::Interrupted)) {
+        server.stop()?;
+    }
+    found
+}
+
+/// Returns what differs, in the order of databases, kinds and names.
+pub fn differences(before: Vec<DatabaseObject>, after: Vec<DatabaseObject>) -> Vec<Difference> {
+    let key = |object: &DatabaseObject| (object.database.clone(), object.kind.clone(), object.name.clone());
+    let mut both: BTreeMap<_, Difference> = BTreeMap::new();
+    for object in before {
+        both.insert(key(&object), Difference { before: Some(object), after: None });
+    }
+    for object in after {
+        let found = both.entry(key(&object)).or_insert(Difference { before: None, after: None });
+        found.after = Some(object);
+    }
+    both.into_values().filter(|difference| difference.before != difference.after).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_both_signs_become_checksums() {
+        let checksum = |sum| Rows::new(1, sum).map(|rows| rows.checksum);
+        assert_eq!(checksum("0").as_deref(), Some("0000000000000000"));
+        assert_eq!(checksum("-1").as_deref(), Some("ffffffffffffffff"));
+        assert_eq!(checksum("36893488147419103233").as_deref(), Some("0000000000000001"));
+        assert_eq!(checksum("x"), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! A server on a copy of a service's data, for whoever only wants to look at it, or to make a template of it.
+
+use calve_core::Cancel;
+use fs_err as fs;
+
+use super::create::{Staged, from_service};
+use super::{DATA, Service};
+use crate::engine::Purpose;
+use crate::error::{Error, Result};
+use crate::registry::{Home, Place, sweep};
+use crate::server::{self, OwnedServer, Starter, new_spec};
+use crate::supervise::messages::{Origin, Spec};
+
+/// Clones the data of a service to `place`, and starts a server on it that ends with the caller.
+pub(crate) fn start_copy(
+    home: &Home,
+    source: &str,
+    place: Place,
+    purpose: Purpose,
+    starter: &mut Starter<'_>,
+) -> Result<(OwnedServer, Service)> {
+    let service = match copy(home, source, &place, starter.cancel) {
+        Ok(service) => service,
+        Err(error) => {
+            drop(place);
+            let _ = sweep::sweep(home);
+            return Err(error);
+        }
+    };
+    let name = place.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let spec = new_spec(home, &name, &place.path, &service.engine, &service.program, service.account)?;
+    let mut spec = Spec {
+        version: service.version.clone(),
+        origin: Origin::Present,
+        purpose,
+        strategy: Some(service.strategy.clone()),
+        whole: true,
+        notifies: service.notifies,
+        ..spec
+    };
+    Ok((server::run(home, &mut spec, place, starter)?, service))
+}
+
+fn copy(home: &Home, source: &str, place: &Place, cancel: &Cancel) -> Result<Service> {
+    // A supervisor that runs clones to a place beside its own.
+    let staged = Staged::make(home, source)?;
+    let service = from_service(home, source, &staged.place, cancel)?;
+    let (from, to) = (staged.place.join(DATA), place.path.join(DATA));
+    fs::rename(&from, &to).map_err(|error| Error::io("rename", &from, error))?;
+    service.engine()?.scrub(&to)?;
+    Ok(service)
+}

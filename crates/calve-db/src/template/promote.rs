@@ -1,0 +1,92 @@
+//! The data of a service becomes the template that it came from.
+
+use std::path::PathBuf;
+
+use calve_core::{Cancel, Wait};
+use fs_err as fs;
+
+use super::create::wait_for_others;
+use super::{BuildEvent, Template, publish, read};
+use crate::contents::{Difference, contents, differences};
+use crate::engine::{self, Purpose};
+use crate::error::{Error, Result};
+use crate::registry::{self, Home, name, sweep};
+use crate::server::{Starter, log, programs};
+use crate::service::{self, ServiceOrigin};
+
+/// Clones the data of a service, shows `agree` what would change in its template, and makes the clone the template if that agrees. `None`: it
+/// did not. A service that runs goes on, and is held as when it is branched.
+pub fn promote(
+    home: &Home,
+    service: &str,
+    supervisor: &[PathBuf],
+    say: &mut dyn FnMut(BuildEvent),
+    agree: &mut dyn FnMut(&[Difference]) -> bool,
+    cancel: &Cancel,
+) -> Result<Option<Template>> {
+    home.prepare()?;
+    let found = service::find(home, service)?;
+    let engine = engine::named(&found.engine)?;
+    let program = programs::find(engine, Some(&found.program), &[])?;
+    let name = &found.template;
+    let _building = wait_for_others(home, name, say, cancel)?;
+    let old = read(&home.templates().join(name));
+    if let Some(old) = old.as_ref().filter(|old| old.engine != found.engine) {
+        return Err(Error::OtherEngine { name: name.clone(), engine: old.engine.clone() });
+    }
+    let before = match &old {
+        Some(_) => contents(home, ServiceOrigin::Template(name), supervisor, cancel)?,
+        None => Vec::new(),
+    };
+    // What is written after this is not in the template for certain.
+    let written = service::written(home, &found)?;
+    let place = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, name::random(6)?))?;
+    let path = place.path.clone();
+    // The lock is held until the template is published, by this process too.
+    let held = place.lock.try_clone().map_err(|error| Error::io("lock", &path, error))?;
+    let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
+    let made = service::start_copy(home, service, place, Purpose::Build, &mut starter).and_then(|(mut server, _)| {
+        let agreed = match server.contents(cancel) {
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            after => after.map(|after| agree(&differences(before, after))),
+        };
+        if !matches!(agreed, Ok(true)) {
+            server.stop()?;
+            return agreed.map(|_| None);
+        }
+        let notifies = server.record.notifies;
+        server.finish()?;
+        registry::sign(&held);
+        // A copy of data that was in use has been recovered, and has ended in order since.
+        fs::write(log::path(&path), "").map_err(|error| Error::io("empty", log::path(&path), error))?;
+        let template = Template {
+            name: name.clone(),
+            engine: found.engine.clone(),
+            program: program.path.clone(),
+            image: None,
+            version: program.version.text.clone(),
+            // Unchanged inputs do not make it again.
+            key: old.as_ref().map(|old| old.key.clone()).unwrap_or_default(),
+            base: old.as_ref().and_then(|old| old.base.clone()),
+            files: 0,
+            bytes: 0,
+            made_unix_s: registry::unix_now(),
+            neutralised: Vec::new(),
+            id: name::random(12)?,
+            account: found.account,
+            notifies,
+            promoted: true,
+            place: path.clone(),
+        };
+        publish::publish(home, engine, &program.version, template).map(Some)
+    });
+    drop(held);
+    if !matches!(made, Ok(Some(_))) {
+        let _ = sweep::take_away(home, &path, Wait::Yes);
+    }
+    if let Ok(Some(template)) = &made {
+        crate::standby::empty(home, &template.name, Some(template))?;
+        service::set_written(home, service, written)?;
+    }
+    made
+}

@@ -1,0 +1,53 @@
+//! `calve db promote`.
+
+use calve_core::{Cancel, Shown};
+use calve_db::{BuildEvent, Difference};
+use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
+
+use super::diff::{described, one};
+use super::{home, pool, reap_trash, supervisor};
+use crate::cli::db::PromoteArguments;
+use crate::commands::services;
+use crate::failure::{Failure, REFUSED};
+use crate::{consent, output};
+
+pub(crate) fn run(arguments: &PromoteArguments, cancel: &Cancel) -> Result<(), Failure> {
+    let home = home()?;
+    let mut receipt = DbPromoteReceipt { templates: Vec::new() };
+    for service in services::of_named(&home, &arguments.worktree, arguments.service.as_deref())? {
+        let template = &service.template;
+        let mut differences = Vec::new();
+        let mut is_refused = false;
+        let mut agree = |found: &[Difference]| {
+            show(template, found, arguments);
+            differences = found.iter().map(|difference| one(&service.service, difference)).collect();
+            is_refused = !arguments.dry_run && !arguments.yes && !consent::can_ask();
+            let is_asked = !arguments.dry_run && !arguments.yes && !is_refused;
+            arguments.yes && !arguments.dry_run || is_asked && consent::yes(&format!("Replace the template `{template}`?"))
+        };
+        let mut say = |_: BuildEvent| output::say(&format!("waiting for another process that makes the template `{template}`"));
+        let promoted = calve_db::promote(&home, &service.name, &supervisor()?, &mut say, &mut agree, cancel)?;
+        if is_refused {
+            let text = format!("nobody is there to say whether the template `{template}` may be replaced");
+            return Err(Failure::stated(REFUSED, text, "`--yes` replaces it; `-n` only shows what would change"));
+        }
+        if promoted.is_some() {
+            // What it replaces.
+            reap_trash(&home)?;
+            pool::refill(&home, template);
+            output::say(&format!("the template `{template}` has the data of `{}` now", Shown(&arguments.worktree)));
+        }
+        receipt.templates.push(DbPromotedTemplate { template: template.clone(), promoted: promoted.is_some(), differences });
+    }
+    if arguments.json { output::json(&receipt) } else { Ok(()) }
+}
+
+fn show(template: &str, found: &[Difference], arguments: &PromoteArguments) {
+    let names = [&*format!("the template `{template}`"), &format!("`{}`", Shown(&arguments.worktree))];
+    for difference in found {
+        output::say(described(difference, names).trim_end());
+    }
+    if found.is_empty() {
+        output::say(&format!("no table differs from the template `{template}`"));
+    }
+}

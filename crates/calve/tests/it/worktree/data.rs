@@ -1,0 +1,159 @@
+//! `calve db diff` and `calve db promote`: the data of worktrees, beside each other and as the new template.
+
+use serde_json::{Value, json};
+
+use super::services::{MARIADB, MYSQL, POSTGRES, Shop};
+use crate::terminal::Terminal;
+
+/// What differs: kind and name, and the numbers of rows on both sides.
+fn differing(document: &Value) -> Vec<(String, Value, Value)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let one = |found: &Value| {
+        let name = format!("{} {}", text(&found["kind"]), text(&found["name"]));
+        (name, found["before"]["rows"].clone(), found["after"]["rows"].clone())
+    };
+    document["differences"].as_array().unwrap().iter().map(one).collect()
+}
+
+fn is_compared_and_promoted(engine: &'static str) {
+    let Some(shop) = Shop::new(engine) else { return };
+    let main = &shop.repo.path;
+    let db = |words: &[&str]| shop.within(main, &[&["db"], words].concat());
+    let diff = |words: &[&str]| differing(&db(&[&["diff", "--json"], words].concat()).succeeds().json());
+    let [one, two, old] = ["one", "two", "old"].map(|branch| shop.repo.added(branch));
+    let schema = if engine == POSTGRES { "public." } else { "" };
+    let table = |name: &str| format!("table {schema}{name}");
+    assert_eq!(diff(&["one"]), []);
+    db(&["diff", "one"]).succeeds().says(&["nothing differs"]);
+    // In use, and as many rows as before.
+    shop.sql(&one, "UPDATE t SET a = 4 WHERE a = 3");
+    assert_eq!(diff(&["one"]), [(table("t"), json!(3), json!(3))]);
+    shop.sql(&one, "UPDATE t SET a = 3 WHERE a = 4");
+    assert_eq!(diff(&["one"]), [], "neither order nor history counts");
+    shop.sql(&one, "INSERT INTO t VALUES (9)");
+    shop.sql(&one, "CREATE TABLE u (b int NOT NULL)");
+    shop.sql(&one, "CREATE VIEW v AS SELECT a FROM t");
+    shop.sql(&two, "ALTER TABLE t ADD COLUMN c float");
+    shop.within(&two, &["down"]).succeeds();
+    let view = format!("view {schema}v");
+    let new = [(table("t"), json!(3), json!(4)), (table("u"), Value::Null, json!(0)), (view, Value::Null, Value::Null)];
+    assert_eq!(diff(&["one"]), new);
+    assert_eq!(diff(&["@shop", "one"]), new);
+    let turned: Vec<_> = new.iter().cloned().map(|(name, before, after)| (name, after, before)).collect();
+    assert_eq!(diff(&["one", "@shop"]), turned);
+    let said = db(&["diff", "two", "one"]).succeeds().stdout;
+    assert!(said.contains(".t: rows differ, 3 and 4; definition differs\n  -") && said.contains(" c "), "{said}");
+    assert!(said.contains(".u: only in `one` (0 rows)\n"), "{said}");
+    assert_eq!(shop.state(&one), "running");
+    // What changes is shown, and nothing changes without a yes.
+    let added = |branch: &str| {
+        shop.repo.adding(branch).args(["--data-from", "template"]).succeeds();
+        shop.rows(shop.repo.spot.join(format!("proj.{branch}")))
+    };
+    db(&["promote", "-n", "one"]).succeeds().says(&[".t: rows differ, 3 and 4", ".u: only in `one` (0 rows)"]);
+    db(&["promote", "one"]).fails(3).says(&[".t: rows differ"]).hints();
+    for (answer, is_promoted) in [("\n", false), ("y\n", true)] {
+        assert_eq!(added(&format!("before-{is_promoted}")), [1, 2, 3]);
+        let mut terminal = Terminal::new(&db(&["promote", "one"]).command());
+        terminal.after("Replace the template `shop`? [y/N]", answer);
+        let (code, said) = terminal.end();
+        assert_eq!((code, said.contains("the template `shop` has the data of `one` now")), (Some(0), is_promoted), "{said}");
+    }
+    assert_eq!(added("after"), [1, 2, 3, 9]);
+    assert_eq!((shop.rows(&old), shop.rows(&one)), (vec![1, 2, 3], vec![1, 2, 3, 9]));
+    assert_eq!(diff(&["one"]), []);
+    let promoted = db(&["promote", "--yes", "--json", "one"]).succeeds().says(&["no table differs"]).json();
+    assert_eq!(promoted["templates"], json!([{ "template": "shop", "promoted": true, "differences": [] }]));
+    // It is no result of a command, and no command replaces it by accident.
+    let create = ["template", "create", "shop", "--engine", engine];
+    let hint = "remove it with `calve db template remove shop`, or replace it with --rebuild";
+    db(&create).fails(1).says(&["holds the data of a worktree", hint]);
+    assert_eq!(added("later"), [1, 2, 3, 9]);
+    if engine == POSTGRES {
+        // Its data is in the template.
+        shop.within(main, &["worktree", "remove", "one"]).succeeds();
+    }
+    db(&[&create[..], &["--rebuild"]].concat()).succeeds();
+    db(&["gc"]).succeeds();
+    let left: Vec<String> = shop.data().into_iter().filter(|name| name.starts_with('.')).collect();
+    assert_eq!(left, [""; 0]);
+}
+
+#[test]
+fn data_is_compared_and_promoted_on_postgres() {
+    is_compared_and_promoted(POSTGRES);
+}
+
+#[test]
+fn data_is_compared_and_promoted_on_mariadb() {
+    is_compared_and_promoted(MARIADB);
+}
+
+#[test]
+fn data_is_compared_and_promoted_on_mysql() {
+    is_compared_and_promoted(MYSQL);
+}
+
+/// Each statement changes one thing that `diff` names.
+#[test]
+fn what_a_database_holds_is_told_apart() {
+    for (engine, changes) in [
+        (
+            POSTGRES,
+            &[
+                ("CREATE DATABASE other", "database other: only in"),
+                ("CREATE SCHEMA shelf", "schema postgres.shelf: only in"),
+                ("CREATE TYPE mood AS ENUM ('good')", "type postgres.public.mood: only in"),
+                ("CREATE DOMAIN odd AS int CHECK (value % 2 = 1)", "type postgres.public.odd: only in"),
+                ("CREATE SEQUENCE s", "sequence postgres.public.s: only in"),
+                ("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "function postgres.public.f(): only in"),
+                ("CREATE INDEX ON t ((a + 1))", "table postgres.public.t: definition differs\n  +CREATE INDEX"),
+                ("GRANT SELECT ON t TO PUBLIC", "table postgres.public.t: definition differs\n  +GRANTS"),
+                ("COMMENT ON COLUMN t.a IS 'key'", "table postgres.public.t: definition differs\n  +COMMENT a 'key'"),
+                ("CREATE MATERIALIZED VIEW m AS SELECT 1 AS a", "materialized view postgres.public.m: only in"),
+                ("CREATE TABLE parts (a int) PARTITION BY LIST (a)", "table postgres.public.parts: only in"),
+                ("CREATE TABLE \"odd name\" (\"t\" int, \"calve rows\" int)", "table postgres.public.\"odd name\": only in"),
+                ("SELECT lo_from_bytea(0, 'abc')", "large objects postgres.pg_largeobject: rows differ, 0 and 1"),
+            ][..],
+        ),
+        (
+            MARIADB,
+            &[
+                ("CREATE DATABASE other", "database other: only in"),
+                ("CREATE PROCEDURE p() SELECT 1", "procedure test.p: only in"),
+                ("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET @a = 1", "trigger test.g: only in"),
+                ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1", "event test.e: only in"),
+                ("CREATE TABLE `odd``name` (`b\\` float)", "table test.odd`name: only in"),
+            ],
+        ),
+    ] {
+        let Some(shop) = Shop::new(engine) else { continue };
+        let one = shop.repo.added("one");
+        for (change, _) in changes {
+            shop.sql(&one, change);
+        }
+        let said = shop.within(&one, &["db", "diff", "one"]).succeeds().stdout;
+        for (change, found) in changes {
+            let wanted = found.split("\n  ").all(|part| said.contains(part));
+            assert!(wanted, "{change}: {found:?} is not in\n{said}");
+        }
+    }
+}
+
+#[test]
+fn what_has_no_data_is_told() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let one = shop.repo.added("one");
+    let db = |words: &[&str]| shop.within(&one, &[&["db"], words].concat());
+    db(&["diff", "main"]).fails(1).says(&["`main` has no data of any service", "`calve up` in that worktree"]);
+    db(&["diff", "one", "nowhere"]).fails(1).hints();
+    db(&["diff", "one", "@shoes"]).fails(1).says(&["there is no template `shoes`"]).hints();
+    db(&["diff", "@shop"]).fails(1).hints();
+    db(&["diff", "--service", "cache", "one"]).fails(1).says(&["no data of a service `cache`"]).hints();
+    db(&["promote", "--yes", "main"]).fails(1).hints();
+    // A template that was removed is made anew.
+    db(&["template", "remove", "shop"]).succeeds();
+    db(&["diff", "one"]).fails(1).says(&["there is no template `shop`"]);
+    db(&["promote", "--yes", "one"]).succeeds().says(&["table postgres.public.t: only in `one` (3 rows)"]);
+    assert_eq!(shop.rows(shop.repo.added("two")), [1, 2, 3]);
+}
