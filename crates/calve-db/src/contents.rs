@@ -63,8 +63,7 @@ pub fn contents(
 ) -> Result<Vec<DatabaseObject>> {
     let mut server = match origin {
         ServiceOrigin::Template(template) => {
-            let options =
-                StartOptions { owner: Ownership::Caller, cancel: cancel.clone(), ..StartOptions::default() };
+            let options = StartOptions { owner: Ownership::Caller, cancel: cancel.clone(), ..StartOptions::default() };
             server::start(home, template, &options, supervisor, &mut |_| ())?
         }
         ServiceOrigin::Service(source) => {

@@ -40,12 +40,12 @@ mod template;
 
 pub use contents::{DatabaseObject, Difference, Rows, contents, differences};
 pub use copy_up::{Cause, Copied, Large, Trace};
-pub use engine::{PostgresSession, names as engines};
+pub use engine::{MysqlSession, PostgresSession, names as engines};
 pub use error::{Error, Result, Unusable};
 pub use mark::marks;
-pub use server::memory_bytes;
 pub use registry::{EndReason, Ending, Home, Log, Record, Swept, delete_trash, endings, find, list, log, sweep};
 pub use remedy::Remedy;
+pub use server::memory_bytes;
 pub use server::{Address, OwnedServer, Ownership, StartOptions, check_option_files, start};
 pub use service::{
     Doomed, NewService, Service, ServiceOrigin, Written, check_template as check_service_template,

@@ -4,6 +4,7 @@ pub(crate) mod connection;
 mod mysql_family;
 mod postgres;
 
+pub use mysql_family::Session as MysqlSession;
 pub use postgres::Session as PostgresSession;
 
 use std::ffi::OsString;

@@ -25,8 +25,8 @@ use crate::registry::Home;
 use crate::registry::name;
 use crate::supervise::messages::Origin;
 
-pub use promote::promote;
 pub use create::{BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, create};
+pub use promote::promote;
 
 const DOCUMENT: &str = "template.json";
 /// Templates that were replaced or removed, until no server needs them.

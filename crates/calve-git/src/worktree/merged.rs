@@ -108,10 +108,10 @@ fn has_squashed(git: &Git, branch: &str) -> Result<bool> {
 const SIGNATURE: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "calve"),
     ("GIT_AUTHOR_EMAIL", "calve@localhost"),
-    ("GIT_AUTHOR_DATE", "0 +0000"),
+    ("GIT_AUTHOR_DATE", "@0 +0000"),
     ("GIT_COMMITTER_NAME", "calve"),
     ("GIT_COMMITTER_EMAIL", "calve@localhost"),
-    ("GIT_COMMITTER_DATE", "0 +0000"),
+    ("GIT_COMMITTER_DATE", "@0 +0000"),
 ];
 
 fn check(repository: &Repository, worktree: &Worktree, cancel: &Cancel) -> Result<()> {

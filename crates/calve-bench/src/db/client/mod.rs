@@ -1,12 +1,10 @@
 //! A session with a server that costs no process: the little of each engine's protocol that it takes to run one statement.
 
-mod mariadb;
-
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use calve_db::{PostgresSession, Record};
+use calve_db::{MysqlSession, PostgresSession, Record};
 
 /// What a statement's first row has; `None` when it gives no row, or NULL.
 pub(super) type Value = Option<String>;
@@ -20,7 +18,7 @@ const MARIADB_TABLES: &str = "SELECT GROUP_CONCAT(CONCAT('`', REPLACE(table_sche
 
 pub(super) enum Session {
     Postgres(PostgresSession<UnixStream>),
-    Mariadb(mariadb::Session),
+    Mysql(MysqlSession<UnixStream>),
 }
 
 /// No statement of the bench takes as long.
@@ -40,7 +38,11 @@ impl Session {
         stream.set_write_timeout(Some(PATIENCE))?;
         match server.engine.as_str() {
             "postgres" => PostgresSession::connect(stream, &address.user, database).map(Self::Postgres),
-            "mariadb" | "mysql" => mariadb::Session::open(stream, &address.user, database).map(Self::Mariadb),
+            "mariadb" | "mysql" => {
+                let mut session = MysqlSession::connect(stream, &address.user)?;
+                session.first_value(&format!("USE `{database}`"))?;
+                Ok(Self::Mysql(session))
+            }
             other => Err(io::Error::other(format!("the bench does not know the engine `{other}`"))),
         }
     }
@@ -49,7 +51,7 @@ impl Session {
     pub(super) fn run(&mut self, sql: &str) -> io::Result<Value> {
         match self {
             Self::Postgres(session) => session.first_value(sql),
-            Self::Mariadb(session) => session.run(sql),
+            Self::Mysql(session) => session.first_value(sql),
         }
     }
 
@@ -74,8 +76,4 @@ impl Session {
             Self::Mariadb(_) => format!("CHECKSUM TABLE {table}"),
         }
     }
-}
-
-fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the server's answer is not understood")
 }

@@ -22,8 +22,16 @@ const OWN: &str = "NOT IN ('information_schema', 'mysql', 'performance_schema', 
 /// What has a definition of its own: the words between SHOW CREATE and its name, the column that has the definition, and the query for the
 /// databases and names.
 const PARTS: &[(&str, usize, &str)] = &[
-    ("PROCEDURE", 2, "SELECT routine_schema, routine_name FROM information_schema.routines WHERE routine_type = 'PROCEDURE' AND routine_schema"),
-    ("FUNCTION", 2, "SELECT routine_schema, routine_name FROM information_schema.routines WHERE routine_type = 'FUNCTION' AND routine_schema"),
+    (
+        "PROCEDURE",
+        2,
+        "SELECT routine_schema, routine_name FROM information_schema.routines WHERE routine_type = 'PROCEDURE' AND routine_schema",
+    ),
+    (
+        "FUNCTION",
+        2,
+        "SELECT routine_schema, routine_name FROM information_schema.routines WHERE routine_type = 'FUNCTION' AND routine_schema",
+    ),
     ("TRIGGER", 2, "SELECT trigger_schema, trigger_name FROM information_schema.triggers WHERE trigger_schema"),
     ("EVENT", 3, "SELECT event_schema, event_name FROM information_schema.events WHERE event_schema"),
 ];
@@ -44,7 +52,8 @@ fn objects(socket: &Path) -> std::io::Result<Vec<DatabaseObject>> {
         let definition = shown(&mut session, &format!("DATABASE {}", quoted(&database)), 1)?;
         objects.push(object(&database, "database", &database, definition, None));
     }
-    let tables = format!("SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema {OWN}");
+    let tables =
+        format!("SELECT table_schema, table_name, table_type FROM information_schema.tables WHERE table_schema {OWN}");
     for [database, name, kind] in session.query(&tables)?.into_iter().filter_map(texts) {
         let path = format!("{}.{}", quoted(&database), quoted(&name));
         if kind == "VIEW" {
@@ -93,7 +102,8 @@ fn rows(session: &mut Session<Connection>, database: &str, table: &str, path: &s
         .filter_map(texts)
         .map(|[name, kind]| {
             // As text a FLOAT has six digits only.
-            let value = if kind.eq_ignore_ascii_case("float") { format!("({} + 0e0)", quoted(&name)) } else { quoted(&name) };
+            let value =
+                if kind.eq_ignore_ascii_case("float") { format!("({} + 0e0)", quoted(&name)) } else { quoted(&name) };
             format!("IFNULL(SHA2({value}, 256), '-')")
         })
         .collect();
@@ -128,7 +138,8 @@ mod tests {
     #[test]
     fn names_are_quoted_and_counters_left_out() {
         assert_eq!((quoted("a`b"), text(r"a'\")), ("`a``b`".into(), r"'a''\\'".into()));
-        let table = "CREATE TABLE `t` (\n  `a` int AUTO_INCREMENT\n) ENGINE=InnoDB AUTO_INCREMENT=4 DEFAULT CHARSET=utf8mb4";
+        let table =
+            "CREATE TABLE `t` (\n  `a` int AUTO_INCREMENT\n) ENGINE=InnoDB AUTO_INCREMENT=4 DEFAULT CHARSET=utf8mb4";
         assert_eq!(without_counter(table), table.replace(" AUTO_INCREMENT=4", ""));
         assert_eq!(without_counter("CREATE TABLE `t` (\n  `a` int\n)"), "CREATE TABLE `t` (\n  `a` int\n)");
     }

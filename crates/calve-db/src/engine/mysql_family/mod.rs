@@ -13,6 +13,7 @@ use std::time::Duration;
 
 pub(super) use mariadb::Mariadb;
 pub(super) use mysql::Mysql;
+pub use wire::Session;
 
 use super::{Instance, Probe};
 use crate::contents::DatabaseObject;

@@ -21,13 +21,15 @@ const ERROR: u8 = 0xff;
 pub(super) type Row = Vec<Option<String>>;
 
 /// A session of a user without a password.
-pub(super) struct Session<S> {
+#[derive(Debug)]
+pub struct Session<S> {
     stream: BufReader<S>,
     number: u8,
 }
 
 impl<S: Read + Write> Session<S> {
-    pub(super) fn connect(stream: S, user: &str) -> io::Result<Self> {
+    /// Logs in over a socket.
+    pub fn connect(stream: S, user: &str) -> io::Result<Self> {
         let mut session = Self { stream: BufReader::new(stream), number: 0 };
         session.packet()?;
         let mut login = CAPABILITIES.to_le_bytes().to_vec();
@@ -53,6 +55,11 @@ impl<S: Read + Write> Session<S> {
                 _ => return Err(io::ErrorKind::InvalidData.into()),
             }
         }
+    }
+
+    /// Runs a statement to its end, and returns its first value; `None` when it gives no row, or NULL.
+    pub fn first_value(&mut self, sql: &str) -> io::Result<Option<String>> {
+        Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
     }
 
     /// Runs a query and returns its rows.

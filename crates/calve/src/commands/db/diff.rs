@@ -5,7 +5,7 @@ use std::path::Path;
 use calve_core::{Cancel, Shown};
 use calve_db::{DatabaseObject, Difference, Home, Service, ServiceOrigin};
 use calve_receipt::human::counted;
-use calve_receipt::{DbDifference, DbDiffReceipt, DbObjectState};
+use calve_receipt::{DbDiffReceipt, DbDifference, DbObjectState};
 use similar::{ChangeTag, TextDiff};
 
 use super::{home, supervisor};
@@ -31,7 +31,8 @@ pub(crate) fn run(arguments: &DiffArguments, cancel: &Cancel) -> Result<(), Fail
         return Err(Failure::stated(FAILED, text, "`calve status` in a worktree shows its services"));
     }
     // The template is what was there before.
-    let (names, is_turned) = if after.is_none() { ([names[1].clone(), names[0].clone()], true) } else { (names, false) };
+    let (names, is_turned) =
+        if after.is_none() { ([names[1].clone(), names[0].clone()], true) } else { (names, false) };
     let mut receipt = DbDiffReceipt { differences: Vec::new() };
     let mut text = String::new();
     for (service, [first, second]) in pairs {
@@ -93,8 +94,9 @@ fn pairs<'a>(before: &'a Side, after: Option<&'a Side>) -> Vec<(&'a str, [Servic
 /// A line, and the lines of a definition that differ.
 pub(super) fn described(difference: &Difference, names: [&str; 2]) -> String {
     let Some(object) = difference.after.as_ref().or(difference.before.as_ref()) else { return String::new() };
-    let name = if object.kind == "database" { object.name.clone() } else { format!("{}.{}", object.database, object.name) };
-    let name = format!("{} {}", object.kind, name.escape_debug());
+    let name =
+        if object.kind == "database" { object.name.clone() } else { format!("{}.{}", object.database, object.name) };
+    let name = format!("{} {}", object.kind, plain(&name));
     let rows = |object: &DatabaseObject| {
         object.rows.as_ref().map(|rows| format!(" ({})", counted(rows.count, "row"))).unwrap_or_default()
     };
@@ -122,10 +124,14 @@ pub(super) fn described(difference: &Difference, names: [&str; 2]) -> String {
             ChangeTag::Insert => '+',
             ChangeTag::Equal => continue,
         };
-        let line = change.value().trim_end_matches('\n').replace(|c: char| c.is_control(), " ");
-        text.push_str(&format!("  {sign}{line}\n"));
+        text.push_str(&format!("  {sign}{}\n", plain(change.value().trim_end_matches('\n'))));
     }
     text
+}
+
+/// Whoever wrote to the database chose the text.
+fn plain(text: &str) -> String {
+    text.replace(|c: char| c.is_control(), " ")
 }
 
 pub(super) fn one(service: &str, difference: &Difference) -> DbDifference {

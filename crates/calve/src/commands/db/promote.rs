@@ -23,9 +23,11 @@ pub(crate) fn run(arguments: &PromoteArguments, cancel: &Cancel) -> Result<(), F
             differences = found.iter().map(|difference| one(&service.service, difference)).collect();
             is_refused = !arguments.dry_run && !arguments.yes && !consent::can_ask();
             let is_asked = !arguments.dry_run && !arguments.yes && !is_refused;
-            arguments.yes && !arguments.dry_run || is_asked && consent::yes(&format!("Replace the template `{template}`?"))
+            arguments.yes && !arguments.dry_run
+                || is_asked && consent::yes(&format!("Replace the template `{template}`?"))
         };
-        let mut say = |_: BuildEvent| output::say(&format!("waiting for another process that makes the template `{template}`"));
+        let mut say =
+            |_: BuildEvent| output::say(&format!("waiting for another process that makes the template `{template}`"));
         let promoted = calve_db::promote(&home, &service.name, &supervisor()?, &mut say, &mut agree, cancel)?;
         if is_refused {
             let text = format!("nobody is there to say whether the template `{template}` may be replaced");
@@ -37,7 +39,11 @@ pub(crate) fn run(arguments: &PromoteArguments, cancel: &Cancel) -> Result<(), F
             pool::refill(&home, template);
             output::say(&format!("the template `{template}` has the data of `{}` now", Shown(&arguments.worktree)));
         }
-        receipt.templates.push(DbPromotedTemplate { template: template.clone(), promoted: promoted.is_some(), differences });
+        receipt.templates.push(DbPromotedTemplate {
+            template: template.clone(),
+            promoted: promoted.is_some(),
+            differences,
+        });
     }
     if arguments.json { output::json(&receipt) } else { Ok(()) }
 }

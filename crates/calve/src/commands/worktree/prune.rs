@@ -119,7 +119,8 @@ fn keep_those_with_room(
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     let all = worktree::list(start)?;
-    let linked: Vec<_> = all.iter().filter(|listed| !listed.worktree.is_main && listed.worktree.path.is_dir()).collect();
+    let linked: Vec<_> =
+        all.iter().filter(|listed| !listed.worktree.is_main && listed.worktree.path.is_dir()).collect();
     let taken = |gone: &[MergedWorktree]| -> Result<u64, Failure> {
         let is_gone = |path: &Path| gone.iter().any(|one| one.worktree.path == path);
         let mut paths = Vec::new();

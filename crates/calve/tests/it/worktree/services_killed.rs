@@ -96,7 +96,9 @@ fn after_a_reboot_data_url_and_ports_are_what_they_were() {
     let name = server["name"].as_str().unwrap();
     let record = shop.repo.spot.join(format!("home/db/servers/{name}/server.json"));
     let mut written: Value = serde_json::from_slice(&fs_err::read(&record).unwrap()).unwrap();
-    for (field, now) in [("boot", json!("before")), ("pid", bystander.id().into()), ("supervisor", bystander.id().into())] {
+    for (field, now) in
+        [("boot", json!("before")), ("pid", bystander.id().into()), ("supervisor", bystander.id().into())]
+    {
         written[field] = now;
     }
     fs_err::write(&record, written.to_string()).unwrap();
