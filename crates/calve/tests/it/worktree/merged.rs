@@ -204,7 +204,8 @@ fn whatever_exists_nowhere_else_is_never_removed() {
 
 fn has_succeeded(at: &Path, deed: &str) -> bool {
     let mut command = Command::new("bash");
-    command.args(["-c", deed]).current_dir(at).env("GIT_CONFIG_GLOBAL", "/dev/null").stderr(Stdio::null());
+    command.args(["-c", deed]).current_dir(at).env("GIT_CONFIG_GLOBAL", "/dev/null");
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     for name in ["GIT_AUTHOR", "GIT_COMMITTER"] {
         command.env(format!("{name}_NAME"), "A").env(format!("{name}_EMAIL"), "a@example.org");
     }
