@@ -5,6 +5,7 @@
 
 mod ahead;
 mod claim;
+mod contents;
 mod control;
 mod durable;
 mod mark;
@@ -25,7 +26,6 @@ use std::time::{Duration, Instant};
 use calve_core::{Cancel, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use crate::contents::DatabaseObject;
 use crate::copy_up::{self, Copied};
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
@@ -387,24 +387,6 @@ impl<'a> Supervisor<'a> {
         };
         let _ = send(&mut from, &answer);
         None
-    }
-
-    /// Asks what the databases hold, for as long as the starter waits for it.
-    fn contents(&self, talk: &UnixStream) -> Result<Vec<DatabaseObject>> {
-        let (engine, address) = (self.engine, &self.address);
-        std::thread::scope(|scope| {
-            let asked = scope.spawn(move || engine.contents(address));
-            while !asked.is_finished() {
-                let mut fds = [PollFd::new(talk, PollFlags::empty())];
-                let limit = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
-                if matches!(rustix::event::poll(&mut fds, Some(&limit)), Ok(1..)) {
-                    // It hung up. The query ends with the server.
-                    self.launched.server.signal(rustix::process::Signal::KILL);
-                    break;
-                }
-            }
-            asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
     }
 
     /// Back to a mark, or to the template.
