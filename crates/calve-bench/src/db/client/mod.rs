@@ -40,7 +40,7 @@ impl Session {
             "postgres" => PostgresSession::connect(stream, &address.user, database).map(Self::Postgres),
             "mariadb" | "mysql" => {
                 let mut session = MysqlSession::connect(stream, &address.user)?;
-                session.first_value(&format!("USE `{database}`"))?;
+                session.first_row(&format!("USE `{database}`"))?;
                 Ok(Self::Mysql(session))
             }
             other => Err(io::Error::other(format!("the bench does not know the engine `{other}`"))),
@@ -51,7 +51,7 @@ impl Session {
     pub(super) fn run(&mut self, sql: &str) -> io::Result<Value> {
         match self {
             Self::Postgres(session) => session.first_value(sql),
-            Self::Mysql(session) => session.first_value(sql),
+            Self::Mysql(session) => session.first_row(sql),
         }
     }
 
@@ -59,10 +59,10 @@ impl Session {
     pub(super) fn tables(&mut self) -> io::Result<Value> {
         match self {
             Self::Postgres(session) => session.first_value(POSTGRES_TABLES),
-            Self::Mariadb(session) => {
+            Self::Mysql(session) => {
                 // MySQL would cut the list off.
-                session.run("SET SESSION group_concat_max_len = 16777216")?;
-                session.run(MARIADB_TABLES)
+                session.first_row("SET SESSION group_concat_max_len = 16777216")?;
+                session.first_row(MARIADB_TABLES)
             }
         }
     }
@@ -73,7 +73,7 @@ impl Session {
             Self::Postgres(_) => {
                 format!("SELECT count(*) || ' ' || coalesce(sum(hashtextextended(t::text, 0)), 0) FROM {table} t")
             }
-            Self::Mariadb(_) => format!("CHECKSUM TABLE {table}"),
+            Self::Mysql(_) => format!("CHECKSUM TABLE {table}"),
         }
     }
 }

@@ -57,9 +57,10 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Runs a statement to its end, and returns its first value; `None` when it gives no row, or NULL.
-    pub fn first_value(&mut self, sql: &str) -> io::Result<Option<String>> {
-        Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+    /// Runs a statement to its end, and returns the values of its first row with spaces between them; `None` when it gives no row, or NULL.
+    pub fn first_row(&mut self, sql: &str) -> io::Result<Option<String>> {
+        let first = self.query(sql)?.into_iter().next();
+        Ok(first.and_then(|row| Some(row.into_iter().collect::<Option<Vec<_>>>()?.join(" "))))
     }
 
     /// Runs a query and returns its rows.
