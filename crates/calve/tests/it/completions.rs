@@ -55,7 +55,7 @@ fn bash_completes() {
     }
     assert!(["cp", "rm", "probe"].iter().all(|command| offered.iter().any(|word| word == command)), "{offered:?}");
     assert!(fs_err::read_to_string(spot.join("registered")).unwrap().contains("-F _calve"));
-    assert_eq!(offers(&["calve", "pro"]), ["probe"]);
+    assert_eq!(offers(&["calve", "pro"]), ["probe", "prompt"]);
     assert!(offers(&["calve", "cp", "--re"]).contains(&"--require".to_owned()));
     assert_eq!(offers(&["calve", "cp", "--require", ""]), ["instant", "cow", "stable"]);
     assert_eq!(offers(&["calve", "cp", "--strategy", "sn"]), ["snapshot"]);
