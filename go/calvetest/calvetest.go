@@ -25,7 +25,7 @@ const serverSchema = "calve.db.server/1"
 type Database struct {
 	// Name is what `calve db list` calls it.
 	Name string `json:"name"`
-	// Engine is postgres, mariadb or mysql.
+	// Engine is postgres, mariadb, mysql, redis or valkey.
 	Engine string `json:"engine"`
 	// URL is the address by the private socket, without a password.
 	URL string `json:"url"`

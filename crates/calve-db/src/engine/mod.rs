@@ -3,6 +3,7 @@
 pub(crate) mod connection;
 mod mysql_family;
 mod postgres;
+mod redis;
 
 pub use mysql_family::Session as MysqlSession;
 pub use postgres::Session as PostgresSession;
@@ -21,7 +22,8 @@ use crate::files::private;
 use crate::server::Address;
 
 /// All of them. A new one is a file beside this and a line here.
-const ENGINES: &[&dyn Engine] = &[&postgres::Postgres, &mysql_family::Mariadb, &mysql_family::Mysql];
+const ENGINES: &[&dyn Engine] =
+    &[&postgres::Postgres, &mysql_family::Mariadb, &mysql_family::Mysql, &redis::REDIS, &redis::VALKEY];
 
 /// What a database server needs of Calve.
 pub(crate) trait Engine: Sync {
@@ -33,6 +35,11 @@ pub(crate) trait Engine: Sync {
 
     /// The server program's name.
     fn program(&self) -> &'static str;
+
+    /// Whether the program is another one by another name, so that a link to it must not be resolved.
+    fn is_told_by_its_name(&self) -> bool {
+        false
+    }
 
     /// Directories beside those of PATH in which distributions have it, the best first.
     fn usual_places(&self) -> Vec<PathBuf>;
@@ -46,8 +53,8 @@ pub(crate) trait Engine: Sync {
     /// What shapes a new data directory, in words: part of a template's key.
     fn recipe(&self) -> String;
 
-    /// The command that fills the empty directory `data`. `is_there`: whether there is a program, beside the server's.
-    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>>;
+    /// The command that fills the empty directory `data`, if one is needed. `is_there`: whether there is a program, beside the server's.
+    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Option<Vec<OsString>>>;
 
     /// The server's command line. Writes what configuration it needs into `instance.settings`.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
@@ -64,6 +71,11 @@ pub(crate) trait Engine: Sync {
 
     /// Asks for an end in order.
     fn stop_signal(&self) -> Signal;
+
+    /// Asks for it in words, where a signal would not tell that it failed. An error: the server goes on. `false`: it takes the signal.
+    fn ask_to_end(&self, _: &Address) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Whether the log tells of a recovery, as after a crash.
     fn log_tells_of_recovery(&self, log: &str) -> bool;
@@ -88,8 +100,8 @@ pub(crate) trait Engine: Sync {
     /// Takes away what belongs to one run of a server.
     fn scrub(&self, data: &Path) -> Result<()>;
 
-    /// The memory that a server may need once it is used, apart from the cache of files.
-    fn memory_bytes(&self) -> u64;
+    /// The memory that a server on this data directory may need once it is used, apart from the cache of files.
+    fn memory_bytes(&self, data: &Path) -> u64;
 
     /// The keys that a server may choose for its System V memory, by its data directory's inode number.
     fn memory_keys(&self, inode: u64) -> Vec<i32>;

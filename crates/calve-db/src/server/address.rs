@@ -13,9 +13,10 @@ pub struct Address {
     pub url: String,
     /// By TCP, where it was asked for. The password is in it.
     pub tcp_url: Option<String>,
-    /// What the engine's own programs and drivers in C take (libpq's keywords; the Go driver's form for MariaDB and MySQL).
+    /// What the engine's own programs and drivers in C take: libpq's keywords; the Go driver's form for MariaDB and MySQL; the socket's path for
+    /// Redis and Valkey.
     pub dsn: String,
-    /// The directory of the socket, for PostgreSQL; `localhost`, which means the socket, for MariaDB and MySQL.
+    /// The directory of the socket, for PostgreSQL; `localhost`, which means the socket, for MariaDB and MySQL; the socket for Redis and Valkey.
     pub host: String,
     /// The port, which for PostgreSQL is part of the socket's name.
     pub port: u16,
@@ -23,9 +24,9 @@ pub struct Address {
     pub socket: PathBuf,
     /// The superuser.
     pub user: String,
-    /// For TCP only: the socket needs none.
+    /// For TCP only: the socket needs none, but that of Redis and Valkey.
     pub password: Option<String>,
-    /// The database that is there in any case.
+    /// The database that is there in any case; for Redis and Valkey its number.
     pub database: String,
     /// The port on 127.0.0.1, where TCP was asked for.
     pub tcp_port: Option<u16>,
@@ -36,8 +37,11 @@ pub struct Address {
 impl Address {
     /// All environment variables that tell a program where the server is.
     pub fn environment(&self) -> Vec<(String, String)> {
-        let mut variables = vec![("DATABASE_URL".to_owned(), self.url.clone())];
-        variables.extend(self.variables.iter().cloned());
+        let mut variables = self.variables.clone();
+        // What is no SQL database has a variable of its own: a program may use both.
+        if !client::is_redis(self) {
+            variables.insert(0, ("DATABASE_URL".to_owned(), self.url.clone()));
+        }
         variables.extend(client::no_login_path(self));
         variables
     }

@@ -66,6 +66,9 @@ const MYSQL: &[&str] = &[
     "LIBMYSQL_ENABLE_CLEARTEXT_PLUGIN",
 ];
 
+/// The passwords that the clients of Redis and Valkey send, which a server without one refuses.
+const REDIS: &[&str] = &["REDISCLI_AUTH", "VALKEYCLI_AUTH"];
+
 /// The groups of options that MariaDB's and MySQL's own clients read.
 const CLIENTS: &[&str] = &[
     "client",
@@ -96,13 +99,23 @@ const LARGEST_BYTES: u64 = 1 << 20;
 /// The maximum depth of includes. Some files include themselves.
 const DEEPEST: usize = 10;
 
+/// Whether it is Redis or Valkey.
+pub(crate) fn is_redis(address: &Address) -> bool {
+    address.url.starts_with("unix:")
+}
+
 fn is_mysql(address: &Address) -> bool {
     address.url.starts_with("mysql:")
 }
 
 /// Returns the variables that must not be set beside [`Address::environment`].
 pub(crate) fn foreign_variables(address: &Address) -> &'static [&'static str] {
-    if is_mysql(address) { MYSQL } else { LIBPQ }
+    match address {
+        address if is_mysql(address) => MYSQL,
+        address if is_redis(address) && address.password.is_some() => &[],
+        address if is_redis(address) => REDIS,
+        _ => LIBPQ,
+    }
 }
 
 /// Returns the variable that keeps MySQL's programs from reading a login path, which would override everything: it names a file that cannot

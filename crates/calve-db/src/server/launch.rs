@@ -316,6 +316,7 @@ fn make_data(data: &Path) -> Result<()> {
 fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, output: &File) -> Result<()> {
     let in_image = wanted.spec.container.is_some();
     let command = wanted.engine.init(&wanted.spec.program, data, &|program| in_image || program.is_file())?;
+    let Some(command) = command else { return Ok(()) };
     let mut program = match in_image {
         true => start_in_container(wanted, &command, settings, false, output)?,
         false => start(wanted, &command, data, &[], output)?,

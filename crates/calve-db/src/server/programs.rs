@@ -37,11 +37,22 @@ pub(crate) fn find(engine: &dyn Engine, named: Option<&Path>, search: &[PathBuf]
 }
 
 fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
-    let path = fs_err::canonicalize(path).map_err(|error| Error::io("find", path, error))?;
+    let path = resolved(engine, path).map_err(|error| Error::io("find", path, error))?;
     let output = Command::new(&path).arg("--version").env_clear().env("LC_ALL", "C").output();
     let output = output.map_err(|error| Error::io("run", &path, error))?;
     let version = checked(engine, &path, &String::from_utf8_lossy(&output.stdout))?;
     Ok(Program { path, version })
+}
+
+/// Where a program is, with all links resolved but one that gives it its name.
+fn resolved(engine: &dyn Engine, path: &Path) -> std::io::Result<PathBuf> {
+    match (path.parent(), path.file_name()) {
+        (Some(directory), Some(name)) if engine.is_told_by_its_name() => {
+            let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+            Ok(fs_err::canonicalize(here)?.join(name))
+        }
+        _ => fs_err::canonicalize(path),
+    }
 }
 
 /// Reads what a program prints for `--version`. Fails when that is not supported.

@@ -91,7 +91,7 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
         if found.len() >= pool.size {
             break;
         }
-        limit = match (has_room(engine::named(&now.engine)?), has_disk(&home.servers())) {
+        limit = match (has_room(engine::named(&now.engine)?, &now.data_directory()), has_disk(&home.servers())) {
             (false, _) => Some(PoolLimit::Memory),
             (true, false) => Some(PoolLimit::Disk),
             (true, true) => None,

@@ -9,11 +9,12 @@ use crate::engine::Engine;
 /// What must stay free: a part of all of it.
 const FREE_PART: u64 = 10;
 
-/// Whether another server fits, with all that it may need once it is used, and a tenth of the memory stays free. Where the system does not
+/// Whether another server on this data directory fits, with all that it may need once it is used, and a tenth of the memory stays free. Where the system does not
 /// tell, it fits.
-pub(crate) fn has_room(engine: &dyn Engine) -> bool {
+pub(crate) fn has_room(engine: &dyn Engine, data: &Path) -> bool {
     let limits = [machine(), group(), group_of_version_1()];
-    limits.into_iter().flatten().all(|Memory { total, free }| free >= engine.memory_bytes() + total / FREE_PART)
+    let needed = engine.memory_bytes(data);
+    limits.into_iter().flatten().all(|Memory { total, free }| free >= needed + total / FREE_PART)
 }
 
 /// Whether as much of the disk is free as everybody else may need: a tenth of it, or a gigabyte of a large one. Where the system does not

@@ -94,7 +94,7 @@ impl Supervisor<'_> {
             (Some(next), _) if pool.idle.is_some_and(|idle| next.since.elapsed() > idle) => self.prepared.forget(),
             (None, Some(origin)) => {
                 let origin = origin.clone();
-                let is_possible = self.record.can_prepare() && standby::has_room(self.engine);
+                let is_possible = self.record.can_prepare() && standby::has_room(self.engine, &self.files.join("data"));
                 self.prepared.wanted = None;
                 if is_possible {
                     // Should it fail, the next reset does without.

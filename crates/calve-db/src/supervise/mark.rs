@@ -5,10 +5,12 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use calve_core::{Cancel, Wait};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::{End, Supervisor, with_log};
+use super::{End, ORDERLY_END, Supervisor, with_log};
 use crate::engine::Version;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
@@ -20,6 +22,7 @@ use crate::registry::sweep;
 use crate::registry::{EndReason, unix_now};
 use crate::server::data::clone_data;
 use crate::supervise::messages::{Answer, Origin, send};
+use crate::sys;
 use crate::template::{self, Template, manifest};
 
 impl Supervisor<'_> {
@@ -53,7 +56,11 @@ impl Supervisor<'_> {
             }
         };
         self.prepared.forget();
-        let kept = self.finish().and_then(|()| self.keep(name, &at, cancel));
+        if let Err(error) = self.ask_to_end() {
+            let _ = send(&mut from, &Answer::failed(with_log(error, self.spec.files())));
+            return None;
+        }
+        let kept = self.await_end().and_then(|()| self.keep(name, &at, cancel));
         // Said before a server writes to the log again.
         let kept = kept.map_err(|error| with_log(error, self.spec.files()));
         if let Err(error) = self.resume(&from, talk, cancel) {
@@ -136,6 +143,46 @@ impl Supervisor<'_> {
             self.directory.clone_from(&self.spec.directory);
         }
         self.write_record()
+    }
+
+    /// The server ends in order, with everything written.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.ask_to_end()?;
+        self.await_end()
+    }
+
+    /// Begins that. An error: the server goes on as if it had not been asked.
+    fn ask_to_end(&self) -> Result<()> {
+        if !self.engine.ask_to_end(&self.address)? {
+            self.launched.server.signal(self.engine.stop_signal());
+        }
+        Ok(())
+    }
+
+    fn await_end(&mut self) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            match self.launched.server.ended() {
+                Some(sys::Ended::Exit(0)) => return Ok(()),
+                Some(other) => {
+                    let how = format!("did not end in order ({})", other);
+                    return Err(Error::server_failed(how));
+                }
+                None if started.elapsed() > ORDERLY_END => {
+                    let how = format!("did not end within {} s", ORDERLY_END.as_secs());
+                    return Err(Error::server_failed(how));
+                }
+                None => {}
+            }
+            let mut fds: Vec<_> = self
+                .launched
+                .server
+                .end()
+                .map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN))
+                .into_iter()
+                .collect();
+            let _ = rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
+        }
     }
 
     /// Forgets a mark. Its files stay as long as the server needs them.

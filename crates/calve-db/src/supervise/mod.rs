@@ -421,34 +421,6 @@ impl<'a> Supervisor<'a> {
         None
     }
 
-    /// The server ends in order, with everything written.
-    fn finish(&mut self) -> Result<()> {
-        self.launched.server.signal(self.engine.stop_signal());
-        let started = Instant::now();
-        loop {
-            match self.launched.server.ended() {
-                Some(sys::Ended::Exit(0)) => return Ok(()),
-                Some(other) => {
-                    let how = format!("did not end in order ({})", other);
-                    return Err(Error::server_failed(how));
-                }
-                None if started.elapsed() > ORDERLY_END => {
-                    let how = format!("did not end within {} s", ORDERLY_END.as_secs());
-                    return Err(Error::server_failed(how));
-                }
-                None => {}
-            }
-            let mut fds: Vec<_> = self
-                .launched
-                .server
-                .end()
-                .map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN))
-                .into_iter()
-                .collect();
-            let _ = rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
-        }
-    }
-
     /// Returns the lock of a template or mark, if that exists, is undamaged and is of the server's version.
     fn hold(&self, origin: &Origin) -> Result<std::fs::File> {
         match origin {

@@ -235,6 +235,11 @@ impl Drop for Server {
     }
 }
 
+/// Nobody tells what other processes work in.
+pub(crate) fn works_in(_directory: &std::path::Path, _programs: &[&str]) -> Option<i32> {
+    None
+}
+
 /// Not told.
 pub(crate) fn lock_holder(_file: std::os::fd::BorrowedFd<'_>) -> Option<i32> {
     None

@@ -5,7 +5,7 @@ use std::path::Path;
 use calve_testkit::{FileSystem, require_root, write_program};
 use fs_err as fs;
 
-use crate::world::{Engine, Postgres, User, World, names, ordinary};
+use crate::world::{Engine, MUCH, Postgres, User, World, names, ordinary};
 
 #[test]
 fn unknown_names() {
@@ -64,7 +64,7 @@ fn a_server_program_that_is_missing_or_unfit() {
 
 #[test]
 fn a_server_that_crashes_at_start() {
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let path = world.home().join("db/templates/t/template.json");
@@ -97,13 +97,14 @@ fn a_server_that_crashes_at_start() {
 
 #[test]
 fn a_template_that_is_damaged() {
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let data = world.home().join("db/templates/t/data");
         let (file, name) = match engine {
             Engine::Postgres => (data.join("global/pg_control"), "global/pg_control"),
             Engine::Mariadb | Engine::Mysql => (data.join("ibdata1"), "ibdata1"),
+            Engine::Redis | Engine::Valkey => (data.join("dump.rdb"), "dump.rdb"),
         };
         let whole = fs::read(&file).unwrap();
         fs::write(&file, &whole[..whole.len() / 2]).unwrap();
@@ -146,13 +147,14 @@ fn two_starts_with_one_name() {
 
 #[test]
 fn a_disk_that_is_full_while_building() {
-    for engine in Engine::all() {
-        // An empty data directory has 40 MB and more.
+    for engine in Engine::every() {
+        // An empty data directory has 40 MB and more, that of Redis what is put into it.
         let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Ext4, 30 << 20) else { return };
         let Some(world) = World::new() else { return };
         let home = volume.path().join("home");
         let words = ["template", "create", "p", "--engine", engine.name()];
-        world.db(words).env("CALVE_HOME", &home).fails(
+        let command: &[&str] = if engine.is_sql() { &[] } else { &["sh", "-c", MUCH] };
+        world.db(words).env("CALVE_HOME", &home).arg("--").args(command).fails(
             1,
             &["No space left", "hint: free some space, or set CALVE_HOME to a directory on a larger file system\n"],
         );
@@ -177,9 +179,7 @@ fn a_disk_that_is_full_while_running() {
             Engine::Mariadb => {
                 "CREATE TABLE big (a text); INSERT INTO big SELECT repeat('x', 1000) FROM seq_1_to_100000"
             }
-            Engine::Mysql => {
-                "CREATE TABLE big (a text); INSERT INTO big SELECT repeat('x', 1000) FROM t a, t b WHERE a.a <= 400"
-            }
+            _ => "CREATE TABLE big (a text); INSERT INTO big SELECT repeat('x', 1000) FROM t a, t b WHERE a.a <= 400",
         };
         let output = world.client(engine, &server, big).output().unwrap();
         assert!(!output.status.success());
@@ -198,7 +198,7 @@ fn a_place_that_the_server_s_user_cannot_reach() {
     if !require_root("a place of root's own") {
         return;
     }
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(world) = World::new() else { return };
         // As /root is.
         rustix::fs::chmod(world.path(), 0o700.into()).unwrap();
@@ -217,7 +217,7 @@ fn a_place_that_the_server_s_user_cannot_reach() {
 
 #[test]
 fn without_namespaces() {
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(world) = World::of(ordinary(), None) else { return };
         world.template(engine);
         let limited = world.without_namespaces();

@@ -20,7 +20,7 @@ fn fill(engine: Engine) -> &'static str {
             "CREATE TABLE big (n INT PRIMARY KEY, text TEXT) ENGINE=InnoDB AS SELECT seq AS n, REPEAT(MD5(seq), 30) AS text \
              FROM seq_1_to_20000"
         }
-        Engine::Mysql => {
+        _ => {
             "CREATE TABLE big (n INT PRIMARY KEY, text TEXT) AS \
              SELECT x.a * 1000 + y.a AS n, REPEAT(SHA2(x.a * 1000 + y.a, 224), 17) AS text FROM t x, t y WHERE x.a <= 20"
         }
@@ -35,7 +35,7 @@ fn with_large_table(engine: Engine, user: User) -> Option<(World, String)> {
     let question = engine.client("SELECT pg_relation_filepath('big')");
     let table = match engine {
         Engine::Postgres => world.db(["run", "b", "-q", "--"]).args(question).succeeds().stdout().trim().to_owned(),
-        Engine::Mariadb | Engine::Mysql => "test/big.ibd".to_owned(),
+        _ => "test/big.ibd".to_owned(),
     };
     Some((world, table))
 }
@@ -157,7 +157,7 @@ fn a_server_can_be_traced_at_any_time() {
                 Engine::Mariadb | Engine::Mysql if tells_threads => {
                     assert!(thread.is_some_and(|thread| thread != process), "{cause}")
                 }
-                Engine::Mariadb | Engine::Mysql => assert_eq!(thread, None),
+                _ => assert_eq!(thread, None),
             }
             if engine != Engine::Postgres {
                 assert_eq!(cause["process"], server["pid"]);
@@ -175,7 +175,7 @@ fn a_server_can_be_traced_at_any_time() {
 fn pause(engine: Engine) -> &'static str {
     match engine {
         Engine::Postgres => "SELECT pg_sleep(1000)",
-        Engine::Mariadb | Engine::Mysql => "SELECT sleep(1000)",
+        _ => "SELECT sleep(1000)",
     }
 }
 
@@ -183,7 +183,7 @@ fn server_name(engine: Engine) -> &'static str {
     match engine {
         Engine::Postgres => "postgres: ",
         Engine::Mariadb => "mariadbd",
-        Engine::Mysql => "mysqld",
+        _ => "mysqld",
     }
 }
 

@@ -114,7 +114,7 @@ fn worlds(engine: Engine) -> Option<Vec<World>> {
 
 #[test]
 fn the_server() {
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(worlds) = worlds(engine) else { return };
         for world in worlds {
             let mut before = Before::new(&world);
@@ -133,7 +133,7 @@ fn the_server() {
 
 #[test]
 fn the_supervisor() {
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(worlds) = worlds(engine) else { return };
         for world in worlds {
             let mut before = Before::new(&world);
@@ -180,7 +180,7 @@ fn a_server_s_system_v_memory_is_in_its_own_namespace() {
 
 #[test]
 fn the_command_that_owns_the_server() {
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(worlds) = worlds(engine) else { return };
         for world in worlds {
             let mut before = Before::new(&world);
@@ -202,7 +202,7 @@ fn the_command_that_owns_the_server() {
 #[test]
 fn anybody_at_random_moments() {
     let mut random = SplitMix64::new(20_261_122);
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(worlds) = worlds(engine) else { return };
         let rounds = 100_usize.div_ceil(2 * worlds.len());
         for world in worlds {

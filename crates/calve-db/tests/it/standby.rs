@@ -51,7 +51,7 @@ fn end(world: &World) {
 #[test]
 fn a_standby_is_handed_over() {
     for (user, engine) in
-        users().into_iter().flat_map(|user| Engine::all().into_iter().map(move |engine| (user, engine)))
+        users().into_iter().flat_map(|user| Engine::every().into_iter().map(move |engine| (user, engine)))
     {
         let Some(world) = World::of(user, None) else { return };
         world.template(engine);
@@ -66,7 +66,7 @@ fn a_standby_is_handed_over() {
         assert_eq!((&named["standby"], &named["name"]), (&true.into(), &"a".into()));
         assert!([first, second].iter().any(|record| record["pid"] == named["pid"]), "{named}");
         assert_eq!(world.rows(engine, &named), "1000");
-        world.query(engine, &named, "DELETE FROM t WHERE a > 10");
+        world.query(engine, &named, engine.shrink());
         world.db(["start", "t", "--name", "a"]).fails(1, &["there is a server `a` already"]);
         eventually_wait(&world, 2);
 
@@ -77,7 +77,7 @@ fn a_standby_is_handed_over() {
         assert_eq!((world.rows(engine, &unnamed).as_str(), world.rows(engine, &named).as_str()), ("1000", "10"));
         eventually_wait(&world, 2);
 
-        let ran = world.db(["run", "t", "--"]).args(engine.client("SELECT count(*) FROM t")).succeeds();
+        let ran = world.db(["run", "t", "--"]).args(engine.client(engine.count())).succeeds();
         assert_eq!(ran.stdout().trim(), "1000");
         // What a standby cannot be.
         let port = world.db(["start", "t", "--json", "--tcp"]).succeeds().json();
@@ -117,7 +117,7 @@ fn everybody_gets_another_one() {
 
 #[test]
 fn a_standby_ends_with_its_new_owner() {
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         pool(&world, 1);
@@ -184,7 +184,7 @@ fn whoever_claims_a_standby_can_use_it_at_once() {
 
 #[test]
 fn a_standby_that_died_is_skipped() {
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         pool(&world, 2);
@@ -240,7 +240,7 @@ fn a_template_that_is_rebuilt_gets_new_standbys() {
 
 #[test]
 fn a_pool_is_as_large_as_its_disk_permits() {
-    for engine in Engine::all() {
+    for engine in Engine::every() {
         let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
         world.template(engine);
         // Room for a few servers, each of which writes some of its own; a tenth stays free.

@@ -45,8 +45,8 @@ pub(crate) enum TemplateCommand {
 /// Prepare a template: a data directory that servers are cloned from
 ///
 /// Makes a new data directory (or clones one, or another template), starts a server on it, runs COMMAND, and stops the server. COMMAND
-/// finds the server by DATABASE_URL and by PGHOST, PGPORT, PGUSER and PGDATABASE, or MYSQL_UNIX_PORT, MYSQL_HOST and MYSQL_TCP_PORT. It
-/// connects as the superuser, without a password. Calve unsets all other variables that the clients of PostgreSQL, MariaDB or MySQL read. COMMAND's
+/// finds the server by DATABASE_URL and by PGHOST, PGPORT, PGUSER and PGDATABASE, or MYSQL_UNIX_PORT, MYSQL_HOST and MYSQL_TCP_PORT; Redis and
+/// Valkey by REDIS_URL and REDIS_SOCKET. It connects as the superuser, without a password. Calve unsets all other variables that these clients read. COMMAND's
 /// output goes to stderr. If COMMAND fails, Calve makes no template and exits with its exit code. If COMMAND never connects to the server,
 /// Calve makes no template either. Without COMMAND the template is empty.
 ///
@@ -62,8 +62,8 @@ pub(crate) struct TemplateCreateArguments {
     /// Its name
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// postgres, mariadb or mysql [default: that of --base]
-    #[arg(long, value_name = "ENGINE", value_parser = Named(&["postgres", "mariadb", "mysql"], engine), hide_possible_values = true)]
+    /// postgres, mariadb, mysql, redis or valkey [default: that of --base]
+    #[arg(long, value_name = "ENGINE", value_parser = Named(&["postgres", "mariadb", "mysql", "redis", "valkey"], engine), hide_possible_values = true)]
     pub(crate) engine: Option<String>,
     /// Start from this data directory, whose server was stopped. It is only read
     #[arg(long, value_name = "DATADIR")]
@@ -381,7 +381,7 @@ Formats:
   tcp    by TCP, with the password (JDBC and others need it); the server must have been started with --tcp
   env    lines for a shell: eval \"$(calve db url NAME --format env)\"; they also unset variables that lead elsewhere
   json   everything (schema calve.db.server/1)
-  dsn    libpq's keywords for PostgreSQL; the Go driver's form for MariaDB and MySQL")]
+  dsn    libpq's keywords for PostgreSQL; the Go driver's form for MariaDB and MySQL; the socket's path for Redis and Valkey")]
 pub(crate) struct UrlArguments {
     /// Which server
     #[arg(value_name = "NAME")]

@@ -49,7 +49,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::CheckServerProgram => "check that the server's program runs on this machine".into(),
         Remedy::CorrectCommand => "correct the command, and create the template again".into(),
         Remedy::ConnectToServer => {
-            "check where the command connects; make it use DATABASE_URL, or leave it out for an empty template".into()
+            "check where the command connects; make it use DATABASE_URL (REDIS_URL for Redis and Valkey), or leave it out for an empty template".into()
         }
         Remedy::MoveOption => {
             "move that line to a group of its own, such as [clientprod] for `mariadb --defaults-group-suffix=prod`"

@@ -76,7 +76,7 @@ impl Engine for Mariadb {
         format!("{LOG_SIZE} {USER} normal {DATABASE}")
     }
 
-    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {
+    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Option<Vec<OsString>>> {
         let base = base(program);
         let places: Vec<PathBuf> =
             ["bin", "scripts", "sbin"].map(|place| base.join(place).join("mariadb-install-db")).to_vec();
@@ -88,7 +88,7 @@ impl Engine for Mariadb {
         let mut command = vec![script.into()];
         command.extend(words.map(OsString::from));
         command.extend([option("--basedir", base), option("--datadir", data)]);
-        Ok(command)
+        Ok(Some(command))
     }
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
@@ -132,7 +132,7 @@ impl Engine for Mariadb {
         files::scrub(data)
     }
 
-    fn memory_bytes(&self) -> u64 {
+    fn memory_bytes(&self, _: &Path) -> u64 {
         // The buffer pool, and what it takes without.
         192 << 20
     }

@@ -89,11 +89,11 @@ impl Engine for Mysql {
         format!("{LOG_SIZE} {USER} {DATABASE}")
     }
 
-    fn init(&self, program: &Path, data: &Path, _: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {
+    fn init(&self, program: &Path, data: &Path, _: &dyn Fn(&Path) -> bool) -> Result<Option<Vec<OsString>>> {
         let mut command = vec![program.into(), "--no-defaults".into(), "--initialize-insecure".into()];
         command.extend(STORAGE.iter().chain(FAST).map(OsString::from));
         command.extend([TEMPORARY.into(), option("--basedir", base(program)), option("--datadir", data)]);
-        Ok(command)
+        Ok(Some(command))
     }
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
@@ -138,7 +138,7 @@ impl Engine for Mysql {
         files::scrub(data)
     }
 
-    fn memory_bytes(&self) -> u64 {
+    fn memory_bytes(&self, _: &Path) -> u64 {
         // The buffer pool, and what it takes without.
         384 << 20
     }

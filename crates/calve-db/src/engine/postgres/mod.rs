@@ -112,14 +112,14 @@ impl Engine for Postgres {
         format!("{} {LOCALE} {USER}", INIT.join(" "))
     }
 
-    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Vec<OsString>> {
+    fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Option<Vec<OsString>>> {
         let initdb = program.with_file_name("initdb");
         if !is_there(&initdb) {
             return Err(Error::NoProgram { program: "initdb".into(), places: vec![initdb] });
         }
         let mut command: Vec<OsString> = vec![initdb.into(), "-D".into(), data.into(), "-U".into(), USER.into()];
         command.extend(INIT.iter().chain(&[LOCALE]).map(Into::into));
-        Ok(command)
+        Ok(Some(command))
     }
 
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
@@ -224,7 +224,7 @@ impl Engine for Postgres {
         examine::scrub(data)
     }
 
-    fn memory_bytes(&self) -> u64 {
+    fn memory_bytes(&self, _: &Path) -> u64 {
         // `shared_buffers`, and ten processes.
         96 << 20
     }

@@ -15,7 +15,7 @@ pub(crate) use isolate::{Isolation, bind, exchange, isolate, unbind};
 pub(crate) use peer::{connect, is_of_this_process, peer_uid};
 pub(crate) use process::{
     ProcessHandle, boot, children, end_tree, kill_users, lock_holder, members, process_namespace, session, start_time,
-    with_argument,
+    with_argument, works_in,
 };
 pub(crate) use segment::{read_segment, remove_segment, remove_shared, segments};
 pub(crate) use spawn::{Server, collect_orphan, spawn};

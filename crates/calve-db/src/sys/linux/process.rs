@@ -135,6 +135,19 @@ pub(crate) fn kill_users(path: &Path) {
     }
 }
 
+/// The process of one of these programs whose working directory this is, as far as it can be seen from here.
+pub(crate) fn works_in(directory: &Path, programs: &[&str]) -> Option<i32> {
+    let wanted = rustix::fs::stat(directory).ok()?;
+    let is_one = |pid: &u32| {
+        let name = fs_err::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        programs.contains(&name.trim_end())
+            // What it works in, also where that has another path for it, as in a container.
+            && rustix::fs::stat(format!("/proc/{pid}/cwd"))
+                .is_ok_and(|found| (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino))
+    };
+    all().find(is_one).and_then(|pid| i32::try_from(pid).ok())
+}
+
 /// Kills a process and its descendants. They are stopped first, so that none of them starts another one meanwhile, and none loses its
 /// parent before it is found.
 pub(crate) fn end_tree(root: &ProcessHandle) {

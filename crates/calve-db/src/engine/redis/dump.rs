@@ -1,0 +1,231 @@
+//! The data directories of Redis and Valkey, while no server uses them. No link in one is followed.
+
+use std::io::Read;
+use std::path::Path;
+
+use calve_core::remove_tree;
+use rustix::fs::{FileType, Stat};
+
+use crate::engine::{Version, numbers};
+use crate::error::{Error, Result, Unusable};
+use crate::files::confined;
+use crate::files::directory::Directory;
+use crate::sys;
+
+const DUMP: &str = "dump.rdb";
+/// The directory of append-only files.
+const APPEND_ONLY: &str = "appendonlydir";
+/// The list of those that belong together. It comes last: without it, a server that was told to load them would begin empty.
+const APPEND_ONLY_LIST: &str = "appendonly.aof.manifest";
+/// The append-only file of Redis 6, which later servers move into that directory.
+const OLD_APPEND_ONLY: &str = "appendonly.aof";
+/// What tells a dump, before its version (rdb.c, `rdbSaveRio`). Valkey 9 writes the second one.
+const MAGIC: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
+/// A field that tells about the dump follows: its name and its value.
+const FIELD: u8 = 0xfa;
+/// The fields come first, and are short.
+const HEAD_BYTES: u64 = 4096;
+
+/// What the first fields of a dump tell.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Head {
+    /// The engine that wrote it, and its version.
+    writer: Option<(&'static str, String)>,
+    /// The memory that its server used.
+    memory_bytes: Option<u64>,
+}
+
+impl Head {
+    /// Reads the beginning of a dump. `None`: it is no dump.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let magic = MAGIC.iter().find(|magic| bytes.starts_with(magic))?;
+        // The magic and the version have nine bytes.
+        let (version, mut rest) = bytes.get(magic.len()..)?.split_at_checked(9 - magic.len())?;
+        if !version.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let mut head = Self::default();
+        while let Some((&FIELD, fields)) = rest.split_first() {
+            let Some((name, value, after)) = text(fields).and_then(|(name, after)| {
+                let (value, after) = text(after)?;
+                Some((name, value, after))
+            }) else {
+                break;
+            };
+            match name.as_str() {
+                "redis-ver" => head.writer = Some(("redis", value)),
+                "valkey-ver" => head.writer = Some(("valkey", value)),
+                "used-mem" => head.memory_bytes = value.parse().ok(),
+                _ => {}
+            }
+            rest = after;
+        }
+        Some(head)
+    }
+}
+
+/// A short string as dumps have it: its length in six bits, or a number of one, two or four bytes (rdb.c, `rdbLoadLen`).
+fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
+    let (&first, rest) = bytes.split_first()?;
+    let number = |length: usize| {
+        let (bytes, rest) = rest.split_at_checked(length)?;
+        let value = bytes.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+        Some((value.to_string(), rest))
+    };
+    match first {
+        0..0x40 => {
+            let (text, rest) = rest.split_at_checked(first.into())?;
+            Some((String::from_utf8_lossy(text).into_owned(), rest))
+        }
+        0xc0 => number(1),
+        0xc1 => number(2),
+        0xc2 => number(4),
+        _ => None,
+    }
+}
+
+/// Reads the beginning of the dump in a data directory. `None`: there is none. An error: it is no dump.
+fn head(data: &Directory) -> Result<Option<Head>> {
+    let Some(file) = data.file(DUMP)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.take(HEAD_BYTES).read_to_end(&mut bytes).map_err(|error| Error::io("read", data.path().join(DUMP), error))?;
+    let no_dump = || Error::not_usable(data.path(), Unusable::Incomplete(format!("its `{DUMP}` is no dump")));
+    Head::read(&bytes).map(Some).ok_or_else(no_dump)
+}
+
+pub(super) fn examine(path: &Path, engine: &str, version: &Version) -> Result<()> {
+    let data = Directory::open(path)?;
+    let refuse = |reason| Err(Error::not_usable(path, reason));
+    let head = head(&data)?;
+    if head.is_none() && newest(&data)?.is_none() {
+        let missing = format!("it is no data directory of Redis or Valkey: `{DUMP}` and `{APPEND_ONLY}` are missing");
+        return refuse(Unusable::Incomplete(missing));
+    }
+    confined::check(&data, &[])?;
+    if let Some(pid) = sys::works_in(path, &["redis-server", "valkey-server"]) {
+        return refuse(Unusable::InUse(pid.into()));
+    }
+    // A server reads the dumps of older ones, and mostly those of the other engine; where it does not, it says so and ends.
+    if let Some((writer, text)) = head.and_then(|head| head.writer)
+        && writer == engine
+        && numbers(&text).is_some_and(|made_by| made_by > (version.major, version.minor))
+    {
+        let server = format!("{}.{}", version.major, version.minor);
+        return refuse(Unusable::OtherVersion { made_by: text.escape_default().to_string(), server });
+    }
+    Ok(())
+}
+
+/// Returns the memory that the data took in the server that wrote the dump.
+pub(super) fn memory_bytes(path: &Path) -> Option<u64> {
+    head(&Directory::open(path).ok()?).ok()??.memory_bytes
+}
+
+/// Whether the append-only files have everything. A server that was killed while it first wrote them has left some all the same.
+pub(super) fn has_append_only_files(path: &Path) -> Result<bool> {
+    match Directory::open(path)?.subdirectory(APPEND_ONLY)? {
+        Some(files) => Ok(files.stat(APPEND_ONLY_LIST)?.is_some()),
+        None => Ok(false),
+    }
+}
+
+/// When the append-only files were last written to, in seconds and nanoseconds. `None`: there are none.
+fn newest(data: &Directory) -> Result<Option<(i64, u64)>> {
+    let written = |found: Stat| (found.st_mtime, found.st_mtime_nsec);
+    let mut newest = data.stat(OLD_APPEND_ONLY)?.map(written);
+    if let Some(files) = data.subdirectory(APPEND_ONLY)? {
+        for entry in files.entries()?.into_iter().filter(|entry| entry.kind == FileType::RegularFile) {
+            newest = newest.max(files.stat(&entry.name)?.map(written));
+        }
+    }
+    Ok(newest)
+}
+
+/// Whether the data is to be loaded from the append-only files. They stay when a server is told to write none any more, so that of two
+/// only the time tells which has the data.
+pub(super) fn is_older_than_append_only_files(path: &Path) -> Result<bool> {
+    let data = Directory::open(path)?;
+    let Some(newest) = newest(&data)? else { return Ok(false) };
+    let dump = data.stat(DUMP)?;
+    Ok(dump.is_none_or(|found| (found.st_mtime, found.st_mtime_nsec) < newest))
+}
+
+/// Removes the append-only files of a directory whose dump has everything.
+pub(super) fn remove_append_only_files(path: &Path) -> Result<()> {
+    let data = Directory::open(path)?;
+    data.remove_file(OLD_APPEND_ONLY)?;
+    if data.stat(APPEND_ONLY)?.is_some() {
+        remove_tree(&path.join(APPEND_ONLY), &Default::default())?;
+    }
+    Ok(())
+}
+
+pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {
+    let data = Directory::open(path)?;
+    confined::check(&data, &[])?;
+    let removed = data.remove_file("nodes.conf")?;
+    Ok(removed.then(|| "removed `nodes.conf`, which names the nodes of a cluster".to_owned()).into_iter().collect())
+}
+
+/// Removes what a server that was killed while it wrote a dump has left.
+pub(super) fn scrub(path: &Path) -> Result<()> {
+    let data = Directory::open(path)?;
+    for entry in data.entries()?.into_iter().filter(|entry| entry.kind != FileType::Directory) {
+        let Some(name) = entry.name.to_str() else { continue };
+        let is_temporary = name.starts_with("temp-") && (name.ends_with(".rdb") || name.ends_with(".aof"));
+        if is_temporary || [".pid", ".sock"].iter().any(|ending| name.ends_with(ending)) {
+            data.remove_file(name)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use fs_err as fs;
+
+    use super::*;
+
+    /// What Redis 7.0.15 has written, up to the first key.
+    const WRITTEN: &[u8] =
+        b"REDIS0010\xfa\x09redis-ver\x067.0.15\xfa\x0aredis-bits\xc0@\xfa\x05ctime\xc2\x01\x02\x03\x04\
+        \xfa\x08used-mem\xc2\x00\x00\x10\x00\xfa\x08aof-base\xc0\x00\xfe\x00";
+
+    #[test]
+    fn a_dump_tells_who_wrote_it() {
+        let read = Head::read(WRITTEN).unwrap();
+        assert_eq!(read, Head { writer: Some(("redis", "7.0.15".into())), memory_bytes: Some(1 << 20) });
+        let valkey = Head::read(b"VALKEY080\xfa\x0avalkey-ver\x059.0.0").unwrap();
+        assert_eq!(valkey.writer, Some(("valkey", "9.0.0".into())));
+        assert_eq!(Head::read(b"REDIS0010"), Some(Head::default()));
+        for other in [&b""[..], b"REDIS", b"REDIS00", b"REDISxxxx", b"PK\x03\x04 and more"] {
+            assert_eq!(Head::read(other), None, "{other:?}");
+        }
+        // Whatever is cut off, it does not panic.
+        for length in 0..WRITTEN.len() {
+            let _ = Head::read(&WRITTEN[..length]);
+        }
+    }
+
+    #[test]
+    fn no_link_is_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let (data, outside) = (place.path().join("data"), place.path().join("outside"));
+        fs::create_dir_all(&data).unwrap();
+        fs::create_dir_all(&outside).unwrap();
+        for name in ["nodes.conf", "temp-1.rdb", "redis.pid", "appendonly.aof"] {
+            fs::write(outside.join(name), "kept").unwrap();
+            symlink(outside.join(name), data.join(name)).unwrap();
+        }
+        symlink(&outside, data.join("appendonlydir")).unwrap();
+        assert!(neutralise(&data).unwrap_err().to_string().contains("leads out"));
+        scrub(&data).unwrap();
+        let _ = remove_append_only_files(&data);
+        for name in ["nodes.conf", "temp-1.rdb", "redis.pid", "appendonly.aof"] {
+            assert_eq!(fs::read_to_string(outside.join(name)).unwrap(), "kept", "{name}");
+        }
+        assert!(fs::symlink_metadata(data.join("temp-1.rdb")).is_err());
+    }
+}

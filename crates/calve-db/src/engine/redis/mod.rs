@@ -1,0 +1,310 @@
+//! Redis 7.0 and later, and Valkey: one protocol, one kind of data directory, two programs.
+//!
+//! The data is in the server's memory. A template holds a dump of it (`dump.rdb`), which each server loads. Data that is kept is in
+//! append-only files too, so that no write that was confirmed is lost.
+
+mod dump;
+mod session;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use self::session::{Refusal, Session};
+use super::{Engine, Instance, Probe, Purpose, Version, numbers};
+use crate::error::{Error, Result};
+use crate::server::runtime;
+use crate::server::{Address, in_query};
+
+/// What Redis and Valkey differ in.
+pub(super) struct Redis {
+    name: &'static str,
+    program: &'static str,
+    /// What `--version` begins with.
+    banner: &'static str,
+    oldest: (u32, u32),
+    supported: &'static str,
+    usual_places: &'static [&'static str],
+}
+
+pub(super) const REDIS: Redis = Redis {
+    name: "redis",
+    program: "redis-server",
+    banner: "Redis server v=",
+    oldest: (7, 0),
+    supported: "Redis 7.0 and later",
+    usual_places: &["/usr/bin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/opt/redis/bin"],
+};
+
+pub(super) const VALKEY: Redis = Redis {
+    name: "valkey",
+    program: "valkey-server",
+    // Some print the name in capitals.
+    banner: "Valkey server v=",
+    oldest: (7, 2),
+    supported: "Valkey 7.2 and later",
+    usual_places: &["/usr/bin", "/usr/local/bin", "/usr/local/valkey/bin", "/opt/homebrew/opt/valkey/bin"],
+};
+
+const STANDARD_PORT: u16 = 6379;
+/// The user that needs no name.
+const USER: &str = "default";
+/// Databases have numbers. This one is there in any case.
+const DATABASE: &str = "0";
+/// A question, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Writing everything that is in memory to a disk.
+const PATIENCE_TO_WRITE: Duration = Duration::from_secs(600);
+/// What a server takes without any data.
+const OWN_BYTES: u64 = 16 << 20;
+
+/// The server writes a dump when Calve asks for one, and at no other time: `FLUSHALL` would write one each time. A dump that failed does
+/// not keep clients from writing.
+const FIXED: &str = "\
+dbfilename dump.rdb
+save \"\"
+stop-writes-on-bgsave-error no
+supervised systemd
+daemonize no
+set-proc-title no
+always-show-logo no
+logfile \"\"
+unixsocketperm 700
+";
+
+impl Engine for Redis {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn accounts(&self) -> &'static [&'static str] {
+        &["redis", "valkey"]
+    }
+
+    fn program(&self) -> &'static str {
+        self.program
+    }
+
+    fn is_told_by_its_name(&self) -> bool {
+        // One file is `redis-server`, `redis-check-rdb`, `redis-check-aof` and, in some packages, `redis-cli`.
+        true
+    }
+
+    fn usual_places(&self) -> Vec<PathBuf> {
+        self.usual_places.iter().map(PathBuf::from).collect()
+    }
+
+    fn version(&self, printed: &str) -> Option<Version> {
+        let (major, minor) = numbers(printed.split_once(" v=")?.1)?;
+        Some(Version { major, minor, text: printed.trim().to_owned() })
+    }
+
+    fn unsupported(&self, version: &Version) -> Option<&'static str> {
+        let is_own = version.text.get(..self.banner.len()).is_some_and(|text| text.eq_ignore_ascii_case(self.banner));
+        let fits = is_own && (version.major, version.minor) >= self.oldest;
+        (!fits).then_some(self.supported)
+    }
+
+    fn recipe(&self) -> String {
+        "empty".into()
+    }
+
+    fn init(&self, _: &Path, _: &Path, _: &dyn Fn(&Path) -> bool) -> Result<Option<Vec<OsString>>> {
+        // A server without a dump begins empty.
+        Ok(None)
+    }
+
+    fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>> {
+        let Instance { address, purpose, .. } = instance;
+        let mut text = String::from(FIXED);
+        let mut set = |name: &str, value: &str| text.push_str(&format!("{name} {value}\n"));
+        set("dir", &quoted(&instance.data));
+        set("unixsocket", &quoted(&address.socket));
+        match address.tcp_port {
+            Some(port) => {
+                set("bind", "127.0.0.1");
+                set("port", &port.to_string());
+            }
+            None => set("port", "0"),
+        }
+        if let Some(password) = &address.password {
+            // Made by Calve, of letters and digits.
+            set("requirepass", password);
+        }
+        let loads_append_only_files = match purpose {
+            Purpose::Keep => dump::has_append_only_files(&instance.data)?,
+            Purpose::TakeOver => dump::is_older_than_append_only_files(&instance.data)?,
+            Purpose::Serve | Purpose::Build => false,
+        };
+        set("appendonly", if loads_append_only_files { "yes" } else { "no" });
+        set("appendfsync", if *purpose == Purpose::Keep { "always" } else { "no" });
+        let configuration = instance.configure("redis.conf", &text)?;
+        Ok(vec![instance.program.clone().into(), configuration.into()])
+    }
+
+    fn probe(&self, address: &Address, patience: Duration) -> Probe {
+        match Session::open(address, patience).and_then(|mut session| session.ask(&["PING"])) {
+            Ok(_) => Probe::Ready,
+            Err(Refusal::NotYet) => Probe::NotYet,
+            Err(Refusal::Said(said)) => Probe::Refused(said),
+        }
+    }
+
+    fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
+        let mut session = Session::open(address, PATIENCE).map_err(failed)?;
+        let all = session.info("stats", "total_connections_received").map_err(failed)?;
+        // This one is counted already.
+        Ok(all.parse::<u64>().unwrap_or(0).saturating_sub(asked + 1))
+    }
+
+    fn settle(&self, instance: &Instance) -> Result<Vec<String>> {
+        let mut session = Session::open(&instance.address, PATIENCE_TO_WRITE).map_err(failed)?;
+        let is_on = session.info("persistence", "aof_enabled").map_err(failed)? == "1";
+        match instance.purpose {
+            Purpose::Keep if !is_on => {
+                // Turned on from the beginning, it would ignore the dump.
+                session.ask(&["CONFIG", "SET", "appendonly", "yes"]).map_err(failed)?;
+                until_rewritten(&mut session)?;
+                Ok(Vec::new())
+            }
+            Purpose::TakeOver => {
+                session.ask(&["CONFIG", "SET", "appendonly", "no"]).map_err(failed)?;
+                session.ask(&["SAVE"]).map_err(failed)?;
+                dump::remove_append_only_files(&instance.data)?;
+                Ok(is_on.then(|| "took the data from the append-only files, which are newer than `dump.rdb`".into()))
+                    .map(|said| said.into_iter().collect())
+            }
+            Purpose::Keep | Purpose::Serve | Purpose::Build => Ok(Vec::new()),
+        }
+    }
+
+    fn stop_signal(&self) -> Signal {
+        Signal::TERM
+    }
+
+    fn ask_to_end(&self, address: &Address) -> Result<bool> {
+        // A signal would not tell that the dump could not be written.
+        let mut session = Session::open(address, PATIENCE_TO_WRITE).map_err(failed)?;
+        let has_files = session.info("persistence", "aof_enabled").map_err(failed)? == "1";
+        session.end(if has_files { &["SHUTDOWN"] } else { &["SHUTDOWN", "SAVE"] }).map_err(failed)?;
+        Ok(true)
+    }
+
+    fn log_tells_of_recovery(&self, log: &str) -> bool {
+        // What the end of the append-only files lacked.
+        log.contains("aof-load-truncated is enabled")
+    }
+
+    fn examine(&self, data: &Path, version: &Version) -> Result<()> {
+        dump::examine(data, self.name, version)
+    }
+
+    fn neutralise(&self, data: &Path) -> Result<Vec<String>> {
+        dump::neutralise(data)
+    }
+
+    fn scrub(&self, data: &Path) -> Result<()> {
+        dump::scrub(data)
+    }
+
+    fn memory_bytes(&self, data: &Path) -> u64 {
+        // All of the data, and a half more while it is written to.
+        OWN_BYTES + dump::memory_bytes(data).map_or(0, |bytes| bytes / 2 * 3)
+    }
+
+    fn memory_keys(&self, _: u64) -> Vec<i32> {
+        Vec::new()
+    }
+
+    fn noted_memory(&self, _: &[u8]) -> Option<String> {
+        None
+    }
+
+    fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
+        let socket = runtime::sockets(directory).join("redis.sock");
+        let path = socket.to_string_lossy().into_owned();
+        // The server does not tell the socket from TCP, so the password is needed for both.
+        let secret = password.map_or(String::new(), |password| format!(":{password}@"));
+        let url = format!("unix://{secret}{}", in_query(&path));
+        let mut variables = vec![("REDIS_URL".to_owned(), url.clone()), ("REDIS_SOCKET".to_owned(), path.clone())];
+        for program in ["REDISCLI_AUTH", "VALKEYCLI_AUTH"] {
+            variables.extend(password.map(|password| (program.to_owned(), password.to_owned())));
+        }
+        Address {
+            url,
+            tcp_url: tcp.map(|port| format!("redis://{secret}127.0.0.1:{port}/{DATABASE}")),
+            dsn: path.clone(),
+            host: path,
+            port: tcp.unwrap_or(STANDARD_PORT),
+            socket,
+            user: USER.into(),
+            password: password.map(Into::into),
+            database: DATABASE.into(),
+            tcp_port: tcp,
+            variables,
+        }
+    }
+}
+
+fn failed(refusal: Refusal) -> Error {
+    Error::server_failed(match refusal {
+        Refusal::NotYet => "does not answer".to_owned(),
+        Refusal::Said(said) => format!("refused a command: {said}"),
+    })
+}
+
+/// Waits until the append-only files have everything: before that, a server that is killed would start on the dump again.
+fn until_rewritten(session: &mut Session) -> Result<()> {
+    loop {
+        let mut tells = |field: &str| session.info("persistence", field).map_err(failed);
+        let is_running = tells("aof_rewrite_in_progress")? == "1" || tells("aof_rewrite_scheduled")? == "1";
+        if !is_running {
+            return match tells("aof_last_bgrewrite_status")?.as_str() {
+                "ok" => Ok(()),
+                _ => Err(Error::server_failed("could not write its append-only files")),
+            };
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A path in a configuration file, between quotes.
+fn quoted(path: &Path) -> String {
+    let mut text = String::from("\"");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => text.push_str(&format!("\\x{byte:02x}")),
+            b' '..=b'~' => text.push(char::from(*byte)),
+            _ => text.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    text + "\""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_told_apart() {
+        let told = |engine: &Redis, printed: &str| {
+            engine.version(printed).map(|version| (version.major, version.minor, engine.unsupported(&version)))
+        };
+        let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0\n";
+        let valkey = "Valkey server v=8.1.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=1\n";
+        assert_eq!(told(&REDIS, redis), Some((7, 0, None)));
+        assert_eq!(told(&VALKEY, valkey), Some((8, 1, None)));
+        assert_eq!(told(&REDIS, valkey), Some((8, 1, Some("Redis 7.0 and later"))));
+        assert_eq!(told(&VALKEY, redis), Some((7, 0, Some("Valkey 7.2 and later"))));
+        assert_eq!(told(&REDIS, "Redis server v=6.2.14 sha="), Some((6, 2, Some("Redis 7.0 and later"))));
+        assert_eq!(told(&REDIS, "none"), None);
+    }
+
+    #[test]
+    fn odd_paths_are_quoted() {
+        assert_eq!(quoted(Path::new("/a b/\"\\ü\n")), "\"/a b/\\x22\\x5c\\xc3\\xbc\\x0a\"");
+    }
+}

@@ -1,0 +1,87 @@
+//! Commands to a server, in its protocol (RESP, <https://redis.io/docs/latest/develop/reference/protocol-spec/>).
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::time::Duration;
+
+use crate::engine::connection::Connection;
+use crate::server::Address;
+
+/// An answer to what Calve asks is a few kilobytes long.
+const LONGEST_ANSWER: usize = 1 << 20;
+
+/// Why there is no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Nobody answers, or the server is still loading its data.
+    NotYet,
+    /// What the server said instead.
+    Said(String),
+}
+
+pub(super) struct Session {
+    stream: BufReader<Connection>,
+}
+
+impl Session {
+    /// Connects, with the password if there is one.
+    pub(super) fn open(address: &Address, patience: Duration) -> Result<Self, Refusal> {
+        let connection = Connection::open(&address.socket, patience).ok_or(Refusal::NotYet)?;
+        let mut session = Self { stream: BufReader::new(connection) };
+        if let Some(password) = &address.password {
+            session.ask(&["AUTH", password])?;
+        }
+        Ok(session)
+    }
+
+    /// Sends a command, and returns what a simple answer says.
+    pub(super) fn ask(&mut self, words: &[&str]) -> Result<String, Refusal> {
+        self.send(words)?;
+        self.answer()?.ok_or(Refusal::NotYet)
+    }
+
+    /// Sends a command that ends the server, which then gives no answer.
+    pub(super) fn end(&mut self, words: &[&str]) -> Result<(), Refusal> {
+        self.send(words)?;
+        self.answer().map(|_| ())
+    }
+
+    /// Returns a field of a section of `INFO`; nothing if there is no such field.
+    pub(super) fn info(&mut self, section: &str, field: &str) -> Result<String, Refusal> {
+        let text = self.ask(&["INFO", section])?;
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(lines.find(|(name, _)| *name == field).map(|(_, value)| value.to_owned()).unwrap_or_default())
+    }
+
+    fn send(&mut self, words: &[&str]) -> Result<(), Refusal> {
+        let mut message = format!("*{}\r\n", words.len());
+        for word in words {
+            message.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        }
+        self.stream.get_mut().write_all(message.as_bytes()).map_err(|_| Refusal::NotYet)
+    }
+
+    /// `None`: the server has closed the connection.
+    fn answer(&mut self) -> Result<Option<String>, Refusal> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Ok(0) => return Ok(None),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Ok(None),
+            read => drop(read.map_err(|_| Refusal::NotYet)?),
+        }
+        let line = line.trim_end();
+        let unknown = || Refusal::Said(format!("an answer that is not understood: {}", line.escape_default()));
+        match line.split_at_checked(1) {
+            Some(("+" | ":", text)) => Ok(Some(text.to_owned())),
+            Some(("-", error)) if error.starts_with("LOADING") => Err(Refusal::NotYet),
+            Some(("-", error)) => Err(Refusal::Said(error.to_owned())),
+            Some(("$", length)) => {
+                let length = length.parse::<usize>().ok().filter(|length| *length <= LONGEST_ANSWER);
+                let mut text = vec![0; length.ok_or_else(unknown)? + 2];
+                self.stream.read_exact(&mut text).map_err(|_| Refusal::NotYet)?;
+                text.truncate(text.len() - 2);
+                Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
