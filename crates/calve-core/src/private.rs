@@ -2,6 +2,7 @@
 
 mod apply;
 mod changes;
+mod xattrs;
 
 use std::ffi::CString;
 use std::io;
@@ -27,7 +28,7 @@ use crate::tree::stable::Moment;
 use crate::tree::walk::EntryKind;
 use crate::{Cancel, CloneOptions, CloneReport, Progress};
 
-use apply::Apply;
+use apply::{Apply, with_writable};
 use changes::ListingScope;
 pub use changes::{Change, Version};
 
@@ -51,19 +52,25 @@ pub enum Network {
 pub struct StartRefusal {
     steps: Steps,
     trees: Vec<PathBuf>,
+    working_directory: PathBuf,
 }
 
 impl StartRefusal {
     /// Returns the reason for `error`, with which `command` was not started.
-    pub fn reason(&self, command: &Command, error: io::Error) -> PrivateError {
-        match self.steps.refused() {
+    pub fn reason(&self, command: &Command, error: io::Error) -> Error {
+        let refused = match self.steps.refused() {
             Some(Denial::Namespaces) => PrivateError::NoNamespaces(error),
             Some(Denial::Network) => PrivateError::NoNetworkNamespace(error),
             Some(Denial::Overlay(number)) => {
                 PrivateError::NoOverlay { tree: self.trees.get(number).cloned().unwrap_or_default(), source: error }
             }
+            Some(Denial::WorkingDirectory) => {
+                let path = self.working_directory.clone();
+                return Error::Io { operation: Operation::EnterDirectory, path, source: error };
+            }
             None => PrivateError::NotStarted { program: command.get_program().to_owned(), source: error },
-        }
+        };
+        refused.into()
     }
 }
 
@@ -106,7 +113,10 @@ impl PrivateOverlay {
             lock: one.state.lock.descriptor(),
         });
         sys::contain(command, &layers.collect::<Vec<_>>(), working_directory, network)
-            .map(|steps| StartRefusal { steps, trees: overlays.iter().map(|one| one.tree.clone()).collect() })
+            .map(|steps| {
+                let trees = overlays.iter().map(|one| one.tree.clone()).collect();
+                StartRefusal { steps, trees, working_directory: working_directory.to_path_buf() }
+            })
             .map_err(|errno| Error::io(Operation::MountOverlay, working_directory, errno))
     }
 
@@ -115,8 +125,8 @@ impl PrivateOverlay {
         &self.tree
     }
 
-    /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner or contents. While
-    /// one of their processes still runs, it is a list of the moment.
+    /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner, contents or extended
+    /// attributes. While one of their processes still runs, it is a list of the moment.
     pub fn changes(&self) -> Result<Vec<Change>, Error> {
         let [lower, upper] = self.layers()?;
         changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, ListingScope::Different)
@@ -145,37 +155,45 @@ impl PrivateOverlay {
         Ok([read(&lower, change.before)?, read(&upper, change.after)?])
     }
 
-    /// Makes `changes` in the trees themselves: for each overlay all that the commands have changed, or nothing in any of them.
+    /// Makes in the trees themselves what the commands have changed, and what they have touched: all of it, or nothing in any of the trees.
     ///
     /// # Errors
     /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
     /// which they last changed (ctime). Leaves the trees as they were, unless the error is [`PrivateError::HalfApplied`].
-    pub fn apply(overlays: &[(Self, Vec<Change>)], since: &Beginning, cancel: &Cancel) -> Result<(), Error> {
-        let layers = overlays.iter().map(|(overlay, _)| overlay.layers()).collect::<Result<Vec<_>, _>>()?;
-        let trees = overlays.iter().zip(&layers).map(|((overlay, changes), [lower, upper])| {
+    pub fn apply(overlays: &[&Self], since: &Beginning, cancel: &Cancel) -> Result<(), Error> {
+        let layers = overlays.iter().map(|overlay| overlay.layers()).collect::<Result<Vec<_>, _>>()?;
+        let trees = overlays.iter().zip(&layers).map(|(overlay, [lower, upper])| {
             let (lower, upper) = (lower.as_fd(), upper.as_fd());
-            (Apply { tree: &overlay.tree, lower, upper, since: Some(since.0), cancel }, &**changes)
+            let changes = changes::changes(upper, lower, &overlay.tree, ListingScope::Touched)?;
+            Ok((Apply { tree: &overlay.tree, lower, upper, since: Some(since.0), cancel }, changes))
         });
-        apply::apply(&trees.collect::<Vec<_>>())
+        apply::apply(&trees.collect::<Result<Vec<_>, Error>>()?)
     }
 
     /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
     pub fn keep(&self, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
-        let [lower, upper] = self.layers()?;
-        let changes = changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, ListingScope::All)?;
+        let [tree, upper] = self.layers()?;
+        let changes = changes::changes(upper.as_fd(), tree.as_fd(), &self.tree, ListingScope::All)?;
         let report = clone_and_change(&self.tree, dst, options, |staged| {
-            let (tree, lower) = (staged.path(), staged.root()?);
-            let all = Apply { tree: &tree, lower, upper: upper.as_fd(), since: None, cancel: &options.cancel };
-            apply::apply(&[(all, &changes)])
+            let all = Apply {
+                tree: &staged.path(),
+                lower: staged.root()?,
+                upper: upper.as_fd(),
+                since: None,
+                cancel: &options.cancel,
+            };
+            apply::apply(&[(all, changes)])
         })?;
         // The clone got the mode of the tree's root when it got its name.
-        if changes.first().is_some_and(|change| change.path.as_os_str().is_empty()) {
-            let set = || {
-                let root = sys::open_at(CWD, dst, DIRECTORY, Mode::empty())?;
-                rustix::fs::fchmod(root, Mode::from_raw_mode(rustix::fs::fstat(&upper)?.st_mode & 0o7777))
-            };
-            set().map_err(|errno| Error::io(Operation::SetMode, dst, errno))?;
-        }
+        let set = || {
+            let [before, wanted] = [rustix::fs::fstat(&tree)?, rustix::fs::fstat(&upper)?].map(|stat| stat.st_mode);
+            if (before ^ wanted) & 0o777 == 0 {
+                return Ok(());
+            }
+            let root = sys::open_at(CWD, dst, DIRECTORY, Mode::empty())?;
+            rustix::fs::fchmod(root, Mode::from_raw_mode(wanted & 0o7777))
+        };
+        set().map_err(|errno| Error::io(Operation::SetMode, dst, errno))?;
         Ok(report)
     }
 
@@ -184,8 +202,10 @@ impl PrivateOverlay {
     pub fn set_aside(&self, dst: &Path) -> Result<(), Error> {
         let OverlayState { parent, path, .. } = &self.state;
         let name = |path: &Path| CString::new(path.file_name().unwrap_or_default().as_bytes()).unwrap_or_default();
-        let moved = sys::open_at(parent.as_fd(), &name(path), DIRECTORY, Mode::empty())
-            .and_then(|state| sys::rename_no_replace(state.as_fd(), c"upper", parent.as_fd(), &name(dst)));
+        let moved = sys::open_at(parent.as_fd(), &name(path), DIRECTORY, Mode::empty()).and_then(|state| {
+            let (from, to) = ((state.as_fd(), c"upper"), (parent.as_fd(), &*name(dst)));
+            with_writable([from, to], || sys::rename_no_replace(from.0, from.1, to.0, to.1))
+        });
         moved.map_err(|errno| Error::io(Operation::SetAside, dst, errno))
     }
 

@@ -3,7 +3,7 @@
 //! Everything new is made first, under a hidden name in the tree. Then entries are moved: what is new comes in, what was replaced or deleted
 //! goes to that hidden place. Should one of the moves fail, those before it are taken back.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, RawMode, Stat, Uid};
 use rustix::io::Errno;
 
 use super::changes::{Change, file_type, is_directory};
+use super::xattrs::{Xattrs, set_xattrs, xattrs};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::options::{Decision, Keep, Latency, Mounts, Selection, Unreadable};
@@ -22,7 +23,7 @@ use crate::strategy::facts::created_in;
 use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::contents::Contents;
-use crate::tree::fill::metadata::{is_overlays_own, may_be_lost, times};
+use crate::tree::fill::metadata::times;
 use crate::tree::fill::{Files, Fill, Part, Paths, Scope, fill};
 use crate::tree::location::{DIRECTORY, Location, identity, make_below};
 use crate::tree::lock::Purpose;
@@ -58,7 +59,7 @@ struct Plan {
     moves: Vec<Move>,
     /// The entries of the upper directory that are needed for it.
     taken: HashSet<PathBuf>,
-    /// The directories that get another mode or owner.
+    /// The directories that get another mode or owner, or other extended attributes.
     sealed: Vec<PathBuf>,
 }
 
@@ -77,14 +78,14 @@ struct PreparedChanges<'p> {
 }
 
 /// Makes the changes in all of these trees, or in none. What takes long is done in all of them before the first entry is moved.
-pub(super) fn apply(trees: &[(Apply<'_>, &[Change])]) -> Result<(), Error> {
+pub(super) fn apply(trees: &[(Apply<'_>, Vec<Change>)]) -> Result<(), Error> {
     let locations = trees.iter().map(|(one, _)| Location::of_destination(&one.tree.join("change")));
     let locations = locations.collect::<Result<Vec<_>, _>>()?;
     let prepared = trees.iter().zip(&locations).map(|((one, changes), location)| one.prepare(changes, location));
     carry_out(trees, &prepared.collect::<Result<Vec<_>, _>>()?)
 }
 
-fn carry_out(trees: &[(Apply<'_>, &[Change])], prepared: &[PreparedChanges<'_>]) -> Result<(), Error> {
+fn carry_out(trees: &[(Apply<'_>, Vec<Change>)], prepared: &[PreparedChanges<'_>]) -> Result<(), Error> {
     let (Some(((one, changes), others)), Some((ready, rest))) = (trees.split_first(), prepared.split_first()) else {
         return Ok(());
     };
@@ -110,15 +111,15 @@ impl Apply<'_> {
         rest: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
         let PreparedChanges { staging, stage, moves, sealed } = prepared;
-        // While it was made, time has passed.
-        for change in changes {
+        // While it was made, time has passed. The root has got the hidden place since.
+        for change in changes.iter().filter(|change| !change.path.as_os_str().is_empty()) {
             self.check(change)?;
         }
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
         let Err(ApplyFailure { path, why, left }) = self.carry_out(stage, moves, sealed, rest) else {
-            return if self.since.is_none() { self.finish(moves, sealed) } else { Ok(()) };
+            return if self.since.is_none() { self.set_times(sealed) } else { Ok(()) };
         };
         let path = self.tree.join(path);
         let Some((left, errno)) = left else {
@@ -303,8 +304,8 @@ impl Apply<'_> {
         }
         let Some((path, why)) = failed else { return Ok(()) };
         let mut left = None;
-        for (path, (directory, stat)) in seals {
-            if let Err(errno) = set_owner_and_mode(directory.as_fd(), &stat, &stat) {
+        for (path, seal) in seals {
+            if let Err(errno) = seal.take_back() {
                 left = Some((path.clone(), errno));
             }
         }
@@ -316,17 +317,13 @@ impl Apply<'_> {
         Err(ApplyFailure { path, why, left })
     }
 
-    /// Gives the directories that the command has changed the attributes and times that they have in the copy.
-    fn finish(&self, moves: &[Move], sealed: &[PathBuf]) -> Result<(), Error> {
-        let around = moves.iter().filter_map(|one| one.path.parent());
-        let directories: BTreeSet<_> =
-            around.chain(sealed.iter().map(PathBuf::as_path)).chain([Path::new("")]).collect();
+    /// Gives the directories that the command has changed the times that they have in the copy.
+    fn set_times(&self, directories: &[PathBuf]) -> Result<(), Error> {
         for path in directories {
             let failed = |operation| move |errno| Error::io(operation, self.tree.join(path), errno);
             let open = |root| node_of(path).open(root, OFlags::RDONLY);
             let copy = open(self.upper).map_err(failed(Operation::OpenDirectory))?;
             let directory = open(self.lower).map_err(failed(Operation::OpenDirectory))?;
-            set_xattrs(copy.as_fd(), directory.as_fd()).map_err(failed(Operation::SetXattrs))?;
             let times = rustix::fs::fstat(&copy).map(|copy| times(&copy));
             times.and_then(|times| rustix::fs::futimens(&directory, &times)).map_err(failed(Operation::SetTimes))?;
         }
@@ -379,16 +376,25 @@ impl Apply<'_> {
         }
     }
 
-    /// Gives a directory of the tree the owner and mode that it got. Returns what it had.
-    fn seal(&self, path: &Path) -> sys::Result<(OwnedFd, Stat)> {
+    /// Gives a directory of the tree the owner, mode and extended attributes that it got. Returns what it had.
+    fn seal(&self, path: &Path) -> sys::Result<Seal> {
         let node = node_of(path);
-        let wanted = rustix::fs::fstat(node.open(self.upper, OFlags::RDONLY)?)?;
+        let copy = node.open(self.upper, OFlags::RDONLY)?;
+        let wanted = rustix::fs::fstat(&copy)?;
         let directory = node.open(self.lower, OFlags::RDONLY)?;
-        let before = rustix::fs::fstat(&directory)?;
-        // The copy of the root belongs to whoever ran the command.
-        let owner = if path.as_os_str().is_empty() { &before } else { &wanted };
-        set_owner_and_mode(directory.as_fd(), owner, &wanted)?;
-        Ok((directory, before))
+        let (stat, before) = (rustix::fs::fstat(&directory)?, xattrs(XattrTarget::Open(directory.as_fd()))?);
+        let seal = Seal { directory, stat, xattrs: before };
+        let is_root = path.as_os_str().is_empty();
+        // The copy of the root belongs to whoever ran the command. A clone is closed until it has its name.
+        let owner = if is_root { &seal.stat } else { &wanted };
+        let mode = if is_root && self.since.is_none() { &seal.stat } else { &wanted };
+        let sealed = xattrs(XattrTarget::Open(copy.as_fd())).and_then(|xattrs| seal.set(owner, mode, &xattrs));
+        if let Err(errno) = sealed {
+            // The failure is told, and this one would have the same reason.
+            let _ = seal.take_back();
+            return Err(errno);
+        }
+        Ok(seal)
     }
 
     /// Gives the hidden place a name that people see, and returns that.
@@ -411,7 +417,7 @@ enum Way {
     Back,
 }
 
-/// Why an entry was not moved.
+/// FailureReason an entry was not moved.
 enum FailureReason {
     /// It is not as it was.
     Changed,
@@ -442,58 +448,33 @@ fn above(path: &Path) -> Option<(&Path, CString)> {
     Some((path.parent().unwrap_or(Path::new("")), name))
 }
 
-fn set_owner_and_mode(directory: BorrowedFd<'_>, owner: &Stat, mode: &Stat) -> sys::Result<()> {
-    let now = rustix::fs::fstat(directory)?;
-    if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
-        let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
-        rustix::fs::fchown(directory, Some(uid), Some(gid))?;
-    }
-    rustix::fs::fchmod(directory, Mode::from_raw_mode(mode.st_mode & 0o7777))
+/// A directory of the tree, and what it had.
+struct Seal {
+    directory: OwnedFd,
+    stat: Stat,
+    xattrs: Xattrs,
 }
 
-/// Properties that other file systems, where the copy may be, do not have (btrfs-property(8)).
-const BTRFS_OWN: &[u8] = b"btrfs.";
+impl Seal {
+    fn take_back(&self) -> sys::Result<()> {
+        self.set(&self.stat, &self.stat, &self.xattrs)
+    }
 
-/// Gives a directory the extended attributes of its copy, but for those that this user may not set.
-fn set_xattrs(copy: BorrowedFd<'_>, directory: BorrowedFd<'_>) -> sys::Result<()> {
-    let (wanted, now) = (xattrs(copy)?, xattrs(directory)?);
-    for name in now.keys().filter(|name| !wanted.contains_key(*name) && !name.to_bytes().starts_with(BTRFS_OWN)) {
-        sys::remove_xattr(directory, name)?;
-    }
-    for (name, value) in wanted.iter().filter(|(name, value)| now.get(*name) != Some(value)) {
-        let target = XattrTarget::Open(directory);
-        match target.write(name, value) {
-            Err(errno) if !may_be_lost(errno, target) => return Err(errno),
-            _ => {}
+    /// In this order: a change of owner clears what the others set, and an access control list sets the mode of the group.
+    fn set(&self, owner: &Stat, mode: &Stat, xattrs: &Xattrs) -> sys::Result<()> {
+        let now = rustix::fs::fstat(&self.directory)?;
+        if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
+            let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+            rustix::fs::fchown(&self.directory, Some(uid), Some(gid))?;
         }
+        set_xattrs(self.directory.as_fd(), xattrs)?;
+        rustix::fs::fchmod(&self.directory, Mode::from_raw_mode(mode.st_mode & 0o7777))
     }
-    Ok(())
-}
-
-fn xattrs(directory: BorrowedFd<'_>) -> sys::Result<BTreeMap<CString, Vec<u8>>> {
-    let target = XattrTarget::Open(directory);
-    let (mut names, mut value, mut found) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let listed = match sys::list_xattrs(target, &mut names) {
-        Err(Errno::NOTSUP) => return Ok(found),
-        listed => listed?,
-    };
-    for name in listed.split(|&byte| byte == 0).filter_map(|name| CString::new(name).ok()) {
-        if name.is_empty() || is_overlays_own(&name) {
-            continue;
-        }
-        match target.read(&name, &mut value) {
-            Ok(length) => drop(found.insert(name, value[..length].to_vec())),
-            // It has just been removed, or is listed but not for this reader.
-            Err(sys::NO_ATTRIBUTE) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(found)
 }
 
 /// Renames one or two entries. A directory that goes to another one has to be written to, because its `..` changes: its owner gets the
 /// permission for as long as that takes.
-fn with_writable(
+pub(super) fn with_writable(
     entries: [(BorrowedFd<'_>, &std::ffi::CStr); 2],
     rename: impl Fn() -> sys::Result<()>,
 ) -> sys::Result<()> {

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::xattrs::xattrs;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::tree::compare::same_data;
 use crate::tree::fill::contents::open_contents;
 use crate::tree::node::{Node, node_of};
@@ -72,9 +73,11 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
 /// Which entries of an overlay's own directory are listed.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ListingScope {
-    /// Those that differ from the tree's in kind, mode, owner or contents.
+    /// Those that differ from the tree's in kind, mode, owner, contents or extended attributes.
     Different,
-    /// All of them: they may differ in times or attributes.
+    /// Those, and what was touched. Directories get new times by themselves.
+    Touched,
+    /// All of them: directories may have other times.
     All,
 }
 
@@ -91,7 +94,10 @@ pub(super) fn changes(
     let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
     let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
     // The copy of the root has the owner's name only where that is permitted.
-    if (before.st_mode ^ after.st_mode) & 0o777 != 0 {
+    let is_changed = (before.st_mode ^ after.st_mode) & 0o777 != 0
+        || xattrs(XattrTarget::Open(lower)).map_err(failed(path.into()))?
+            != xattrs(XattrTarget::Open(upper)).map_err(failed(path.into()))?;
+    if is_changed || listed == ListingScope::All {
         reading.add(PathBuf::new(), Some(&before), Some(&after));
     }
     while let Some((node, layers)) = reading.next.pop() {
@@ -143,10 +149,14 @@ impl ChangeReader<'_> {
     ) -> sys::Result<()> {
         let (after, before) = (there(upper, name)?, there(lower, name)?);
         if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
-            let same = self.listed == ListingScope::Different
+            let time = |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec);
+            let is_touched = || !is_directory(after) && time(before) != time(after);
+            let is_same = self.listed != ListingScope::All
                 && has_same_metadata(before, after)
+                && (self.listed == ListingScope::Different || !is_touched())
+                && has_same_xattrs(lower, upper, name)?
                 && has_same_data(lower, upper, name, before, after)?;
-            if !same {
+            if !is_same {
                 self.add(node.path_of(name), Some(before), Some(after));
             }
         } else {
@@ -193,6 +203,10 @@ fn there(layer: Option<BorrowedFd<'_>>, name: &CStr) -> sys::Result<Option<Stat>
 
 fn has_same_metadata(before: &Stat, after: &Stat) -> bool {
     before.st_mode == after.st_mode && (before.st_uid, before.st_gid) == (after.st_uid, after.st_gid)
+}
+
+fn has_same_xattrs(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
+    Ok(xattrs(XattrTarget::Named(lower, name))? == xattrs(XattrTarget::Named(upper, name))?)
 }
 
 fn has_same_data(

@@ -180,6 +180,7 @@ impl State {
             rustix::fs::mkdirat(&root, name, Mode::RWXU).map_err(failed)?;
         }
         let upper = open(root.as_fd(), c"upper").map_err(failed)?;
+        sys::drop_inherited_acls(upper.as_fd());
         let now = rustix::fs::fstat(&upper).map_err(failed)?;
         let notes = Notes::default();
         let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };

@@ -20,4 +20,6 @@ pub(crate) enum Denial {
     Network,
     /// The overlay with this number.
     Overlay(usize),
+    /// The working directory, in the overlay.
+    WorkingDirectory,
 }

@@ -58,6 +58,10 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
     };
     let outcome = match (code, &untold) {
         (Ok(code), None) => settle(arguments, &copies, keep, code, beginning.as_ref()),
+        (Ok(code), Some(_)) if keep.is_some() || (beginning.is_some() && (!arguments.apply || code == 0)) => {
+            set_aside(&copies);
+            Ok(Outcome::default())
+        }
         _ => Ok(Outcome::default()),
     };
     // Whatever went wrong before says more; the next run deletes what is left.
@@ -149,14 +153,14 @@ fn contained(
         Ok(status) => return Ok(status),
         Err(error) => error,
     };
-    let reason = match refused.reason(command, error) {
-        PrivateError::NotStarted { program, source } => {
+    Err(match refused.reason(command, error) {
+        Error::Private(PrivateError::NotStarted { program, source }) => {
             let source = sys::without_closed_directories(&program, source);
-            PrivateError::NotStarted { program, source }
+            Error::from(PrivateError::NotStarted { program, source })
         }
         refused => refused,
-    };
-    Err(Error::Private(reason).into())
+    }
+    .into())
 }
 
 /// Says it where it took seconds.
@@ -180,7 +184,7 @@ fn settle(
     if !arguments.quiet {
         tell_of_copying(copies);
     }
-    if let (true, Some(beginning)) = (asks(arguments), beginning) {
+    if let (false, Some(beginning)) = (arguments.apply, beginning) {
         output::say(&told);
         if copies.iter().all(|(_, changes)| changes.is_empty()) {
             return Ok(Outcome::default());
@@ -192,7 +196,7 @@ fn settle(
     let kept = keep.as_ref().map_or(Ok(()), |dst| keep_copy(&copies[0].0, dst, &cancel));
     let printed = if arguments.diff { diff::print(copies, output::bytes) } else { Ok(()) };
     let done = kept.and_then(|()| match beginning.filter(|_| is_applied) {
-        Some(beginning) => PrivateOverlay::apply(copies, beginning, &cancel),
+        Some(beginning) => apply(copies, beginning, &cancel),
         None => Ok(()),
     });
     if let Err(error) = done {
@@ -215,6 +219,11 @@ fn settle(
         });
     }
     Ok(outcome)
+}
+
+fn apply(copies: &Copies, beginning: &Beginning, cancel: &Cancel) -> Result<(), Error> {
+    let overlays: Vec<_> = copies.iter().map(|(overlay, _)| overlay).collect();
+    PrivateOverlay::apply(&overlays, beginning, cancel)
 }
 
 fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &Cancel) -> Result<(), Error> {
@@ -247,7 +256,8 @@ fn keep_beside(copies: &Copies, error: &Error) -> bool {
 
 /// Moves what the command has changed to where it stays, which takes neither time nor room on the disk.
 fn set_aside(copies: &Copies) {
-    for (overlay, _) in copies.iter().filter(|(_, changes)| !changes.is_empty()) {
+    let is_changed = |overlay: &&PrivateOverlay| !overlay.changes().is_ok_and(|changes| changes.is_empty());
+    for overlay in copies.iter().map(|(overlay, _)| overlay).filter(is_changed) {
         let aside = changes(&[]).map(|directory| directory.join(overlay.tree().file_name().unwrap_or_default()));
         let aside = aside.map(|tree| free_name_beside(&tree));
         match aside.and_then(|dst| Ok(overlay.set_aside(&dst).map(|()| dst)?)) {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
@@ -43,36 +43,48 @@ pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> 
     }
 }
 
-/// Answers from the terminal, until a signal asks to stop.
-pub(crate) struct Answers(UnixStream);
+/// Answers from the terminal.
+pub(crate) struct Answers {
+    /// A Ctrl-C.
+    interrupted: UnixStream,
+    /// Another signal asks to stop.
+    stopped: UnixStream,
+}
 
 impl Answers {
     /// Listens for those signals from now on: before the first question is seen.
     pub(crate) fn new() -> std::io::Result<Self> {
-        let (woken, wake) = UnixStream::pair()?;
+        let ((interrupted, interrupt), (stopped, stop)) = (UnixStream::pair()?, UnixStream::pair()?);
         for number in super::STOPPING.into_iter().filter(|number| !interrupt::is_ignored(*number)) {
-            pipe::register(number, wake.try_clone()?)?;
+            pipe::register(number, if number == SIGINT { &interrupt } else { &stop }.try_clone()?)?;
         }
-        Ok(Self(woken))
+        Ok(Self { interrupted, stopped })
     }
 
-    /// Reads a line. `None`: there will be no more.
+    /// Reads a line. `None`: the user wants none of it (Ctrl-C, Ctrl-D). Fails where the user cannot answer, because the terminal is gone.
     pub(crate) fn line(&self) -> std::io::Result<Option<String>> {
         let (input, mut line) = (std::io::stdin(), Vec::new());
         while !line.contains(&b'\n') {
-            let mut sources = [PollFd::new(&self.0, PollFlags::IN), PollFd::new(&input, PollFlags::IN)];
+            let mut sources = [
+                PollFd::new(&self.interrupted, PollFlags::IN),
+                PollFd::new(&self.stopped, PollFlags::IN),
+                PollFd::new(&input, PollFlags::IN),
+            ];
             match poll(&mut sources, None) {
                 Err(Errno::INTR) => continue,
                 ready => ready?,
             };
-            if !sources[0].revents().is_empty() {
+            let [interrupted, stopped, read] = sources.map(|source| source.revents());
+            if !stopped.is_empty() || read.intersects(PollFlags::HUP | PollFlags::ERR) {
+                return Err(Errno::IO.into());
+            }
+            if !interrupted.is_empty() {
                 return Ok(None);
             }
             let mut part = [0; 4096];
             match rustix::io::read(&input, &mut part) {
                 Err(Errno::INTR) => {}
-                // The terminal is gone.
-                Ok(0) | Err(Errno::IO) => return Ok(None),
+                Ok(0) => return Ok(None),
                 Ok(length) => line.extend_from_slice(&part[..length]),
                 Err(errno) => return Err(errno.into()),
             }

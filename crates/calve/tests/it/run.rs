@@ -222,7 +222,8 @@ fn what_cannot_be_told_is_not_kept_or_applied_in_silence() {
         return;
     }
     for options in [&["--keep", "../kept"][..], &["--apply"]] {
-        run(&spot, options, "mkdir u; echo > u/x; chmod 0 u").fails(1).says(&["tree/u"]).hints();
+        let ran = run(&spot, options, "mkdir u; echo > u/x; chmod 0 u; chmod 555 .");
+        ran.fails(1).says(&["tree/u", "home/runs/tree.run"]).hints();
     }
     spot.holds(&["home", "tree"]);
 }

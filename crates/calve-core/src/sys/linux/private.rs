@@ -26,6 +26,7 @@ const NAMESPACES: u8 = 1;
 const MOUNT: u8 = 2;
 const STARTED: u8 = 3;
 const NETWORK: u8 = 4;
+const ENTERED: u8 = 5;
 
 impl Steps {
     /// Returns what was refused. `None`: it was the command itself.
@@ -35,6 +36,7 @@ impl Steps {
         match steps[..length].last() {
             Some(&NAMESPACES) => Some(Denial::Namespaces),
             Some(&NETWORK) => Some(Denial::Network),
+            Some(&ENTERED) => Some(Denial::WorkingDirectory),
             Some(&MOUNT) => Some(Denial::Overlay(steps.iter().filter(|&&step| step == MOUNT).count() - 1)),
             _ => None,
         }
@@ -50,7 +52,9 @@ pub(crate) fn contain(
 ) -> Result<Steps> {
     let (told, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
-    let here = text(working_directory);
+    // Elsewhere it is where it was, even if no path leads there any more.
+    let is_covered = layers.iter().any(|layer| working_directory.starts_with(layer.tree));
+    let here = is_covered.then(|| text(working_directory));
     let layers: Vec<_> =
         layers.iter().map(|one| ([one.tree, one.upper, one.work].map(text), one.lock.as_raw_fd())).collect();
     let enter = move || {
@@ -66,8 +70,11 @@ pub(crate) fn contain(
             let target = directory(tree)?;
             mount_overlay(target.as_fd(), directory(upper)?.as_fd(), directory(work)?.as_fd(), target.as_fd(), true)?;
         }
+        if let Some(here) = &here {
+            rustix::io::write(&tell, &[ENTERED])?;
+            rustix::process::chdir(here)?;
+        }
         rustix::io::write(&tell, &[STARTED])?;
-        rustix::process::chdir(&here)?;
         for (_, lock) in &layers {
             // SAFETY: the process that starts the command holds the descriptor, of which this one has a copy, until it has started.
             rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(*lock) }, FdFlags::empty())?;

@@ -1,17 +1,26 @@
 //! The question on a terminal what is to become of the changes.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Beginning, Cancel, PrivateOverlay, Shown};
+use calve_core::{Beginning, Cancel, Shown};
 
-use super::{Copies, Outcome, diff, keep_beside, keep_copy, outside};
+use super::{Copies, Outcome, apply, diff, keep_beside, keep_copy, outside, set_aside};
 use crate::failure::Failure;
 use crate::sys::Answers;
 use crate::{interrupt, output};
 
 /// Asks until there is an answer, and does as it says. Ctrl-C and Ctrl-D discard the changes; an empty line, which may have been meant for the
-/// command, does not.
+/// command, does not. If the user cannot answer, the changes are set aside.
 pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, Failure> {
+    ask(copies, beginning).unwrap_or_else(|_| {
+        set_aside(copies);
+        Ok(Outcome::default())
+    })
+}
+
+/// Fails if nobody can answer.
+fn ask(copies: &Copies, beginning: &Beginning) -> io::Result<Result<Outcome, Failure>> {
     let question = match copies.len() {
         1 => "apply it, keep a copy, show the diff, or discard it? [a/k/d/n]",
         _ => "apply it, show the diff, or discard it? [a/d/n]",
@@ -22,26 +31,26 @@ pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, 
         output::say(question);
         let Some(answer) = answers.line()? else {
             output::say("discarded");
-            return Ok(Outcome::default());
+            return Ok(Ok(Outcome::default()));
         };
         match answer.trim().to_ascii_lowercase().as_str() {
-            "a" | "apply" => match PrivateOverlay::apply(copies, beginning, &cancel) {
+            "a" | "apply" => match apply(copies, beginning, &cancel) {
                 Ok(()) => {
                     output::say("applied");
-                    return Ok(Outcome { is_applied: true, ..Outcome::default() });
+                    return Ok(Ok(Outcome { is_applied: true, ..Outcome::default() }));
                 }
                 Err(error) => {
                     let is_kept = keep_beside(copies, &error);
                     let failure = Failure::from(error);
                     if is_kept {
-                        return Err(failure);
+                        return Ok(Err(failure));
                     }
                     failure.report();
                 }
             },
             "k" | "keep" if copies.len() == 1 => {
                 if let Some(kept) = keep_where_asked(copies, &answers, &cancel)? {
-                    return Ok(Outcome { kept: Some(kept), ..Outcome::default() });
+                    return Ok(Ok(Outcome { kept: Some(kept), ..Outcome::default() }));
                 }
             }
             "d" | "diff" => {
@@ -55,7 +64,7 @@ pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, 
             }
             "n" | "no" | "discard" => {
                 output::say("discarded");
-                return Ok(Outcome::default());
+                return Ok(Ok(Outcome::default()));
             }
             _ => {}
         }
@@ -67,7 +76,7 @@ pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, 
 }
 
 /// Asks where to keep the copy, and does. `None`: there is no answer that will do.
-fn keep_where_asked(copies: &Copies, answers: &Answers, cancel: &Cancel) -> Result<Option<PathBuf>, Failure> {
+fn keep_where_asked(copies: &Copies, answers: &Answers, cancel: &Cancel) -> io::Result<Option<PathBuf>> {
     let Some((overlay, _)) = copies.first() else { return Ok(None) };
     output::say("keep it at:");
     let Some(answer) = answers.line()?.filter(|answer| !answer.trim().is_empty()) else { return Ok(None) };

@@ -1,6 +1,7 @@
 //! `calve run --apply`: what the command changed is made in the tree, all of it or nothing.
 
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -47,6 +48,30 @@ fn what_the_command_changed_is_made_in_the_tree() {
         assert!(patch.contains("+++ b/line\n@@ -0,0 +1 @@\n+1\n"), "{patch}");
         let again = run(&spot, &["--apply", "--json"], "true").succeeds().json();
         assert_eq!((&again["applied"], &again["trees"][0]["entries"]), (&true.into(), &serde_json::json!([])));
+    }
+}
+
+/// Attributes alone, and what was touched: `make` goes by times, and capabilities are attributes.
+#[test]
+fn attributes_and_times_are_applied() {
+    for spot in places() {
+        let Some(spot) = place(spot) else { return };
+        spot.tree("tree").xattr("d", "user.old", b"1");
+        fs_err::remove_file(spot.join("tree/a2")).unwrap();
+        let script = "setfattr -n user.x -v 2 a; setfattr -n user.new -v 1 e; setfattr -x user.old d; setfattr -n user.top -v 1 .; chmod 711 .; \
+                      touch -d @5 e/deep; touch b; touch -d @7 b";
+        run(&spot, &["--apply"], script).succeeds().says(&["applied: 1 file changed, 0 new, 0 deleted; 3 directories"]);
+        let mut look = Command::new("sh");
+        look.args(["-c", "getfattr -hRd . | grep =; stat -c %Y e/deep b"]);
+        let seen = look.current_dir(spot.join("tree")).output().unwrap();
+        let seen = String::from_utf8(seen.stdout).unwrap();
+        let mut lines: Vec<_> = seen.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["5", "7", "user.new=\"1\"", "user.top=\"1\"", "user.x=\"2\""]);
+        assert_eq!(fs_err::metadata(spot.join("tree")).unwrap().mode() & 0o777, 0o711);
+        run(&spot, &["--apply"], "touch -d @9 b").succeeds();
+        assert_eq!(fs_err::metadata(spot.join("tree/b")).unwrap().mtime(), 9);
+        assert_eq!(left(&spot), [""; 0]);
     }
 }
 
@@ -121,7 +146,7 @@ fn if_one_change_cannot_be_made_none_is() {
         assert!(Command::new("cp").args(["-a", "tree", "before"]).current_dir(&*spot).status().unwrap().success());
         let failing = failing(&number.to_string());
         let failing: Vec<_> = failing.iter().map(String::as_str).collect();
-        let script = "echo 1 > a; chmod 700 sub; mkdir -p n/o; rm b; rm -r e";
+        let script = "echo 1 > a; chmod 700 sub; setfattr -n user.x -v 2 d; mkdir -p n/o; rm b; rm -r e";
         let ran = run(&spot, &["--apply"], script).under(&failing);
         if number > 4 {
             ran.succeeds();

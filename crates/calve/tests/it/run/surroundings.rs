@@ -4,10 +4,10 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use calve_testkit::{FileSystem, FuseVolume, Volume, is_root, require_program, require_root};
+use calve_testkit::{FileSystem, FuseVolume, Unprivileged, Volume, is_root, require_program, require_root};
 
 use super::{left, place, run};
-use crate::program::{PROGRAM, calve};
+use crate::program::{PROGRAM, Reachable, calve};
 use crate::spot::{Spot, eventually, names};
 
 #[test]
@@ -193,16 +193,35 @@ fn a_directory_that_is_removed_meanwhile() {
         fs_err::write(spot.join("end"), "\n").unwrap();
         let ran = running.wait();
         assert_eq!(ran.stdout, "2\n");
-        match apply {
-            false => {
-                ran.ended(0);
-            }
-            true => {
-                ran.ended(1);
-                assert!(ran.stderr.contains("No such file or directory"), "{}", ran.stderr);
-            }
+        if apply {
+            ran.ended(1);
+            ran.says(&["No such file or directory", "are kept in", "home/runs/tree.run`"]);
+            assert_eq!(left(&spot), ["tree.run"]);
+            assert_eq!(fs_err::read(spot.join("home/runs/tree.run/a")).unwrap(), b"2\n");
+        } else {
+            ran.ended(0);
+            assert_eq!(left(&spot), [""; 0]);
         }
         assert!(!spot.join("tree").exists());
-        assert_eq!(left(&spot), [""; 0]);
     }
+}
+
+/// Where the command works, if that is in no overlay, is of no concern.
+#[test]
+fn a_working_directory_that_no_path_leads_to() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
+    fs_err::create_dir_all(spot.join("closed/here")).unwrap();
+    let owner = format!("{0}:{0}", Unprivileged::UID);
+    assert!(Command::new("chown").args(["-hR", &owner]).arg(&*spot).status().unwrap().success());
+    let tree = spot.join("tree");
+    let script = format!("echo 2 > {0}/a; cat {0}/a", tree.display());
+    let reachable = Reachable::new();
+    let mut command = Unprivileged::command("sh");
+    command.args(["-c", "chmod 0 ..; exec \"$@\"", "sh"]).arg(reachable.program());
+    command.args(["run", "--tree"]).arg(&tree).args(["--", "sh", "-c", &script]);
+    let ran = command.current_dir(spot.join("closed/here")).env("CALVE_HOME", spot.join("home")).output().unwrap();
+    assert_eq!((ran.status.code(), &*ran.stdout), (Some(0), &b"2\n"[..]), "{ran:?}");
 }

@@ -6,7 +6,7 @@ use calve_testkit::{FileSystem, Volume, fingerprint};
 
 use super::{left, place, run};
 use crate::program::{Calve, PROGRAM};
-use crate::spot::Spot;
+use crate::spot::{Spot, names};
 use crate::terminal::Terminal;
 
 const QUESTION: &str = "[a/k/d/n]";
@@ -76,7 +76,7 @@ fn a_command_that_is_interrupted_loses_nothing() {
 }
 
 #[test]
-fn without_a_terminal_to_answer_on_nothing_is_applied() {
+fn without_a_terminal_to_answer_on_nothing_is_applied_or_lost() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let before = fingerprint(spot.join("tree"));
     let script = "trap 'exit 0' HUP; echo > new; echo ready; while :; do sleep 0.1; done";
@@ -84,8 +84,15 @@ fn without_a_terminal_to_answer_on_nothing_is_applied() {
     terminal.after("ready", "");
     assert_eq!(terminal.hang_up(), Some(0));
     before.assert_unchanged(spot.join("tree"));
+    assert_eq!(left(&spot), ["tree.run"]);
+    // The user goes while the question is there.
+    let mut terminal = on_a_terminal(run(&spot, &[], "echo > other"));
+    terminal.after(QUESTION, "");
+    assert_eq!(terminal.hang_up(), Some(0));
+    before.assert_unchanged(spot.join("tree"));
+    assert_eq!(left(&spot), ["tree.run", "tree.run-2"]);
+    assert_eq!(names(spot.join("home/runs/tree.run-2")), ["other"]);
     spot.holds(&["home", "tree"]);
-    assert_eq!(left(&spot), [""; 0]);
 }
 
 #[test]

@@ -1,0 +1,55 @@
+//! Extended attributes that a command may have changed in its private copy.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::os::fd::BorrowedFd;
+
+use rustix::io::Errno;
+
+use crate::sys::{self, XattrTarget};
+use crate::tree::fill::metadata::{is_overlays_own, may_be_lost};
+
+/// The names, each with its value.
+pub(super) type Xattrs = BTreeMap<CString, Vec<u8>>;
+
+/// Whether it is not the command's: properties of btrfs, which other file systems, where the copy may be, do not have (btrfs-property(8)); labels, which
+/// the system's policy gives by the place (selinux(8)); what the overlay keeps for itself.
+fn is_of_the_place(name: &CStr) -> bool {
+    name.to_bytes().starts_with(b"btrfs.") || name == c"security.selinux" || is_overlays_own(name)
+}
+
+pub(super) fn xattrs(target: XattrTarget<'_>) -> sys::Result<Xattrs> {
+    let (mut names, mut value, mut found) = (Vec::new(), Vec::new(), Xattrs::new());
+    let listed = match sys::list_xattrs(target, &mut names) {
+        Err(Errno::NOTSUP) => return Ok(found),
+        listed => listed?,
+    };
+    for name in listed.split(|&byte| byte == 0).filter_map(|name| CString::new(name).ok()) {
+        if name.is_empty() || is_of_the_place(&name) {
+            continue;
+        }
+        match target.read(&name, &mut value) {
+            Ok(length) => drop(found.insert(name, value[..length].to_vec())),
+            // It has just been removed, or is listed but not for this reader.
+            Err(sys::NO_ATTRIBUTE) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(found)
+}
+
+/// Gives a directory these attributes and no others, but for those that this user may not set.
+pub(super) fn set_xattrs(directory: BorrowedFd<'_>, wanted: &Xattrs) -> sys::Result<()> {
+    let target = XattrTarget::Open(directory);
+    let now = xattrs(target)?;
+    for name in now.keys().filter(|name| !wanted.contains_key(*name)) {
+        sys::remove_xattr(directory, name)?;
+    }
+    for (name, value) in wanted.iter().filter(|(name, value)| now.get(*name) != Some(value)) {
+        match target.write(name, value) {
+            Err(errno) if !may_be_lost(errno, target) => return Err(errno),
+            _ => {}
+        }
+    }
+    Ok(())
+}
