@@ -7,6 +7,9 @@ use calve_core::Shown;
 
 use crate::remedy::Remedy;
 
+/// The first request of a pull.
+pub(crate) const READ_IMAGE: &str = "read the image";
+
 /// Why a template was not pushed or pulled. Nothing was published under its name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -113,6 +116,11 @@ pub enum Refusal {
 impl Error {
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
         Self::Io { operation, path: path.into(), source: calve_core::without_path(source.into()) }
+    }
+
+    /// Whether the registry answered that it has no image of that name. A part that an image lacks is something else.
+    pub fn is_missing_image(&self) -> bool {
+        matches!(self, Self::Refused { operation: READ_IMAGE, refusal: Refusal::NotFound, .. })
     }
 
     /// Returns what the user can do next. Only an interruption needs nothing.

@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::error::Error;
 
+/// The tag of a reference that names none.
+const LATEST: &str = "latest";
+
 /// Where an image is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
@@ -42,7 +45,7 @@ impl Reference {
         }
         let (repository, version) = match rest.split_once('@') {
             Some((named, digest)) => (named.split_once(':').map_or(named, |(repository, _)| repository), digest),
-            None => rest.split_once(':').unwrap_or((rest, "latest")),
+            None => rest.split_once(':').unwrap_or((rest, LATEST)),
         };
         if !is_repository(repository) {
             return Err(refused("names a repository that is not valid"));
@@ -60,6 +63,28 @@ impl Reference {
     /// Returns the last part of the repository, which names the template unless another name is given.
     pub fn name(&self) -> &str {
         self.repository.rsplit('/').next().unwrap_or(&self.repository)
+    }
+
+    /// Returns the reference with a tag made of the contents of files, in their order: `TAG-HASH`, or `key-HASH` without a tag.
+    ///
+    /// # Errors
+    /// Fails if it has a digest, and if the tag would be too long.
+    pub fn with_key(mut self, files: &[Vec<u8>]) -> Result<Self, Error> {
+        let refused = |what| Error::BadReference { reference: self.to_string(), what };
+        if self.digest().is_some() {
+            return Err(refused("has a digest, so that files cannot choose the tag"));
+        }
+        let mut hash = blake3::Hasher::new();
+        for contents in files {
+            hash.update(&(contents.len() as u64).to_le_bytes()).update(contents);
+        }
+        let start = if self.version == LATEST { "key" } else { &*self.version };
+        let version = format!("{start}-{}", &hash.finalize().to_hex()[..32]);
+        if !is_tag(&version) {
+            return Err(refused("has a tag that is too long for a hash after it"));
+        }
+        self.version = version;
+        Ok(self)
     }
 
     /// Returns what all versions of the image have in common.
@@ -174,6 +199,23 @@ mod tests {
         ] {
             assert_eq!(parsed(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_contents_of_files_become_a_part_of_the_tag() {
+        let keyed = |text: &str, files: &[&str]| {
+            let files: Vec<_> = files.iter().map(|contents| contents.as_bytes().to_vec()).collect();
+            Some(Reference::parse(text, Transport::Https).unwrap().with_key(&files).ok()?.version)
+        };
+        // It never changes: templates that were pushed are found by it.
+        let hash = "902bc072d2e2b04eb9f984205b707eaa";
+        assert_eq!(keyed("ghcr.io/a", &["1", "23"]), Some(format!("key-{hash}")));
+        assert_eq!(keyed("ghcr.io/a:linux-x64", &["1", "23"]), Some(format!("linux-x64-{hash}")));
+        for other in [&["12", "3"][..], &["23", "1"], &["1"], &["1", "23", ""]] {
+            assert_ne!(keyed("ghcr.io/a", other), Some(format!("key-{hash}")), "{other:?}");
+        }
+        assert_eq!(keyed(&format!("ghcr.io/a@sha256:{}", "0a".repeat(32)), &["1"]), None);
+        assert_eq!(keyed(&format!("ghcr.io/a:{}", "t".repeat(96)), &["1"]), None);
     }
 
     #[test]

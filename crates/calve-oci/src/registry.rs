@@ -19,7 +19,7 @@ use ureq::{Agent, Body, SendBody};
 
 use self::challenge::Challenge;
 use crate::credentials::{CredentialFiles, Credentials};
-use crate::error::{Error, Refusal};
+use crate::error::{Error, READ_IMAGE, Refusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
 use crate::reference::{Reference, Transport, is_loopback};
 use crate::spool::{Spool, digest};
@@ -90,17 +90,16 @@ impl<'a> Registry<'a> {
 
     /// Returns the manifest of the image, as it was sent.
     pub(crate) fn manifest(&self) -> Result<Vec<u8>, Error> {
-        const OPERATION: &str = "read the image";
         let url = self.url(&format!("manifests/{}", self.reference.version));
         let accepted = format!(
             "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
              application/vnd.docker.distribution.manifest.v2+json"
         );
         let headers = [(header::ACCEPT, accepted)];
-        let mut response = self.send(OPERATION, &Method::GET, &url, &headers, &mut Sent::Nothing)?;
-        self.expect(OPERATION, &response, &[StatusCode::OK])?;
+        let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, &mut Sent::Nothing)?;
+        self.expect(READ_IMAGE, &response, &[StatusCode::OK])?;
         let read = response.body_mut().with_config().limit(LARGEST_MANIFEST_BYTES).read_to_vec();
-        let bytes = read.map_err(|error| self.network(OPERATION, &error))?;
+        let bytes = read.map_err(|error| self.network(READ_IMAGE, &error))?;
         if self.reference.digest().is_some_and(|expected| digest(&bytes) != expected) {
             return Err(self.wrong("the image's manifest does not have the digest that was asked for"));
         }

@@ -25,6 +25,8 @@ pub enum Remedy {
     AskRegistry,
     /// Push a template there first.
     PushTemplate,
+    /// Make a template for these files, and push it with the key made of them.
+    PushWithKey,
     /// Pull it under another name.
     PullUnderAnotherName,
     /// Free space where templates are kept.

@@ -141,6 +141,7 @@ pub(crate) struct RemoveArguments {
 #[command(after_help = "\
 Examples:
   calve template push deps ghcr.io/team/deps:main
+  calve template push --key package-lock.json deps ghcr.io/team/deps:linux-x64
   calve template push --plain-http deps 127.0.0.1:5000/deps")]
 pub(crate) struct PushArguments {
     /// Which
@@ -149,6 +150,9 @@ pub(crate) struct PushArguments {
     /// Where to: HOST[:PORT]/REPOSITORY[:TAG]; the tag is `latest` if none is named
     #[arg(value_name = "REFERENCE")]
     pub(crate) reference: String,
+    /// Add a hash of what FILE contains to the tag: TAG-HASH, or key-HASH without a tag (repeatable, the order counts)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) transfer: TransferOptions,
     /// Print the report as JSON on stdout (schema calve.template.push/1)
@@ -165,6 +169,7 @@ pub(crate) struct PushArguments {
 #[command(after_help = "\
 Examples:
   calve template pull ghcr.io/team/deps:main
+  calve template pull --if-key package-lock.json ghcr.io/team/deps:linux-x64
   calve cp @deps node_modules")]
 pub(crate) struct PullArguments {
     /// Where from: HOST[:PORT]/REPOSITORY[:TAG], or with @sha256:DIGEST
@@ -176,6 +181,9 @@ pub(crate) struct PullArguments {
     /// Keep it in a hidden directory in DIRECTORY [default: $CALVE_HOME]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) at: Option<PathBuf>,
+    /// Ask for the template that was pushed with `--key` and the same files (repeatable, the order counts); exit with 3 if there is none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) if_key: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) transfer: TransferOptions,
     /// Print the report as JSON on stdout (schema calve.template.pull/1)

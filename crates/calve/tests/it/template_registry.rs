@@ -284,6 +284,50 @@ fn a_pull_that_is_killed_leaves_nothing_half_done() {
     assert_same(spot.join("src"), tree(&spot, "other", "shop"));
 }
 
+#[test]
+fn the_tag_comes_from_the_contents_of_files() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    spot.tree("").file("lock", b"left-pad 1").file("node", b"22");
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    let pushed = push(&spot, &server, "shop:linux").args(["--key", "lock", "--key", "node"]).succeeds().json();
+    let reference = pushed["reference"].as_str().unwrap();
+    assert_eq!(reference.rsplit_once("linux-").map(|(_, key)| key.len()), Some(32), "{reference}");
+    let keys = ["--if-key", "lock", "--if-key", "node"];
+    let pulled = pull(&spot, "other", &server, "shop:linux").args(keys).succeeds().json();
+    assert_eq!((&pulled["reference"], &pulled["portable_key"]), (&pushed["reference"], &pushed["portable_key"]));
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+    let missing = [
+        "there is no template for these files: `",
+        "hint: make it, and push it with `--key` and the same files in the same order\n",
+    ];
+    let other_order = ["--if-key", "node", "--if-key", "lock"];
+    let refused = pull(&spot, "third", &server, "shop:linux").args(other_order).fails(3).says(&missing).json();
+    assert_eq!(
+        (&refused["code"], &refused["remedy"]),
+        (&"ERR_CALVE_REQUIREMENT_REFUSED".into(), &"push_with_key".into())
+    );
+    // A part that is missing is another matter.
+    server.rule(|asked| match asked.line.starts_with("GET /v2/shop/blobs/") {
+        true => Answer::Bytes(answer("404 Not Found", "", b"")),
+        false => Answer::Pass,
+    });
+    pull(&spot, "third", &server, "shop:linux").args(keys).fails(1).hints();
+    fs_err::write(spot.join("lock"), b"left-pad 2").unwrap();
+    pull(&spot, "third", &server, "shop:linux").args(keys).fails(3).says(&missing);
+    // Nothing is asked if a file is not there, or if the reference leaves nothing to choose.
+    server.asked();
+    pull(&spot, "third", &server, "shop")
+        .args(["--if-key", "gone"])
+        .fails(1)
+        .says(&["gone", "hint: check the spelling"]);
+    let digest = format!("shop@{}", pushed["digest"].as_str().unwrap());
+    pull(&spot, "third", &server, &digest).args(keys).fails(2).says(&["has a digest, so that files cannot choose"]);
+    assert!(server.asked().is_empty());
+    has_nothing(&spot, "third");
+}
+
 fn skopeo(args: &[&str], dir: &Path) -> Vec<u8> {
     let output = Command::new("skopeo").args(["--insecure-policy"]).args(args).current_dir(dir).output().unwrap();
     assert!(output.status.success(), "skopeo {args:?}: {}", String::from_utf8_lossy(&output.stderr));

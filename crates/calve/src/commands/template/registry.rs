@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use calve_core::{Cancel, Progress, Shown, TemplateOptions, Templates};
-use calve_oci::{CredentialFiles, PullOptions, PushOptions, Reference, Transport};
+use calve_oci::{CredentialFiles, PullOptions, PushOptions, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, entries, size};
 use calve_receipt::{TemplatePullReceipt, TemplatePushReceipt, Transfer};
 
 use super::clear_away;
 use crate::cli::template::{PullArguments, PushArguments, TransferOptions};
-use crate::failure::Failure;
-use crate::output;
+use crate::failure::{Failure, REFUSED};
 use crate::progress_bar::Watch;
+use crate::{output, wording};
 
 pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let reference = reference(&arguments.reference, &arguments.transfer)?;
+    let reference = reference(&arguments.reference, &arguments.key, &arguments.transfer)?;
     let mut options = PushOptions::default();
     options.template = template_options(&arguments.transfer, cancel);
     options.credentials = credential_files();
@@ -47,7 +47,7 @@ pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &Ca
 }
 
 pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let reference = reference(&arguments.reference, &arguments.transfer)?;
+    let reference = reference(&arguments.reference, &arguments.if_key, &arguments.transfer)?;
     let mut options = PullOptions::default();
     options.template = template_options(&arguments.transfer, cancel);
     options.template.at.clone_from(&arguments.at);
@@ -57,7 +57,10 @@ pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &Ca
     let watch = Watch::start("pulled", &options.template.progress, arguments.transfer.quiet);
     let pulled = calve_oci::pull(templates, &reference, name, &options);
     drop(watch);
-    let pulled = pulled?;
+    let pulled = match pulled {
+        Err(error) if error.is_missing_image() && !arguments.if_key.is_empty() => return Err(no_template(&reference)),
+        other => other?,
+    };
     let elapsed = started.elapsed();
     clear_away(&pulled.swept);
     if !arguments.transfer.quiet {
@@ -78,9 +81,21 @@ pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &Ca
     output::json(&TemplatePullReceipt::new(&pulled.template, transfer, fetched, reused, pulled.is_up_to_date, elapsed))
 }
 
-fn reference(text: &str, options: &TransferOptions) -> Result<Reference, Failure> {
+/// Reads a reference. If there are key files, they decide the tag.
+fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<Reference, Failure> {
     let transport = if options.plain_http { Transport::PlainHttp } else { Transport::Https };
-    Ok(Reference::parse(text, transport)?)
+    let reference = Reference::parse(text, transport)?;
+    if key.is_empty() {
+        return Ok(reference);
+    }
+    let files = key.iter().map(fs_err::read).collect::<Result<Vec<_>, _>>()?;
+    Ok(reference.with_key(&files)?)
+}
+
+/// Nothing has been pushed for the files of `--if-key`. A script sees by the code that it has to make the template.
+fn no_template(reference: &Reference) -> Failure {
+    let (text, remedy) = (format!("there is no template for these files: `{reference}`"), Remedy::PushWithKey);
+    Failure::Stated { text, hint: wording::oci::hint(&remedy), code: REFUSED, remedy: Some(remedy.name()) }
 }
 
 fn template_options(given: &TransferOptions, cancel: &Cancel) -> TemplateOptions {
