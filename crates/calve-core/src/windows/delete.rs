@@ -9,10 +9,11 @@ use windows_sys::Win32::Storage::FileSystem::FILE_ATTRIBUTE_READONLY;
 use super::location::Location;
 use super::lock::{Lock, recognise};
 use crate::error::Error;
-use crate::hidden::{Purpose, SweepReport};
+use crate::hidden::Purpose;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::{Cancel, Progress};
+use crate::reap::SweepReport;
 use crate::sys;
 
 /// Options for deleting.

@@ -107,7 +107,11 @@ fn a_command_that_was_never_there_makes_no_template() {
             "hint: check where the command connects; make it use DATABASE_URL (REDIS_URL for Redis and Valkey), or leave it out for an empty template\n",
         ];
         world.db(words).arg("true").fails(1, &said);
-        let elsewhere = world.client(engine, &theirs, "SELECT 1");
+        let asks = match engine {
+            Engine::Redis | Engine::Valkey => "return 1",
+            _ => "SELECT 1",
+        };
+        let elsewhere = world.client(engine, &theirs, asks);
         world.db(words).arg(elsewhere.get_program()).args(elsewhere.get_args()).fails(1, &said);
         world.db(["start", "new"]).fails(1, &["no template `new`"]);
         // Without a command, it is an empty one that is wanted.

@@ -240,7 +240,8 @@ fn a_template_that_is_rebuilt_gets_new_standbys() {
 
 #[test]
 fn a_pool_is_as_large_as_its_disk_permits() {
-    for engine in Engine::every() {
+    // Redis and Valkey keep their data in memory: forty of their servers take no room worth counting.
+    for engine in Engine::all() {
         let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
         world.template(engine);
         // Room for a few servers, each of which writes some of its own; a tenth stays free.

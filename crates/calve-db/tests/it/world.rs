@@ -326,7 +326,11 @@ impl World {
                 let socket = server["socket"].as_str().unwrap();
                 command.args(["--no-defaults", "-uroot", "-Dtest", "-S", socket]).args(&words[1..])
             }
-            Redis | Valkey => command.args(&words[1..]).env("REDIS_SOCKET", server["socket"].as_str().unwrap()),
+            Redis | Valkey => {
+                let socket = server["socket"].as_str().unwrap();
+                command = Command::new("redis-cli");
+                command.args(["-e", "-s", socket, "EVAL", sql, "0"])
+            }
         };
         command
     }

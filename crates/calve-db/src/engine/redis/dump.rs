@@ -130,8 +130,7 @@ pub(super) fn has_append_only_files(path: &Path) -> Result<bool> {
 }
 
 /// When the append-only files were last written to, in seconds and nanoseconds. `None`: there are none.
-fn newest(data: &Directory) -> Result<Option<(i64, u64)>> {
-    let written = |found: Stat| (found.st_mtime, found.st_mtime_nsec);
+fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
     let mut newest = data.stat(OLD_APPEND_ONLY)?.map(written);
     if let Some(files) = data.subdirectory(APPEND_ONLY)? {
         for entry in files.entries()?.into_iter().filter(|entry| entry.kind == FileType::RegularFile) {
@@ -147,7 +146,14 @@ pub(super) fn is_older_than_append_only_files(path: &Path) -> Result<bool> {
     let data = Directory::open(path)?;
     let Some(newest) = newest(&data)? else { return Ok(false) };
     let dump = data.stat(DUMP)?;
-    Ok(dump.is_none_or(|found| (found.st_mtime, found.st_mtime_nsec) < newest))
+    Ok(dump.is_none_or(|found| written(found) < newest))
+}
+
+/// When a file was last written to, in seconds and nanoseconds.
+fn written(found: Stat) -> (i64, i64) {
+    // Systems differ in the type; there are fewer than 10^9 nanoseconds.
+    #[allow(clippy::unnecessary_cast)]
+    (found.st_mtime as i64, found.st_mtime_nsec as i64)
 }
 
 /// Removes the append-only files of a directory whose dump has everything.

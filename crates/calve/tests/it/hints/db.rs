@@ -7,7 +7,7 @@ pub(super) const CASES: &[Case] = &[
         "NameEngine",
         "",
         "calve db template create p",
-        "name one with --engine: postgres, mariadb, mysql",
+        "name one with --engine: postgres, mariadb, mysql, redis, valkey",
         "calve db template create --help | grep -q postgres",
     ),
     case(

@@ -142,7 +142,7 @@ fn an_exhausted_range_is_an_error_and_takes_what_absent_worktrees_had() {
     let refused = repo.adding("two").fails(1).says(&["no port is free for `web`", "65534 to 65535"]).hints();
     assert!(refused.stdout.is_empty());
     // An agent gets it with all or not at all.
-    repo.adding("three").arg("--for-agent").fails(1);
+    repo.adding("three").arg("--for-agent=claude").fails(1);
     assert!(!repo.spot.join("proj.three").exists());
     // It is complete but for that.
     let two = repo.spot.join("proj.two");

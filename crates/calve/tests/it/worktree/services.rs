@@ -444,7 +444,7 @@ fn what_is_made_for_an_agent_and_taken_back_leaves_no_data() {
     shop.repo.write(".calve.toml", text);
     shop.repo.commit("a hook that fails");
     let path = format!("{}:{}", Path::new(PROGRAM).parent().unwrap().display(), std::env::var("PATH").unwrap());
-    shop.repo.adding("one").args(["--for-agent", "--yes"]).env("PATH", path).fails(1).says(&["started `db`"]);
+    shop.repo.adding("one").args(["--for-agent=claude", "--yes"]).env("PATH", path).fails(1).says(&["started `db`"]);
     assert_eq!(shop.repo.worktrees().len(), 1);
     assert_eq!((shop.data(), shop.servers().len()), (Vec::new(), 0));
 }
