@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::agents::{Content, Part};
 use super::{Direction, json_text, toml_text};
@@ -117,7 +116,7 @@ fn replace(path: &Path, text: &str, is_new: bool) -> io::Result<()> {
     let parent = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent)?;
     let mut word = [0; 8];
-    getrandom(&mut word[..], GetRandomFlags::empty())?;
+    getrandom::fill(&mut word)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let staged = parent.join(format!(".{name}.{:016x}", u64::from_ne_bytes(word)));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o666).open(&staged)?;

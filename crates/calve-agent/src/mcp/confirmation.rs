@@ -20,8 +20,8 @@ impl Confirmations {
     /// Returns the token of a plan. `plan` has all that must be the same when it is confirmed.
     pub(super) fn announce(&self, plan: String) -> Result<String, Problem> {
         let mut bytes = [0; 16];
-        rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())
-            .map_err(|errno| Problem::new(format!("no token can be made: {errno}"), "try again"))?;
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Problem::new(format!("no token can be made: {error}"), "try again"))?;
         let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         plans.retain(|_, (since, _)| since.elapsed() < VALID);

@@ -153,8 +153,6 @@ fn row(mut packet: &[u8]) -> Option<Row> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
-
     use super::*;
 
     #[test]
@@ -171,7 +169,7 @@ mod tests {
         let rows = b"\x01\0\0\x01\x01\x01\0\0\x02a\x01\0\0\x03\xfe\x03\0\0\x04\x02hi\x01\0\0\x05\xfe";
         let error = b"\x0c\0\0\x01\xff\x15\x04#28000denied";
         calve_testkit::fuzz(&[greeting, rows, error, &[&greeting[..], rows].concat()], |input| {
-            let (ours, theirs) = UnixStream::pair().unwrap();
+            let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
             std::thread::scope(|scope| {
                 scope.spawn(move || {
                     (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
