@@ -311,7 +311,7 @@ pub(crate) struct LogsArguments {
 /// tables with their indexes, constraints and triggers, of views, sequences, functions, types and schemas. @NAME is the template NAME.
 /// Without B, compares with the templates that the data of A comes from.
 ///
-/// Starts a server on a clone of each, which is gone afterwards. Servers of the worktrees go on.
+/// Starts a server on a clone of each and removes it afterwards. The worktrees' servers keep running.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -338,7 +338,7 @@ pub(crate) struct DiffArguments {
 /// Clones the data of each service of the worktree, shows in what it differs from its template, and asks. Then what was shown becomes the
 /// template, and new worktrees get it. Those that exist keep their data. Servers of the worktree go on.
 ///
-/// `calve db template create` does not replace such a template, unless it is told to with --rebuild.
+/// `calve db template create` replaces a promoted template only with --rebuild.
 #[derive(Debug, Args)]
 pub(crate) struct PromoteArguments {
     /// The worktree: its branch, its path, or the last name of its path

@@ -10,9 +10,9 @@ use crate::named::Named;
 #[derive(Debug, Subcommand)]
 pub(crate) enum HookCommand {
     Install(InstallArguments),
-    /// Take away what `calve hook install` has written
+    /// Remove what `calve hook install` wrote
     ///
-    /// Shows it and asks. Everything else in the files stays as it is. A value that was changed since is left alone, and told.
+    /// Shows the changes and asks. Everything else in the files stays as it is. Leaves values alone that changed since, and names them.
     Uninstall(InstallArguments),
     WorktreeCreate(WorktreeCreateArguments),
     WorktreeSetup(WorktreeSetupArguments),
@@ -53,10 +53,11 @@ pub(crate) struct WorktreeSetupArguments {
     pub(crate) from: Option<PathBuf>,
 }
 
-/// Set an agent up: its worktrees are complete, and it can ask `calve mcp`
+/// Set up an agent to get complete worktrees and use `calve mcp`
 ///
 /// Shows what changes in the agent's configuration files in this worktree, and asks. Everything else in them stays as it is, and `calve hook
-/// uninstall` takes exactly that away. A file with comments in JSON, with a mistake, or with another value is left alone, and told.
+/// uninstall` removes exactly these changes. Leaves alone, and names, JSON files with comments, files with errors, and files with another
+/// value.
 #[derive(Debug, Args)]
 pub(crate) struct InstallArguments {
     /// The agent: claude, codex, cursor, opencode

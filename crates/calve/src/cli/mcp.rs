@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Serve worktrees and databases to a coding agent, by the Model Context Protocol
+/// Serve worktrees and databases to a coding agent over the Model Context Protocol
 ///
 /// Speaks the protocol on stdin and stdout, so that an agent starts it and ends it. Its tools list, create, show and remove worktrees, return
 /// the URLs of their databases, reset these, and show disk usage, in the repositories that are named here. No tool runs a command of the
@@ -18,7 +18,7 @@ pub(crate) struct McpArguments {
     /// A directory in a repository to serve (may be given several times)
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) repository: Vec<PathBuf>,
-    /// The most bytes that a tool's result has
+    /// Maximum size of a tool's result in bytes
     #[arg(long, value_name = "N", default_value_t = calve_agent::mcp::RESULT_BYTES, value_parser = result_bytes)]
     pub(crate) result_bytes: usize,
 }

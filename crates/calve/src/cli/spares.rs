@@ -27,7 +27,7 @@ pub(crate) enum SparesCommand {
 Examples:
   calve spares add node_modules
   calve spares add --count 4 node_modules
-  calve spares add --watch node_modules              handed over without a look at every entry
+  calve spares add --watch node_modules              handed over without comparing every entry
   calve spares add --at /mnt/scratch node_modules    for clones to /mnt/scratch
   calve spares add --worktree                        for `calve worktree add` in this repository")]
 pub(crate) struct AddArguments {

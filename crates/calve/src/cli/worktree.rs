@@ -177,8 +177,9 @@ pub(crate) struct RemoveWorktreeArguments {
 /// Keeps and names an entry that holds the last copy of something (staged contents, commits, an unfinished rebase). Without --merged,
 /// never touches the directory at a worktree's path.
 ///
-/// --merged also removes worktrees whose commits are all in the main worktree's branch or in their upstream, or whose changes one commit of
-/// the main worktree's branch has (a squashed merge). It lists them and asks first. Their branches stay. A worktree stays if `calve worktree remove` would refuse it, if a process of yours is inside, or if you are.
+/// --merged also removes worktrees whose commits are all in their upstream or in the main worktree's branch, or that were squash-merged into
+/// it. It lists them and asks first. Their branches stay. A worktree stays if `calve worktree remove` would refuse it, if a process of yours
+/// is inside, or if you are.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArguments {
     /// Also remove the worktrees that are merged or pushed
@@ -187,7 +188,7 @@ pub(crate) struct PruneArguments {
     /// Only those that were made so long ago, such as 14d or 12h
     #[arg(long, value_name = "AGE", requires = "merged", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
-    /// Only the oldest, until all linked worktrees and the data of their services take up no more than this, such as 50G
+    /// Remove only the oldest, until all linked worktrees and the data of their services take up at most this much, such as 50G
     #[arg(long, value_name = "SIZE", requires = "merged", value_parser = super::space::size)]
     pub(crate) keep_disk: Option<u64>,
     /// Say which worktrees would be removed, and do nothing

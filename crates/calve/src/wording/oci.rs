@@ -22,7 +22,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             "look into the log of the registry, or of a proxy before it; pushing again repairs a damaged image"
         }
         Remedy::PushTemplate => "push a template there first: calve template push NAME REFERENCE",
-        Remedy::PushWithKey => "make it, and push it with `--key` and the same files in the same order",
+        Remedy::PushWithKey => "create the template, then push it with `--key` and the same files in the same order",
         Remedy::PullUnderAnotherName => "pull it under another name with `--name NAME`",
         Remedy::FreeSpace => "free some space there, or keep the template elsewhere with `--at DIRECTORY`",
         Remedy::CheckSystem => "check the owner and mode of what is named, and the limits of your session (ulimit -a)",

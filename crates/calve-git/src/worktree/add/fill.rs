@@ -1,10 +1,13 @@
 //! Carries what git ignores into a worktree that something else has made, by git alone.
 
-use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Unreadable, clone_tree};
+use calve_core::{Shown, Unreadable, clone_tree};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
 
+use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, Moved};
 use crate::git::Git;
@@ -25,7 +28,7 @@ pub struct FillReport {
     pub donor: PathBuf,
     /// It is a pull request's, or the donor is, and not trusted.
     pub is_untrusted: bool,
-    /// What was carried.
+    /// What was carried, now or by a run that did not get to its end: the files of variables that Calve made.
     pub carried: Vec<PathBuf>,
     /// What was not, and why.
     pub left: Vec<LeftEntry>,
@@ -34,7 +37,7 @@ pub struct FillReport {
 }
 
 /// Carries what git ignores from `options.from`, by default the main worktree, into the worktree that `options.start` is in. What is there
-/// already stays as it is.
+/// already stays as it is, but that what points back into the donor is repaired in it too: a killed run may have left it.
 pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let repository = Repository::open(&options.start)?;
     let here = repository.here.clone().ok_or_else(no_donor)?;
@@ -62,14 +65,22 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let parts: Vec<_> = own.chain(foreign.map(|one| (one.path.clone(), one.from.join(&one.path)))).collect();
     let mut left = survey.left;
     let mut carried = Vec::new();
+    let mut audited_too = Vec::new();
     for (path, from) in parts {
         let to = here.join(&path);
-        if fs_err::symlink_metadata(&to).is_ok() {
+        if !leads_through_no_link(&here, &path, false)? {
+            left.push(LeftEntry { path, reason: LeftReason::BehindLink });
+        } else if is_own_env_file(&here, &path) {
+            // It may be the donor's.
+            carried.push(path);
+        } else if fs_err::symlink_metadata(&to).is_ok() {
+            audited_too.push(path.clone());
             left.push(LeftEntry { path, reason: LeftReason::Collides });
         } else if survey.may_show && !is_ignored(&git, &path)? {
             left.push(LeftEntry { path, reason: LeftReason::NotIgnored });
+        } else if !leads_through_no_link(&here, &path, true)? {
+            left.push(LeftEntry { path, reason: LeftReason::BehindLink });
         } else {
-            fs_err::create_dir_all(to.parent().unwrap_or(&here))?;
             let mut clone = options.clone.clone();
             clone.unreadable = Unreadable::Skip;
             let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
@@ -81,11 +92,35 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     }
     carried.sort();
     left.sort_by(|a, b| a.path.cmp(&b.path));
-    let audit = match carried.is_empty() {
+    audited_too.extend(carried.iter().cloned());
+    let audit = match audited_too.is_empty() {
         true => AuditReport::default(),
-        false => audited(&request, &here, &carried, options)?,
+        false => audited(&request, &here, audited_too, options)?,
     };
     Ok(FillReport { path: here, donor: request.donor, is_untrusted: request.is_untrusted, carried, left, audit })
+}
+
+/// Whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.
+fn leads_through_no_link(here: &Path, path: &Path, makes: bool) -> Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let failed =
+        |errno: Errno| io::Error::new(errno.kind(), format!("failed to open `{}`: {errno}", Shown(&here.join(path))));
+    let mut directory = openat(CWD, here, flags, Mode::empty()).map_err(failed)?;
+    for name in path.parent().into_iter().flatten() {
+        if makes {
+            match mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(failed(errno).into()),
+            }
+        }
+        directory = match openat(&directory, name, flags, Mode::empty()) {
+            Ok(opened) => opened,
+            Err(Errno::NOENT) => return Ok(!makes),
+            Err(Errno::LOOP | Errno::NOTDIR) => return Ok(false),
+            Err(errno) => return Err(failed(errno).into()),
+        };
+    }
+    Ok(true)
 }
 
 fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
@@ -94,16 +129,16 @@ fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
     Ok(git.output(&["check-ignore", "--quiet", "--", path])?.status.success())
 }
 
-fn audited(request: &AddRequest, here: &Path, carried: &[PathBuf], options: &AddOptions) -> Result<AuditReport> {
+fn audited(request: &AddRequest, here: &Path, below: Vec<PathBuf>, options: &AddOptions) -> Result<AuditReport> {
     let others = request.repository.worktrees.iter().filter(|one| !one.is_bare && one.path != here);
     let audit = AuditOptions {
         names: None,
         fix: Fix::Yes,
-        below: carried.to_vec(),
+        below,
         others: others.map(|one| one.path.clone()).collect(),
         will_be: None,
         moved: Moved::Ignored,
-        tracked: Some(HashSet::new()),
+        tracked: None,
         threads: options.clone.threads,
         cancel: options.clone.cancel.clone(),
     };

@@ -6,7 +6,7 @@ use calve_core::{Cancel, Shown};
 use calve_git::environment::{is_own_env_file, write_env_file};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
-use calve_git::worktree::{self, AddOptions, FillReport};
+use calve_git::worktree::{self, AddOptions, FillReport, LeftReason};
 use calve_receipt::human;
 
 use crate::cli::hook::WorktreeSetupArguments;
@@ -28,6 +28,9 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &Cancel) -> Result
         "carried {carried} that git ignores from `{}`; {repaired} repaired in them",
         Shown(&filled.donor)
     ));
+    for left in filled.left.iter().filter(|left| left.reason == LeftReason::BehindLink) {
+        output::say(&format!("warning: `{}` was not carried: {}", Shown(&left.path), left.reason.text()));
+    }
     let variables = environment(&filled, cancel)?;
     hook(&filled, variables)?;
     worktree::finish_for_agent(&filled.path, &arguments.maker)?;

@@ -201,6 +201,37 @@ fn a_worktree_that_an_agent_made_with_git_is_completed() {
 }
 
 #[test]
+fn a_setup_that_was_killed_is_finished_and_nothing_goes_through_a_link() {
+    let repo = with_ports(&format!("web = {}", number(220)));
+    repo.write("packages/tracked", "");
+    repo.commit("packages");
+    repo.write("packages/.env.local", "KEY=1\n");
+    let home = repo.spot.join("home");
+    let within = |at: &Path, words: &[&str]| with_environment(calve(words)).within(at).env("CALVE_HOME", &home);
+    let printed = within(&repo.path, &["env", "--format", "dotenv"]).succeeds().stdout;
+    repo.write(".env.main", &printed);
+    let path = repo.spot.join(".cursor/worktrees/proj/2f");
+    repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
+    // What the killed run had carried: the donor's, with a link to it.
+    fs_err::write(path.join(".env.main"), &printed).unwrap();
+    fs_err::create_dir_all(path.join("node_modules")).unwrap();
+    fs_err::os::unix::fs::symlink(repo.join("src"), path.join("node_modules/own")).unwrap();
+    // And what is somebody's own: a link that would lead to itself, and one that leads out.
+    fs_err::os::unix::fs::symlink(repo.join("target"), path.join("target")).unwrap();
+    let outside = repo.spot.join("outside");
+    fs_err::create_dir(&outside).unwrap();
+    fs_err::remove_dir_all(path.join("packages")).unwrap();
+    fs_err::os::unix::fs::symlink(&outside, path.join("packages")).unwrap();
+    let ran = within(&path, &["hook", "worktree-setup", "--maker", "cursor"]).succeeds();
+    let variables = fs_err::read_to_string(path.join(".env.main")).unwrap();
+    assert!(variables.ends_with(&format!("WEB_PORT={}\n", number(221))), "{variables}");
+    assert_eq!(fs_err::read_link(path.join("node_modules/own")).unwrap(), path.join("src"));
+    assert_eq!(fs_err::read_link(path.join("target")).unwrap(), repo.join("target"));
+    assert_eq!(fs_err::read_dir(&outside).unwrap().count(), 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: `packages/.env.local` was not carried: a link"), "{}", ran.stderr);
+}
+
+#[test]
 fn the_prompt_shows_a_linked_worktree_and_nothing_else() {
     let repo = with_ports(&format!("web = {}", number(260)));
     let prompt = |within: &Path| repo.within(within, &["prompt"]).succeeds().stdout;

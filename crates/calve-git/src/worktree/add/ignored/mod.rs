@@ -56,12 +56,14 @@ pub enum LeftReason {
     NotIgnored,
     /// Its lockfile's other directories come from another worktree.
     OtherDonor,
+    /// In the worktree a link, or a file, is where a directory would lead to it.
+    BehindLink,
     /// The clone engine skipped it, for this reason.
     Engine(SkipReason),
 }
 
 impl LeftReason {
-    const OWN: [LeftReason; 9] = [
+    const OWN: [LeftReason; 10] = [
         Self::Runtime,
         Self::Secret,
         Self::Excluded,
@@ -71,6 +73,7 @@ impl LeftReason {
         Self::Collides,
         Self::NotIgnored,
         Self::OtherDonor,
+        Self::BehindLink,
     ];
 
     /// Returns the reason in a few words.
@@ -85,6 +88,7 @@ impl LeftReason {
             Self::Collides => "tracked in the new worktree",
             Self::NotIgnored => "not ignored in the new worktree",
             Self::OtherDonor => "not where its lockfile's other directories come from",
+            Self::BehindLink => "a link or a file is where its directory would be",
             Self::Engine(reason) => reason.text(),
         }
     }
