@@ -1,8 +1,5 @@
 //! The names of hidden siblings: `.calve-<purpose>-<user>-<machine>-<boot>-<random>`, and `.lock` behind it for the lock.
 
-#[cfg(unix)]
-use std::ffi::CStr;
-
 /// The purpose of a hidden sibling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -61,13 +58,7 @@ pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, r
 
 /// Whether a name is a staged tree, trash, an overlay's place, the lock of one, or a place of spares or templates: whoever made it, on
 /// whatever machine, it is no part of what a user wants cloned.
-#[cfg(unix)]
-pub(crate) fn is_calves_own(name: &CStr) -> bool {
-    is_calves_own_text(name.to_bytes())
-}
-
-/// The same, for a name that is no C string.
-pub(crate) fn is_calves_own_text(name: &[u8]) -> bool {
+pub(crate) fn is_calves_own(name: &[u8]) -> bool {
     const KINDS: [&[u8]; 5] = [b"staging-", b"trash-", b"overlay-", b"spares-", b"templates-"];
     name.first() == Some(&b'.')
         && name.strip_prefix(b".calve-").is_some_and(|rest| KINDS.iter().any(|kind| rest.starts_with(kind)))
@@ -96,10 +87,10 @@ mod tests {
     #[test]
     fn calves_own_names_are_known() {
         for name in [c".calve-trash-0-a-b-c", c".calve-staging-7-x.lock", c".calve-overlay-1"] {
-            assert!(is_calves_own_text(name.to_bytes()), "{name:?}");
+            assert!(is_calves_own(name.to_bytes()), "{name:?}");
         }
         for name in [c".calve.toml", c".calve-notes", c"calve-trash-0", c".cargo", c".calve-trash"] {
-            assert!(!is_calves_own_text(name.to_bytes()), "{name:?}");
+            assert!(!is_calves_own(name.to_bytes()), "{name:?}");
         }
     }
 }

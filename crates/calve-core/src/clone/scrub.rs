@@ -81,7 +81,7 @@ impl Scrub<'_> {
             path.push(OsStr::from_bytes(entry.name.to_bytes()));
             let of = match entry.kind {
                 FileType::Socket => Decision::LeaveBecause(SkipReason::Socket),
-                _ if is_calves_own(entry.name) => Decision::LeaveBecause(SkipReason::CalvesOwn),
+                _ if is_calves_own(entry.name.to_bytes()) => Decision::LeaveBecause(SkipReason::CalvesOwn),
                 kind => self.exclude.of(&path, kind == FileType::Directory),
             };
             match of {

@@ -286,7 +286,7 @@ impl Worker<'_> {
         let mut names = Names::default();
         while let Some(entry) = listing.next() {
             let entry = entry?;
-            if !known.contains(entry.name) && !is_calves_own(entry.name) {
+            if !known.contains(entry.name) && !is_calves_own(entry.name.to_bytes()) {
                 names.push(entry.kind, entry.name);
             }
         }

@@ -368,7 +368,7 @@ impl Walker for Taker<'_> {
     }
 
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
-        if is_calves_own(name) {
+        if is_calves_own(name.to_bytes()) {
             return Descend::No;
         }
         if !self.exclude.is_empty() && self.exclude.matches(&folder.node.path_of(name), kind == FileType::Directory) {

@@ -149,7 +149,7 @@ impl Parts {
             while let Some(entry) = listing.next() {
                 let entry = entry.map_err(failed)?;
                 let is_directory = entry.kind == FileType::Directory;
-                let left_out = is_calves_own(entry.name)
+                let left_out = is_calves_own(entry.name.to_bytes())
                     || !exclude.is_empty() && exclude.matches(&node.path_of(entry.name), is_directory);
                 seen[index].entries += 1;
                 seen[index].is_partial |= left_out;

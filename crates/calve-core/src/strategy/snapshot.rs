@@ -12,7 +12,7 @@ use super::facts::Facts;
 use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::choice::{Requirement, Strategy};
 use crate::error::Error;
-use crate::hidden::is_calves_own_text;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::reason::WarningCode;
 use crate::remedy::Remedy;
@@ -127,7 +127,7 @@ fn nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, at: &Path, exclude: &Exclude
 /// Whether the directory `path`, or one above it that is below `at`, is left out.
 fn is_left(path: &Path, at: &Path, exclude: &Exclude) -> bool {
     path.ancestors().take_while(|above| *above != at).any(|above| {
-        let own = above.file_name().is_some_and(|name| is_calves_own_text(name.as_bytes()));
+        let own = above.file_name().is_some_and(|name| is_calves_own(name.as_bytes()));
         own || exclude.matches(above, true)
     })
 }

@@ -114,7 +114,7 @@ impl Worker<'_> {
             if self.pool.stopped() {
                 return Ok(());
             }
-            if is_calves_own(name) {
+            if is_calves_own(name.to_bytes()) {
                 continue;
             }
             if names.remove(name).is_none() {
@@ -224,7 +224,7 @@ fn names(directory: BorrowedFd<'_>) -> sys::Result<HashMap<CString, FileType>> {
     let mut names = HashMap::new();
     while let Some(entry) = listing.next() {
         let entry = entry?;
-        if is_calves_own(entry.name) {
+        if is_calves_own(entry.name.to_bytes()) {
             continue;
         }
         let kind = match entry.kind {

@@ -491,7 +491,9 @@ impl<'f> Worker<'f> {
 
     /// Whether it is something that Calve itself has left in the source. Not so when it was named as the source.
     fn is_calves_own(&self, at: At<'_>, name: &CStr) -> bool {
-        let own = is_calves_own(name) && matches!(self.fill.paths, Paths::Below) && self.fill.keep.plain().is_none();
+        let own = is_calves_own(name.to_bytes())
+            && matches!(self.fill.paths, Paths::Below)
+            && self.fill.keep.plain().is_none();
         if own {
             self.fill.notes.skipped(at.node.path_of(name), SkipReason::CalvesOwn);
         }

@@ -256,7 +256,7 @@ fn one(
     name: &CStr,
     root: &Stat,
 ) -> sys::Result<EntryState> {
-    if is_calves_own(name) {
+    if is_calves_own(name.to_bytes()) {
         return Ok(EntryState::Quiet);
     }
     let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;

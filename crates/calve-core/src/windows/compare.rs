@@ -11,7 +11,7 @@ use windows_sys::Win32::Storage::FileSystem::FILE_READ_ATTRIBUTES;
 use super::file::{settable, special};
 use super::location::below;
 use crate::error::Error;
-use crate::hidden::is_calves_own_text;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::sys::{self, Info};
@@ -87,7 +87,7 @@ fn is_left_out(comparison: &Comparison<'_>, relative: &Path) -> bool {
     let name = relative.file_name().unwrap_or_default();
     let info = sys::look(&comparison.src.join(relative));
     let is_directory = info.as_ref().is_ok_and(|info| info.is_directory() && !info.is_link());
-    is_calves_own_text(name.as_encoded_bytes())
+    is_calves_own(name.as_encoded_bytes())
         || comparison.exclude.matches(relative, is_directory)
         || info.is_ok_and(|info| special(info.tag).is_some())
 }

@@ -18,7 +18,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 use super::file::{LINK_FALLS_BACK, is_any, settable};
 use super::location::below;
 use crate::error::Error;
-use crate::hidden::is_calves_own_text;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::progress::{Cancel, Progress};
 use crate::reason::{SkipReason, WarningCode};
@@ -156,7 +156,7 @@ impl Worker<'_> {
             let (name, kind) = (entry.file_name(), entry.file_type());
             let path = relative.join(&name);
             let kind = kind.map_err(|error| self.src_error(Operation::Stat, &path, error))?;
-            if is_calves_own_text(name.as_encoded_bytes()) {
+            if is_calves_own(name.as_encoded_bytes()) {
                 self.fill.notes.skipped(path, SkipReason::CalvesOwn);
             } else if !self.fill.exclude.is_empty() && self.fill.exclude.matches(&path, kind.is_dir()) {
                 self.fill.notes.skipped(path, SkipReason::Excluded);

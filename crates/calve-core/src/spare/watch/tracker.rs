@@ -195,7 +195,7 @@ impl Tracker {
             _ => {}
         }
         let name = match event.name {
-            Some(name) if is_calves_own(name) => return,
+            Some(name) if is_calves_own(name.to_bytes()) => return,
             name => name,
         };
         if event.happening != Happening::Opened {
@@ -308,7 +308,7 @@ impl Tracker {
         let mut listing = Listing::new(directory.as_fd(), &mut self.buffer)?;
         while let Some(entry) = listing.next() {
             let entry = entry?;
-            if is_calves_own(entry.name) {
+            if is_calves_own(entry.name.to_bytes()) {
                 continue;
             }
             let mut kind = entry.kind;

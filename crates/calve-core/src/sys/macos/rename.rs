@@ -63,7 +63,7 @@ impl Restraints {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(parent, name, flags, Mode::empty())?;
         let mode = Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
-        let (acl, flags) = match is_calves_own(name) {
+        let (acl, flags) = match is_calves_own(name.to_bytes()) {
             true => (kernel::read_acl(file.as_fd())?, kernel::flags(file.as_fd())?),
             false => (None, 0),
         };

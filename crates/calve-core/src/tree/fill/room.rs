@@ -108,7 +108,7 @@ fn needed(src: BorrowedFd<'_>, exclude: &Exclude, cancel: &Cancel) -> Result<Roo
             if cancel.is_cancelled() {
                 return Ok(room);
             }
-            if is_calves_own(entry.name) {
+            if is_calves_own(entry.name.to_bytes()) {
                 continue;
             }
             let stat = match entry.kind {
