@@ -81,16 +81,19 @@ pub fn serve(options: ServerOptions) -> Result<(), ServeError> {
         confirmations: Confirmations::default(),
         result_bytes: options.result_bytes,
     };
+    let turns = server.program.turns();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let served = runtime.block_on(async {
+    let served = runtime.block_on(async move {
         let (input, output) = stdio_pipes();
         let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MESSAGE_BYTES);
-        match Arc::new(server).serve(transport).await {
+        let served = match Arc::new(server).serve(transport).await {
             Ok(session) => session.waiting().await.map(|_| ()).map_err(|error| ServeError::Session(error.to_string())),
             // A client that came and went.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(ServeError::Session(error.to_string())),
-        }
+        };
+        Program::ended(turns).await;
+        served
     });
     // A thread may still be reading standard input.
     runtime.shutdown_background();

@@ -2,21 +2,28 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
-use tokio::sync::Semaphore;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
 
 use super::result::Problem;
 
 /// How many run at a time: agents call several tools at once.
-const AT_A_TIME: usize = 4;
+const AT_A_TIME: u32 = 4;
+
+/// How long one that was told to end may take for it.
+const GRACE: Duration = Duration::from_secs(5);
 
 pub(super) struct Program {
     path: PathBuf,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
 }
 
 /// What a run printed.
@@ -28,7 +35,16 @@ pub(super) struct Printed {
 
 impl Program {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, turns: Semaphore::new(AT_A_TIME) }
+        Self { path, turns: Arc::new(Semaphore::new(AT_A_TIME as usize)) }
+    }
+
+    /// Waits a while for those that were told to end.
+    pub(super) async fn ended(turns: Arc<Semaphore>) {
+        let _ = timeout(GRACE, turns.acquire_many(AT_A_TIME)).await;
+    }
+
+    pub(super) fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turns)
     }
 
     /// Runs a command line in a directory, and returns the JSON document that it prints.
@@ -37,28 +53,72 @@ impl Program {
         serde_json::from_slice(&printed.stdout).map_err(|_| unexpected())
     }
 
-    /// Runs a command line in a directory. It ends when the call is dropped.
+    /// Runs a command line in a directory. It is told to end when the call is dropped.
     pub(super) async fn run<A: AsRef<OsStr>>(
         &self,
         place: &Path,
         arguments: &[A],
         input: &[u8],
     ) -> Result<Printed, Problem> {
-        let _turn = self.turns.acquire().await.map_err(|_| unexpected())?;
+        let turn = self.turns().acquire_owned().await.map_err(|_| unexpected())?;
         let mut command = Command::new(&self.path);
         command.args(arguments).current_dir(place).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let failed = |error: std::io::Error| Problem::new(format!("calve could not be run: {error}"), "try again");
-        let mut child = command.spawn().map_err(failed)?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // One that does not want it has ended, or will not read it.
-            let _ = stdin.write_all(input).await;
-        }
-        let output = child.wait_with_output().await.map_err(failed)?;
+        let child = command.spawn().map_err(failed)?;
+        let (_waits, dropped) = oneshot::channel();
+        let input = input.to_vec();
+        let run = tokio::spawn(async move {
+            let output = output(child, &input, dropped).await;
+            drop(turn);
+            output
+        });
+        let output = run.await.map_err(|_| unexpected())?.map_err(failed)?;
         let prose = String::from_utf8_lossy(&output.stderr).into_owned();
         match output.status.success() {
             true => Ok(Printed { stdout: output.stdout, prose }),
             false => Err(Problem::told(&prose)),
+        }
+    }
+}
+
+/// Waits for the end of a child. Once nobody waits for that any more, tells the child to end, so that it takes back what it has begun.
+async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) -> std::io::Result<Output> {
+    let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let ended = async move {
+        let (mut printed, mut said) = (Vec::new(), Vec::new());
+        let give = async {
+            if let Some(mut stdin) = stdin {
+                // One that does not want it has ended, or will not read it.
+                let _ = stdin.write_all(input).await;
+            }
+            Ok(0)
+        };
+        let print = async {
+            match stdout {
+                Some(mut stdout) => stdout.read_to_end(&mut printed).await,
+                None => Ok(0),
+            }
+        };
+        let say = async {
+            match stderr {
+                Some(mut stderr) => stderr.read_to_end(&mut said).await,
+                None => Ok(0),
+            }
+        };
+        tokio::try_join!(give, print, say)?;
+        Ok(Output { status: child.wait().await?, stdout: printed, stderr: said })
+    };
+    tokio::pin!(ended);
+    tokio::select! {
+        output = &mut ended => output,
+        _ = dropped => {
+            // It has not been waited for, so that the number is still its own.
+            if let Some(pid) = pid {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+            timeout(GRACE, ended).await?
         }
     }
 }
@@ -68,4 +128,38 @@ fn unexpected() -> Problem {
         "calve printed something unexpected",
         "call `calve --version`: the server may be older than the program",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn one_that_nobody_waits_for_takes_back_what_it_has_begun() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("program");
+        let script =
+            "#!/bin/sh\ntrap 'rm begun; echo gone >taken-back; exit 1' TERM\n: >begun\nwhile :; do sleep 0.01; done\n";
+        fs_err::write(&path, script).unwrap();
+        fs_err::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let program = Program::new(path);
+            let begun = async {
+                while !place.path().join("begun").exists() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            let words: [&str; 0] = [];
+            tokio::select! {
+                _ = program.run(place.path(), &words, b"") => panic!("it has ended by itself"),
+                () = begun => {}
+            }
+            Program::ended(program.turns()).await;
+        });
+        assert!(place.path().join("taken-back").exists() && !place.path().join("begun").exists());
+    }
 }

@@ -214,7 +214,7 @@ impl Call<'_> {
         let found = found.ok_or_else(|| {
             Problem::new("the worktree has no data of such a service", "database_url clones it from the template")
         })?;
-        let plan = format!("reset {name} in {} from {}", path.display(), found["server"]);
+        let plan = format!("reset {name} in {} from {} to {}", path.display(), found["server"], found["template"]);
         match self.arguments.text("token") {
             None => {
                 let token = self.server.confirmations.announce(plan)?;

@@ -60,8 +60,8 @@ pub struct SpareOptions {
     /// The directory in which they are to be kept, in a hidden one. By default the store itself, where it is on the source's file system,
     /// and else the source's parent. They serve destinations on the same file system.
     pub at: Option<PathBuf>,
-    /// What starts the watcher.
-    pub watcher: WatcherStart,
+    /// What starts the watcher. By default what did before, or else only the user.
+    pub watcher: Option<WatcherStart>,
     /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
     pub like: CloneOptions,
 }
@@ -207,7 +207,7 @@ impl Spares {
             SpareOrigin::Template(template) => SpareSource::Template(template.name.clone()),
             SpareOrigin::Directory(_) => SpareSource::Directory(real),
         };
-        if options.watcher == WatcherStart::AfterClones {
+        if options.watcher == Some(WatcherStart::AfterClones) {
             watch::possible(&self.home)?;
         }
         let definition = Definition { source: of, place, count: options.count.unwrap_or(1).max(1), shape };
@@ -218,9 +218,12 @@ impl Spares {
         build::refuse(&source, &inside)?;
         let mut set = home.define(&definition)?;
         set.pause(false)?;
-        set.keep_watched(options.watcher == WatcherStart::AfterClones)?;
+        if let Some(watcher) = options.watcher {
+            set.keep_watched(watcher == WatcherStart::AfterClones)?;
+            set.watched = watcher == WatcherStart::AfterClones;
+        }
         set.make_place()?;
-        (set.paused, set.watched) = (false, options.watcher == WatcherStart::AfterClones);
+        set.paused = false;
         // A watcher that runs learns of it.
         ask::ask(home.path(), &set.id);
         self.describe(&set, Some(&source))

@@ -66,6 +66,8 @@ pub enum BuildEvent {
     Waiting,
     /// This was taken out of the data directory.
     Neutralised(String),
+    /// It is made, and this went wrong afterwards.
+    Unfinished(String),
 }
 
 /// How the command ended.

@@ -85,8 +85,12 @@ pub fn promote(
         let _ = sweep::take_away(home, &path, Wait::Yes);
     }
     if let Ok(Some(template)) = &made {
-        crate::standby::empty(home, &template.name, Some(template))?;
-        service::set_written(home, service, written)?;
+        // The template is there, whatever becomes of these.
+        for done in
+            [crate::standby::empty(home, &template.name, Some(template)), service::set_written(home, service, written)]
+        {
+            done.err().into_iter().for_each(|error| say(BuildEvent::Unfinished(error.to_string())));
+        }
     }
     made
 }

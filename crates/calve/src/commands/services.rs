@@ -197,9 +197,10 @@ fn receipt(
     Ok(ServiceReceipt {
         name: name.to_owned(),
         variable: wanted.map(|wanted| wanted.variable.clone()),
-        template: match (wanted, made) {
-            (Some(wanted), _) => wanted.template.clone(),
-            (None, made) => made.map(|made| made.template.clone()).unwrap_or_default(),
+        // What was made may be of another one than is wanted now, and is put back to that.
+        template: match (made, wanted) {
+            (Some(made), _) => made.template.clone(),
+            (None, wanted) => wanted.map(|wanted| wanted.template.clone()).unwrap_or_default(),
         },
         state,
         url: made.map(|made| made.address(home)).transpose()?.map(|address| address.url),

@@ -53,8 +53,8 @@ pub(crate) fn run(command: &SparesCommand, cancel: &Cancel) -> Result<(), Failur
 pub(crate) fn refill_in_background(cancel: &Cancel) -> Result<(), Failure> {
     sys::leave_terminal();
     let store = store()?;
-    // Before this process gets the lowest priority.
-    if store.want_watcher()? {
+    // Before this process gets the lowest priority. Spares are of use without it too.
+    if store.want_watcher().unwrap_or(false) {
         sys::start_watcher();
     }
     store.refill(&options(None, Background::Yes, &Arc::default(), cancel))?;
@@ -92,7 +92,7 @@ fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut wish = SpareOptions::default();
     wish.count = Some(arguments.count.get());
     wish.at.clone_from(&arguments.at);
-    wish.watcher = if arguments.watch { WatcherStart::AfterClones } else { WatcherStart::ByHand };
+    wish.watcher = arguments.watch.then_some(WatcherStart::AfterClones);
     wish.like.exclude.clone_from(&arguments.exclude);
     wish.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     let store = store()?;

@@ -142,7 +142,10 @@ fn a_clone_starts_the_watcher_that_was_asked_for() {
     place.settle();
     assert_eq!(watching(&place), None);
     place.spares(&["add", "-q", "--count", "3", "--watch", "src"]).succeeds();
-    assert_eq!(place.spares(&["list", "--json"]).succeeds().json()["sources"][0]["watched"], true);
+    let is_watched = || place.spares(&["list", "--json"]).succeeds().json()["sources"][0]["watched"] == true;
+    assert!(is_watched());
+    place.spares(&["add", "-q", "--count", "2", "src"]).succeeds();
+    assert!(is_watched(), "nothing was said about it");
     let is_instant = |dst: &str| {
         let words = ["-q", "--strategy", "spare", "--require", "instant", "-T", "src", dst];
         place.cp(&words).run().status.success()

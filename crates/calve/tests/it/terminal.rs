@@ -43,7 +43,8 @@ impl Terminal {
     /// Reads what has come out. Whether there will be more.
     fn read(&mut self) -> bool {
         let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
-        let ready = poll(&mut [PollFd::new(&self.side, PollFlags::IN)], Some(&limit)).unwrap();
+        let mut sides = [PollFd::new(&self.side, PollFlags::IN)];
+        let ready = rustix::io::retry_on_intr(|| poll(&mut sides, Some(&limit))).unwrap();
         assert_eq!(ready, 1, "nothing comes after {}", self.seen);
         let mut part = [0; 4096];
         // Once nobody has the terminal open any more, this fails with EIO.

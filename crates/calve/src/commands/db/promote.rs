@@ -1,7 +1,7 @@
 //! `calve db promote`.
 
 use calve_core::{Cancel, Shown};
-use calve_db::{BuildEvent, Difference};
+use calve_db::{BuildEvent, Difference, Home, Service};
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
 use super::diff::{described, one};
@@ -15,37 +15,55 @@ pub(crate) fn run(arguments: &PromoteArguments, cancel: &Cancel) -> Result<(), F
     let home = home()?;
     let mut receipt = DbPromoteReceipt { templates: Vec::new() };
     for service in services::of_named(&home, &arguments.worktree, arguments.service.as_deref())? {
-        let template = &service.template;
-        let mut differences = Vec::new();
-        let mut is_refused = false;
-        let mut agree = |found: &[Difference]| {
-            show(template, found, arguments);
-            differences = found.iter().map(|difference| one(&service.service, difference)).collect();
-            is_refused = !arguments.dry_run && !arguments.yes && !consent::can_ask();
-            let is_asked = !arguments.dry_run && !arguments.yes && !is_refused;
-            arguments.yes && !arguments.dry_run
-                || is_asked && consent::yes(&format!("Replace the template `{template}`?"))
-        };
-        let mut say =
-            |_: BuildEvent| output::say(&format!("waiting for another process that makes the template `{template}`"));
-        let promoted = calve_db::promote(&home, &service.name, &supervisor()?, &mut say, &mut agree, cancel)?;
-        if is_refused {
-            let text = format!("nobody is there to say whether the template `{template}` may be replaced");
-            return Err(Failure::stated(REFUSED, text, "`--yes` replaces it; `-n` only shows what would change"));
+        match promote(&home, &service, arguments, cancel) {
+            Ok(done) => receipt.templates.push(done),
+            Err(failure) => {
+                // Those before it are promoted.
+                if arguments.json && !receipt.templates.is_empty() {
+                    output::json(&receipt)?;
+                }
+                return Err(failure);
+            }
         }
-        if promoted.is_some() {
-            // What it replaces.
-            reap_trash(&home)?;
-            pool::refill(&home, template);
-            output::say(&format!("the template `{template}` has the data of `{}` now", Shown(&arguments.worktree)));
-        }
-        receipt.templates.push(DbPromotedTemplate {
-            template: template.clone(),
-            promoted: promoted.is_some(),
-            differences,
-        });
     }
     if arguments.json { output::json(&receipt) } else { Ok(()) }
+}
+
+fn promote(
+    home: &Home,
+    service: &Service,
+    arguments: &PromoteArguments,
+    cancel: &Cancel,
+) -> Result<DbPromotedTemplate, Failure> {
+    let template = &service.template;
+    let mut differences = Vec::new();
+    let mut is_refused = false;
+    let mut agree = |found: &[Difference]| {
+        show(template, found, arguments);
+        differences = found.iter().map(|difference| one(&service.service, difference)).collect();
+        is_refused = !arguments.dry_run && !arguments.yes && !consent::can_ask();
+        let is_asked = !arguments.dry_run && !arguments.yes && !is_refused;
+        arguments.yes && !arguments.dry_run || is_asked && consent::yes(&format!("Replace the template `{template}`?"))
+    };
+    let mut say = |event: BuildEvent| match event {
+        BuildEvent::Unfinished(what) => output::say(&format!("warning: {what}")),
+        _ => output::say(&format!("waiting for another process that makes the template `{template}`")),
+    };
+    let promoted = calve_db::promote(home, &service.name, &supervisor()?, &mut say, &mut agree, cancel)?.is_some();
+    if is_refused {
+        let text = format!("nobody is there to say whether the template `{template}` may be replaced");
+        return Err(Failure::stated(REFUSED, text, "`--yes` replaces it; `-n` only shows what would change"));
+    }
+    if promoted {
+        output::say(&format!("the template `{template}` has the data of `{}` now", Shown(&arguments.worktree)));
+        // What it replaces. It may stay: the template is made.
+        if let Err(failure) = reap_trash(home) {
+            output::say("warning: the former template was not removed; `calve db gc` removes it");
+            failure.report();
+        }
+        pool::refill(home, template);
+    }
+    Ok(DbPromotedTemplate { template: template.clone(), promoted, differences })
 }
 
 fn show(template: &str, found: &[Difference], arguments: &PromoteArguments) {

@@ -32,6 +32,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     let mut say = |said: BuildEvent| {
         let text = match said {
             BuildEvent::Waiting => format!("waiting for another process that makes the template `{}`", arguments.name),
+            BuildEvent::Unfinished(what) => format!("warning: {what}"),
             BuildEvent::Neutralised(what) => format!("in the template: {what}"),
         };
         if !arguments.quiet {

@@ -166,3 +166,18 @@ fn what_has_no_data_is_told() {
     db(&["promote", "--yes", "one"]).succeeds().says(&["table postgres.public.t: only in `one` (3 rows)"]);
     assert_eq!(shop.rows(shop.repo.added("two")), [1, 2, 3]);
 }
+
+/// A service whose data is broken does not hide that the one before it was promoted.
+#[test]
+fn what_was_promoted_before_a_failure_is_told() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    shop.repo.write(".calve.toml", "[services.db]\ntemplate = 'shop'\n[services.jobs]\ntemplate = 'shop'\n");
+    shop.repo.commit("two");
+    shop.repo.settle();
+    let one = shop.repo.added("one");
+    let status = shop.status(&one);
+    assert_eq!(status[1]["name"], "jobs", "{status}");
+    fs_err::remove_dir_all(status[1]["data_directory"].as_str().unwrap()).unwrap();
+    let ran = shop.within(&one, &["db", "promote", "--yes", "--json", "one"]).fails(1);
+    assert_eq!(ran.json()["templates"], json!([{ "template": "shop", "promoted": true, "differences": [] }]));
+}

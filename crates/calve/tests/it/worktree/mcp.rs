@@ -148,7 +148,13 @@ fn the_url_of_a_database_and_its_reset() {
     assert_eq!((&db["state"], &db["variable"]), (&json!("running"), &json!("DATABASE_URL")));
     shop.sql(&path, "DELETE FROM t; INSERT INTO t VALUES (9)");
     assert_eq!(shop.rows(&path), [9]);
+    // The template is that which the data was made from, whatever the configuration names now.
+    let config = Path::new(&path).join(".calve.toml");
+    let before = fs_err::read_to_string(&config).unwrap();
+    fs_err::write(&config, before.replace("shop", "other")).unwrap();
     let plan = session.call("reset_database", json!({"worktree": "topic"})).unwrap();
+    assert_eq!(plan["template"], "shop", "{plan}");
+    fs_err::write(&config, before).unwrap();
     assert_eq!(shop.rows(&path), [9]);
     let confirmed = json!({"worktree": "topic", "token": plan["token"]});
     let reset = session.call("reset_database", confirmed.clone()).unwrap();
