@@ -28,6 +28,7 @@ REMEDIES = {
     "allow_namespaces": "have the system let users have namespaces (sysctl user.max_user_namespaces)",
     "keep_changes_elsewhere": "keep the changes on ext4, XFS, btrfs or tmpfs, outside of the directory",
     "merge_changes": "merge the changes by hand",
+    "end_left_processes": "end the processes that the command left behind, then run it again",
     "put_back": "put back by hand what is in the directory of that name",
     "check_command": "check the name of the command",
     "retry_without_cleaner": "try again, and keep other programs from cleaning the destination's parent directory",

@@ -20,7 +20,7 @@ use crate::operation::Operation;
 use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
 use crate::strategy::OverlayState;
-use crate::sys::{self, Denial, OverlayPaths, Steps};
+use crate::sys::{self, Denial, OverlayPaths, Steps, XattrTarget};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
 use crate::tree::source::Source;
@@ -29,13 +29,35 @@ use crate::tree::walk::EntryKind;
 use crate::{Cancel, CloneOptions, CloneReport, Progress};
 
 use apply::{Apply, with_writable};
-use changes::ListingScope;
 pub use changes::{Change, Version};
+use changes::{Layer, ListingScope};
+use xattrs::{Xattrs, xattrs};
 
 /// What a command that sees a private copy has changed in it.
 pub struct PrivateOverlay {
     tree: PathBuf,
     state: OverlayState,
+    /// The attributes that the copy of the root began with: not all of the tree's can be set where the changes are.
+    root_xattrs: Xattrs,
+}
+
+/// What the commands have changed in a private copy, as it was when they were listed.
+#[derive(Default)]
+pub struct Changes {
+    different: Vec<Change>,
+    /// Those, and what was touched.
+    touched: Vec<Change>,
+    /// Just before they were listed.
+    since: Option<Moment>,
+}
+
+impl std::ops::Deref for Changes {
+    type Target = [Change];
+
+    /// Returns what differs from the tree, in the order of the paths.
+    fn deref(&self) -> &[Change] {
+        &self.different
+    }
 }
 
 /// Which network a command sees.
@@ -91,7 +113,10 @@ impl PrivateOverlay {
             return Err(PrivateError::MountBelow(mount.clone()).into());
         }
         let state = OverlayState::make(changes, &source)?;
-        let overlay = Self { tree: tree.to_path_buf(), state };
+        let mut overlay = Self { tree: tree.to_path_buf(), state, root_xattrs: Xattrs::new() };
+        let [_, upper] = overlay.layers()?;
+        overlay.root_xattrs = xattrs(XattrTarget::Open(upper.as_fd()))
+            .map_err(|errno| Error::io(Operation::CreateUpper, &overlay.state.path, errno))?;
         overlay.sweep()?;
         Ok(overlay)
     }
@@ -126,10 +151,43 @@ impl PrivateOverlay {
     }
 
     /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner, contents or extended
-    /// attributes. While one of their processes still runs, it is a list of the moment.
-    pub fn changes(&self) -> Result<Vec<Change>, Error> {
+    /// attributes. While one of their processes still runs, it is a list of the moment. What is to be applied is listed after `since`.
+    pub fn changes(&self, since: Option<&Beginning>) -> Result<Changes, Error> {
         let [lower, upper] = self.layers()?;
-        changes::changes(upper.as_fd(), lower.as_fd(), &self.tree, ListingScope::Different)
+        let listed = self.list(lower.as_fd(), upper.as_fd(), ListingScope::Touched)?;
+        let (mut different, mut touched) = (Vec::new(), Vec::new());
+        for (change, is_different) in listed {
+            if is_different {
+                different.push(change.clone());
+            }
+            touched.push(change);
+        }
+        Ok(Changes { different, touched, since: since.map(|since| since.0) })
+    }
+
+    /// Lists changes, each with whether more than times differs.
+    fn list(
+        &self,
+        lower: BorrowedFd<'_>,
+        upper: BorrowedFd<'_>,
+        scope: ListingScope,
+    ) -> Result<Vec<(Change, bool)>, Error> {
+        let upper = Layer { directory: upper, root_xattrs: &self.root_xattrs };
+        changes::changes(&upper, lower, &self.tree, scope)
+    }
+
+    /// Returns the changes if they are still those that were `shown`.
+    fn unchanged(&self, lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, shown: &Changes) -> Result<Vec<Change>, Error> {
+        let now: Vec<_> =
+            self.list(lower, upper, ListingScope::Touched)?.into_iter().map(|(change, _)| change).collect();
+        let differs =
+            |(now, shown): (&Change, &Change)| (now != shown).then(|| now.path.clone().min(shown.path.clone()));
+        let longer = [&now, &shown.touched].map(|list| list.get(now.len().min(shown.touched.len())));
+        let other = now.iter().zip(&shown.touched).find_map(differs);
+        match other.or_else(|| longer.into_iter().flatten().next().map(|change| change.path.clone())) {
+            Some(path) => Err(PrivateError::ChangedSinceShown(self.tree.join(path)).into()),
+            None => Ok(now),
+        }
     }
 
     /// Returns how many bytes were copied at the most before the commands could change these files: an overlay copies a whole file when it
@@ -159,13 +217,16 @@ impl PrivateOverlay {
     ///
     /// # Errors
     /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
-    /// which they last changed (ctime). Leaves the trees as they were, unless the error is [`PrivateError::HalfApplied`].
-    pub fn apply(overlays: &[&Self], since: &Beginning, cancel: &Cancel) -> Result<(), Error> {
-        let layers = overlays.iter().map(|overlay| overlay.layers()).collect::<Result<Vec<_>, _>>()?;
-        let trees = overlays.iter().zip(&layers).map(|(overlay, [lower, upper])| {
+    /// which they last changed (ctime), and with [`PrivateError::ChangedSinceShown`] if the copy has changed since its changes were listed.
+    /// Leaves the trees as they were, unless the error is [`PrivateError::HalfApplied`].
+    pub fn apply(overlays: &[(Self, Changes)], since: &Beginning, cancel: &Cancel) -> Result<(), Error> {
+        let layers = overlays.iter().map(|(overlay, _)| overlay.layers()).collect::<Result<Vec<_>, _>>()?;
+        let trees = overlays.iter().zip(&layers).map(|((overlay, shown), [lower, upper])| {
             let (lower, upper) = (lower.as_fd(), upper.as_fd());
-            let changes = changes::changes(upper, lower, &overlay.tree, ListingScope::Touched)?;
-            Ok((Apply { tree: &overlay.tree, lower, upper, since: Some(since.0), cancel }, changes))
+            let changes = overlay.unchanged(lower, upper, shown)?;
+            let upper = Layer { directory: upper, root_xattrs: &overlay.root_xattrs };
+            let (tree, shown) = (&overlay.tree, Some(shown.since.unwrap_or(since.0)));
+            Ok((Apply { tree, lower, upper, since: Some(since.0), shown, cancel }, changes))
         });
         apply::apply(&trees.collect::<Result<Vec<_>, Error>>()?)
     }
@@ -173,13 +234,15 @@ impl PrivateOverlay {
     /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
     pub fn keep(&self, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let [tree, upper] = self.layers()?;
-        let changes = changes::changes(upper.as_fd(), tree.as_fd(), &self.tree, ListingScope::All)?;
+        let changes = self.list(tree.as_fd(), upper.as_fd(), ListingScope::All)?;
+        let changes: Vec<_> = changes.into_iter().map(|(change, _)| change).collect();
         let report = clone_and_change(&self.tree, dst, options, |staged| {
             let all = Apply {
                 tree: &staged.path(),
                 lower: staged.root()?,
-                upper: upper.as_fd(),
+                upper: Layer { directory: upper.as_fd(), root_xattrs: &self.root_xattrs },
                 since: None,
+                shown: None,
                 cancel: &options.cancel,
             };
             apply::apply(&[(all, changes)])
@@ -234,11 +297,11 @@ impl PrivateOverlay {
     }
 }
 
-/// A moment before a command was started.
+/// A moment before a command was started, or before its changes were listed.
 pub struct Beginning(Moment);
 
 impl Beginning {
-    /// Returns the moment from which changes of a tree count for [`PrivateOverlay::apply`]. Takes 11 ms, which the clocks of file systems need for a
+    /// Returns the moment from which changes of a tree, or of a copy, count for [`PrivateOverlay::apply`]. Takes 11 ms, which the clocks of file systems need for a
     /// tick.
     pub fn now() -> Self {
         Self(Moment::of_clock())

@@ -64,6 +64,8 @@ pub enum Remedy {
     KeepChangesElsewhere,
     /// Merge what the command left with the directory by hand.
     MergeChanges,
+    /// End the processes that the command left behind, and run it again.
+    EndLeftProcesses,
     /// Put back by hand what was moved to this directory.
     PutBack(PathBuf),
     /// Check the name of the command.

@@ -35,6 +35,9 @@ pub enum PrivateError {
     /// An entry that the command has changed was changed in the directory too. Nothing was made there.
     #[error("`{}` was changed while the command ran; nothing was applied", Shown(.0))]
     ChangedMeanwhile(PathBuf),
+    /// A process that the command left behind has changed the copy since its changes were listed. Nothing was made in the directory.
+    #[error("the copy of `{}` has changed since the changes were listed; nothing was applied", Shown(.0))]
+    ChangedSinceShown(PathBuf),
     /// The directory does not take the changes. Nothing was made there.
     #[error("cannot apply the change of `{}`: {source}; nothing was applied", Shown(.path))]
     NotApplied {
@@ -73,6 +76,7 @@ impl PrivateError {
             Self::NoNamespaces(_) | Self::NoNetworkNamespace(_) => Remedy::AllowNamespaces,
             Self::ChangesInside(_) | Self::NoOverlay { .. } => Remedy::KeepChangesElsewhere,
             Self::NotStarted { .. } => Remedy::CheckCommand,
+            Self::ChangedSinceShown(_) => Remedy::EndLeftProcesses,
             Self::ChangedMeanwhile(_) | Self::NotApplied { .. } => Remedy::MergeChanges,
             Self::HalfApplied { kept, .. } => Remedy::PutBack(kept.clone()),
         }

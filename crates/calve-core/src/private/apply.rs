@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RawMode, Stat, Uid};
 use rustix::io::Errno;
 
-use super::changes::{Change, file_type, is_directory};
-use super::xattrs::{Xattrs, set_xattrs, xattrs};
+use super::changes::{Change, Layer, file_type, is_directory};
+use super::xattrs::{Xattrs, set_xattrs, with_changes, xattrs};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::options::{Decision, Keep, Latency, Mounts, Selection, Unreadable};
@@ -38,9 +38,11 @@ use crate::tree::walk::EntryKind;
 pub(super) struct Apply<'a> {
     pub(super) tree: &'a Path,
     pub(super) lower: BorrowedFd<'a>,
-    pub(super) upper: BorrowedFd<'a>,
+    pub(super) upper: Layer<'a>,
     /// Whatever has changed in the tree since is not replaced. `None`: the tree is nobody else's, and its directories get the command's times.
     pub(super) since: Option<Moment>,
+    /// Whatever has changed in the copy since is not taken. `None`: all of it is.
+    pub(super) shown: Option<Moment>,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -115,6 +117,7 @@ impl Apply<'_> {
         for change in changes.iter().filter(|change| !change.path.as_os_str().is_empty()) {
             self.check(change)?;
         }
+        changes.iter().try_for_each(|change| self.check_shown(change))?;
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
@@ -172,11 +175,23 @@ impl Apply<'_> {
         if kind != change.before || has_changed { Err(changed()) } else { Ok(stat) }
     }
 
+    /// Fails if what is taken from the copy may not be what was shown.
+    fn check_shown(&self, change: &Change) -> Result<(), Error> {
+        let (Some(shown), true) = (self.shown, change.after.is_some()) else { return Ok(()) };
+        match self.entry(self.upper.directory, &change.path) {
+            Ok(stat) if !shown.may_hide_in(&stat) => Ok(()),
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                Err(PrivateError::ChangedSinceShown(self.tree.join(&change.path)).into())
+            }
+            Err(errno) => Err(Error::io(Operation::Stat, self.tree.join(&change.path), errno)),
+        }
+    }
+
     /// Returns whether somebody may have removed an entry from the tree that the command has changed: the overlay has noted that its copy has an origin
     /// (a renamed file has one, too), and the directory that it would be in has changed.
     fn may_be_removed(&self, path: &Path) -> sys::Result<bool> {
         let (Some((directory, name)), Some(since)) = (above(path), self.since) else { return Ok(false) };
-        let upper = node_of(directory).open(self.upper, OFlags::RDONLY)?;
+        let upper = node_of(directory).open(self.upper.directory, OFlags::RDONLY)?;
         let mut value = Vec::new();
         let mut has = |attribute| XattrTarget::Named(upper.as_fd(), &name).read(attribute, &mut value).is_ok();
         if !has(c"trusted.overlay.origin") && !has(c"user.overlay.origin") {
@@ -212,11 +227,11 @@ impl Apply<'_> {
                 let names: Vec<_> = directory.iter().filter_map(|name| CString::new(name.as_bytes()).ok()).collect();
                 make_below(stage.new.as_fd(), names.iter(), Mode::RWXU).map_err(failed)?;
                 let node = node_of(directory);
-                let opened = node.open(self.upper, OFlags::RDONLY).map_err(read)?;
+                let opened = node.open(self.upper.directory, OFlags::RDONLY).map_err(read)?;
                 let stat = rustix::fs::fstat(&opened).map_err(read)?;
                 parts.insert(directory.to_path_buf(), Part { node, stat, names: Names::default() });
             }
-            let stat = self.entry(self.upper, &entry.path).map_err(read)?;
+            let stat = self.entry(self.upper.directory, &entry.path).map_err(read)?;
             if let Some(part) = parts.get_mut(directory) {
                 part.names.push(file_type(&stat), &name);
             }
@@ -246,7 +261,7 @@ impl Apply<'_> {
         let exclude = Exclude::new(&[])?.and_select(Some(select));
         let (notes, progress) = (Notes::default(), Progress::default());
         let work = Fill {
-            src_root: self.upper,
+            src_root: self.upper.directory,
             dst_root: stage.new.as_fd(),
             src_path: self.tree,
             dst_path: self.tree,
@@ -322,7 +337,7 @@ impl Apply<'_> {
         for path in directories {
             let failed = |operation| move |errno| Error::io(operation, self.tree.join(path), errno);
             let open = |root| node_of(path).open(root, OFlags::RDONLY);
-            let copy = open(self.upper).map_err(failed(Operation::OpenDirectory))?;
+            let copy = open(self.upper.directory).map_err(failed(Operation::OpenDirectory))?;
             let directory = open(self.lower).map_err(failed(Operation::OpenDirectory))?;
             let times = rustix::fs::fstat(&copy).map(|copy| times(&copy));
             times.and_then(|times| rustix::fs::futimens(&directory, &times)).map_err(failed(Operation::SetTimes))?;
@@ -379,7 +394,7 @@ impl Apply<'_> {
     /// Gives a directory of the tree the owner, mode and extended attributes that it got. Returns what it had.
     fn seal(&self, path: &Path) -> sys::Result<Seal> {
         let node = node_of(path);
-        let copy = node.open(self.upper, OFlags::RDONLY)?;
+        let copy = node.open(self.upper.directory, OFlags::RDONLY)?;
         let wanted = rustix::fs::fstat(&copy)?;
         let directory = node.open(self.lower, OFlags::RDONLY)?;
         let (stat, before) = (rustix::fs::fstat(&directory)?, xattrs(XattrTarget::Open(directory.as_fd()))?);
@@ -388,7 +403,10 @@ impl Apply<'_> {
         // The copy of the root belongs to whoever ran the command. A clone is closed until it has its name.
         let owner = if is_root { &seal.stat } else { &wanted };
         let mode = if is_root && self.since.is_none() { &seal.stat } else { &wanted };
-        let sealed = xattrs(XattrTarget::Open(copy.as_fd())).and_then(|xattrs| seal.set(owner, mode, &xattrs));
+        let sealed = xattrs(XattrTarget::Open(copy.as_fd())).and_then(|now| {
+            let wanted = if is_root { with_changes(&seal.xattrs, self.upper.root_xattrs, now) } else { now };
+            seal.set(owner, mode, &wanted)
+        });
         if let Err(errno) = sealed {
             // The failure is told, and this one would have the same reason.
             let _ = seal.take_back();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::xattrs::xattrs;
+use super::xattrs::{Xattrs, xattrs};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
@@ -70,24 +70,31 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
     Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
 }
 
+/// An overlay's own directory, and the extended attributes that it began with.
+#[derive(Clone, Copy)]
+pub(super) struct Layer<'a> {
+    pub(super) directory: BorrowedFd<'a>,
+    pub(super) root_xattrs: &'a Xattrs,
+}
+
 /// Which entries of an overlay's own directory are listed.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ListingScope {
-    /// Those that differ from the tree's in kind, mode, owner, contents or extended attributes.
-    Different,
-    /// Those, and what was touched. Directories get new times by themselves.
+    /// Those that differ from the tree's in kind, mode, owner, contents or extended attributes, and what was touched. Directories get new
+    /// times by themselves.
     Touched,
     /// All of them: directories may have other times.
     All,
 }
 
-/// Lists what a command has changed, in the order of the paths. `upper` is the overlay's own directory, `lower` the tree `path`.
+/// Lists what a command has changed in the tree `path`, in the order of the paths, each with whether more than times differs.
 pub(super) fn changes(
-    upper: BorrowedFd<'_>,
+    upper: &Layer<'_>,
     lower: BorrowedFd<'_>,
     path: &Path,
     listed: ListingScope,
-) -> Result<Vec<Change>, Error> {
+) -> Result<Vec<(Change, bool)>, Error> {
+    let Layer { directory: upper, root_xattrs } = *upper;
     let mut reading =
         ChangeReader { upper, lower, listed, found: Vec::new(), next: vec![(Node::root(), Layers::Both)] };
     let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
@@ -95,15 +102,14 @@ pub(super) fn changes(
     let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
     // The copy of the root has the owner's name only where that is permitted.
     let is_changed = (before.st_mode ^ after.st_mode) & 0o777 != 0
-        || xattrs(XattrTarget::Open(lower)).map_err(failed(path.into()))?
-            != xattrs(XattrTarget::Open(upper)).map_err(failed(path.into()))?;
+        || xattrs(XattrTarget::Open(upper)).map_err(failed(path.into()))? != *root_xattrs;
     if is_changed || listed == ListingScope::All {
-        reading.add(PathBuf::new(), Some(&before), Some(&after));
+        reading.add(PathBuf::new(), Some(&before), Some(&after), is_changed);
     }
     while let Some((node, layers)) = reading.next.pop() {
         reading.directory(&node, layers).map_err(failed(path.join(node.path())))?;
     }
-    reading.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    reading.found.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
     Ok(reading.found)
 }
 
@@ -119,7 +125,7 @@ struct ChangeReader<'a> {
     upper: BorrowedFd<'a>,
     lower: BorrowedFd<'a>,
     listed: ListingScope,
-    found: Vec<Change>,
+    found: Vec<(Change, bool)>,
     next: Vec<(Arc<Node>, Layers)>,
 }
 
@@ -151,16 +157,15 @@ impl ChangeReader<'_> {
         if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
             let time = |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec);
             let is_touched = || !is_directory(after) && time(before) != time(after);
-            let is_same = self.listed != ListingScope::All
-                && has_same_metadata(before, after)
-                && (self.listed == ListingScope::Different || !is_touched())
-                && has_same_xattrs(lower, upper, name)?
-                && has_same_data(lower, upper, name, before, after)?;
-            if !is_same {
-                self.add(node.path_of(name), Some(before), Some(after));
+            let is_different = self.listed == ListingScope::All
+                || !has_same_metadata(before, after)
+                || !has_same_xattrs(lower, upper, name)?
+                || !has_same_data(lower, upper, name, before, after)?;
+            if is_different || is_touched() {
+                self.add(node.path_of(name), Some(before), Some(after), is_different);
             }
         } else {
-            self.add(node.path_of(name), before.as_ref(), after.as_ref());
+            self.add(node.path_of(name), before.as_ref(), after.as_ref(), true);
         }
         let layers = match [&before, &after].map(|stat| stat.as_ref().is_some_and(is_directory)) {
             [true, true] => Layers::Both,
@@ -172,11 +177,11 @@ impl ChangeReader<'_> {
         Ok(())
     }
 
-    fn add(&mut self, path: PathBuf, before: Option<&Stat>, after: Option<&Stat>) {
+    fn add(&mut self, path: PathBuf, before: Option<&Stat>, after: Option<&Stat>, is_different: bool) {
         let [before, after] = [before, after].map(|stat| stat.map(|stat| EntryKind::from(file_type(stat))));
         // A whiteout of what was never there tells of a file that came and went.
         if before.is_some() || after.is_some() {
-            self.found.push(Change { path, before, after });
+            self.found.push((Change { path, before, after }, is_different));
         }
     }
 }

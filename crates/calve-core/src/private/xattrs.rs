@@ -38,6 +38,14 @@ pub(super) fn xattrs(target: XattrTarget<'_>) -> sys::Result<Xattrs> {
     Ok(found)
 }
 
+/// Returns the attributes `tree` with what has changed from `before` to `now`.
+pub(super) fn with_changes(tree: &Xattrs, before: &Xattrs, now: Xattrs) -> Xattrs {
+    let mut wanted = tree.clone();
+    wanted.retain(|name, _| now.contains_key(name) || !before.contains_key(name));
+    wanted.extend(now.into_iter().filter(|(name, value)| before.get(name) != Some(value)));
+    wanted
+}
+
 /// Gives a directory these attributes and no others, but for those that this user may not set.
 pub(super) fn set_xattrs(directory: BorrowedFd<'_>, wanted: &Xattrs) -> sys::Result<()> {
     let target = XattrTarget::Open(directory);

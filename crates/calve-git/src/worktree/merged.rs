@@ -1,5 +1,6 @@
 //! Worktrees whose commits are elsewhere too.
 
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -86,23 +87,37 @@ fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(S
     match upstream {
         Some(upstream) if has_all("@{upstream}")? => Ok(Some((upstream, false))),
         _ => match main {
-            Some(main) if has_squashed(&git, &format!("refs/heads/{main}"))? => Ok(Some((main.to_owned(), true))),
+            Some(main) if has_squashed(repository, git, &format!("refs/heads/{main}"))? => {
+                Ok(Some((main.to_owned(), true)))
+            }
             _ => Ok(None),
         },
     }
 }
 
-/// Whether a branch has a commit with all changes that this worktree's commits make together, compared as `git cherry` compares.
-fn has_squashed(git: &Git, branch: &str) -> Result<bool> {
+/// Whether a branch has a commit with all changes that this worktree's commits make together, compared as `git cherry` compares, and still
+/// has these changes: a merge would change nothing (`git merge-tree`, git 2.38). With an older git, nothing counts as squashed.
+fn has_squashed(repository: &Repository, git: Git, branch: &str) -> Result<bool> {
     let Some(base) = git.answer(&["merge-base", "HEAD", branch])? else { return Ok(false) };
     if git.succeeds(&["diff-tree", "--quiet", &base, "HEAD"])? {
         return Ok(false);
     }
-    // A commit that nothing refers to: the same one each time, until `git gc` removes it.
-    let signing = SIGNATURE.iter().fold(git.clone(), |git, (name, value)| git.with(name, *value));
-    let squashed = signing.answer(&["commit-tree", "HEAD^{tree}", "-p", &base, "-m", "squashed"])?;
+    // What git makes for the comparison is not the repository's.
+    let objects = tempfile::tempdir()?;
+    let info = objects.path().join("info");
+    fs_err::create_dir(&info)?;
+    let mut alternates = repository.common.join("objects").into_os_string().into_vec();
+    alternates.push(b'\n');
+    fs_err::write(info.join("alternates"), alternates)?;
+    let git = git.with("GIT_OBJECT_DIRECTORY", objects.path());
+    let git = SIGNATURE.iter().fold(git, |git, (name, value)| git.with(name, *value));
+    let squashed = git.answer(&["commit-tree", "HEAD^{tree}", "-p", &base, "-m", "squashed"])?;
     let Some(squashed) = squashed else { return Ok(false) };
-    Ok(git.run(&["cherry", branch, &squashed])?.starts_with(b"- "))
+    if !git.run(&["cherry", branch, &squashed])?.starts_with(b"- ") {
+        return Ok(false);
+    }
+    let merged = git.answer(&["merge-tree", "--write-tree", branch, "HEAD"])?;
+    Ok(merged.is_some() && merged == git.answer(&["rev-parse", &format!("{branch}^{{tree}}")])?)
 }
 
 const SIGNATURE: [(&str, &str); 6] = [

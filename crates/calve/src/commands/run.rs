@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use calve_core::{
-    Beginning, Cancel, Change, CloneOptions, EntryKind, Error, Network, PrivateError, PrivateOverlay, Shown,
+    Beginning, Cancel, Changes, CloneOptions, EntryKind, Error, Network, PrivateError, PrivateOverlay, Shown,
 };
 use calve_receipt::RunReceipt;
 use calve_receipt::human::{count, counted, size};
@@ -18,7 +18,7 @@ use crate::failure::{FAILED, Failure, USAGE};
 use crate::{consent, home, interrupt, output, real_path, sys};
 
 /// What a command has left of a tree.
-type Copies = [(PrivateOverlay, Vec<Change>)];
+type Copies = [(PrivateOverlay, Changes)];
 
 /// What was done with it.
 #[derive(Default)]
@@ -50,14 +50,15 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
     let beginning = (arguments.apply || asks(arguments)).then(Beginning::now);
     let ended = contained(&overlays, &mut command, &here, network, cancel).map(sys::command_end);
     let stopped = server.map_or(Ok(()), |server| server.stop().map(|_| ()));
-    let changes: Result<Vec<_>, _> = overlays.iter().map(PrivateOverlay::changes).collect();
+    let shown = beginning.is_some().then(Beginning::now);
+    let changes: Result<Vec<_>, _> = overlays.iter().map(|overlay| overlay.changes(shown.as_ref())).collect();
     let code = ended.as_ref().map(|end| end.as_ref().map_or(0, |(code, _)| *code));
-    let (copies, untold) = match changes {
+    let (mut copies, untold) = match changes {
         Ok(changes) => (overlays.into_iter().zip(changes).collect::<Vec<_>>(), None),
-        Err(error) => (overlays.into_iter().map(|overlay| (overlay, Vec::new())).collect(), Some(error)),
+        Err(error) => (overlays.into_iter().map(|overlay| (overlay, Changes::default())).collect(), Some(error)),
     };
     let outcome = match (code, &untold) {
-        (Ok(code), None) => settle(arguments, &copies, keep, code, beginning.as_ref()),
+        (Ok(code), None) => settle(arguments, &mut copies, keep, code, beginning.as_ref()),
         (Ok(code), Some(_)) if keep.is_some() || (beginning.is_some() && (!arguments.apply || code == 0)) => {
             set_aside(&copies);
             Ok(Outcome::default())
@@ -90,7 +91,7 @@ fn asks(arguments: &RunArguments) -> bool {
 fn summary(copies: &Copies) -> String {
     let is_file = |kind: Option<EntryKind>| kind.is_some_and(|kind| kind != EntryKind::Directory);
     let (mut changed, mut new, mut deleted, mut directories) = (0, 0, 0, 0);
-    for change in copies.iter().flat_map(|(_, changes)| changes) {
+    for change in copies.iter().flat_map(|(_, changes)| changes.iter()) {
         *match (is_file(change.before), is_file(change.after)) {
             (true, true) => &mut changed,
             (false, true) => &mut new,
@@ -175,7 +176,7 @@ fn tell_of_copying(copies: &Copies) {
 /// Does with the changes what the user has asked for, and says so.
 fn settle(
     arguments: &RunArguments,
-    copies: &Copies,
+    copies: &mut Copies,
     keep: Option<PathBuf>,
     code: u8,
     beginning: Option<&Beginning>,
@@ -196,7 +197,7 @@ fn settle(
     let kept = keep.as_ref().map_or(Ok(()), |dst| keep_copy(&copies[0].0, dst, &cancel));
     let printed = if arguments.diff { diff::print(copies, output::bytes) } else { Ok(()) };
     let done = kept.and_then(|()| match beginning.filter(|_| is_applied) {
-        Some(beginning) => apply(copies, beginning, &cancel),
+        Some(beginning) => PrivateOverlay::apply(copies, beginning, &cancel),
         None => Ok(()),
     });
     if let Err(error) = done {
@@ -219,11 +220,6 @@ fn settle(
         });
     }
     Ok(outcome)
-}
-
-fn apply(copies: &Copies, beginning: &Beginning, cancel: &Cancel) -> Result<(), Error> {
-    let overlays: Vec<_> = copies.iter().map(|(overlay, _)| overlay).collect();
-    PrivateOverlay::apply(&overlays, beginning, cancel)
 }
 
 fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &Cancel) -> Result<(), Error> {
@@ -256,7 +252,7 @@ fn keep_beside(copies: &Copies, error: &Error) -> bool {
 
 /// Moves what the command has changed to where it stays, which takes neither time nor room on the disk.
 fn set_aside(copies: &Copies) {
-    let is_changed = |overlay: &&PrivateOverlay| !overlay.changes().is_ok_and(|changes| changes.is_empty());
+    let is_changed = |overlay: &&PrivateOverlay| !overlay.changes(None).is_ok_and(|changes| changes.is_empty());
     for overlay in copies.iter().map(|(overlay, _)| overlay).filter(is_changed) {
         let aside = changes(&[]).map(|directory| directory.join(overlay.tree().file_name().unwrap_or_default()));
         let aside = aside.map(|tree| free_name_beside(&tree));

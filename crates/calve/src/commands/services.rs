@@ -297,20 +297,26 @@ pub(crate) fn of_named(home: &Home, name: &Path, service: Option<&str>) -> Resul
     Ok(services)
 }
 
-/// Those of a worktree, which may have been moved. One whose repository is a copy has none: they are the original's.
+/// Those of a worktree, which may have been moved; that is noted. One whose repository is a copy has none: they are the original's.
 fn kept(home: &Home, keeper: &Keeper) -> Result<Vec<Service>, Failure> {
-    let mut own = calve_db::services(home)?;
-    own.retain(|service| service.keeper_id == keeper.id);
+    let Some(own) = seen(home, keeper)? else {
+        keeper.forget()?;
+        return Ok(Vec::new());
+    };
     let entry = keeper.entry.as_os_str();
-    if let Some(other) = own.iter().find(|service| service.keeper != entry) {
-        let elsewhere = Path::new(&other.keeper);
-        if Keeper::is_at(elsewhere, &keeper.id) && !keeper.is(elsewhere) {
-            keeper.forget()?;
-            return Ok(Vec::new());
-        }
+    if own.iter().any(|service| service.keeper != entry) {
         own.iter().try_for_each(|service| calve_db::set_keeper(home, service, entry.to_owned()))?;
     }
     Ok(own)
+}
+
+/// Those of a worktree. Writes nothing. `None`: its repository is a copy.
+fn seen(home: &Home, keeper: &Keeper) -> Result<Option<Vec<Service>>, Failure> {
+    let mut own = calve_db::services(home)?;
+    own.retain(|service| service.keeper_id == keeper.id);
+    let other = own.iter().map(|service| Path::new(&service.keeper)).find(|other| *other != keeper.entry);
+    let is_copy = other.is_some_and(|other| Keeper::is_at(other, &keeper.id) && !keeper.is(other));
+    Ok((!is_copy).then_some(own))
 }
 
 /// Finishes what killed removals have begun.
@@ -329,7 +335,7 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
             let one = |made: &Service| {
                 receipt(&home, &made.service, None, Some(made)).map(|receipt| measured(receipt, &home, Some(made)))
             };
-            kept(&home, &keeper)?.iter().map(one).collect()
+            seen(&home, &keeper)?.iter().flatten().map(one).collect()
         };
         all.iter().map(one).collect::<Result<Vec<_>, Failure>>()
     });
@@ -342,7 +348,7 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
 /// Returns the data directories of a worktree's services.
 pub(crate) fn data_of(worktree: &Worktree) -> Result<Vec<PathBuf>, Failure> {
     let Some(keeper) = Keeper::of_worktree(worktree)? else { return Ok(Vec::new()) };
-    Ok(kept(&db::unswept_home()?, &keeper)?.iter().map(Service::data_directory).collect())
+    Ok(seen(&db::unswept_home()?, &keeper)?.iter().flatten().map(Service::data_directory).collect())
 }
 
 /// The services of a worktree that is going to be removed.

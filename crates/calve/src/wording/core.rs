@@ -99,6 +99,9 @@ fn of_request(remedy: &Remedy) -> Option<&'static str> {
             "set CALVE_HOME to a directory on ext4, XFS, btrfs or tmpfs, outside of the directory that the command runs in"
         }
         Remedy::MergeChanges => "merge the copy that was kept with the directory by hand, or run the command again",
+        Remedy::EndLeftProcesses => {
+            "end the processes that the command left behind, and merge the copy that was kept by hand, or run the command again"
+        }
         Remedy::CheckCommand => "check the name of the command after `--`",
         Remedy::RetryWithoutCleaner => {
             "run it again, and keep other programs from cleaning the destination's parent directory"

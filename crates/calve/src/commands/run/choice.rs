@@ -3,16 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Beginning, Cancel, Shown};
+use calve_core::{Beginning, Cancel, Error, PrivateError, PrivateOverlay, Shown};
 
-use super::{Copies, Outcome, apply, diff, keep_beside, keep_copy, outside, set_aside};
+use super::{Copies, Outcome, diff, keep_beside, keep_copy, outside, set_aside, summary};
 use crate::failure::Failure;
 use crate::sys::Answers;
 use crate::{interrupt, output};
 
 /// Asks until there is an answer, and does as it says. Ctrl-C and Ctrl-D discard the changes; an empty line, which may have been meant for the
 /// command, does not. If the user cannot answer, the changes are set aside.
-pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, Failure> {
+pub(super) fn settle(copies: &mut Copies, beginning: &Beginning) -> Result<Outcome, Failure> {
     ask(copies, beginning).unwrap_or_else(|_| {
         set_aside(copies);
         Ok(Outcome::default())
@@ -20,7 +20,7 @@ pub(super) fn settle(copies: &Copies, beginning: &Beginning) -> Result<Outcome, 
 }
 
 /// Fails if nobody can answer.
-fn ask(copies: &Copies, beginning: &Beginning) -> io::Result<Result<Outcome, Failure>> {
+fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<Outcome, Failure>> {
     let question = match copies.len() {
         1 => "apply it, keep a copy, show the diff, or discard it? [a/k/d/n]",
         _ => "apply it, show the diff, or discard it? [a/d/n]",
@@ -34,10 +34,18 @@ fn ask(copies: &Copies, beginning: &Beginning) -> io::Result<Result<Outcome, Fai
             return Ok(Ok(Outcome::default()));
         };
         match answer.trim().to_ascii_lowercase().as_str() {
-            "a" | "apply" => match apply(copies, beginning, &cancel) {
+            "a" | "apply" => match PrivateOverlay::apply(copies, beginning, &cancel) {
                 Ok(()) => {
                     output::say("applied");
                     return Ok(Ok(Outcome { is_applied: true, ..Outcome::default() }));
+                }
+                Err(error @ Error::Private(PrivateError::ChangedSinceShown(_))) => {
+                    output::say(&error.to_string());
+                    if let Err(error) = list_again(copies) {
+                        set_aside(copies);
+                        return Ok(Err(error.into()));
+                    }
+                    output::say(&summary(copies));
                 }
                 Err(error) => {
                     let is_kept = keep_beside(copies, &error);
@@ -73,6 +81,14 @@ fn ask(copies: &Copies, beginning: &Beginning) -> io::Result<Result<Outcome, Fai
             answers = Answers::new()?;
         }
     }
+}
+
+fn list_again(copies: &mut Copies) -> Result<(), Error> {
+    let shown = Beginning::now();
+    for (overlay, changes) in copies {
+        *changes = overlay.changes(Some(&shown))?;
+    }
+    Ok(())
 }
 
 /// Asks where to keep the copy, and does. `None`: there is no answer that will do.

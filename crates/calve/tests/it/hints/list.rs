@@ -58,6 +58,7 @@ const CORE: &[(&str, Shown)] = &[
     ("AllowNamespaces", By("calve/tests/it/run.rs", "without_namespaces_it_says_so")),
     ("KeepChangesElsewhere", By("calve/tests/it/run.rs", "changes_cannot_be_kept_in_the_tree_itself")),
     ("MergeChanges", By("calve/tests/it/run/apply.rs", "what_changed_meanwhile_is_not_replaced")),
+    ("EndLeftProcesses", By("calve/tests/it/run/apply.rs", "only_what_was_listed_is_applied")),
     ("PutBack", By("calve/tests/it/run/apply.rs", "what_cannot_be_taken_back_is_kept")),
     ("CheckCommand", By("calve/tests/it/run.rs", "its_exit_code_is_the_commands")),
     ("AllowReading", By(BAD_INPUT, "a_file_that_must_not_be_read_is_named")),

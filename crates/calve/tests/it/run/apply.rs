@@ -1,9 +1,9 @@
 //! `calve run --apply`: what the command changed is made in the tree, all of it or nothing.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use calve_testkit::{
     Aspect, FileSystem, Unprivileged, Volume, assert_same_except, fingerprint, require_program, require_root,
@@ -127,6 +127,56 @@ fn what_changed_meanwhile_is_not_replaced() {
         assert_eq!(fs_err::read(spot.join("tree.run/also")).unwrap(), b"1\n");
         spot.holds(&["end", "home", "ready", "tree", "tree.run"]);
     }
+}
+
+/// A process that the command has left writes to the copy while the diff is printed.
+#[test]
+fn only_what_was_listed_is_applied() {
+    for later in ["echo 2 > other", "rm new", "touch -r a time; echo 2 > new; touch -r time new", "touch -d @5 b"] {
+        let Some(spot) = place(Spot::anywhere()) else { return };
+        assert!(Command::new("mkfifo").arg(spot.join("go")).status().unwrap().success());
+        // The diff is more than a pipe holds.
+        let script = format!(
+            "seq 100000 > large; echo 1 > new; \
+             setsid sh -c '(read line < ../go; {later}; echo > ../done) > /dev/null 2>&1 &'"
+        );
+        let before = fingerprint(spot.join("tree"));
+        let mut command = run(&spot, &["--apply", "--diff"], &script).command();
+        let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        running.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        fs_err::write(spot.join("go"), "\n").unwrap();
+        eventually("the copy changes", || spot.join("done").exists());
+        let ended = running.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(3), "{later}: {said}");
+        assert!(said.contains("has changed since the changes were listed; nothing was applied"), "{said}");
+        assert!(said.contains("hint: end the processes that the command left behind"), "{said}");
+        before.assert_unchanged(spot.join("tree"));
+        assert!(spot.join("tree.run/large").exists(), "{said}");
+    }
+}
+
+/// Root has given the directory an attribute that the user may not set on the copy.
+#[test]
+fn attributes_that_the_copy_cannot_have_stay() {
+    if !require_root("another user") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
+    spot.tree("tree").xattr("", "security.x", b"1").xattr("", "user.old", b"1");
+    let owner = format!("{0}:{0}", Unprivileged::UID);
+    assert!(Command::new("chown").args(["-R", &owner, "tree", "home"]).current_dir(&*spot).status().unwrap().success());
+    let reachable = Reachable::new();
+    let unchanged = run(&spot, &["--json"], "true").by_somebody_else(&reachable).succeeds().json();
+    assert_eq!(unchanged["trees"][0]["entries"], serde_json::json!([]));
+    let script = "echo 1 > new; chmod 711 .; setfattr -x user.old .; setfattr -n user.new -v 2 .";
+    run(&spot, &["--apply"], script).by_somebody_else(&reachable).succeeds().says(&["1 new", "1 directory"]);
+    let listed = Command::new("getfattr").args(["-dm-", "tree"]).current_dir(&*spot).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let attributes: Vec<_> = listed.lines().filter(|line| line.contains('=') && !line.contains("selinux")).collect();
+    assert_eq!(attributes, ["security.x=\"1\"", "user.new=\"2\""]);
+    assert_eq!(fs_err::metadata(spot.join("tree")).unwrap().mode() & 0o777, 0o711);
+    assert_eq!(left(&spot), [""; 0]);
 }
 
 /// `strace` that lets some of the moves fail.

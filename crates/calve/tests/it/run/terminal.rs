@@ -6,7 +6,7 @@ use calve_testkit::{FileSystem, Volume, fingerprint};
 
 use super::{left, place, run};
 use crate::program::{Calve, PROGRAM};
-use crate::spot::{Spot, names};
+use crate::spot::{Spot, eventually, names};
 use crate::terminal::Terminal;
 
 const QUESTION: &str = "[a/k/d/n]";
@@ -61,6 +61,25 @@ fn the_answers_apply_keep_and_show() {
     assert_eq!(read("tree/a"), "3\n");
     assert_eq!(left(&spot), [""; 0]);
     spot.holds(&["home", "kept", "tree"]);
+}
+
+#[test]
+fn what_changes_during_the_question_is_shown_before_it_is_applied() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    assert!(Command::new("mkfifo").arg(spot.join("go")).status().unwrap().success());
+    let daemon = "(read line < ../go; echo 2 > later; echo > ../done) > /dev/null 2>&1 < /dev/null &";
+    let mut terminal = on_a_terminal(run(&spot, &[], &format!("echo 1 > new; setsid sh -c '{daemon}'")));
+    terminal.after("1 new", "");
+    terminal.after(QUESTION, "");
+    fs_err::write(spot.join("go"), "\n").unwrap();
+    eventually("the copy changes", || spot.join("done").exists());
+    terminal.after("", "a\n");
+    terminal.after("tree/later` has changed since the changes were listed; nothing was applied", "");
+    terminal.after("2 new", "");
+    assert!(!spot.join("tree/new").exists());
+    terminal.after(QUESTION, "a\n");
+    assert_eq!(terminal.end().0, Some(0));
+    assert!(spot.join("tree/new").exists() && spot.join("tree/later").exists());
 }
 
 #[test]

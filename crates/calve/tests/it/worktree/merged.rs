@@ -122,6 +122,28 @@ fn squashed_merges_count_and_what_came_after_them_does_not() {
 }
 
 #[test]
+fn a_squashed_merge_that_was_reverted_does_not_count_and_looking_writes_nothing() {
+    let repo = Repo::anywhere();
+    let [kept, reverted] = ["kept", "reverted"].map(|branch| {
+        let path = repo.add([branch]);
+        write(&path.join(branch), branch);
+        git(&path, ["add", "."]);
+        git(&path, ["commit", "-q", "-m", branch]);
+        repo.git(["merge", "-q", "--squash", branch]);
+        repo.git(["commit", "-q", "-m", "squashed"]);
+        path
+    });
+    repo.git(["revert", "--no-edit", "HEAD"]);
+    let objects = || repo.git(["cat-file", "--batch-check", "--batch-all-objects"]);
+    let before = objects();
+    let planned = repo.calve(["prune", "--merged", "-n", "--json"]).succeeds().json();
+    assert_eq!(planned["merged"].as_array().unwrap().len(), 1);
+    assert_eq!(path(&planned["merged"][0]["path"]), kept);
+    assert_eq!(objects(), before);
+    assert!(reverted.exists());
+}
+
+#[test]
 fn the_oldest_go_until_there_is_room() {
     let repo = Repo::anywhere();
     let mut random = SplitMix64::new(50);
