@@ -73,7 +73,8 @@ pub(crate) trait Engine: Sync {
     fn stop_signal(&self) -> Signal;
 
     /// Asks for it in words, where a signal would not tell that it failed. An error: the server goes on. `false`: it takes the signal.
-    fn ask_to_end(&self, _: &Address) -> Result<bool> {
+    /// `data`: its directory.
+    fn ask_to_end(&self, _: &Address, _purpose: Purpose, _data: &Path) -> Result<bool> {
         Ok(false)
     }
 

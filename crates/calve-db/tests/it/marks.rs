@@ -3,10 +3,9 @@
 use std::process::Command;
 
 use calve_testkit::FileSystem;
-use fs_err as fs;
 use serde_json::Value;
 
-use crate::world::{Engine, MUCH, Postgres, User, World, eventually, names, users};
+use crate::world::{Engine, MUCH, Postgres, User, World, eventually, fill, names, users};
 
 /// All that a table holds, in one word.
 fn checksum(engine: Engine) -> &'static str {
@@ -182,6 +181,34 @@ fn tables_without_a_log_are_in_a_mark() {
     world.nothing_left();
 }
 
+/// They load a dump, and no files that a client has turned on, or on and off.
+#[test]
+fn what_is_in_append_only_files_is_in_templates_and_marks() {
+    for engine in Engine::key_value() {
+        let Some(world) = World::new() else { return };
+        let script = format!(
+            "redis() {{ redis-cli -e -s \"$REDIS_SOCKET\" \"$@\"; }}; redis CONFIG SET appendonly yes; redis EVAL \"{}\" 0",
+            engine.fill()
+        );
+        let words = ["template", "create", "t", "-q", "--engine", engine.name(), "--", "sh", "-ec", &script];
+        world.db(words).succeeds();
+        assert_eq!(names(&world.home().join("db/templates/t/data")), ["dump.rdb"]);
+        let server = world.start("a");
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.set(&server, "appendonly", "yes");
+        world.query(engine, &server, engine.add());
+        mark(&world, "m");
+        assert_eq!(world.rows(engine, &server), "1001");
+        world.query(engine, &server, engine.shrink());
+        reset(&world, Some("m"));
+        assert_eq!(world.rows(engine, &server), "1001");
+        world.db(["template", "create", "n", "-q", "--from-mark", "a:m"]).succeeds();
+        assert_eq!(names(&world.home().join("db/templates/n/data")), ["dump.rdb"]);
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
 #[test]
 fn marks_that_make_no_sense() {
     for engine in Engine::all() {
@@ -225,11 +252,7 @@ fn a_mark_on_a_full_disk() {
             let filled = Command::new("sh").args(["-c", MUCH]).env("REDIS_SOCKET", socket).output().unwrap();
             assert!(filled.status.success(), "{filled:?}");
         }
-        let filler = fs::File::create(world.path().join("filler")).unwrap();
-        let room = rustix::fs::statvfs(world.path()).unwrap();
-        let leave = (16 << 20) / room.f_frsize;
-        let bytes = (room.f_bavail - leave) * room.f_frsize;
-        rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+        let filler = fill(world.path(), 16 << 20);
         world.db(["mark", "a", "m"]).fails(1, &["free some space"]);
         // It goes on, with what it had.
         assert_eq!(world.rows(engine, &server), "10");

@@ -2,13 +2,13 @@
 //! data directory.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use calve_testkit::{FileSystem, SplitMix64, is_root};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{Engine, Postgres, User, World, ordinary};
+use crate::world::{Engine, MUCH, Postgres, Redis, User, World, fill, ordinary};
 
 /// A repository with a service of the template `t`.
 struct Project {
@@ -126,6 +126,43 @@ fn append_only_files_that_were_never_complete_are_not_loaded() {
         down();
         assert_eq!(rows(&up()), "1001");
     }
+}
+
+/// The files from before would be loaded, without what was written since.
+#[test]
+fn data_of_a_client_that_turned_append_only_files_off_is_there_after_an_orderly_end() {
+    for engine in Engine::key_value() {
+        let Some(world) = World::of(ordinary(), None) else { return };
+        let project = Project::of(world, engine);
+        let world = &project.world;
+        let server = project.up();
+        world.set(&server, "appendonly", "no");
+        world.query(engine, &server, engine.add());
+        world.calve("down").within(&project.path).succeeds();
+        let server = project.up();
+        assert_eq!(world.rows(engine, &server), "1001");
+        // Not complete yet when it is to end: writing a key takes a third of a second, in microseconds.
+        world.set(&server, "appendonly", "no");
+        world.query(engine, &server, engine.add());
+        world.set(&server, "rdb-key-save-delay", "333333");
+        world.set(&server, "appendonly", "yes");
+        world.calve("down").within(&project.path).succeeds();
+        assert_eq!(world.rows(engine, &project.up()), "1002");
+    }
+}
+
+#[test]
+fn append_only_files_that_do_not_fit_on_the_disk_are_not_waited_for() {
+    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
+    let project = Project::of(world, Redis);
+    let world = &project.world;
+    world.db(["template", "create", "t", "-q", "--rebuild", "--engine", "redis", "--", "sh", "-ec", MUCH]).succeeds();
+    // Room for a clone of the dump of 40 MB, and not for the files.
+    fill(world.path(), 60 << 20);
+    let started = Instant::now();
+    world.calve("up").arg("-q").within(&project.path).fails(1, &["could not write its append-only files"]);
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    assert_eq!(project.server(), None);
 }
 
 #[test]

@@ -335,6 +335,14 @@ impl World {
         command
     }
 
+    /// Changes a setting of Redis or Valkey, which no script may.
+    #[track_caller]
+    pub(crate) fn set(&self, server: &Value, name: &str, value: &str) {
+        let socket = server["socket"].as_str().unwrap();
+        let output = Command::new("redis-cli").args(["-e", "-s", socket, "CONFIG", "SET", name, value]).output();
+        assert!(output.as_ref().is_ok_and(|output| output.status.success()), "{name}: {output:?}");
+    }
+
     #[track_caller]
     pub(crate) fn rows(&self, engine: Engine, server: &Value) -> String {
         self.query(engine, server, engine.count())
@@ -456,6 +464,15 @@ pub(crate) fn data_of(engine: Engine, at: &Path) {
 fn copy(src: &Path, dst: &Path) {
     let output = Command::new("cp").arg("-a").arg(src).arg(dst).output().unwrap();
     assert!(output.status.success(), "{output:?}");
+}
+
+/// Fills the disk of a directory, but for `leave` bytes.
+pub(crate) fn fill(directory: &Path, leave: u64) -> fs::File {
+    let filler = fs::File::create(directory.join("filler")).unwrap();
+    let room = rustix::fs::statvfs(directory).unwrap();
+    let bytes = (room.f_bavail - leave / room.f_frsize) * room.f_frsize;
+    rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+    filler
 }
 
 /// Those of a directory that is there; one that is deleted meanwhile has none.

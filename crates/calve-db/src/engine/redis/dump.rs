@@ -3,13 +3,14 @@
 use std::io::Read;
 use std::path::Path;
 
-use calve_core::remove_tree;
+use calve_core::Wait;
 use rustix::fs::{FileType, Stat};
 
 use crate::engine::{Version, numbers};
 use crate::error::{Error, Result, Unusable};
 use crate::files::confined;
 use crate::files::directory::Directory;
+use crate::files::trash;
 use crate::sys;
 
 const DUMP: &str = "dump.rdb";
@@ -156,14 +157,12 @@ fn written(found: Stat) -> (i64, i64) {
     (found.st_mtime as i64, found.st_mtime_nsec as i64)
 }
 
-/// Removes the append-only files of a directory whose dump has everything.
+/// Removes the append-only files of a directory whose dump has everything, or gets it.
 pub(super) fn remove_append_only_files(path: &Path) -> Result<()> {
     let data = Directory::open(path)?;
     data.remove_file(OLD_APPEND_ONLY)?;
-    if data.stat(APPEND_ONLY)?.is_some() {
-        remove_tree(&path.join(APPEND_ONLY), &Default::default())?;
-    }
-    Ok(())
+    // Trash would become a part of the template.
+    trash::remove(&path.join(APPEND_ONLY), Wait::Yes)
 }
 
 pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {

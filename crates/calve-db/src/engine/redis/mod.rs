@@ -9,7 +9,7 @@ mod session;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -135,9 +135,9 @@ impl Engine for Redis {
             set("requirepass", password);
         }
         let loads_append_only_files = match purpose {
-            Purpose::Keep => dump::has_append_only_files(&instance.data)?,
+            // No template has any, but a copy of a service has.
+            Purpose::Keep | Purpose::Serve | Purpose::Build => dump::has_append_only_files(&instance.data)?,
             Purpose::TakeOver => dump::is_older_than_append_only_files(&instance.data)?,
-            Purpose::Serve | Purpose::Build => false,
         };
         set("appendonly", if loads_append_only_files { "yes" } else { "no" });
         set("appendfsync", if *purpose == Purpose::Keep { "always" } else { "no" });
@@ -167,7 +167,7 @@ impl Engine for Redis {
             Purpose::Keep if !is_on => {
                 // Turned on from the beginning, it would ignore the dump.
                 session.ask(&["CONFIG", "SET", "appendonly", "yes"]).map_err(failed)?;
-                until_rewritten(&mut session)?;
+                until_rewritten(&instance.address)?;
                 Ok(Vec::new())
             }
             Purpose::TakeOver => {
@@ -185,11 +185,31 @@ impl Engine for Redis {
         Signal::TERM
     }
 
-    fn ask_to_end(&self, address: &Address) -> Result<bool> {
-        // A signal would not tell that the dump could not be written.
+    fn ask_to_end(&self, address: &Address, purpose: Purpose, data: &Path) -> Result<bool> {
+        // A signal would not tell that the data could not be written. Clients can have turned the append-only files on and off.
         let mut session = Session::open(address, PATIENCE_TO_WRITE).map_err(failed)?;
-        let has_files = session.info("persistence", "aof_enabled").map_err(failed)? == "1";
-        session.end(if has_files { &["SHUTDOWN"] } else { &["SHUTDOWN", "SAVE"] }).map_err(failed)?;
+        if purpose != Purpose::Keep {
+            // The dump gets everything, and whoever starts a server on it must not find files that lack something.
+            session.ask(&["CONFIG", "SET", "appendonly", "no"]).map_err(failed)?;
+            dump::remove_append_only_files(data)?;
+            session.end(&["SHUTDOWN", "SAVE"]).map_err(failed)?;
+            return Ok(true);
+        }
+        // The next server loads the append-only files, whatever is in the dump. The server replaces them as a whole, by renaming their
+        // list: killed before that, it leaves those that were current when they were turned off, and after it, those that have everything.
+        // A new dump would need their removal, and what is killed between the two would leave them to be loaded.
+        if session.info("persistence", "aof_enabled").map_err(failed)? != "1" {
+            session.ask(&["CONFIG", "SET", "appendonly", "yes"]).map_err(failed)?;
+            until_rewritten(address)?;
+        }
+        match session.end(&["SHUTDOWN"]) {
+            // It does not end before they are complete.
+            Err(Refusal::Said(_)) => {
+                until_rewritten(address)?;
+                session.end(&["SHUTDOWN"]).map_err(failed)?;
+            }
+            ended => ended.map_err(failed)?,
+        }
         Ok(true)
     }
 
@@ -256,19 +276,27 @@ fn failed(refusal: Refusal) -> Error {
     })
 }
 
-/// Waits until the append-only files have everything: before that, a server that is killed would start on the dump again.
-fn until_rewritten(session: &mut Session) -> Result<()> {
-    loop {
-        let mut tells = |field: &str| session.info("persistence", field).map_err(failed);
-        let is_running = tells("aof_rewrite_in_progress")? == "1" || tells("aof_rewrite_scheduled")? == "1";
-        if !is_running {
-            return match tells("aof_last_bgrewrite_status")?.as_str() {
-                "ok" => Ok(()),
-                _ => Err(Error::server_failed("could not write its append-only files")),
-            };
+/// Waits until the append-only files have everything: before that, a server that is killed would start on what it had before.
+fn until_rewritten(address: &Address) -> Result<()> {
+    let started = Instant::now();
+    while started.elapsed() < PATIENCE_TO_WRITE {
+        // What a session reads is limited, and so is its time.
+        let told = Session::open(address, PATIENCE).and_then(|mut session| session.ask(&["INFO", "persistence"]));
+        let told = told.map_err(failed)?;
+        let tells = |line: &str| told.lines().any(|told| told == line);
+        // A dump that a client asked for comes first.
+        if !tells("aof_rewrite_in_progress:1") && !tells("rdb_bgsave_in_progress:1") {
+            // It would try again and again.
+            if !tells("aof_last_bgrewrite_status:ok") {
+                return Err(Error::server_failed("could not write its append-only files"));
+            }
+            if !tells("aof_rewrite_scheduled:1") {
+                return Ok(());
+            }
         }
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2).max(started.elapsed() / 16));
     }
+    Err(Error::server_failed(format!("did not write its append-only files within {} s", PATIENCE_TO_WRITE.as_secs())))
 }
 
 /// A path in a configuration file, between quotes.
