@@ -10,6 +10,7 @@ mod copy_up;
 mod django;
 mod elsewhere;
 mod ended;
+mod engine;
 mod hostile;
 mod killed;
 mod lifetime;
