@@ -56,15 +56,21 @@ pub(crate) fn mount_points() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Unmounts `point`. A process that is just ending may keep it busy for a moment; what stays busy is detached, so that a
-/// failing test leaves nothing behind. Never panics: it runs in destructors.
+/// Unmounts `point`. What stays busy is detached, so that a failing test leaves nothing behind. Never panics: it runs in destructors.
 pub(crate) fn unmount(point: &Path) {
+    if unmount_whole(point) == Err(Errno::BUSY) {
+        detach(point);
+    }
+}
+
+/// Unmounts `point`. A process that is just ending, or another test's child that has not yet closed what it inherited, may keep it busy
+/// for a moment.
+pub(crate) fn unmount_whole(point: &Path) -> rustix::io::Result<()> {
     let give_up = Instant::now() + Duration::from_secs(2);
     loop {
         match rustix::mount::unmount(point, UnmountFlags::NOFOLLOW) {
             Err(Errno::BUSY) if Instant::now() < give_up => thread::sleep(Duration::from_millis(10)),
-            Err(Errno::BUSY) => return detach(point),
-            Ok(()) | Err(_) => return,
+            unmounted => return unmounted,
         }
     }
 }

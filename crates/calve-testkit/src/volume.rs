@@ -8,9 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
-use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::mount::MountFlags;
 
 pub(crate) use self::scratch::Scratch;
+use crate::mounts::unmount_whole;
 use crate::must::must;
 use crate::skip::{find_program, is_root, skip};
 
@@ -152,7 +153,7 @@ impl Volume {
         // Each takes a device that has just become free.
         let mut others = Vec::new();
         while device() == before {
-            must(rustix::mount::unmount(self.path(), UnmountFlags::empty()), "unmount", self.path());
+            must(unmount_whole(self.path()), "unmount", self.path());
             others.extend(Self::with_size(self.file_system, 0));
             builder.mount_at(&self.scratch);
         }
