@@ -1,19 +1,23 @@
 // Copies a tree with the standard libraries, their replacements and Calve, taking turns: the time, the disk used, and the longest time
 // that the event loop was blocked. `cp` and Python run outside of it: their stalls are the machine's, and their times include their start.
+// So are those of an idle loop, and of one beside threads that only count, one for each processor.
 // `bench/drop-ins` installs everything and runs this. What is not installed is left out by name.
 //
-// usage: node cp.mjs [--runs N] [--python PATH] SRC DIR      PATH: a Python where `calve` is installed. DIR: on the file system of SRC
+// usage: node cp.mjs [--runs N] [--python PATH] [--only WAY]... SRC DIR
+//        PATH: a Python where `calve` is installed. WAY: as the table names it; all of them by default. DIR: on the file system of SRC
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
+import { Worker } from 'node:worker_threads';
 import { cloneTree, removeTree } from 'calve';
 import calve from 'calve/fs';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { runs: { type: 'string', default: '3' }, python: { type: 'string' } },
+  options: { runs: { type: 'string', default: '3' }, python: { type: 'string' }, only: { type: 'string', multiple: true } },
 });
 const [src, into] = positionals.map((given) => path.resolve(given));
 const leftOut = [];
@@ -28,7 +32,14 @@ const run = (program, ...given) => new Promise((resolve, reject) => {
   child.on('exit', (code) => (code === 0 ? resolve() : reject(new Error(`${program}: ${code}`))));
 });
 const python = (module) => (dst) => run(options.python, '-c', `import ${module}, sys; ${module}.copytree(*sys.argv[1:], symlinks=True)`, src, dst);
+const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+/** Threads that keep every processor busy for two seconds, in user space alone. */
+const busy = () => Promise.all(os.cpus().map(() => new Promise((resolve, reject) => {
+  new Worker('const until = Date.now() + 2000; while (Date.now() < until);', { eval: true }).on('exit', resolve).on('error', reject);
+})));
 const ways = {
+  'idle loop': () => pause(2000),
+  'busy threads': busy,
   'fs.promises.cp': (dst) => fs.promises.cp(src, dst, recursive),
   'calve promises.cp': (dst) => calve.promises.cp(src, dst, recursive),
   'fs.cpSync': async (dst) => fs.cpSync(src, dst, recursive),
@@ -46,6 +57,10 @@ const removals = {
   'calve cpSync': ['calve rmSync', async (dst) => calve.rmSync(dst, recursive)],
 };
 const results = {};
+for (const name of options.only ?? []) {
+  if (!(name in ways)) throw new Error(`\`${name}\` is none of: ${Object.keys(ways).join(', ')}`);
+}
+if (options.only) for (const name of Object.keys(ways)) if (!options.only.includes(name)) delete ways[name];
 
 /** Runs `work`: the time, and the longest that a timer of a millisecond was late. */
 async function watched(work) {
@@ -83,7 +98,7 @@ async function turn(name, isCounted) {
   const before = used();
   try {
     const copied = await watched(() => ways[name](dst));
-    if (isCounted) add(name, ...copied, used() - before);
+    if (isCounted) add(name, ...copied, fs.existsSync(dst) ? used() - before : undefined);
     const [removal, remove] = removals[name] ?? [];
     if (remove) {
       const removed = await watched(() => remove(dst));
@@ -92,7 +107,7 @@ async function turn(name, isCounted) {
   } finally {
     if (fs.existsSync(dst)) await removeTree(dst, { wait: true });
     // What is deleted in the background is no part of the next turn.
-    while (fs.readdirSync(into).some((one) => one.startsWith('.calve-trash'))) await new Promise((resolve) => { setTimeout(resolve, 50); });
+    while (fs.readdirSync(into).some((one) => one.startsWith('.calve-trash'))) await pause(50);
   }
 }
 
@@ -112,12 +127,15 @@ for (let round = 0; round < Number(options.runs); round += 1) {
   for (const name of round % 2 === 0 ? order : order.reverse()) await turn(name, true);
 }
 
-const median = (list) => list.slice().sort((a, b) => a - b)[Math.floor(list.length / 2)];
+const share = (list, part) => list.slice().sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * part))];
+const median = (list) => share(list, 0.5);
 const shown = (number) => number.toFixed(1).padStart(9);
+console.log(`${''.padEnd(18)} ${'median'.padStart(9)}    ${'range'.padEnd(22)} ${'disk'.padStart(12)}  longest stall of a run, ms: median / p95 / most`);
 for (const [name, { times, stalls, bytes }] of Object.entries(results)) {
   const disk = bytes.length === 0 ? ' '.repeat(12) : `${shown(median(bytes) / 1e6)} MB`;
   const range = `(${Math.min(...times).toFixed(1)} to ${Math.max(...times).toFixed(1)})`.padEnd(22);
-  console.log(`${name.padEnd(18)} ${shown(median(times))} ms ${range} ${disk}; longest stall of each, ms: ${stalls.map((stall) => stall.toFixed(1)).join(' ')}`);
+  const longest = [0.5, 0.95, 1].map((part) => share(stalls, part).toFixed(1)).join(' / ');
+  console.log(`${name.padEnd(18)} ${shown(median(times))} ms ${range} ${disk}  ${longest}`);
 }
 const pairs = [['calve promises.cp', 'fs.promises.cp'], ['calve cpSync', 'fs.cpSync'], ['calve copytree', 'shutil.copytree'], ['calve promises.cp', 'calve cloneTree']];
 for (const [one, other] of pairs) {
