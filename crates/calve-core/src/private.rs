@@ -178,6 +178,10 @@ impl PrivateOverlay {
 
     /// Returns the changes if they are still those that were `shown`.
     fn unchanged(&self, lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, shown: &Changes) -> Result<Vec<Change>, Error> {
+        // Reading all contents again takes longer than looking at the times. An entry that cannot be looked at is for the list to tell.
+        if shown.since.is_some_and(|since| changes::is_quiet(upper, since).unwrap_or(false)) {
+            return Ok(shown.touched.clone());
+        }
         let now: Vec<_> =
             self.list(lower, upper, ListingScope::Touched)?.into_iter().map(|(change, _)| change).collect();
         let differs =
@@ -226,7 +230,7 @@ impl PrivateOverlay {
             let changes = overlay.unchanged(lower, upper, shown)?;
             let upper = Layer { directory: upper, root_xattrs: &overlay.root_xattrs };
             let (tree, shown) = (&overlay.tree, Some(shown.since.unwrap_or(since.0)));
-            Ok((Apply { tree, lower, upper, since: Some(since.0), shown, cancel }, changes))
+            Ok((Apply { tree, place: tree, lower, upper, since: Some(since.0), shown, cancel }, changes))
         });
         apply::apply(&trees.collect::<Result<Vec<_>, Error>>()?)
     }
@@ -238,7 +242,8 @@ impl PrivateOverlay {
         let changes: Vec<_> = changes.into_iter().map(|(change, _)| change).collect();
         let report = clone_and_change(&self.tree, dst, options, |staged| {
             let all = Apply {
-                tree: &staged.path(),
+                tree: dst,
+                place: &staged.path(),
                 lower: staged.root()?,
                 upper: Layer { directory: upper.as_fd(), root_xattrs: &self.root_xattrs },
                 since: None,

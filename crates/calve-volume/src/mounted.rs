@@ -1,5 +1,6 @@
 //! What the kernel has: loop devices and mounts. Anybody may read it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -50,16 +51,29 @@ pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     Ok(loops)
 }
 
-/// Waits until none of these devices has the file any more: the kernel lets go of it a moment after the file system is unmounted.
-pub(crate) fn wait_for_release(image: &Path) -> Result<Vec<PathBuf>> {
+/// Waits until none of these devices has the file any more: the kernel lets go of it a moment after the file system is unmounted. A device that
+/// was made by hand it never lets go (losetup(8), AUTOCLEAR).
+fn wait_for_release(image: &Path) -> Result<Vec<PathBuf>> {
     let give_up = Instant::now() + Duration::from_secs(5);
+    let clears_itself = |device: &PathBuf| {
+        let block = Path::new("/sys/block").join(device.file_name().unwrap_or_default());
+        // A device that has just gone has no such file.
+        fs::read(block.join("loop/autoclear")).map_or(true, |flag| flag.starts_with(b"1"))
+    };
     loop {
         let loops = loops_of(image)?;
-        if loops.is_empty() || Instant::now() > give_up {
+        if !loops.iter().any(clears_itself) || Instant::now() > give_up {
             return Ok(loops);
         }
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Returns the loop devices that keep the image for no mount that is known. Fails if there is one in another mount namespace.
+pub(crate) fn unused(name: &str, image: &Path) -> Result<Vec<PathBuf>> {
+    let devices = wait_for_release(image)?;
+    let processes = if devices.is_empty() { Vec::new() } else { other_namespaces_with(&devices) };
+    if processes.is_empty() { Ok(devices) } else { Err(Error::Busy { name: name.into(), processes }) }
 }
 
 /// Returns all mounts, in the order of mounting.
@@ -67,6 +81,25 @@ pub(crate) fn mounts() -> Result<Vec<Mount>> {
     let path = Path::new("/proc/self/mountinfo");
     let table = fs::read(path).map_err(|error| Error::io("read", path, error))?;
     Ok(table.split(|byte| *byte == b'\n').filter_map(parse).collect())
+}
+
+/// Returns who has a mount of one of these devices in a mount namespace of its own, one process for each namespace, as `name (number)`: all whose
+/// mounts this user may see.
+fn other_namespaces_with(devices: &[PathBuf]) -> Vec<String> {
+    let mut namespaces = BTreeSet::from_iter(fs::read_link("/proc/self/ns/mnt"));
+    let mut users = Vec::new();
+    for process in processes() {
+        let Ok(namespace) = fs::read_link(process.join("ns/mnt")) else { continue };
+        if !namespaces.insert(namespace) {
+            continue;
+        }
+        let table = fs::read(process.join("mountinfo")).unwrap_or_default();
+        let mounts = table.split(|byte| *byte == b'\n').filter_map(parse);
+        if mounts.into_iter().any(|mount| devices.contains(&mount.device)) {
+            users.push(shown(&process));
+        }
+    }
+    users
 }
 
 /// One line of proc_pid_mountinfo(5).
@@ -104,22 +137,23 @@ fn unescape(field: &[u8]) -> PathBuf {
 
 /// Returns who has something open below `at`, as `name (number)`: all whose descriptors this user may see.
 pub(crate) fn users_of(at: &Path) -> Vec<String> {
-    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
-    let mut users = Vec::new();
-    for process in processes.flatten() {
-        let number = process.file_name();
-        if !number.as_bytes().iter().all(u8::is_ascii_digit) {
-            continue;
-        }
-        let path = process.path();
+    let uses = |path: &PathBuf| {
         let descriptors = fs::read_dir(path.join("fd")).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut links = ["cwd", "root", "exe"].map(|link| path.join(link)).into_iter().chain(descriptors);
-        if links.any(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(at))) {
-            let name = fs::read_to_string(path.join("comm")).unwrap_or_default();
-            users.push(format!("{} ({})", name.trim(), number.display()));
-        }
-    }
-    users
+        links.any(|link| fs::read_link(link).is_ok_and(|target| target.starts_with(at)))
+    };
+    processes().filter(uses).map(|path| shown(&path)).collect()
+}
+
+/// The folders of all processes.
+fn processes() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().as_bytes().iter().all(u8::is_ascii_digit)).map(|entry| entry.path())
+}
+
+fn shown(process: &Path) -> String {
+    let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+    format!("{} ({})", name.trim(), process.file_name().unwrap_or_default().display())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fs_err as fs;
 
 use crate::doctor::Problem;
-use crate::mounted::{loops_of, users_of, wait_for_release};
+use crate::mounted::{loops_of, unused, users_of};
 use crate::programs::{RootCommand, WayToRoot};
 use crate::store::{Listed, clone, mount_point};
 use crate::{Error, Result, Volume, Volumes};
@@ -141,7 +141,7 @@ fn is_free(volume: &Volume) -> Result<()> {
 }
 
 fn released(volume: &Volume) -> Result<()> {
-    let devices = wait_for_release(&volume.image)?;
+    let devices = unused(&volume.name, &volume.image)?;
     if devices.is_empty() {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::doctor::Problem;
-use crate::mounted::{Mount, loops_of, mounts};
+use crate::mounted::{Mount, loops_of, mounts, unused};
 use crate::programs::{find, run};
 use crate::{Error, Result, superblock};
 
@@ -312,7 +312,10 @@ impl Volumes {
             return Err(Error::NotFound(name.into()));
         }
         let real = fs::canonicalize(&place).map_err(|error| Error::io("resolve", &place, error))?;
-        if mounts()?.iter().any(|mount| mount.at.starts_with(&real)) || !loops_of(&real.join(IMAGE))?.is_empty() {
+        let image = real.join(IMAGE);
+        let devices = loops_of(&image)?;
+        let is_mounted = mounts()?.iter().any(|mount| mount.at.starts_with(&real) || devices.contains(&mount.device));
+        if is_mounted || !unused(name, &image)?.is_empty() {
             return Err(Error::Attached(name.into()));
         }
         for (directory, known) in [(&place, &[IMAGE, RECORD, NEXT_RECORD, TREE][..]), (&place.join(TREE), &[])] {

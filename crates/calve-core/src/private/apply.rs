@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, RawMode, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawMode, Stat, Uid};
 use rustix::io::Errno;
 
 use super::changes::{Change, Layer, file_type, is_directory};
@@ -36,7 +36,10 @@ use crate::tree::walk::EntryKind;
 
 /// One tree, and the directory that has what a command has changed in it.
 pub(super) struct Apply<'a> {
+    /// What it is called in errors.
     pub(super) tree: &'a Path,
+    /// Where it is: a clone has its name only when it is complete.
+    pub(super) place: &'a Path,
     pub(super) lower: BorrowedFd<'a>,
     pub(super) upper: Layer<'a>,
     /// Whatever has changed in the tree since is not replaced. `None`: the tree is nobody else's, and its directories get the command's times.
@@ -81,7 +84,7 @@ struct PreparedChanges<'p> {
 
 /// Makes the changes in all of these trees, or in none. What takes long is done in all of them before the first entry is moved.
 pub(super) fn apply(trees: &[(Apply<'_>, Vec<Change>)]) -> Result<(), Error> {
-    let locations = trees.iter().map(|(one, _)| Location::of_destination(&one.tree.join("change")));
+    let locations = trees.iter().map(|(one, _)| Location::of_destination(&one.place.join("change")));
     let locations = locations.collect::<Result<Vec<_>, _>>()?;
     let prepared = trees.iter().zip(&locations).map(|((one, changes), location)| one.prepare(changes, location));
     carry_out(trees, &prepared.collect::<Result<Vec<_>, _>>()?)
@@ -167,7 +170,9 @@ impl Apply<'_> {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
             Err(errno) => return Err(failed(errno)),
         };
-        let kind = stat.as_ref().map(|stat| EntryKind::from(file_type(stat)));
+        // A socket is not listed as what was there before.
+        let listed = stat.as_ref().map(file_type).filter(|kind| *kind != FileType::Socket);
+        let kind = listed.map(EntryKind::from);
         let has_changed = match &stat {
             Some(stat) => self.is_new(stat),
             None => change.after.is_some() && self.may_be_removed(&change.path).map_err(failed)?,

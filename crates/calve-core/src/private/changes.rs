@@ -19,6 +19,7 @@ use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::tree::compare::same_data;
 use crate::tree::fill::contents::open_contents;
 use crate::tree::node::{Node, node_of};
+use crate::tree::stable::Moment;
 use crate::tree::walk::EntryKind;
 
 /// An entry that a command has made, changed or deleted.
@@ -113,6 +114,30 @@ pub(super) fn changes(
     Ok(reading.found)
 }
 
+/// Returns whether nothing in `directory` has changed since, at any depth: whatever is made, changed or deleted gives a new ctime to itself or
+/// to the directory that it is in.
+pub(super) fn is_quiet(directory: BorrowedFd<'_>, since: Moment) -> sys::Result<bool> {
+    if since.may_hide_in(&rustix::fs::fstat(directory)?) {
+        return Ok(false);
+    }
+    let mut next = vec![Node::root()];
+    while let Some(node) = next.pop() {
+        let opened = node.open(directory, OFlags::RDONLY)?;
+        let mut names = BTreeSet::new();
+        add_names(opened.as_fd(), &mut names)?;
+        for name in &names {
+            let stat = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            if since.may_hide_in(&stat) {
+                return Ok(false);
+            }
+            if is_directory(&stat) {
+                next.push(Node::child(&node, name));
+            }
+        }
+    }
+    Ok(true)
+}
+
 /// Which layers a directory is read in.
 #[derive(Clone, Copy, PartialEq)]
 enum Layers {
@@ -195,11 +220,13 @@ fn add_names(directory: BorrowedFd<'_>, names: &mut BTreeSet<CString>) -> sys::R
     Ok(())
 }
 
-/// Looks at a name in one layer. A character device with the number 0 stands for a deleted entry (overlayfs.rst, "whiteouts").
+/// Looks at a name in one layer. A character device with the number 0 stands for a deleted entry (overlayfs.rst, "whiteouts"). A socket
+/// counts as nothing: no copy of it can be connected to.
 fn there(layer: Option<BorrowedFd<'_>>, name: &CStr) -> sys::Result<Option<Stat>> {
     let Some(layer) = layer else { return Ok(None) };
     match rustix::fs::statat(layer, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if file_type(&stat) == FileType::CharacterDevice && stat.st_rdev == 0 => Ok(None),
+        Ok(stat) if file_type(&stat) == FileType::Socket => Ok(None),
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),

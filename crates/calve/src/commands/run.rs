@@ -47,8 +47,12 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
         }
     };
     let network = if arguments.net.is_some() { Network::None } else { Network::Shared };
+    let terminal = asks(arguments).then(sys::TerminalModes::current).flatten();
     let beginning = (arguments.apply || asks(arguments)).then(Beginning::now);
     let ended = contained(&overlays, &mut command, &here, network, cancel).map(sys::command_end);
+    if let Some(modes) = terminal {
+        modes.restore();
+    }
     let stopped = server.map_or(Ok(()), |server| server.stop().map(|_| ()));
     let shown = beginning.is_some().then(Beginning::now);
     let changes: Result<Vec<_>, _> = overlays.iter().map(|overlay| overlay.changes(shown.as_ref())).collect();

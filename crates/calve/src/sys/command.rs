@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
@@ -40,6 +41,21 @@ pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> 
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
+    }
+}
+
+/// How the terminal is set. A command that is killed leaves it as it was for the command, perhaps without lines and Ctrl-C.
+pub(crate) struct TerminalModes(Termios);
+
+impl TerminalModes {
+    /// `None`: standard input is no terminal.
+    pub(crate) fn current() -> Option<Self> {
+        tcgetattr(std::io::stdin()).ok().map(Self)
+    }
+
+    /// Sets it so again. A terminal that is gone needs none.
+    pub(crate) fn restore(&self) {
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);
     }
 }
 

@@ -5,7 +5,7 @@ mod command;
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
-pub(crate) use command::{Answers, become_command, run_command, without_closed_directories};
+pub(crate) use command::{Answers, TerminalModes, become_command, run_command, without_closed_directories};
 #[cfg(unix)]
 pub(crate) use unix::*;
 

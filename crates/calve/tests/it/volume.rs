@@ -4,7 +4,7 @@ mod damaged;
 mod killed;
 
 use std::env;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -422,6 +422,26 @@ fn a_volume_in_use_stays_attached() {
     ran.ended(1);
     ran.says(&[&format!("cat ({})", user.id()), "leave its directories and end those processes, then try again"]);
     assert_eq!(host.devices("work").len(), 1);
+    host.detach("work");
+}
+
+/// A program with mounts of its own has this one, too, and keeps it when it is unmounted here.
+#[test]
+fn a_mount_in_another_namespace_is_told() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    host.attach("work");
+    let mut other = Command::new("unshare");
+    other.args(["-m", "--propagation", "private", "sh", "-c", "echo; exec cat"]);
+    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let ran = [&["detach", "work"][..], &["remove", "work", "--yes"]].map(|words| host.calve(words.iter().copied()).run());
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    for ran in ran {
+        ran.ended(1);
+        ran.says(&[&format!("cat ({})", other.id()), "leave its directories and end those processes, then try again"]);
+    }
     host.detach("work");
 }
 

@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use calve_testkit::{FileSystem, FuseVolume, Unprivileged, Volume, is_root, require_program, require_root};
+use rustix::fs::{FileType, Mode};
 
-use super::{left, place, run};
+use super::{left, place, places, run};
 use crate::program::{PROGRAM, Reachable, calve};
 use crate::spot::{Spot, eventually, names};
 
@@ -112,6 +113,35 @@ fn a_disk_that_is_full_is_the_commands_to_tell() {
     assert_eq!(names(volume.path().join("home/runs")), [""; 0]);
     spot.holds(&["home", "tree"]);
     assert!(!spot.join("tree/new").exists());
+}
+
+/// No copy of a socket can be connected to.
+#[test]
+fn sockets_are_left_out() {
+    let script = "import os, socket\n\
+                  def bind(path): socket.socket(socket.AF_UNIX).bind(path)\n\
+                  os.mkdir('server')\n\
+                  for path in 'b', 'there', 'gone': os.unlink(path)\n\
+                  for path in 'new', 'server/x', 'b': bind(path)\n\
+                  open('there', 'w').write('text')";
+    for spot in places() {
+        let Some(spot) = place(spot) else { return };
+        for name in ["there", "gone"] {
+            let path = spot.join("tree").join(name);
+            rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Socket, Mode::RWXU, 0).unwrap();
+        }
+        for (option, tree) in [("--keep=../kept", "kept"), ("--apply", "tree")] {
+            let command = calve(["run", option, "--", "python3", "-c", script]).within(spot.join("tree"));
+            let ran = command.env("CALVE_HOME", spot.join("home")).succeeds();
+            ran.says(&["0 files changed, 1 new, 1 deleted; 1 directory"]);
+            let made = spot.join(tree);
+            let is_there = ["new", "b", "server/x", "gone"].map(|name| made.join(name).symlink_metadata().is_ok());
+            assert_eq!(is_there, [false, false, false, tree == "tree"]);
+            assert_eq!(fs_err::read_to_string(made.join("there")).unwrap(), "text");
+            assert!(made.join("server").is_dir());
+        }
+        assert_eq!(left(&spot), [""; 0]);
+    }
 }
 
 #[test]

@@ -95,6 +95,16 @@ fn a_command_that_is_interrupted_loses_nothing() {
 }
 
 #[test]
+fn a_command_that_leaves_the_terminal_raw_does_not_keep_the_user_from_answering() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let mut terminal = on_a_terminal(run(&spot, &[], "echo > new; stty raw -echo; kill -9 $$"));
+    // Enter, which sends a carriage return.
+    terminal.after(QUESTION, "n\r");
+    assert_eq!(terminal.end().0, Some(137));
+    assert_eq!(left(&spot), [""; 0]);
+}
+
+#[test]
 fn without_a_terminal_to_answer_on_nothing_is_applied_or_lost() {
     let Some(spot) = place(Spot::anywhere()) else { return };
     let before = fingerprint(spot.join("tree"));
