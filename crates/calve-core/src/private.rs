@@ -84,7 +84,12 @@ impl StartRefusal {
             Some(Denial::Namespaces) => PrivateError::NoNamespaces(error),
             Some(Denial::Network) => PrivateError::NoNetworkNamespace(error),
             Some(Denial::Overlay(number)) => {
-                PrivateError::NoOverlay { tree: self.trees.get(number).cloned().unwrap_or_default(), source: error }
+                let tree = self.trees.get(number).cloned().unwrap_or_default();
+                // The kernel makes directories of its own where the changes are kept.
+                if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+                    return Error::Io { operation: Operation::MountOverlayOf, path: tree, source: error };
+                }
+                PrivateError::NoOverlay { tree, source: error }
             }
             Some(Denial::WorkingDirectory) => {
                 let path = self.working_directory.clone();

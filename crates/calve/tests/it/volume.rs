@@ -435,7 +435,8 @@ fn a_mount_in_another_namespace_is_told() {
     other.args(["-m", "--propagation", "private", "sh", "-c", "echo; exec cat"]);
     let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-    let ran = [&["detach", "work"][..], &["remove", "work", "--yes"]].map(|words| host.calve(words.iter().copied()).run());
+    let ran =
+        [&["detach", "work"][..], &["remove", "work", "--yes"]].map(|words| host.calve(words.iter().copied()).run());
     drop(other.stdin.take());
     other.wait().unwrap();
     for ran in ran {

@@ -115,6 +115,19 @@ fn a_disk_that_is_full_is_the_commands_to_tell() {
     assert!(!spot.join("tree/new").exists());
 }
 
+#[test]
+fn a_disk_too_full_for_an_overlay_is_told() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsmount", "-e", "inject=fsmount:error=ENOSPC"];
+    let ran = run(&spot, &["--json"], "touch ../ran").under(&strace).fails(1);
+    ran.says(&["mount an overlay of", "No space left on device", "hint: free space or inodes there"]);
+    assert_eq!(left(&spot), [""; 0]);
+    spot.holds(&["home", "tree"]);
+}
+
 /// No copy of a socket can be connected to.
 #[test]
 fn sockets_are_left_out() {
