@@ -287,7 +287,7 @@ pub struct DbTemplate {
     pub bytes: u64,
     /// When the template was made, in seconds since 1970.
     pub made_unix_s: u64,
-    /// What was taken out of a data directory that was taken over.
+    /// What was taken out of a data directory that was taken over, or stays in it without effect.
     pub neutralised: Vec<String>,
     /// The data directory.
     pub data_directory: ReceiptPath,

@@ -69,6 +69,11 @@ pub(crate) trait Engine: Sync {
     /// What is done as soon as it answers. Says what was changed in a data directory that was taken over.
     fn settle(&self, instance: &Instance) -> Result<Vec<String>>;
 
+    /// Returns what its databases have that never runs in a server of Calve's, in words.
+    fn without_effect(&self, _server: &Address) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Asks for an end in order.
     fn stop_signal(&self) -> Signal;
 

@@ -64,7 +64,7 @@ pub struct CreateOptions {
 pub enum BuildEvent {
     /// Somebody else makes it at the moment.
     Waiting,
-    /// This was taken out of the data directory.
+    /// This was taken out of the data directory, or stays in it without effect.
     Neutralised(String),
     /// It is made, and this went wrong afterwards.
     Unfinished(String),
@@ -248,10 +248,13 @@ fn build(
     let started = run(home, &mut spec, place, &mut Starter { supervisor, tell: &mut |_| (), cancel });
     let made = started.and_then(|owned| {
         let notifies = owned.record.notifies;
-        let neutralised = owned.neutralised.clone();
+        let mut neutralised = owned.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
         match fill(plan, &path, &owned, options, &log, caller) {
             Ok(()) => {
+                let without_effect = plan.engine.without_effect(&owned.record.address);
+                without_effect.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
+                neutralised.extend(without_effect);
                 owned.finish()?;
                 // Its supervisor has ended, but not its builder.
                 registry::sign(&held);

@@ -260,3 +260,16 @@ fn what_is_removed_or_replaced_is_deleted_at_once() {
     only(&[".lock-p"]);
     world.nothing_left();
 }
+
+#[test]
+fn events_are_told_because_none_of_them_runs() {
+    for engine in Engine::all().into_iter().filter(|engine| *engine != Postgres) {
+        let Some(world) = World::new() else { return };
+        let event = "CREATE EVENT test.e ON SCHEDULE EVERY 1 SECOND DO CREATE TABLE test.ran (a int)";
+        let words = ["template", "create", "t", "--json", "--engine", engine.name(), "--"];
+        let made = world.db(words).args(engine.client(event)).succeeds();
+        let told = "the event scheduler is off: 1 event does not run";
+        assert!(made.stderr().contains(&format!("in the template: {told}")), "{}", made.stderr());
+        assert_eq!(made.json()["neutralised"], serde_json::json!([told]));
+    }
+}

@@ -112,6 +112,10 @@ impl Engine for Mariadb {
         Ok(Vec::new())
     }
 
+    fn without_effect(&self, address: &Address) -> Vec<String> {
+        mysql_family::events(address)
+    }
+
     fn stop_signal(&self) -> Signal {
         Signal::TERM
     }

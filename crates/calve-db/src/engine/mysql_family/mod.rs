@@ -83,6 +83,19 @@ fn contents(address: &Address) -> Result<Vec<DatabaseObject>> {
     contents::read(&address.socket).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
 }
 
+/// Tells of events, whose scheduler is off. A server to which somebody gave a password tells nothing.
+fn events(address: &Address) -> Vec<String> {
+    let count = Connection::open(&address.socket, PATIENCE).and_then(|connection| {
+        let mut session = Session::connect(connection, USER).ok()?;
+        session.first_row("SELECT COUNT(*) FROM information_schema.events").ok()?
+    });
+    match count.as_deref() {
+        None | Some("0") => Vec::new(),
+        Some("1") => vec!["the event scheduler is off: 1 event does not run".into()],
+        Some(count) => vec![format!("the event scheduler is off: {count} events do not run")],
+    }
+}
+
 fn connections(address: &Address, asked: u64) -> Result<u64> {
     let failed = |error| Error::io("ask for a greeting on", &address.socket, error);
     let connection = Connection::open(&address.socket, PATIENCE);

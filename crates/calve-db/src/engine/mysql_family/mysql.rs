@@ -118,6 +118,10 @@ impl Engine for Mysql {
         Ok(Vec::new())
     }
 
+    fn without_effect(&self, address: &Address) -> Vec<String> {
+        mysql_family::events(address)
+    }
+
     fn stop_signal(&self) -> Signal {
         Signal::TERM
     }
