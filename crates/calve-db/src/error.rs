@@ -160,6 +160,16 @@ pub enum Error {
     /// A process still has the data open.
     #[error("the data of `{0}` is still in use by a server that ended or is ending")]
     ServiceInUse(String),
+    /// It holds what is nowhere else, and goes on.
+    #[error("the server `{name}` {how}, so it was not stopped{}", tail(.log))]
+    ServiceUnsaved {
+        /// The server.
+        name: String,
+        /// What it could not do.
+        how: String,
+        /// The last lines of its log.
+        log: String,
+    },
     /// It holds what nothing else does.
     #[error("the data of the service `{0}` may have been changed since it was cloned")]
     ServiceWritten(String),
@@ -499,6 +509,7 @@ impl Error {
             Self::TemplateBeingBuilt(_) => Remedy::WaitForBuild,
             Self::TemplateDamaged { name, .. } => Remedy::RebuildTemplate(name.clone()),
             Self::UnknownServer(_) | Self::UnknownService(_) => Remedy::ListServers,
+            Self::ServiceUnsaved { .. } => Remedy::ForceStop,
             Self::ServiceWritten(_) => Remedy::ForceRemoval,
             Self::ServiceInUse(_) => Remedy::TryAgain,
             Self::ServiceFromImage(_) => Remedy::ChooseProgramTemplate,

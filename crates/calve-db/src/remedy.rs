@@ -101,6 +101,8 @@ pub enum Remedy {
         /// The mark.
         mark: String,
     },
+    /// Give the server room for its data, or end it without what it could not write.
+    ForceStop,
     /// Keep the worktree, or remove it with its data.
     ForceRemoval,
     /// Wait a moment, and try again.

@@ -126,11 +126,8 @@ Example:
 .calve.toml, at the root of the repository:
   [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
     Up(services::ServicesArguments),
-    /// End the servers of this worktree's services
-    ///
-    /// The data stays, and the next `calve up` starts servers on it.
     #[cfg(unix)]
-    Down(services::ServicesArguments),
+    Down(services::DownArguments),
     #[cfg(unix)]
     Reset(services::ResetServiceArguments),
     #[cfg(unix)]

@@ -6,7 +6,7 @@ use calve_core::Wait;
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
-use super::{DOOMED, Service, TURN, find, is_written, run, services, take_turn};
+use super::{DOOMED, Service, TURN, Unsaved, find, is_written, run, services, take_turn};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::registry::Home;
@@ -30,7 +30,8 @@ pub struct Doomed {
 /// Ends the server of a service that is going to be removed with its keeper.
 pub fn doom(home: &Home, name: &str, written: Written) -> Result<Doomed> {
     let (turn, service) = take_turn(home, name)?;
-    run::end(home, &service)?;
+    let unsaved = if written == Written::Accept { Unsaved::Lose } else { Unsaved::Refuse };
+    run::end(home, &service, unsaved)?;
     let _held = run::take_lock(&service.place, name)?;
     // It may have been written to until its server ended.
     if written == Written::Refuse && is_written(home, &service)? {

@@ -15,7 +15,7 @@ pub use create::{NewService, ServiceOrigin, check_template, create};
 pub use doom::{Doomed, Written, doom, sweep_doomed};
 pub use reset::reset;
 pub(crate) use run::hold;
-pub use run::{start, stop};
+pub use run::{Unsaved, start, stop};
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -61,17 +61,27 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &Cancel) -
     Ok(server::run(home, &mut spec, place, &mut starter)?.record)
 }
 
+/// What happens to a server that cannot write all of its data, on a full disk for example.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsaved {
+    /// It goes on.
+    Refuse,
+    /// It ends, and what it has not written is lost.
+    Lose,
+}
+
 /// Ends its server in order, and returns whether one ran. The data stays.
-pub fn stop(home: &Home, name: &str) -> Result<bool> {
+pub fn stop(home: &Home, name: &str, unsaved: Unsaved) -> Result<bool> {
     let (_turn, service) = take_turn(home, name)?;
-    end(home, &service)
+    end(home, &service, unsaved)
 }
 
 /// The same, for whoever has its turn.
-pub(super) fn end(home: &Home, service: &Service) -> Result<bool> {
+pub(super) fn end(home: &Home, service: &Service, unsaved: Unsaved) -> Result<bool> {
     let is_running = service.server(home).is_some();
     if is_running {
-        supervise::stop(home, &service.name)?;
+        let request = if unsaved == Unsaved::Lose { Request::StopAnyway } else { Request::Stop };
+        supervise::stop_by(home, &service.name, request)?;
     }
     Ok(is_running)
 }

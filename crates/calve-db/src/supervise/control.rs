@@ -26,12 +26,17 @@ pub struct Stopped {
     pub took: Duration,
 }
 
-/// Ends a server. Its files are out of sight on return, and deleted a little later.
+/// Ends a server. Its files are out of sight on return, and deleted a little later. One of a service whose data it cannot write goes on.
 pub fn stop(home: &Home, name: &str) -> Result<Stopped> {
+    stop_by(home, name, Request::Stop)
+}
+
+/// The same, by this request.
+pub(crate) fn stop_by(home: &Home, name: &str, request: Request) -> Result<Stopped> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
     let mut copied = Vec::new();
-    match ask(&record, Request::Stop, &mut |_| ()) {
+    match ask(&record, request, &mut |_| ()).and_then(Answer::into_result) {
         Ok(Answer::Stopped { copied: told }) => copied = told,
         Ok(_) => {}
         // Nobody listens, because the socket was removed; or it ended in this moment.

@@ -1,23 +1,48 @@
 //! The end of a server whose data stays.
 
-use super::Supervisor;
+use super::{Supervisor, with_log};
+use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::registry;
+use crate::service::Unsaved;
 
 impl Supervisor<'_> {
-    /// Ends the server; in order, if its data stays.
+    /// Ends the server; in order, if its data stays, as far as it can.
     pub(super) fn shut_down(&mut self) {
         if self.spec.durable.is_none() {
             return self.kill();
         }
-        // It can take a while, in which nobody is to take it for one that runs.
-        registry::forget(&self.spec.place);
-        if self.finish().is_err() {
-            return self.kill();
+        if self.launched.server.ended().is_none() && self.end_in_order(Unsaved::Lose).is_err() {
+            self.kill();
         }
         self.end_children();
         // Not the account's any more.
         let _ = Directory::open(self.spec.files()).and_then(|files| private::close(&files));
+    }
+
+    /// Ends the server in order. An error: it could not write its data, and goes on.
+    pub(super) fn end_in_order(&mut self, unsaved: Unsaved) -> Result<()> {
+        // It can take a while, in which nobody is to take it for one that runs.
+        registry::forget(&self.spec.place);
+        if let Err(error) = self.ask_to_end()
+            && self.launched.server.ended().is_none()
+        {
+            if unsaved == Unsaved::Lose {
+                self.kill();
+                return Ok(());
+            }
+            self.write_record()?;
+            return Err(match with_log(error, self.spec.files()) {
+                Error::ServerFailed { how, log, .. } => {
+                    Error::ServiceUnsaved { name: self.spec.name.clone(), how, log }
+                }
+                other => other,
+            });
+        }
+        if self.await_end().is_err() {
+            self.kill();
+        }
+        Ok(())
     }
 }

@@ -152,14 +152,14 @@ impl Supervisor<'_> {
     }
 
     /// Begins that. An error: the server goes on as if it had not been asked.
-    fn ask_to_end(&self) -> Result<()> {
+    pub(super) fn ask_to_end(&self) -> Result<()> {
         if !self.engine.ask_to_end(&self.address, self.spec.purpose, &self.files.join("data"))? {
             self.launched.server.signal(self.engine.stop_signal());
         }
         Ok(())
     }
 
-    fn await_end(&mut self) -> Result<()> {
+    pub(super) fn await_end(&mut self) -> Result<()> {
         let started = Instant::now();
         loop {
             match self.launched.server.ended() {

@@ -131,8 +131,10 @@ impl Owner {
 /// What is asked of a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// End the server and remove its files.
+    /// End the server and remove its files. One whose data stays ends if it can write all of it.
     Stop,
+    /// The same, whatever it can write.
+    StopAnyway,
     /// Back to the mark of this name, or to the template.
     Reset(Option<String>),
     /// Keep the present state under this name.

@@ -13,8 +13,8 @@ pub(crate) mod messages;
 mod port;
 mod requests;
 
-pub(crate) use control::ask;
 pub use control::{Reset, Stopped, mark, reset, stop, unmark};
+pub(crate) use control::{ask, stop_by};
 pub use messages::Starting;
 
 use std::io::BufReader;
@@ -37,7 +37,7 @@ use crate::server::Address;
 use crate::server::launch::{LaunchRequest, RunningServer, launch};
 use crate::server::log;
 use crate::server::runtime;
-use crate::service;
+use crate::service::{self, Unsaved};
 use crate::supervise::messages::{Answer, Origin, Owner, Ready, Request, Spec, receive, send};
 use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
@@ -347,7 +347,11 @@ impl<'a> Supervisor<'a> {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.spec.durable.is_some() => {
                 Answer::failed(Error::Durable(self.record.name.clone()))
             }
-            Request::Stop => return Some(End::Asked(from)),
+            Request::Stop if self.spec.durable.is_some() => match self.end_in_order(Unsaved::Refuse) {
+                Ok(()) => return Some(End::Asked(from)),
+                Err(error) => Answer::failed(error),
+            },
+            Request::Stop | Request::StopAnyway => return Some(End::Asked(from)),
             Request::Dismiss if self.record.waits => return Some(End::Asked(from)),
             Request::Dismiss => Answer::Taken,
             Request::Copy(to) => {

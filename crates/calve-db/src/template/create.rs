@@ -24,7 +24,7 @@ use crate::registry::sweep;
 use crate::server::log;
 use crate::server::programs::{self, Program};
 use crate::server::{OwnedServer, Starter, new_spec, run};
-use crate::supervise::messages::Origin;
+use crate::supervise::messages::{Origin, Spec};
 use crate::template::key::Key;
 
 /// How a template is to be made.
@@ -212,6 +212,21 @@ pub(super) fn wait_for_others(
     Ok(file)
 }
 
+/// Says how the server runs that is built with.
+fn spec(home: &Home, options: &CreateOptions, plan: &Plan, place: &Path, account: Account) -> Result<Spec> {
+    let mut spec = new_spec(home, &options.name, place, plan.engine.name(), &plan.program.path, account)?;
+    spec.container = plan.image.as_ref().map(|image| Container::new(image, home, &options.name)).transpose()?;
+    spec.origin = match (&plan.from, &plan.base) {
+        (Some(from), _) => Origin::Directory(from.clone()),
+        (None, Some(base)) => Origin::Template(base.place.clone()),
+        (None, None) => Origin::Init,
+    };
+    spec.purpose = if plan.from.is_some() { Purpose::TakeOver } else { Purpose::Build };
+    // A template is whole in itself.
+    spec.whole = true;
+    Ok(spec)
+}
+
 fn build(
     home: &Home,
     options: &CreateOptions,
@@ -233,16 +248,7 @@ fn build(
     let path = place.path.clone();
     // The lock is held until the template is published, by this process too.
     let held = place.lock.try_clone().map_err(|error| Error::io("lock", &path, error))?;
-    let mut spec = new_spec(home, &options.name, &path, plan.engine.name(), &plan.program.path, account)?;
-    spec.container = plan.image.as_ref().map(|image| Container::new(image, home, &options.name)).transpose()?;
-    spec.origin = match (&plan.from, &plan.base) {
-        (Some(from), _) => Origin::Directory(from.clone()),
-        (None, Some(base)) => Origin::Template(base.place.clone()),
-        (None, None) => Origin::Init,
-    };
-    spec.purpose = if plan.from.is_some() { Purpose::TakeOver } else { Purpose::Build };
-    // A template is whole in itself.
-    spec.whole = true;
+    let mut spec = spec(home, options, plan, &path, account)?;
     let log = home.logs().join(format!("{}.log", options.name));
     let cancel = caller.cancel;
     let started = run(home, &mut spec, place, &mut Starter { supervisor, tell: &mut |_| (), cancel });

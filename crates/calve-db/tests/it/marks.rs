@@ -1,11 +1,9 @@
 //! States of a server to go back to.
 
-use std::process::Command;
-
 use calve_testkit::FileSystem;
 use serde_json::Value;
 
-use crate::world::{Engine, MUCH, Postgres, User, World, eventually, fill, names, users};
+use crate::world::{Engine, Postgres, User, World, eventually, fill, names, users};
 
 /// All that a table holds, in one word.
 fn checksum(engine: Engine) -> &'static str {
@@ -248,9 +246,7 @@ fn a_mark_on_a_full_disk() {
         let server = world.start("a");
         world.query(engine, &server, engine.shrink());
         if !engine.is_sql() {
-            let socket = server["socket"].as_str().unwrap();
-            let filled = Command::new("sh").args(["-c", MUCH]).env("REDIS_SOCKET", socket).output().unwrap();
-            assert!(filled.status.success(), "{filled:?}");
+            world.fill_up(&server);
         }
         let filler = fill(world.path(), 16 << 20);
         world.db(["mark", "a", "m"]).fails(1, &["free some space"]);

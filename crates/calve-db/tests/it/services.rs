@@ -165,6 +165,44 @@ fn append_only_files_that_do_not_fit_on_the_disk_are_not_waited_for() {
     assert_eq!(project.server(), None);
 }
 
+/// What its append-only files lack is nowhere else.
+#[test]
+fn a_server_that_cannot_write_its_data_goes_on_until_it_is_forced_to_end() {
+    for engine in Engine::key_value() {
+        let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
+        let project = Project::of(world, engine);
+        let world = &project.world;
+        let server = project.up();
+        world.set(&server, "appendonly", "no");
+        world.fill_up(&server);
+        world.query(engine, &server, engine.add());
+        let filler = fill(world.path(), 8 << 20);
+        let down = || world.calve("down").within(&project.path);
+        let hint = "hint: free some space on its disk and try again; `calve down --force` ends it and loses what it could not write";
+        down().fails(
+            1,
+            &["could not write its append-only files, so it was not stopped", "No space left on device", hint],
+        );
+        // Also if a client has turned them on, and the server tries again and again.
+        world.set(&server, "appendonly", "yes");
+        world.db(["stop", server["name"].as_str().unwrap()]).fails(1, &["was not stopped", hint]);
+        down().fails(1, &[hint]);
+        assert_eq!(world.rows(engine, &project.server().unwrap()), "1001");
+        filler.set_len(0).unwrap();
+        down().succeeds();
+        let server = project.up();
+        assert_eq!(world.rows(engine, &server), "1001");
+
+        world.set(&server, "appendonly", "no");
+        world.query(engine, &server, engine.add());
+        fill(world.path(), 8 << 20);
+        down().fails(1, &[hint]);
+        down().arg("--force").succeeds();
+        assert_eq!(project.server(), None);
+        world.nothing_runs();
+    }
+}
+
 #[test]
 fn data_of_a_running_server_is_cloned_without_copying_where_blocks_are_shared() {
     for engine in Engine::every() {

@@ -13,6 +13,18 @@ pub(crate) struct ServicesArguments {
     pub(crate) json: bool,
 }
 
+/// End the servers of this worktree's services
+///
+/// The data stays, and the next `calve up` starts servers on it. A server that cannot write its data, on a full disk for example, goes on.
+#[derive(Debug, Args)]
+pub(crate) struct DownArguments {
+    /// End servers that cannot write their data too: what they have not written is lost
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) common: ServicesArguments,
+}
+
 /// Put the data of a service back to what its template has
 ///
 /// What was written to it in this worktree is lost, so it asks first. The server ends and is started again; its URL stays the same.

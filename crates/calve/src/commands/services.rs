@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::{Cancel, Shown};
-use calve_db::{Doomed, Error, Home, NewService, Service, ServiceOrigin, Written};
+use calve_db::{Doomed, Error, Home, NewService, Service, ServiceOrigin, Unsaved, Written};
 use calve_git::ServiceConfig;
 use calve_git::environment::Keeper;
 use calve_git::worktree::{self, Worktree, WorktreeInfo};
@@ -86,11 +86,11 @@ impl Services {
     }
 
     /// Ends the servers of all. Returns the names of those that ran.
-    pub(crate) fn stop(&self) -> Result<Vec<String>, Failure> {
+    pub(crate) fn stop(&self, unsaved: Unsaved) -> Result<Vec<String>, Failure> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut stopped = Vec::new();
         for (name, service) in &self.made {
-            if calve_db::stop_service(home, &service.name)? {
+            if calve_db::stop_service(home, &service.name, unsaved)? {
                 stopped.push(name.clone());
             }
         }

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::Cancel;
+use calve_db::Unsaved;
 use calve_git::environment::root_of;
 use calve_receipt::human::size;
 use calve_receipt::{ServiceReceipt, ServicesReceipt, path};
 
-use crate::cli::services::{LogsArguments, ResetServiceArguments, ServicesArguments, StatusArguments};
+use crate::cli::services::{DownArguments, LogsArguments, ResetServiceArguments, ServicesArguments, StatusArguments};
 use crate::commands::env;
 use crate::commands::services::Services;
 use crate::failure::{Failure, REFUSED};
@@ -21,10 +22,10 @@ pub(crate) fn up(arguments: &ServicesArguments, cancel: &Cancel) -> Result<(), F
     report(&root, &services, arguments, "started", &started)
 }
 
-pub(crate) fn down(arguments: &ServicesArguments) -> Result<(), Failure> {
+pub(crate) fn down(arguments: &DownArguments) -> Result<(), Failure> {
     let (root, services) = here()?;
-    let stopped = services.stop()?;
-    report(&root, &services, arguments, "stopped", &stopped)
+    let stopped = services.stop(if arguments.force { Unsaved::Lose } else { Unsaved::Refuse })?;
+    report(&root, &services, &arguments.common, "stopped", &stopped)
 }
 
 pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &Cancel) -> Result<(), Failure> {

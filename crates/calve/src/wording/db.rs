@@ -74,6 +74,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::NameEngine => format!("name one with --engine: {}", calve_db::engines().join(", ")),
         Remedy::NameOneSource => "name either --from or --base".into(),
         Remedy::CreateAccount(names) => format!("create one of these accounts: {}", names.join(", ")),
+        Remedy::ForceStop => {
+            "free some space on its disk and try again; `calve down --force` ends it and loses what it could not write".into()
+        }
         Remedy::ForceRemoval => "keep the worktree, or remove it with its data: calve worktree remove -f".into(),
         Remedy::TryAgain => "try again in a moment".into(),
         Remedy::ChooseProgramTemplate => "name a template that was made without --image".into(),

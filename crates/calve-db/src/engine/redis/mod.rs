@@ -200,6 +200,14 @@ impl Engine for Redis {
         // A new dump would need their removal, and what is killed between the two would leave them to be loaded.
         if session.info("persistence", "aof_enabled").map_err(failed)? != "1" {
             session.ask(&["CONFIG", "SET", "appendonly", "yes"]).map_err(failed)?;
+            if let Err(error) = until_rewritten(address) {
+                // As it was.
+                let _ = session.ask(&["CONFIG", "SET", "appendonly", "no"]);
+                return Err(error);
+            }
+        } else if session.info("persistence", "aof_last_bgrewrite_status").map_err(failed)? != "ok" {
+            // The first ones after they were turned on may have failed. The server ends without them, unless it is just trying again.
+            let _ = session.ask(&["BGREWRITEAOF"]);
             until_rewritten(address)?;
         }
         match session.end(&["SHUTDOWN"]) {

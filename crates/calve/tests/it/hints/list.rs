@@ -119,6 +119,10 @@ const SERVICES: &str = "calve/tests/it/worktree/services.rs";
 
 const DB: &[(&str, Shown)] = &[
     ("ChooseProgramTemplate", By(SERVICES, "a_template_from_an_image_is_refused")),
+    (
+        "ForceStop",
+        By("calve-db/tests/it/services.rs", "a_server_that_cannot_write_its_data_goes_on_until_it_is_forced_to_end"),
+    ),
     ("ForceRemoval", By(SERVICES, "data_that_nobody_wrote_to_goes_with_its_worktree")),
     ("StartThrowaway", By(SERVICES, "what_is_swept_stopped_or_reset_is_never_the_data_of_a_worktree")),
     ("TryAgain", Nowhere("a process of a server that was killed has to live on for a minute")),
