@@ -1,7 +1,7 @@
 // Copies a tree with the standard libraries, their replacements and Calve, taking turns: the time, the disk used, and the longest time
 // that the event loop was blocked. `cp` and Python run outside of it: their stalls are the machine's, and their times include their start.
 // So are those of an idle loop, and of one beside threads that only count, one for each processor.
-// `bench/drop-ins` installs everything and runs this. What is not installed is left out by name.
+// `bench/drop-ins` installs everything and runs this. What is not installed is left out by name. Each run is told on stderr when it ends.
 //
 // usage: node cp.mjs [--runs N] [--python PATH] [--only WAY]... SRC DIR
 //        PATH: a Python where `calve` is installed. WAY: as the table names it; all of them by default. DIR: on the file system of SRC
@@ -60,7 +60,6 @@ const results = {};
 for (const name of options.only ?? []) {
   if (!(name in ways)) throw new Error(`\`${name}\` is none of: ${Object.keys(ways).join(', ')}`);
 }
-if (options.only) for (const name of Object.keys(ways)) if (!options.only.includes(name)) delete ways[name];
 
 /** Runs `work`: the time, and the longest that a timer of a millisecond was late. */
 async function watched(work) {
@@ -88,6 +87,7 @@ function used() {
 function add(name, time, stall, bytes) {
   const result = results[name] ??= { times: [], stalls: [], bytes: [] };
   result.times.push(time);
+  console.error(`${name}: ${time.toFixed(1)} ms, longest stall ${stall.toFixed(1)} ms`);
   result.stalls.push(stall);
   if (bytes !== undefined) result.bytes.push(bytes);
 }
@@ -111,20 +111,21 @@ async function turn(name, isCounted) {
   }
 }
 
-for (const name of Object.keys(ways)) {
-  // The first round is not counted.
-  await turn(name, false).catch((error) => {
-    if (name.startsWith('calve')) throw error;
-    leftOut.push(`${name}: ${error.message}`);
-    delete ways[name];
-  });
-}
-const names = Object.keys(ways);
+// Not counted: what is read from the disk for the first time.
+await turn('calve promises.cp', false);
+const names = Object.keys(ways).filter((name) => options.only?.includes(name) ?? true);
 for (let round = 0; round < Number(options.runs); round += 1) {
   // Each way is first, second and last for once. Every second round goes backwards: after a way that takes a minute, the disk of the machine
   // below the image is busy for a while, and the next way would always be the same one.
   const order = names.map((_, at) => names[(at + round) % names.length]);
-  for (const name of round % 2 === 0 ? order : order.reverse()) await turn(name, true);
+  for (const name of (round % 2 === 0 ? order : order.reverse()).filter((one) => one in ways)) {
+    await turn(name, true).catch((error) => {
+      if (name.startsWith('calve')) throw error;
+      leftOut.push(`${name}: ${error.message}`);
+      delete ways[name];
+      delete results[name];
+    });
+  }
 }
 
 const share = (list, part) => list.slice().sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * part))];
