@@ -218,19 +218,30 @@ pub enum Error {
         supported: String,
     },
     /// Containers do not share this system's kernel.
-    #[error("servers in containers need Linux: elsewhere podman has them in a virtual machine")]
+    #[error("servers in containers need Linux: elsewhere they are in a virtual machine")]
     NoContainers,
     /// No program that runs containers is here.
-    #[error("cannot find `{}`", Shown(.0))]
-    NoRuntime(PathBuf),
+    #[error("cannot find {}", one_of(.0))]
+    NoRuntime(Vec<PathBuf>),
     /// It runs no containers, or is another one than is supported.
-    #[error("`{}` is not podman: {said}", Shown(.runtime))]
-    NotPodman {
+    #[error("`{}` is neither podman nor docker: {said}", Shown(.runtime))]
+    UnknownRuntime {
         /// The program.
         runtime: PathBuf,
         /// What it says that it is.
         said: String,
     },
+    /// Its containers have other files than this machine.
+    #[error("the containers of `{}` run on another machine, or in a virtual one{}", Shown(.runtime), unseen(.path.as_deref()))]
+    EngineElsewhere {
+        /// The program.
+        runtime: PathBuf,
+        /// What it does not see, if that told.
+        path: Option<PathBuf>,
+    },
+    /// Its containers have other numbers of users than this machine.
+    #[error("the Docker engine of `{}` changes user ids (it is rootless, or has userns-remap): servers would leave files of other users", Shown(.0))]
+    EngineOfOtherIds(PathBuf),
     /// The program that runs containers has failed.
     #[error("`{}` failed{}", Shown(.runtime), tail(.said))]
     Runtime {
@@ -249,6 +260,9 @@ pub enum Error {
         /// Its name.
         image: String,
     },
+    /// The image's programs do not run here.
+    #[error("the image `{}` is for another architecture than this machine's", .0.escape_default())]
+    ImageOfOtherArchitecture(String),
     /// The image is of something else.
     #[error("the image `{}` has no `{program}`", .image.escape_default())]
     ImageWithoutServer {
@@ -519,11 +533,12 @@ impl Error {
             Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } | Self::NoContainers => Remedy::InstallServer,
-            Self::NoRuntime(_) | Self::NotPodman { .. } => Remedy::InstallRuntime,
+            Self::NoRuntime(_) | Self::UnknownRuntime { .. } => Remedy::InstallRuntime,
+            Self::EngineElsewhere { .. } | Self::EngineOfOtherIds(_) => Remedy::ChooseLocalEngine,
             Self::Runtime { said, .. } if said.contains("/etc/subuid") => Remedy::GrantIds,
             Self::Runtime { runtime, .. } => Remedy::CheckRuntime(runtime.clone()),
             Self::NoImage { runtime, image } => Remedy::PullImage { runtime: runtime.clone(), image: image.clone() },
-            Self::ImageWithoutServer { .. } => Remedy::ChooseImage,
+            Self::ImageWithoutServer { .. } | Self::ImageOfOtherArchitecture(_) => Remedy::ChooseImage,
             Self::CannotBind(_) => Remedy::ChooseHome,
             Self::Version { .. } => Remedy::ChooseSupportedVersion,
             Self::ServerFailed { log, .. } if log.is_empty() => Remedy::CheckServerProgram,
@@ -566,6 +581,14 @@ mod reason {
 fn looked(places: &[PathBuf]) -> String {
     let places: Vec<String> = places.iter().map(|place| format!("`{}`", Shown(place))).collect();
     places.join(", ")
+}
+
+fn one_of(names: &[PathBuf]) -> String {
+    names.iter().map(|name| format!("`{}`", Shown(name))).collect::<Vec<_>>().join(" or ")
+}
+
+fn unseen(path: Option<&Path>) -> String {
+    path.map_or(String::new(), |path| format!(": they do not see `{}`", Shown(path)))
 }
 
 fn tail(text: &str) -> String {

@@ -38,6 +38,7 @@ mod supervise;
 mod sys;
 mod template;
 
+pub use container::RUNTIMES;
 pub use contents::{DatabaseObject, Difference, Rows, contents, differences};
 pub use copy_up::{Cause, Copied, Large, Trace};
 pub use engine::{MysqlSession, PostgresSession, names as engines};

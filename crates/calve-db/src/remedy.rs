@@ -37,8 +37,10 @@ pub enum Remedy {
     StartNewServer,
     /// Install the server, or name its directory.
     InstallServer,
-    /// Install podman, or name the program.
+    /// Install podman or docker, or name the program.
     InstallRuntime,
+    /// Use a runtime whose containers are on this machine, and have its users.
+    ChooseLocalEngine,
     /// Give this user subordinate ids.
     GrantIds,
     /// Check that this program runs containers for this user.
@@ -50,7 +52,7 @@ pub enum Remedy {
         /// The image.
         image: String,
     },
-    /// Name an image of the engine.
+    /// Name an image of the engine, for this machine.
     ChooseImage,
     /// Name a server program of a supported version.
     ChooseSupportedVersion,

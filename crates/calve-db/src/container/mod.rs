@@ -6,9 +6,12 @@
 mod process;
 mod runtime;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use rustix::process::Signal;
@@ -18,11 +21,12 @@ use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::registry::{Home, name};
+use crate::registry::{self, Home, name};
 use crate::sys;
 
 pub(crate) use process::ServerProcess;
-pub(crate) use runtime::{Image, look_at};
+pub use runtime::RUNTIMES;
+pub(crate) use runtime::{Image, Wanted, look_at};
 
 /// The file in a place that names its container, so that it can be found without a record.
 pub(crate) const NOTE: &str = "container.json";
@@ -33,6 +37,27 @@ const HOME: &str = "calve.home";
 const SERVER: &str = "calve.server";
 /// Podman's process that stays with a container.
 const MONITOR: &str = "conmon";
+/// How long Docker's engine may take to make a container, once it was asked to.
+const MADE_IN: Duration = Duration::from_secs(1);
+/// How long it may take to remove one that has ended.
+const REMOVED_IN: Duration = Duration::from_secs(10);
+
+/// By the socket of its server, the first process of each container that Docker's engine runs for this process.
+static FIRST_PROCESSES: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
+
+fn first_processes() -> MutexGuard<'static, BTreeMap<PathBuf, u32>> {
+    FIRST_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns what [`Container::find_first_process`] has found.
+pub(crate) fn first_process(socket: &Path) -> Option<u32> {
+    first_processes().get(socket).copied()
+}
+
+/// Forgets it: the container is another one now, or none.
+pub(crate) fn forget_first_process(socket: &Path) {
+    first_processes().remove(socket);
+}
 
 /// The only container that a place has at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,15 +90,23 @@ impl Container {
         Ok(Self { image: image.clone(), name, home: home.path().to_path_buf(), server: server.to_owned() })
     }
 
+    /// Whether its supervisor may have namespaces of its own. In them, podman without privilege could make none of its own, and Docker's engine
+    /// would not see what is mounted there.
+    pub(crate) fn may_isolate(&self) -> bool {
+        !self.image.is_docker() && rustix::process::geteuid().is_root()
+    }
+
     /// Returns the command line that runs it in the foreground, and removes it at its end.
     pub(crate) fn command(&self, run: &Run<'_>) -> Result<Vec<OsString>> {
-        let mut line: Vec<OsString> = vec![self.image.runtime.clone().into()];
+        let mut line = self.image.program();
         line.extend(["run", "--rm", "--pull=never", "--name", &self.name].map(Into::into));
         for (label, value) in [(HOME, self.home.as_os_str()), (SERVER, self.server.as_ref())] {
             line.extend(["--label".into(), joined(label, value)]);
         }
-        line.extend(self.image.options().iter().map(OsString::from));
-        line.extend(["--image-volume=ignore", "--sdnotify=ignore"].map(Into::into));
+        line.extend(self.image.options());
+        if !self.image.is_docker() {
+            line.push("--sdnotify=ignore".into());
+        }
         // What it says is in the server's log already.
         line.extend(["--log-driver=none", "--cap-drop=all", "--security-opt=no-new-privileges"].map(Into::into));
         // SELinux would have the runtime change the labels of the user's files, or the server fail.
@@ -106,6 +139,18 @@ impl Container {
         Ok(line)
     }
 
+    /// Asks Docker's engine for the container's first process, so that this process knows its server. Podman's is a descendant of whoever
+    /// started it.
+    pub(crate) fn find_first_process(&self, socket: &Path) {
+        // Each question is a process, and before the server listens nobody needs the answer.
+        if !self.image.is_docker() || first_process(socket).is_some() || !socket.exists() {
+            return;
+        }
+        let told = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
+        let pid = told.ok().and_then(|told| told.trim().parse().ok()).filter(|pid| *pid != 0);
+        first_processes().extend(pid.map(|pid| (socket.to_path_buf(), pid)));
+    }
+
     /// Writes down that a place has it, before it is there.
     pub(crate) fn note(&self, place: &Path) -> Result<()> {
         private::write_json(&place.join(NOTE), self)
@@ -125,12 +170,32 @@ impl Container {
         let filters = ["--filter", &name, "--filter", &home, "--filter", &server];
         let listed = self.image.ask(["ps", "--all", "--quiet", "--no-trunc"].iter().chain(&filters))?;
         let Some(id) = listed.lines().next().filter(|id| !id.is_empty()) else { return Ok(false) };
-        match self.image.ask(["rm", "--force", "--time=0", "--volumes", id]) {
-            // It may have removed itself meanwhile.
-            Err(error) if !self.image.ask(["ps", "--all", "--quiet", "--no-trunc"])?.contains(id) => drop(error),
-            removed => drop(removed?),
+        // Docker's kills at once.
+        let at_once: &[&str] = if self.image.is_docker() { &[] } else { &["--time=0"] };
+        if let Err(error) = self.image.ask(["rm", "--force", "--volumes"].iter().chain(at_once).chain(&[id])) {
+            // It may have removed itself meanwhile, or Docker's engine may be about to, because it has ended.
+            let started = Instant::now();
+            while self.image.ask(["ps", "--all", "--quiet", "--no-trunc"])?.contains(id) {
+                if !self.image.is_docker() || started.elapsed() > REMOVED_IN {
+                    return Err(error);
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
         }
         Ok(true)
+    }
+
+    /// The same, where whoever asked for it was killed: Docker's engine goes on with what it was asked for.
+    pub(crate) fn remove_late(&self) -> Result<bool> {
+        let started = Instant::now();
+        loop {
+            let is_over = !self.image.is_docker() || started.elapsed() > MADE_IN;
+            let is_removed = self.remove()?;
+            if is_removed || is_over {
+                return Ok(is_removed);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 
@@ -156,7 +221,12 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
         other => other.map_err(|error| Error::io("read", &path, error))?,
     };
     let container: Container = serde_json::from_slice(&text).map_err(|error| Error::io("read", &path, error))?;
-    container.remove()?;
+    // With a record, it was there.
+    if registry::read(place).is_some() {
+        container.remove()?
+    } else {
+        container.remove_late()?
+    };
     // Podman, killed while it makes a container, leaves a process that it does not remember.
     sys::with_argument(MONITOR, &container.name).iter().for_each(sys::end_tree);
     Ok(())
@@ -169,7 +239,7 @@ fn joined(name: &str, value: impl AsRef<std::ffi::OsStr>) -> OsString {
     text
 }
 
-/// Podman separates the parts by colons, and knows no other way to write one.
+/// Runtimes separate the parts by colons, and know no other way to write one.
 fn bound(path: &Path, at: &Path, options: &str) -> Result<OsString> {
     if let Some(path) = [path, at].into_iter().find(|path| path.as_os_str().as_encoded_bytes().contains(&b':')) {
         return Err(Error::CannotBind(path.to_path_buf()));

@@ -45,7 +45,7 @@ impl ServerProcess {
                 if !matches!(container.remove(), Ok(true)) || !self.ends_within(NOTICES_IN) {
                     self.process.signal(Signal::KILL);
                     self.ends_within(NOTICES_IN);
-                    let _ = container.remove();
+                    let _ = container.remove_late();
                 }
             }
         }

@@ -1,6 +1,6 @@
-//! Podman: finding it, its images, and what it says.
+//! Podman and Docker: finding them, their images, and what they say.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -8,21 +8,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::files::private;
+use crate::registry::{Home, name};
 use crate::server::programs::{self, Program};
 use crate::sys;
 
-const RUNTIME: &str = "podman";
+/// Those that are looked for, unless the caller has others.
+pub const RUNTIMES: [&str; 2] = ["podman", "docker"];
 
-/// Prints the path of the server's program in an image, and its version. Its arguments are the name and the usual places.
-const LOOK: &str = r#"for program in "$(command -v "$0")" "$@"; do
+/// Prints the machine's boot, the path of the server's program in an image, and its version. Its arguments are the name and the usual places.
+const LOOK: &str = r#"read -r boot </proc/sys/kernel/random/boot_id
+echo "$boot"
+for program in "$(command -v "$0")" "$@"; do
     if [ -x "$program" ]; then echo "$program"; exec "$program" --version; fi
 done
 exit 127"#;
+
+/// The address of a Docker engine that may be on this machine.
+const LOCAL: &str = "unix://";
 
 /// An image, and the program that runs containers of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Image {
     pub(crate) runtime: PathBuf,
+    /// The address of Docker's engine, which the environment of a later command may not name. `None`: the runtime is podman.
+    #[serde(default)]
+    engine: Option<String>,
+    /// Where Docker would make volumes for its containers: what it declares.
+    #[serde(default)]
+    volumes: Vec<String>,
     /// What the user calls it.
     pub(crate) name: String,
     /// What it is: the name may come to mean another one.
@@ -31,12 +45,22 @@ pub(crate) struct Image {
 
 impl Image {
     fn find(runtime: PathBuf, name: &str) -> Result<Self> {
-        let said = ask(&runtime, ["--version"])?;
-        if !said.contains(RUNTIME) {
-            return Err(Error::NotPodman { runtime, said: said.trim().to_owned() });
-        }
-        let image = Self { runtime, name: name.to_owned(), id: String::new() };
-        Ok(Self { id: image.current()?, ..image })
+        let said = ask(&runtime, None, ["--version"])?;
+        let engine = match said.split_whitespace().next() {
+            Some("podman") => None,
+            Some("Docker") => Some(docker_engine(&runtime)?),
+            _ => return Err(Error::UnknownRuntime { runtime, said: said.trim().to_owned() }),
+        };
+        let image = Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new() };
+        let id = image.current()?;
+        let format = "{{range $path, $_ := .Config.Volumes}}{{println $path}}{{end}}";
+        let volumes = image.ask(["image", "inspect", "--format", format, "--", &id])?;
+        let volumes = volumes.lines().filter(|path| !path.is_empty()).map(str::to_owned).collect();
+        Ok(Self { id, volumes, ..image })
+    }
+
+    pub(crate) fn is_docker(&self) -> bool {
+        self.engine.is_some()
     }
 
     /// Returns the identity of the image that has the name now.
@@ -62,19 +86,86 @@ impl Image {
         inspected.err().map(|error| self.unless_missing(error))
     }
 
-    /// Keeps this user's number in the container: what the server makes is his.
-    pub(super) fn options(&self) -> &'static [&'static str] {
-        if rustix::process::geteuid().is_root() { &[] } else { &["--userns=keep-id"] }
+    /// Returns what a command line begins with.
+    pub(super) fn program(&self) -> Vec<OsString> {
+        let mut words = vec![self.runtime.clone().into()];
+        words.extend(self.engine.iter().flat_map(|engine| ["--host".into(), engine.into()]));
+        words
+    }
+
+    /// Returns the options of every container. What it makes is this user's, whose number podman's namespaces would change. The volumes that an
+    /// image declares are not used; Docker would make them where nothing else is.
+    pub(super) fn options(&self) -> Vec<OsString> {
+        match (self.is_docker(), rustix::process::geteuid().is_root()) {
+            (true, _) => self.volumes.iter().map(|path| format!("--tmpfs={path}").into()).collect(),
+            (false, true) => vec!["--image-volume=ignore".into()],
+            (false, false) => vec!["--image-volume=ignore".into(), "--userns=keep-id".into()],
+        }
     }
 
     /// Runs the runtime, and returns what it prints.
     pub(super) fn ask(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
-        ask(&self.runtime, words)
+        ask(&self.runtime, self.engine.as_deref(), words)
+    }
+
+    /// Runs what prints where the server's program is in the image, with `seen` bound in, and returns that.
+    fn look(&self, program: &str, places: &[PathBuf], seen: &Path) -> Result<String> {
+        let fixed = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
+        let mut words: Vec<OsString> = fixed.map(OsString::from).to_vec();
+        words.extend(self.options());
+        if self.is_docker() {
+            // Other than with `--volume`, the engine makes no directory where it finds none.
+            words.extend(["--mount".into(), mounted(seen)]);
+        }
+        words.extend([self.id.as_str(), "-c", LOOK, program].map(OsString::from));
+        words.extend(places.iter().map(|place| place.into()));
+        self.ask(words).map_err(|error| self.explained(error, program, seen))
+    }
+
+    fn explained(&self, error: Error, program: &str, seen: &Path) -> Error {
+        let Error::Runtime { code, said, .. } = &error else { return error };
+        let image = self.name.clone();
+        if said.contains("bind source path does not exist") {
+            return Error::EngineElsewhere { runtime: self.runtime.clone(), path: seen.parent().map(Into::into) };
+        }
+        if said.to_lowercase().contains("exec format error") {
+            return Error::ImageOfOtherArchitecture(image);
+        }
+        match code {
+            // No shell, or no such program.
+            Some(126 | 127) => Error::ImageWithoutServer { image, program: program.to_owned() },
+            _ => error,
+        }
     }
 }
 
-fn ask(runtime: &Path, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
-    let output = Command::new(runtime).args(words).current_dir("/").stdin(Stdio::null()).output();
+/// Returns the address of the engine that docker asks. Fails when its containers could not use this machine's files, or would make files of
+/// other users.
+fn docker_engine(runtime: &Path) -> Result<String> {
+    let address = ask(runtime, None, ["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])?;
+    let address = address.trim().to_owned();
+    if !address.starts_with(LOCAL) {
+        return Err(Error::EngineElsewhere { runtime: runtime.to_path_buf(), path: None });
+    }
+    // If it does not run, this says so best.
+    ask(runtime, Some(&address), ["version", "--format", "{{.Server.Version}}"])?;
+    let security = ask(runtime, Some(&address), ["info", "--format", "{{json .SecurityOptions}}"])?;
+    if ["name=rootless", "name=userns"].iter().any(|option| security.contains(option)) {
+        return Err(Error::EngineOfOtherIds(runtime.to_path_buf()));
+    }
+    Ok(address)
+}
+
+/// A mount of a file, read-only, as fields that commas separate.
+fn mounted(path: &Path) -> OsString {
+    let path = path.to_string_lossy().replace('"', "\"\"");
+    format!("type=bind,readonly,\"src={path}\",\"dst={path}\"").into()
+}
+
+fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
+    let mut command = Command::new(runtime);
+    command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
+    let output = command.current_dir("/").stdin(Stdio::null()).output();
     let output = output.map_err(|error| Error::io("run", runtime, error))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {
@@ -87,40 +178,50 @@ fn ask(runtime: &Path, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Re
     }
 }
 
-/// Finds podman: `named`, by its name or path, or else in `search`.
-fn find(named: Option<&Path>, search: &[PathBuf]) -> Result<PathBuf> {
-    let name = named.unwrap_or(Path::new(RUNTIME));
-    let places = if name.components().count() > 1 { vec![PathBuf::new()] } else { search.to_vec() };
-    let found = places.iter().map(|place| place.join(name)).find(|path| path.is_file());
-    let path = found.ok_or_else(|| Error::NoRuntime(name.to_path_buf()))?;
-    fs_err::canonicalize(&path).map_err(|error| Error::io("find", &path, error))
+/// Finds the programs that may run containers: `named`, by its name or path, or else those of `names` in `search`, in this order.
+fn find(named: Option<&Path>, names: &[String], search: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let names: Vec<&Path> = named.map_or_else(|| names.iter().map(Path::new).collect(), |named| vec![named]);
+    let first = |name: &&Path| {
+        let places = if name.components().count() > 1 { vec![PathBuf::new()] } else { search.to_vec() };
+        places.iter().map(|place| place.join(name)).find(|path| path.is_file())
+    };
+    let found: Vec<PathBuf> = names.iter().filter_map(first).collect();
+    if found.is_empty() {
+        return Err(Error::NoRuntime(names.into_iter().map(Path::to_path_buf).collect()));
+    }
+    found.iter().map(|path| fs_err::canonicalize(path).map_err(|error| Error::io("find", path, error))).collect()
 }
 
-/// Finds an image that is here, and the server's program in it.
-pub(crate) fn look_at(
-    engine: &dyn Engine,
-    image: &str,
-    runtime: Option<&Path>,
-    search: &[PathBuf],
-) -> Result<(Image, Program)> {
+/// Which runtime is to have an image.
+pub(crate) struct Wanted<'a> {
+    pub(crate) image: &'a str,
+    /// The one that the user names, or those that are looked for, the best first, and where.
+    pub(crate) runtime: Option<&'a Path>,
+    pub(crate) runtimes: &'a [String],
+    pub(crate) search: &'a [PathBuf],
+}
+
+/// Finds an image that is here, and the server's program in it. The first runtime that has the image is used.
+pub(crate) fn look_at(engine: &dyn Engine, wanted: &Wanted<'_>, home: &Home) -> Result<(Image, Program)> {
     if !sys::HAS_CONTAINERS {
         return Err(Error::NoContainers);
     }
-    let image = Image::find(find(runtime, search)?, image)?;
+    let found = find(wanted.runtime, wanted.runtimes, wanted.search)?;
+    let mut tried = found.into_iter().map(|path| Image::find(path, wanted.image));
+    let first = tried.next().unwrap_or_else(|| Err(Error::NoRuntime(Vec::new())));
+    // If none has it, what is wrong with the first one is told.
+    let image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
     let program = engine.program();
-    let fixed =
-        ["run", "--rm", "--pull=never", "--network=none", "--image-volume=ignore", "--cap-drop=all", "--entrypoint=sh"];
-    let mut words: Vec<&OsStr> = fixed.iter().chain(image.options()).map(OsStr::new).collect();
-    words.extend([&image.id, "-c", LOOK, program].map(OsStr::new));
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();
-    words.extend(places.iter().map(|place| place.as_os_str()));
-    let printed = image.ask(words).map_err(|error| match error {
-        // No shell, or no such program.
-        Error::Runtime { code: Some(126 | 127), .. } => {
-            Error::ImageWithoutServer { image: image.name.clone(), program: program.to_owned() }
-        }
-        other => other,
-    })?;
+    let seen = home.templates().join(format!(".look-{}", name::random(12)?));
+    private::create(&seen)?;
+    let printed = image.look(program, &places, &seen);
+    fs_err::remove_file(&seen).map_err(|error| Error::io("remove", &seen, error))?;
+    let printed = printed?;
+    let (boot, printed) = printed.split_once('\n').unwrap_or_default();
+    if boot != sys::boot() {
+        return Err(Error::EngineElsewhere { runtime: image.runtime, path: None });
+    }
     let (path, printed) = printed.split_once('\n').unwrap_or_default();
     let path = PathBuf::from(path);
     let version = programs::checked(engine, &path, printed)?;

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::container;
 use crate::sys;
 
 /// How much a server may answer: Calve asks for a few names.
@@ -23,7 +24,9 @@ impl Connection {
     /// Connects. Returns `None` when nobody listens there, or somebody else does.
     pub(crate) fn open(socket: &Path, patience: Duration) -> Option<Self> {
         let stream = sys::connect(socket).ok()?;
-        sys::is_of_this_process(&stream).then(|| Self::over(stream, patience))
+        // A container of Docker's is no descendant.
+        let ours = [Some(std::process::id()), container::first_process(socket)];
+        sys::descends(&stream, &ours.into_iter().flatten().collect::<Vec<u32>>()).then(|| Self::over(stream, patience))
     }
 
     /// Permits answers of this length, for a server that is asked for more than a few names.

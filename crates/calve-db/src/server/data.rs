@@ -22,12 +22,23 @@ pub(crate) struct DataClone {
     pub(crate) overlay: Option<OverlayMount>,
 }
 
-/// Clones the data directory `src` to `dst`. `mounts`: whether this process may mount, in a namespace of its own.
+/// Whether an overlay can be mounted for a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mounts {
+    /// This process may mount, in a namespace of its own.
+    Here,
+    /// It may not, or nobody would see it.
+    None,
+    /// The engine that runs the server in a container would not see it.
+    Unseen,
+}
+
+/// Clones the data directory `src` to `dst`.
 pub(crate) fn clone_data(
     src: &Path,
     dst: &Path,
     wish: Option<Strategy>,
-    mounts: bool,
+    mounts: Mounts,
     cancel: &Cancel,
 ) -> Result<DataClone> {
     let started = Instant::now();
@@ -92,10 +103,12 @@ fn better(mut refused: Vec<Refusal>) -> Vec<Refusal> {
     refused
 }
 
-fn overlay(src: &Path, dst: &Path, mounts: bool, refused: Vec<Refusal>, started: Instant) -> Result<DataClone> {
+fn overlay(src: &Path, dst: &Path, mounts: Mounts, refused: Vec<Refusal>, started: Instant) -> Result<DataClone> {
     let no = |reason: String| Error::Strategy { strategy: "overlay".into(), reason };
-    if !mounts {
-        return Err(no("this process may not mount, and may not make a user namespace".into()));
+    match mounts {
+        Mounts::Here => {}
+        Mounts::None => return Err(no("this process may not mount, and may not make a user namespace".into())),
+        Mounts::Unseen => return Err(no("Docker's engine does not see what this process mounts".into())),
     }
     let mut options = OverlayOptions::default();
     options.state = dst.parent().map(PathBuf::from);

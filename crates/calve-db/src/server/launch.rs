@@ -21,7 +21,7 @@ use crate::files::private::{self, CLOSED};
 use crate::files::trash;
 use crate::registry::{self, EarlyRecord};
 use crate::server::Address;
-use crate::server::data::{DataClone, clone_data};
+use crate::server::data::{DataClone, Mounts, clone_data};
 use crate::server::readiness::{self, Notices, Waiting};
 use crate::server::runtime;
 use crate::server::{log, memory};
@@ -108,6 +108,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let notices = Notices::listen(wanted.directory, spec.account)?;
     let arguments = wanted.engine.arguments(&instance)?;
     let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
+    container::forget_first_process(&wanted.address.socket);
     let mut server = match &spec.container {
         Some(_) => start_in_container(wanted, &arguments, &instance.settings, true, &output)?,
         None => start(wanted, &arguments, &instance.data, &notify, &output)?,
@@ -118,8 +119,11 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     }
     let shares_memory = !wanted.isolated && spec.container.is_none() && spec.purpose.is_on_a_template();
     let forgotten = std::cell::Cell::new(!shares_memory);
-    // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
-    let meanwhile = || forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
+    let meanwhile = || {
+        spec.container.iter().for_each(|container| container.find_first_process(&wanted.address.socket));
+        // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
+        forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
+    };
     let waiting = Waiting {
         engine: wanted.engine,
         address: wanted.address,
@@ -271,7 +275,11 @@ fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) ->
             let wish = spec.strategy.as_deref().map(str::parse::<Strategy>).transpose();
             let wish =
                 wish.map_err(|reason| Error::Strategy { strategy: spec.strategy.clone().unwrap_or_default(), reason })?;
-            let mounts = wanted.isolated && !spec.whole;
+            let mounts = match &spec.container {
+                Some(container) if container.image.is_docker() => Mounts::Unseen,
+                _ if wanted.isolated && !spec.whole => Mounts::Here,
+                _ => Mounts::None,
+            };
             let placed = clone_data(&template.join("data"), data, wish, mounts, wanted.cancel)?;
             Ok(PreparedData { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
         }

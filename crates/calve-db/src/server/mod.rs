@@ -259,8 +259,7 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Runs a supervisor, and waits until its server is ready.
 pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Starter<'_>) -> Result<OwnedServer> {
-    // In a namespace of this process's own, podman without privilege could make none of its own.
-    spec.isolate = spec.container.is_none() || rustix::process::geteuid().is_root();
+    spec.isolate = spec.container.as_ref().is_none_or(Container::may_isolate);
     let made = sweep::note_sockets(&place.path, &spec.directory).and_then(|()| {
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&place.path))?;
         if let Some(owned) = attempt(spec, &place, starter)? {

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::private::{self, CLOSED};
 use crate::files::trash;
 use crate::registry::{self, Home, lock_all, name, unix_now};
-use crate::server::data::clone_data;
+use crate::server::data::{Mounts, clone_data};
 use crate::supervise::messages::{Answer, Request, Spec};
 use crate::template::{self, Template, manifest};
 use crate::{supervise, sys};
@@ -75,7 +75,7 @@ pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &
         return Err(Error::TemplateDamaged { name: template.name, what });
     }
     let data = place.join(DATA);
-    let placed = clone_data(&template.data_directory(), &data, None, false, cancel)?;
+    let placed = clone_data(&template.data_directory(), &data, None, Mounts::None, cancel)?;
     Ok(Service {
         name: String::new(),
         service: String::new(),
@@ -111,7 +111,7 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
     }
     let _held = run::take_lock(&source.place, &source.name)?;
     let data = place.join(DATA);
-    let placed = clone_data(&source.data_directory(), &data, None, false, cancel)?;
+    let placed = clone_data(&source.data_directory(), &data, None, Mounts::None, cancel)?;
     let written = source.engine()?.written(&data, None);
     Ok(Service { strategy: placed.strategy.to_string(), written, ..source })
 }
@@ -126,7 +126,7 @@ pub(crate) fn copy_running(spec: &Spec, to: &str, cancel: &Cancel) -> Result<Str
     sys::sync_file_system(files).map_err(|error| Error::io("write to the disk", files, error))?;
     // Until the end of this function.
     let _frozen = sys::freeze().map_err(|error| Error::io("hold the server of", files, error))?;
-    let placed = clone_data(&files.join(DATA), &files.with_file_name(to).join(DATA), None, false, cancel)?;
+    let placed = clone_data(&files.join(DATA), &files.with_file_name(to).join(DATA), None, Mounts::None, cancel)?;
     Ok(placed.strategy.to_string())
 }
 

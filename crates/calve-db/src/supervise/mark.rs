@@ -20,7 +20,7 @@ use crate::mark;
 use crate::registry::name;
 use crate::registry::sweep;
 use crate::registry::{EndReason, unix_now};
-use crate::server::data::clone_data;
+use crate::server::data::{Mounts, clone_data};
 use crate::supervise::messages::{Answer, Origin, send};
 use crate::sys;
 use crate::template::{self, Template, manifest};
@@ -99,7 +99,7 @@ impl Supervisor<'_> {
         // The template's lock: held by the servers on an overlay of it.
         crate::registry::open_lock(staged)?;
         let data = staged.join("data");
-        clone_data(&self.files.join("data"), &data, None, false, cancel)?;
+        clone_data(&self.files.join("data"), &data, None, Mounts::None, cancel)?;
         self.engine.scrub(&data)?;
         self.engine.examine(&data, &self.version()?)?;
         let size = manifest::write(staged)?;

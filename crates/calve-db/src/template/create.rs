@@ -53,6 +53,8 @@ pub struct CreateOptions {
     pub image: Option<String>,
     /// The same.
     pub runtime: Option<PathBuf>,
+    /// The names of those that are looked for, the best first; [`crate::RUNTIMES`] if it is empty.
+    pub runtimes: Vec<String>,
     /// Directories to look for it in: PATH.
     pub search: Vec<PathBuf>,
     /// The current directory, for paths and patterns that are relative.
@@ -160,8 +162,11 @@ impl Plan {
         let of_base = base.as_ref().filter(|_| options.server_bin.is_none()).and_then(|base| base.image.as_ref());
         let runtime = options.runtime.as_deref().or(of_base.map(|image| image.runtime.as_path()));
         let (image, program) = match options.image.as_deref().or(of_base.map(|image| image.name.as_str())) {
-            Some(name) => {
-                let (image, program) = container::look_at(engine, name, runtime, &options.search)?;
+            Some(image) => {
+                let usual: Vec<String> = container::RUNTIMES.map(Into::into).to_vec();
+                let runtimes = if options.runtimes.is_empty() { &usual } else { &options.runtimes };
+                let wanted = container::Wanted { image, runtime, runtimes, search: &options.search };
+                let (image, program) = container::look_at(engine, &wanted, home)?;
                 (Some(image), program)
             }
             None => (None, programs::find(engine, named, &options.search)?),
@@ -256,6 +261,7 @@ fn build(
         let notifies = owned.record.notifies;
         let mut neutralised = owned.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
+        spec.container.iter().for_each(|container| container.find_first_process(&owned.record.address.socket));
         match fill(plan, &path, &owned, options, &log, caller) {
             Ok(()) => {
                 let without_effect = plan.engine.without_effect(&owned.record.address);

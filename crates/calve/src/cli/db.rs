@@ -83,10 +83,10 @@ pub(crate) struct TemplateCreateArguments {
     /// The directory with the server's programs [default: PATH and the usual places]
     #[arg(long, value_name = "DIR")]
     pub(crate) server_bin: Option<PathBuf>,
-    /// Run its servers in containers of this image, which podman has [default: that of --base]
+    /// Run its servers in containers of this image, which podman or docker has [default: that of --base]
     #[arg(long, value_name = "IMAGE", conflicts_with = "server_bin")]
     pub(crate) image: Option<String>,
-    /// The podman that runs them [default: the one in PATH]
+    /// The podman or docker that runs them [default: the one in PATH that has the image; docker first where DOCKER_HOST is set]
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) runtime: Option<PathBuf>,
     /// Print the template as JSON on stdout (schema calve.db.template/1)

@@ -87,7 +87,10 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
 
 fn of_container(remedy: &Remedy) -> Option<String> {
     Some(match remedy {
-        Remedy::InstallRuntime => "install podman, or name its program with --runtime".into(),
+        Remedy::InstallRuntime => "install podman or docker, or name its program with --runtime".into(),
+        Remedy::ChooseLocalEngine => {
+            "use podman, or a Docker engine that runs on this machine as root (`docker context ls`, DOCKER_HOST)".into()
+        }
         Remedy::GrantIds => {
             "as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER".into()
         }
@@ -97,7 +100,7 @@ fn of_container(remedy: &Remedy) -> Option<String> {
         Remedy::PullImage { runtime, image } => {
             format!("pull it, or name one that is here: {} pull {image}", runtime.display())
         }
-        Remedy::ChooseImage => "name an image of that engine with --image".into(),
+        Remedy::ChooseImage => "name an image of that engine for this machine with --image".into(),
         _ => return None,
     })
 }

@@ -29,10 +29,10 @@ pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
     Ok(peer(socket)?.uid)
 }
 
-/// Whether who listens at the other end descends from this process.
-pub(crate) fn is_of_this_process(socket: &UnixStream) -> bool {
-    let listener = peer(socket).ok().and_then(|peer| u32::try_from(peer.pid).ok());
-    std::iter::successors(listener, |pid| parent(*pid)).take(MOST_GENERATIONS).any(|pid| pid == std::process::id())
+/// Whether who listens at the other end is one of these processes, or descends from one.
+pub(crate) fn descends(socket: &UnixStream, from: &[u32]) -> bool {
+    let listener = peer(socket).ok().and_then(|peer| u32::try_from(peer.pid).ok()).filter(|pid| *pid != 0);
+    std::iter::successors(listener, |pid| parent(*pid)).take(MOST_GENERATIONS).any(|pid| from.contains(&pid))
 }
 
 /// The process is 0 when it is in a namespace that cannot be seen from here.

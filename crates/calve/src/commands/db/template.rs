@@ -27,6 +27,9 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     options.server_bin.clone_from(&arguments.server_bin);
     options.image.clone_from(&arguments.image);
     options.runtime.clone_from(&arguments.runtime);
+    if env::var_os("DOCKER_HOST").is_some_and(|host| !host.is_empty()) {
+        options.runtimes = calve_db::RUNTIMES.iter().rev().map(|name| (*name).to_owned()).collect();
+    }
     options.search = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
     options.directory = env::current_dir()?;
     let mut say = |said: BuildEvent| {

@@ -126,6 +126,7 @@ const DB: &[(&str, Shown)] = &[
     ("ForceRemoval", By(SERVICES, "data_that_nobody_wrote_to_goes_with_its_worktree")),
     ("StartThrowaway", By(SERVICES, "what_is_swept_stopped_or_reset_is_never_the_data_of_a_worktree")),
     ("TryAgain", Nowhere("a process of a server that was killed has to live on for a minute")),
+    ("ChooseLocalEngine", By(CONTAINERS, "no_engine_of_docker_that_fits")),
     ("CheckRuntime", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
     ("ChooseImage", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
     ("GrantIds", By(CONTAINERS, "another_user_than_root_needs_subordinate_ids")),
