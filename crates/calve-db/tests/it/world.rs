@@ -246,15 +246,16 @@ impl World {
         command
     }
 
-    /// Changes a setting of Redis or Valkey, which no script may.
-    #[track_caller]
     /// Puts [`MUCH`] into a server of Redis or Valkey.
+    #[track_caller]
     pub(crate) fn fill_up(&self, server: &Value) {
         let socket = server["socket"].as_str().unwrap();
         let filled = Command::new("sh").args(["-c", MUCH]).env("REDIS_SOCKET", socket).output().unwrap();
         assert!(filled.status.success(), "{filled:?}");
     }
 
+    /// Changes a setting of Redis or Valkey, which no script may.
+    #[track_caller]
     pub(crate) fn set(&self, server: &Value, name: &str, value: &str) {
         let socket = server["socket"].as_str().unwrap();
         let output = Command::new("redis-cli").args(["-e", "-s", socket, "CONFIG", "SET", name, value]).output();
