@@ -9,9 +9,9 @@ use clap::Args;
 ///
 /// CMD sees a writable copy of DIR at DIR's own path. Nobody else sees what CMD writes there. When CMD has ended, Calve prints how many
 /// files it changed and drops the changes, unless you pass --apply or --keep. On a terminal, without any of these options, it asks
-/// whether to apply, keep or discard them. Outside of DIR, CMD sees and writes the real files. The exit code is CMD's, or 128 plus the
-/// number of the signal that ended it. Starting takes milliseconds, whatever the size of DIR: the copy is an overlay in a mount
-/// namespace. This needs Linux, and no privileges if the system lets users make namespaces.
+/// whether to apply, keep or discard them. Outside of DIR, CMD sees and writes the real files; for a linked worktree of git, that is also
+/// where commits go. The exit code is CMD's, or 128 plus the number of the signal that ended it. Starting takes milliseconds, whatever the
+/// size of DIR: the copy is an overlay in a mount namespace. This needs Linux, and no privileges if the system lets users make namespaces.
 ///
 /// This keeps mistakes away from DIR. It is no security boundary: a hostile CMD can write to anything else that you can write to.
 ///

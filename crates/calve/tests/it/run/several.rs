@@ -79,6 +79,27 @@ fn all_take_the_changes_or_none() {
     assert_eq!(left(&spot), [""; 0]);
 }
 
+/// git keeps what is committed in a linked worktree in the main one's `.git`.
+#[test]
+fn a_linked_worktree_with_its_repository() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let (tree, linked) = (spot.join("tree"), spot.join("linked"));
+    git(&tree, ["init", "-q"]);
+    git(&tree, ["add", "a"]);
+    let commit = ["-c", "user.name=n", "-c", "user.email=e@example.org", "commit", "-qm"];
+    git(&tree, commit.into_iter().chain(["first"]));
+    git(&tree, ["worktree", "add", "-q", "../linked"]);
+    let script = format!("echo 1 > new; git add new; git {} second; git status --porcelain", commit.join(" "));
+    let both = ["--tree", ".", "--tree", "../tree/.git"];
+    for (option, head) in [("--discard", "first"), ("--apply", "second")] {
+        assert_eq!(run(&spot, &[&both[..], &[option]].concat(), &script).within(&linked).succeeds().stdout, "");
+        assert_eq!(git(&linked, ["log", "-1", "--format=%s"]).trim_end(), head);
+        assert_eq!(git(&linked, ["status", "--porcelain"]), "");
+    }
+    git(&tree, ["fsck", "--strict"]);
+    assert_eq!(left(&spot), [""; 0]);
+}
+
 #[test]
 fn what_makes_no_sense_together_is_refused() {
     let Some(spot) = two() else { return };
