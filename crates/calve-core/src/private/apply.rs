@@ -117,10 +117,11 @@ impl Apply<'_> {
     ) -> Result<(), Error> {
         let PreparedChanges { staging, stage, moves, sealed } = prepared;
         // While it was made, time has passed. The root has got the hidden place since.
+        let (mut tree, mut copy) = (Directories::new(self.lower), Directories::new(self.upper.directory));
         for change in changes.iter().filter(|change| !change.path.as_os_str().is_empty()) {
-            self.check(change)?;
+            self.check(change, &mut tree)?;
         }
-        changes.iter().try_for_each(|change| self.check_shown(change))?;
+        changes.iter().try_for_each(|change| self.check_shown(change, &mut copy))?;
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
@@ -144,8 +145,9 @@ impl Apply<'_> {
     /// Finds out what is to be done. Fails if the tree is not as it was.
     fn plan(&self, changes: &[Change]) -> Result<Plan, Error> {
         let Plan { mut moves, mut taken, mut sealed } = Plan::default();
+        let mut tree = Directories::new(self.lower);
         for change in changes {
-            let old = self.check(change)?;
+            let old = self.check(change, &mut tree)?;
             let is_inside = moves.last().is_some_and(|last: &Move| change.path.starts_with(&last.path));
             if (change.before, change.after) == (Some(EntryKind::Directory), Some(EntryKind::Directory)) {
                 sealed.push(change.path.clone());
@@ -162,10 +164,10 @@ impl Apply<'_> {
     }
 
     /// Returns the entry of the tree that a change is about, if that is as it was when the command began.
-    fn check(&self, change: &Change) -> Result<Option<Stat>, Error> {
+    fn check(&self, change: &Change, tree: &mut Directories<'_>) -> Result<Option<Stat>, Error> {
         let changed = || Error::from(PrivateError::ChangedMeanwhile(self.tree.join(&change.path)));
         let failed = |errno| Error::io(Operation::Stat, self.tree.join(&change.path), errno);
-        let stat = match self.entry(self.lower, &change.path) {
+        let stat = match tree.entry(&change.path) {
             Ok(stat) => Some(stat),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
             Err(errno) => return Err(failed(errno)),
@@ -181,9 +183,9 @@ impl Apply<'_> {
     }
 
     /// Fails if what is taken from the copy may not be what was shown.
-    fn check_shown(&self, change: &Change) -> Result<(), Error> {
+    fn check_shown(&self, change: &Change, copy: &mut Directories<'_>) -> Result<(), Error> {
         let (Some(shown), true) = (self.shown, change.after.is_some()) else { return Ok(()) };
-        match self.entry(self.upper.directory, &change.path) {
+        match copy.entry(&change.path) {
             Ok(stat) if !shown.may_hide_in(&stat) => Ok(()),
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                 Err(PrivateError::ChangedSinceShown(self.tree.join(&change.path)).into())
@@ -202,17 +204,11 @@ impl Apply<'_> {
         if !has(c"trusted.overlay.origin") && !has(c"user.overlay.origin") {
             return Ok(false);
         }
-        Ok(self.entry(self.lower, directory).map_or(true, |stat| since.may_hide_in(&stat)))
+        Ok(entry(self.lower, directory).map_or(true, |stat| since.may_hide_in(&stat)))
     }
 
     fn is_new(&self, stat: &Stat) -> bool {
         self.since.is_some_and(|since| since.may_hide_in(stat))
-    }
-
-    fn entry(&self, root: BorrowedFd<'_>, path: &Path) -> sys::Result<Stat> {
-        let Some((directory, name)) = above(path) else { return rustix::fs::fstat(root) };
-        let directory = node_of(directory).open(root, sys::PATH_ONLY)?;
-        rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Makes everything new in the hidden place, in directories like those of the tree.
@@ -224,6 +220,7 @@ impl Apply<'_> {
             sys::open_at(root, name, DIRECTORY, Mode::empty())
         };
         let stage = Stage { new: make(c"new").map_err(failed)?, old: make(c"old").map_err(failed)? };
+        let mut copy = Directories::new(self.upper.directory);
         let mut parts: BTreeMap<PathBuf, Part> = BTreeMap::new();
         for entry in moves.iter().filter(|entry| entry.has_new) {
             let Some((directory, name)) = above(&entry.path) else { continue };
@@ -236,7 +233,7 @@ impl Apply<'_> {
                 let stat = rustix::fs::fstat(&opened).map_err(read)?;
                 parts.insert(directory.to_path_buf(), Part { node, stat, names: Names::default() });
             }
-            let stat = self.entry(self.upper.directory, &entry.path).map_err(read)?;
+            let stat = copy.entry(&entry.path).map_err(read)?;
             if let Some(part) = parts.get_mut(directory) {
                 part.names.push(file_type(&stat), &name);
             }
@@ -382,8 +379,8 @@ impl Apply<'_> {
     fn check_moved(&self, stage: &Stage, number: usize, one: &Move) -> Result<(), FailureReason> {
         let Some(old) = &one.old else { return Ok(()) };
         let moved = match one.has_new {
-            true => self.entry(stage.new.as_fd(), &one.path),
-            false => self.entry(stage.old.as_fd(), Path::new(&number.to_string())),
+            true => entry(stage.new.as_fd(), &one.path),
+            false => entry(stage.old.as_fd(), Path::new(&number.to_string())),
         };
         let moved = moved.map_err(FailureReason::System)?;
         let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
@@ -469,6 +466,33 @@ struct ApplyFailure {
 fn above(path: &Path) -> Option<(&Path, CString)> {
     let name = CString::new(path.file_name()?.as_bytes()).ok()?;
     Some((path.parent().unwrap_or(Path::new("")), name))
+}
+
+fn entry(root: BorrowedFd<'_>, path: &Path) -> sys::Result<Stat> {
+    Directories::new(root).entry(path)
+}
+
+/// The directories below a root, each opened once for all of its entries that are asked about in turn.
+struct Directories<'a> {
+    root: BorrowedFd<'a>,
+    last: Option<(PathBuf, OwnedFd)>,
+}
+
+impl<'a> Directories<'a> {
+    fn new(root: BorrowedFd<'a>) -> Self {
+        Self { root, last: None }
+    }
+
+    fn entry(&mut self, path: &Path) -> sys::Result<Stat> {
+        let Some((directory, name)) = above(path) else { return rustix::fs::fstat(self.root) };
+        let last = match self.last.take().filter(|(path, _)| path == directory) {
+            Some(last) => last,
+            None => (directory.to_path_buf(), node_of(directory).open(self.root, sys::PATH_ONLY)?),
+        };
+        let stat = rustix::fs::statat(&last.1, &*name, AtFlags::SYMLINK_NOFOLLOW);
+        self.last = Some(last);
+        stat
+    }
 }
 
 /// A directory of the tree, and what it had.

@@ -97,7 +97,8 @@ pub(super) fn changes(
 ) -> Result<Vec<(Change, bool)>, Error> {
     let Layer { directory: upper, root_xattrs } = *upper;
     let mut reading =
-        ChangeReader { upper, lower, listed, found: Vec::new(), next: vec![(Node::root(), Layers::Both)] };
+        ChangeReader { upper, lower, listed, opaque: sys::opaque_attribute(), found: Vec::new(), next: Vec::new() };
+    reading.next.push((Node::root(), Layers::Both));
     let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
     let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
     let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
@@ -150,6 +151,8 @@ struct ChangeReader<'a> {
     upper: BorrowedFd<'a>,
     lower: BorrowedFd<'a>,
     listed: ListingScope,
+    /// The attribute of a directory that hides the one below it.
+    opaque: &'static CStr,
     found: Vec<(Change, bool)>,
     next: Vec<(Arc<Node>, Layers)>,
 }
@@ -162,7 +165,7 @@ impl ChangeReader<'_> {
         let mut is_hidden = true;
         if let Some(upper) = &upper {
             add_names(upper.as_fd(), &mut names)?;
-            is_hidden = sys::is_opaque(upper.as_fd())?;
+            is_hidden = sys::is_opaque(upper.as_fd(), self.opaque)?;
         }
         if let (Some(lower), true) = (&lower, is_hidden) {
             add_names(lower.as_fd(), &mut names)?;

@@ -219,8 +219,13 @@ pub(crate) fn mount_overlay(
     Err(Errno::NOSYS)
 }
 
+/// No attribute has that meaning here.
+pub(crate) fn opaque_attribute() -> &'static std::ffi::CStr {
+    c""
+}
+
 /// Only Linux has OverlayFS.
-pub(crate) fn is_opaque(_directory: BorrowedFd<'_>) -> Result<bool> {
+pub(crate) fn is_opaque(_directory: BorrowedFd<'_>, _attribute: &std::ffi::CStr) -> Result<bool> {
     Err(Errno::NOSYS)
 }
 

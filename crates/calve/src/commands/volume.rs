@@ -142,7 +142,10 @@ fn grow(volumes: &Volumes, arguments: &GrowArguments) -> Result<(), Failure> {
 fn remove(volumes: &Volumes, arguments: &RemoveArguments) -> Result<(), Failure> {
     let RemoveArguments { name, yes, output } = arguments;
     if !yes {
-        let taken = volumes.find(name).and_then(|volume| volumes.look(volume));
+        let taken = match volumes.find(name) {
+            Err(error @ Error::NotFound(_)) => return Err(error.into()),
+            found => found.and_then(|volume| volumes.look(volume)),
+        };
         let taken =
             taken.map_or_else(|_| String::new(), |listed| format!(", {} on disk", size(listed.allocated_bytes)));
         let agreed =

@@ -23,6 +23,7 @@ const MIB: u64 = 1 << 20;
 
 /// An ext4 with Calve's home on it. Whatever is mounted in it goes with it.
 struct Host {
+    top: PathBuf,
     volume: Volume,
 }
 
@@ -32,12 +33,13 @@ impl Host {
     fn new(bytes: u64) -> Option<Self> {
         let is_possible = require_root("mounting") && require_program("mkfs.btrfs");
         let volume = is_possible.then(|| Volume::with_size(FileSystem::Ext4, bytes))??;
-        fs_err::create_dir(volume.path().join("home")).unwrap();
-        Some(Self { volume })
+        let host = Self { top: volume.path().into(), volume };
+        fs_err::create_dir(host.path().join("home")).unwrap();
+        Some(host)
     }
 
     fn path(&self) -> &Path {
-        self.volume.path()
+        &self.top
     }
 
     fn calve<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Calve {
@@ -239,7 +241,10 @@ fn names_sizes_and_places_are_checked() {
     }
     std::os::unix::fs::symlink("full", host.path().join("link")).unwrap();
     host.calve(["create", "work", "--size", "256M", "--at", host.path().join("link").to_str().unwrap()]).fails(1);
-    host.calve(["attach", "work"]).fails(1).says(&["no volume", "`calve volume list` names those that there are"]);
+    for command in ["attach", "remove"] {
+        let ran = host.calve([command, "work"]).fails(1);
+        ran.says(&["no volume", "`calve volume list` names those that there are"]);
+    }
     assert_eq!(names(host.path().join("home/volumes")), [".lock"]);
     host.calve(["create", "work"]).succeeds();
     host.calve(["create", "work"])

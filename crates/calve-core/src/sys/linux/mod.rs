@@ -32,7 +32,7 @@ pub(crate) use mode::{make_accessible, set_mode_of_name};
 pub(crate) use mounts::{
     file_system_name, is_inside_by_another_mount, is_mount_point, mount_identity, mount_options, mounts_below,
 };
-pub(crate) use overlay::{detach_mount, is_opaque, mount_overlay};
+pub(crate) use overlay::{detach_mount, is_opaque, mount_overlay, opaque_attribute};
 pub(crate) use private::{Steps, contain};
 pub(crate) use stores::{shows_stores, write_back_stores};
 pub(crate) use watches::{Watches, lease, most_watches, tells_watches};

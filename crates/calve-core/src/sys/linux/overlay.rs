@@ -65,12 +65,17 @@ pub(crate) fn detach_mount(parent: BorrowedFd<'_>, name: &std::ffi::CStr) -> Res
     unmount(&path[..], UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
 }
 
-/// Whether a directory of an upper layer that this user had mounted hides the directory below it (overlayfs.rst, "opaque directories").
-pub(crate) fn is_opaque(directory: BorrowedFd<'_>) -> Result<bool> {
+/// Returns the attribute by which a directory of an upper layer that this user had mounted hides the directory below it (overlayfs.rst, "opaque
+/// directories").
+pub(crate) fn opaque_attribute() -> &'static std::ffi::CStr {
     let is_privileged = rustix::process::geteuid().is_root() && in_initial_user_namespace();
-    let name = if is_privileged { c"trusted.overlay.opaque" } else { c"user.overlay.opaque" };
+    if is_privileged { c"trusted.overlay.opaque" } else { c"user.overlay.opaque" }
+}
+
+/// Whether a directory has that attribute, and hides the one below it.
+pub(crate) fn is_opaque(directory: BorrowedFd<'_>, attribute: &std::ffi::CStr) -> Result<bool> {
     let mut value = [0; 1];
-    match rustix::fs::fgetxattr(directory, name, &mut value) {
+    match rustix::fs::fgetxattr(directory, attribute, &mut value) {
         Ok(length) => Ok(value[..length] == *b"y"),
         Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::RANGE) => Ok(false),
         Err(errno) => Err(errno),
