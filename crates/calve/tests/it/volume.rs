@@ -430,6 +430,9 @@ fn a_volume_in_use_stays_attached() {
     host.detach("work");
 }
 
+/// Lets go of what other tests have mounted, says that it has, and stays until its input ends.
+const WITH_MOUNTS: &str = r#"awk -v own="$0" '$5 ~ /calve-test/ && index($5, own) != 1 {print $5}' /proc/self/mountinfo | xargs -r umount -l; echo; exec cat"#;
+
 /// A program with mounts of its own has this one, too, and keeps it when it is unmounted here.
 #[test]
 fn a_mount_in_another_namespace_is_told() {
@@ -437,7 +440,7 @@ fn a_mount_in_another_namespace_is_told() {
     host.calve(["create", "work", "--size", "256M"]).succeeds();
     host.attach("work");
     let mut other = Command::new("unshare");
-    other.args(["-m", "--propagation", "private", "sh", "-c", "echo; exec cat"]);
+    other.args(["-m", "--propagation", "private", "sh", "-c", WITH_MOUNTS]).arg(host.path());
     let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let ran =
