@@ -230,7 +230,9 @@ fn a_directory_that_is_removed_meanwhile() {
         let Some(spot) = place(Spot::anywhere()) else { return };
         assert!(Command::new("mkfifo").arg(spot.join("end")).status().unwrap().success());
         let options: &[&str] = if apply { &["--apply"] } else { &[] };
-        let running = run(&spot, options, "echo 2 > a; echo > ../ready; read line < ../end; cat a").start();
+        // Opened first: no path leads out of a directory that is gone.
+        let script = "exec 3<> ../end; echo 2 > a; echo > ../ready; read line <&3; cat a";
+        let running = run(&spot, options, script).start();
         eventually("the command runs", || spot.join("ready").exists());
         fs_err::remove_dir_all(spot.join("tree")).unwrap();
         fs_err::write(spot.join("end"), "\n").unwrap();
