@@ -1,7 +1,7 @@
 // Copies a tree with the standard libraries, their replacements and Calve, taking turns: the time, the disk used, and the longest time
 // that the event loop was blocked. `cp` and Python run outside of it: their stalls are the machine's, and their times include their start.
 // So are those of an idle loop, and of one beside threads that only count, one for each processor.
-// `bench/drop-ins` installs everything and runs this. What is not installed is left out by name. Each run is told on stderr when it ends.
+// `bench/drop-ins` installs everything and runs this. It names the ways that are not installed, and prints a line on stderr at the end of each run.
 //
 // usage: node cp.mjs [--runs N] [--python PATH] [--only WAY]... SRC DIR
 //        PATH: a Python where `calve` is installed. WAY: as the table names it; all of them by default. DIR: on the file system of SRC

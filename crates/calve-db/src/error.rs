@@ -165,7 +165,7 @@ pub enum Error {
     ServiceUnsaved {
         /// The server.
         name: String,
-        /// What it could not do.
+        /// The step that failed, as a verb phrase.
         how: String,
         /// The last lines of its log.
         log: String,
@@ -236,7 +236,7 @@ pub enum Error {
     EngineElsewhere {
         /// The program.
         runtime: PathBuf,
-        /// What it does not see, if that told.
+        /// A directory that they do not see, if that gave it away.
         path: Option<PathBuf>,
     },
     /// Its containers have other numbers of users than this machine.

@@ -36,7 +36,7 @@ use crate::tree::walk::EntryKind;
 
 /// One tree, and the directory that has what a command has changed in it.
 pub(super) struct Apply<'a> {
-    /// What it is called in errors.
+    /// Its name in errors.
     pub(super) tree: &'a Path,
     /// Where it is: a clone has its name only when it is complete.
     pub(super) place: &'a Path,

@@ -37,9 +37,9 @@ const HOME: &str = "calve.home";
 const SERVER: &str = "calve.server";
 /// Podman's process that stays with a container.
 const MONITOR: &str = "conmon";
-/// How long Docker's engine may take to make a container, once it was asked to.
+/// The longest time for Docker's engine to make a container.
 const MADE_IN: Duration = Duration::from_secs(1);
-/// How long it may take to remove one that has ended.
+/// The longest time for it to remove a container that has ended.
 const REMOVED_IN: Duration = Duration::from_secs(10);
 
 /// By the socket of its server, the first process of each container that Docker's engine runs for this process.
@@ -90,8 +90,8 @@ impl Container {
         Ok(Self { image: image.clone(), name, home: home.path().to_path_buf(), server: server.to_owned() })
     }
 
-    /// Whether its supervisor may have namespaces of its own. In them, podman without privilege could make none of its own, and Docker's engine
-    /// would not see what is mounted there.
+    /// Returns whether its supervisor may have namespaces of its own. In them, podman without privilege could make none of its own, and
+    /// Docker's engine would not see the mounts.
     pub(crate) fn may_isolate(&self) -> bool {
         !self.image.is_docker() && rustix::process::geteuid().is_root()
     }

@@ -93,8 +93,8 @@ impl Image {
         words
     }
 
-    /// Returns the options of every container. What it makes is this user's, whose number podman's namespaces would change. The volumes that an
-    /// image declares are not used; Docker would make them where nothing else is.
+    /// Returns the options of every container. Its files belong to this user, whose number podman's namespaces would change. The volumes that
+    /// an image declares are not used; Docker would make them where nothing else is.
     pub(super) fn options(&self) -> Vec<OsString> {
         match (self.is_docker(), rustix::process::geteuid().is_root()) {
             (true, _) => self.volumes.iter().map(|path| format!("--tmpfs={path}").into()).collect(),
@@ -192,7 +192,7 @@ fn find(named: Option<&Path>, names: &[String], search: &[PathBuf]) -> Result<Ve
     found.iter().map(|path| fs_err::canonicalize(path).map_err(|error| Error::io("find", path, error))).collect()
 }
 
-/// Which runtime is to have an image.
+/// A request for an image, and for a runtime that has it.
 pub(crate) struct Wanted<'a> {
     pub(crate) image: &'a str,
     /// The one that the user names, or those that are looked for, the best first, and where.

@@ -22,7 +22,7 @@ pub(crate) struct DataClone {
     pub(crate) overlay: Option<OverlayMount>,
 }
 
-/// Whether an overlay can be mounted for a server.
+/// Says whether an overlay can be mounted for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mounts {
     /// This process may mount, in a namespace of its own.

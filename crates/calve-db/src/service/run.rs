@@ -61,7 +61,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &Cancel) -
     Ok(server::run(home, &mut spec, place, &mut starter)?.record)
 }
 
-/// What happens to a server that cannot write all of its data, on a full disk for example.
+/// The fate of a server that cannot write all of its data, for example on a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsaved {
     /// It goes on.

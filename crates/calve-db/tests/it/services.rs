@@ -165,7 +165,7 @@ fn append_only_files_that_do_not_fit_on_the_disk_are_not_waited_for() {
     assert_eq!(project.server(), None);
 }
 
-/// What its append-only files lack is nowhere else.
+/// Data that its append-only files lack is nowhere else.
 #[test]
 fn a_server_that_cannot_write_its_data_goes_on_until_it_is_forced_to_end() {
     for engine in Engine::key_value() {

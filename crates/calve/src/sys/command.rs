@@ -44,7 +44,7 @@ pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> 
     }
 }
 
-/// How the terminal is set. A command that is killed leaves it as it was for the command, perhaps without lines and Ctrl-C.
+/// The settings of the terminal. A killed command leaves its own behind, perhaps without lines and Ctrl-C.
 pub(crate) struct TerminalModes(Termios);
 
 impl TerminalModes {

@@ -72,7 +72,7 @@ pub(crate) fn opaque_attribute() -> &'static std::ffi::CStr {
     if is_privileged { c"trusted.overlay.opaque" } else { c"user.overlay.opaque" }
 }
 
-/// Whether a directory has that attribute, and hides the one below it.
+/// Returns whether a directory has that attribute, and hides the one below it.
 pub(crate) fn is_opaque(directory: BorrowedFd<'_>, attribute: &std::ffi::CStr) -> Result<bool> {
     let mut value = [0; 1];
     match rustix::fs::fgetxattr(directory, attribute, &mut value) {

@@ -29,7 +29,7 @@ pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
     Ok(peer(socket)?.uid)
 }
 
-/// Whether who listens at the other end is one of these processes, or descends from one.
+/// Returns whether the listener at the other end is one of these processes, or descends from one.
 pub(crate) fn descends(socket: &UnixStream, from: &[u32]) -> bool {
     let listener = peer(socket).ok().and_then(|peer| u32::try_from(peer.pid).ok()).filter(|pid| *pid != 0);
     std::iter::successors(listener, |pid| parent(*pid)).take(MOST_GENERATIONS).any(|pid| from.contains(&pid))

@@ -10,13 +10,13 @@ use super::template;
 use crate::program::PROGRAM;
 use crate::spot::Spot;
 
-/// What a job prints, and how it ends.
+/// The output and the exit code of a job.
 struct Job {
     said: String,
     code: Option<i32>,
 }
 
-/// Who starts the script.
+/// The system that starts the script.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Caller {
     GitHub,

@@ -92,7 +92,7 @@ fn write(top: &Path, synced: &Mutex<Vec<(String, Vec<u8>)>>, stop: &AtomicBool) 
     }
 }
 
-/// The disk as it is at some moment, as after a power failure. What a disk loses of its own cache is not tested.
+/// The disk as it is at some moment, as after a power failure. The loss of the cache of a disk itself is not tested.
 #[test]
 fn what_was_synced_is_there_after_a_power_failure() {
     let Some(host) = host_on_a_file() else { return };
