@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_testkit::{FileSystem, Tree, Volume, is_root};
+use calve_testkit::{FileSystem, Tree, Volume, is_root, require_root};
 
 fn is_mounted(path: &Path) -> bool {
     fs_err::read_to_string("/proc/self/mountinfo").unwrap().contains(&*path.to_string_lossy())
@@ -41,7 +41,7 @@ fn reflinks_are_where_they_should_be() {
 
 #[test]
 fn one_is_gone_after_a_panic_too() {
-    if !is_root() {
+    if !require_root("mounting") {
         return;
     }
     let (send, receive) = std::sync::mpsc::channel();
@@ -93,48 +93,44 @@ fn many_at_once_find_loop_devices() {
     }
 }
 
-/// Not a test of its own: the process that [`what_a_killed_run_left_is_swept_by_the_next`] kills.
-#[test]
-#[ignore = "run by another test"]
-fn mount_and_wait_to_be_killed() {
-    let volume = Volume::new(FileSystem::Ext4).unwrap();
-    let fuse = calve_testkit::FuseVolume::new().unwrap();
-    thread::sleep(Duration::from_secs(60));
-    drop((volume, fuse));
-}
-
-/// Not a test of its own: its first volume sweeps.
-#[test]
-#[ignore = "run by another test"]
-fn mount_and_end() {
-    drop(Volume::new(FileSystem::Tmpfs).unwrap());
-}
+/// Tells [`what_a_killed_run_left_is_swept_by_the_next`] which of its processes it is.
+const PART: &str = "CALVE_TEST_PART";
 
 #[test]
 fn what_a_killed_run_left_is_swept_by_the_next() {
-    if !is_root() {
+    match std::env::var(PART).as_deref() {
+        Ok("victim") => {
+            let _mounted = (Volume::new(FileSystem::Ext4).unwrap(), calve_testkit::FuseVolume::new().unwrap());
+            return thread::sleep(Duration::from_secs(60));
+        }
+        // Its first volume sweeps.
+        Ok("next") => return drop(Volume::new(FileSystem::Tmpfs).unwrap()),
+        _ => {}
+    }
+    if !require_root("mounting") {
         return;
     }
     let home = tempfile::tempdir().unwrap();
-    let run = |test: &str| {
+    let run = |part: &str| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--exact", test]).env("TMPDIR", home.path()).stdout(Stdio::null());
+        command.args(["--exact", "volume::what_a_killed_run_left_is_swept_by_the_next"]).env(PART, part);
+        command.env("TMPDIR", home.path()).stdout(Stdio::null());
         command
     };
     let left = || fs_err::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    let mut victim = run("volume::mount_and_wait_to_be_killed").spawn().unwrap();
+    let mut victim = run("victim").spawn().unwrap();
     let give_up = Instant::now() + Duration::from_secs(30);
     while left().iter().filter(|path| is_mounted(path)).count() < 2 {
         assert!(Instant::now() < give_up, "nothing was mounted");
         thread::sleep(Duration::from_millis(20));
     }
-    assert!(run("volume::mount_and_end").status().unwrap().success());
+    assert!(run("next").status().unwrap().success());
     assert_eq!(left().len(), 2, "what belongs to a living process was swept");
     victim.kill().unwrap();
     victim.wait().unwrap();
     let orphans = left();
     assert_eq!(orphans.len(), 2);
-    assert!(run("volume::mount_and_end").status().unwrap().success());
+    assert!(run("next").status().unwrap().success());
     assert!(orphans.iter().all(|path| !is_mounted(path)));
     assert!(left().is_empty(), "{:?}", left());
 }
