@@ -108,34 +108,54 @@ impl Image {
         ask(&self.runtime, self.engine.as_deref(), words)
     }
 
-    /// Runs what prints where the server's program is in the image, with `seen` bound in, and returns that.
+    /// Runs [`LOOK`] in the image, with `seen` bound in, and returns its output.
     fn look(&self, program: &str, places: &[PathBuf], seen: &Path) -> Result<String> {
+        self.look_with(program, places, Some(seen)).map_err(|error| self.explained(error, program, places, seen))
+    }
+
+    fn look_with(&self, program: &str, places: &[PathBuf], seen: Option<&Path>) -> Result<String> {
         let fixed = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
         let mut words: Vec<OsString> = fixed.map(OsString::from).to_vec();
         words.extend(self.options());
-        if self.is_docker() {
+        if let (Some(seen), true) = (seen, self.is_docker()) {
             // Other than with `--volume`, the engine makes no directory where it finds none.
             words.extend(["--mount".into(), mounted(seen)]);
         }
         words.extend([self.id.as_str(), "-c", LOOK, program].map(OsString::from));
         words.extend(places.iter().map(|place| place.into()));
-        self.ask(words).map_err(|error| self.explained(error, program, seen))
+        self.ask(words)
     }
 
-    fn explained(&self, error: Error, program: &str, seen: &Path) -> Error {
-        let Error::Runtime { code, said, .. } = &error else { return error };
+    /// Returns the reason for a failure of [`look`](Self::look).
+    fn explained(&self, error: Error, program: &str, places: &[PathBuf], seen: &Path) -> Error {
+        let Error::Runtime { code, .. } = error else { return error };
         let image = self.name.clone();
-        if said.contains("bind source path does not exist") {
-            return Error::EngineElsewhere { runtime: self.runtime.clone(), path: seen.parent().map(Into::into) };
-        }
-        if said.to_lowercase().contains("exec format error") {
+        if self.is_foreign() {
             return Error::ImageOfOtherArchitecture(image);
         }
         match code {
             // No shell, or no such program.
             Some(126 | 127) => Error::ImageWithoutServer { image, program: program.to_owned() },
+            // The engine made no container. Was that for lack of the file?
+            Some(125) if self.is_docker() && self.look_with(program, places, None).is_ok() => {
+                Error::EngineElsewhere { runtime: self.runtime.clone(), path: seen.parent().map(Into::into) }
+            }
             _ => error,
         }
+    }
+
+    /// Returns whether the image names another processor than this machine's. An emulator may run it all the same.
+    fn is_foreign(&self) -> bool {
+        // The names of Go (GOARCH).
+        let own = match std::env::consts::ARCH {
+            "x86" => "386",
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            "powerpc64" => "ppc64le",
+            same => same,
+        };
+        let named = self.ask(["image", "inspect", "--format", "{{.Architecture}}", "--", &self.id]);
+        named.is_ok_and(|named| named.trim() != own)
     }
 }
 

@@ -462,7 +462,7 @@ fn an_image_of_another_architecture() {
         let archived = Command::new("tar").args(["-C", root.to_str().unwrap(), "-cf"]).arg(&archive).arg(".").output();
         assert!(archived.unwrap().status.success());
         let name = format!("localhost/calve-test-other:{}", std::process::id());
-        containers.ask(["import", archive.to_str().unwrap(), &name]);
+        containers.import_foreign(&archive, &name);
         containers.create(&name).fails(
             1,
             &[

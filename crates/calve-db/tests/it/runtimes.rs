@@ -26,6 +26,19 @@ pub(crate) struct Containers {
     pub(crate) pause: Option<PathBuf>,
 }
 
+/// Takes an image from one runtime to another one.
+fn carry(world: &World, image: &str, from: &Path, to: &Path) {
+    let saved = world.path().join("image");
+    let saved = saved.to_str().unwrap();
+    for (program, words) in
+        [(from, ["save", "--quiet", "--output", saved, image].as_slice()), (to, &["load", "--quiet", "--input", saved])]
+    {
+        let output = Command::new(program).args(words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    fs::remove_file(saved).unwrap();
+}
+
 impl Containers {
     pub(crate) fn of(engine: Engine) -> Option<Self> {
         Self::within(World::new()?, engine)
@@ -41,17 +54,8 @@ impl Containers {
         let (podman, image) = image_of(engine)?;
         let runtime = docker()?;
         let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let run = |program: &Path, words: &[&str]| Command::new(program).args(words).output().unwrap();
-        if !run(runtime, &["image", "inspect", &image]).status.success() {
-            let saved = world.path().join("image");
-            let saved = saved.to_str().unwrap();
-            for output in [
-                run(&podman, &["save", "--output", saved, &image]),
-                run(runtime, &["load", "--quiet", "--input", saved]),
-            ] {
-                assert!(output.status.success(), "{output:?}");
-            }
-            fs::remove_file(saved).unwrap();
+        if !Command::new(runtime).args(["image", "inspect", &image]).output().unwrap().status.success() {
+            carry(&world, &image, &podman, runtime);
         }
         Some(Self { world, engine, runtime: runtime.into(), image, is_docker: true, pause: None })
     }
@@ -80,6 +84,19 @@ impl Containers {
         let output = self.world.inside(&line).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Makes an image of this root directory, for another processor than this machine's. Docker's engine could not say so.
+    pub(crate) fn import_foreign(&self, archive: &Path, name: &str) {
+        let foreign = if cfg!(target_arch = "aarch64") { "amd64" } else { "arm64" };
+        let (podman, _) = image_of(self.engine).unwrap();
+        let words = ["import", "--quiet", "--arch", foreign, archive.to_str().unwrap(), name];
+        let output = Command::new(&podman).args(words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        if self.is_docker {
+            carry(&self.world, name, &podman, &self.runtime);
+            assert!(Command::new(&podman).args(["rmi", name]).output().unwrap().status.success());
+        }
     }
 
     pub(crate) fn home_label(&self) -> String {
