@@ -21,7 +21,7 @@ pub struct VolumeReceipt {
     pub name: String,
     /// The UUID of its file system.
     pub uuid: Option<String>,
-    /// The sparse file.
+    /// The file that it is in.
     pub image: Option<ReceiptPath>,
     /// The directory that it is mounted on when it is attached.
     pub mount_point: Option<ReceiptPath>,
@@ -46,7 +46,7 @@ pub struct VolumeProblem {
     /// Its name.
     #[cfg_attr(test, schemars(extend("enum" = ["record_damaged", "image_missing", "image_not_a_file", "no_file_system",
         "another_file_system", "truncated", "attached_elsewhere", "attached_twice", "mount_options", "read_only",
-        "not_resized", "not_handed_over", "host_short", "device_errors"])))]
+        "not_resized", "not_handed_over", "trimmed", "host_short", "device_errors"])))]
     pub code: &'static str,
     /// What is wrong, for people.
     pub message: String,

@@ -30,6 +30,10 @@ mod oracle;
 mod prng;
 mod program;
 mod skip;
+#[expect(unsafe_code, reason = "system calls that a thread must not make at any time")]
+mod sys {
+    pub(crate) mod namespace;
+}
 mod tree;
 mod user;
 mod volume;
@@ -40,7 +44,7 @@ pub use fuse::{FuseOptions, FuseVolume};
 pub use fuzz::fuzz;
 pub use git::{git, git_command, git_repository};
 pub use inject::{Fault, Injection, Outcome, each_nth, run_injected};
-pub use mounts::BindMount;
+pub use mounts::{BindMount, isolate_mounts};
 pub use oracle::{
     Aspect, Compare, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences,
 };

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
 use crate::must::must;
+use crate::{sys, volume};
 
 /// A directory shown at a second place; gone when dropped.
 #[derive(Debug)]
@@ -38,6 +39,16 @@ impl Drop for BindMount {
     }
 }
 
+/// Gives this thread, and the programs that it starts from now on, mounts of their own. A container that somebody else starts has copies of all
+/// that is mounted where it is started, and keeps loop devices busy until it ends: not those of this thread. Needs root.
+pub fn isolate_mounts() {
+    let root = Path::new("/");
+    must(sys::namespace::unshare_mounts(), "unshare the mounts of", root);
+    // Nor is this thread to keep what other tests have mounted.
+    let tests = mount_points().into_iter().rev().filter(|point| volume::is_scratch(point));
+    tests.for_each(|point| detach(&point));
+}
+
 /// Every mount point at or below `dir`, later mounts first, which is the order to unmount them in.
 pub(crate) fn mounted_below(dir: &Path) -> Vec<PathBuf> {
     let mut points = mount_points();
@@ -48,7 +59,7 @@ pub(crate) fn mounted_below(dir: &Path) -> Vec<PathBuf> {
 
 /// Every mount point of this mount namespace, in the order of mounting.
 pub(crate) fn mount_points() -> Vec<PathBuf> {
-    let table = must(fs::read("/proc/self/mountinfo"), "read", Path::new("/proc/self/mountinfo"));
+    let table = must(fs::read("/proc/thread-self/mountinfo"), "read", Path::new("/proc/thread-self/mountinfo"));
     table
         .split(|byte| *byte == b'\n')
         .filter_map(|line| line.split(|byte| *byte == b' ').nth(4))

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 use rustix::mount::MountFlags;
 
-pub(crate) use self::scratch::Scratch;
+pub(crate) use self::scratch::{Scratch, is_scratch};
 use crate::mounts::unmount_whole;
 use crate::must::must;
 use crate::skip::{find_program, is_root, skip};

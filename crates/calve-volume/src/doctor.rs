@@ -48,6 +48,8 @@ pub enum Problem {
     NotResized,
     /// The top directory was not given to its owner yet.
     NotHandedOver,
+    /// The host has got back blocks that belong to a preallocated image.
+    Trimmed,
     /// The volume could demand more than is free on the host.
     HostShort {
         /// What is free.
@@ -71,7 +73,7 @@ pub struct Finding {
 impl Problem {
     /// Whether [`Volumes::attach`] puts it right.
     pub fn is_repairable(&self) -> bool {
-        matches!(self, Self::Options(_) | Self::NotResized | Self::NotHandedOver)
+        matches!(self, Self::Options(_) | Self::NotResized | Self::NotHandedOver | Self::Trimmed)
     }
 
     /// Whether the volume can be used all the same.
@@ -94,6 +96,7 @@ impl Problem {
             Self::ReadOnly => "read_only",
             Self::NotResized => "not_resized",
             Self::NotHandedOver => "not_handed_over",
+            Self::Trimmed => "trimmed",
             Self::HostShort { .. } => "host_short",
             Self::DeviceErrors(_) => "device_errors",
         }
@@ -124,6 +127,9 @@ impl Display for Problem {
             Self::ReadOnly => "it is mounted read-only, which the kernel does after an error",
             Self::NotResized => "its file system does not use the whole image yet",
             Self::NotHandedOver => "its top directory may still belong to root",
+            Self::Trimmed => {
+                "somebody has trimmed it (fstrim), so that its image does not have all of its room any more"
+            }
             Self::HostShort { free, demand } => {
                 return write!(formatter, "it could demand {demand} bytes of the host, which has {free} free");
             }
@@ -143,7 +149,10 @@ impl Volumes {
         let mut problems = Vec::new();
         match volume.is_to_be_resized() {
             Err(Error::Unusable { problem, .. }) => problems.push(problem),
-            resize => problems.extend(resize?.then_some(Problem::NotResized)),
+            resize => {
+                problems.extend(resize?.then_some(Problem::NotResized));
+                problems.extend(volume.is_trimmed()?.then_some(Problem::Trimmed));
+            }
         }
         let listed = self.look(volume.clone())?;
         match (&listed.devices[..], listed.is_attached) {

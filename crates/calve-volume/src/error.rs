@@ -57,6 +57,9 @@ pub enum Error {
         /// What the volume could write there at the most.
         demand: u64,
     },
+    /// The host's file system cannot keep room for a file.
+    #[error("the file system of `{}` cannot keep room for a file", Shown(.0))]
+    NoPreallocation(PathBuf),
     /// A program is not installed.
     #[error("the program `{0}` is not installed")]
     NoProgram(&'static str),
@@ -123,6 +126,7 @@ impl Error {
             Self::NotFound(_) => Remedy::ListVolumes,
             Self::TooSmall { .. } | Self::NotLarger { .. } => Remedy::NameLargerSize,
             Self::HostFull { .. } => Remedy::FreeSpaceOrNameSmallerSize,
+            Self::NoPreallocation(_) => Remedy::MakeSparse,
             Self::NoProgram(program) => Remedy::InstallProgram(program),
             Self::Kernel(what) => Remedy::UseAnotherKernel(what),
             Self::MountPoint { .. } => Remedy::ChooseEmptyMountPoint,

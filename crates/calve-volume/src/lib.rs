@@ -1,4 +1,4 @@
-//! Volumes: a btrfs file system in one sparse file, mounted through a loop device, so that clones are snapshots on any file system.
+//! Volumes: a btrfs file system in one file, mounted through a loop device, so that clones are snapshots on any file system.
 //!
 //! `store` keeps the images and their records, `plan` says what root has to run, `mounted` reads what the kernel has mounted, `doctor`
 //! compares all of them. Whatever needs root is a [`RootCommand`] for a program of the system; nothing here asks for a password.

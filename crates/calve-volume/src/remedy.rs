@@ -17,6 +17,8 @@ pub enum Remedy {
     NameLargerSize,
     /// Less for the volume, or more free on the host.
     FreeSpaceOrNameSmallerSize,
+    /// Another file system for the image, or a sparse one.
+    MakeSparse,
     /// The package that has it.
     InstallProgram(&'static str),
     /// A kernel with btrfs and loop devices.

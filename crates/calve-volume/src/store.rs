@@ -21,7 +21,7 @@ use crate::{Error, Result, superblock};
 
 /// The kernel resizes no btrfs to less (fs/btrfs/ioctl.c, btrfs_ioctl_resize). mkfs.btrfs needs 109 MiB.
 const LEAST_BYTES: u64 = 256 << 20;
-const DEFAULT_BYTES: u64 = 60 << 30;
+const DEFAULT_BYTES: u64 = 20 << 30;
 const IMAGE: &str = "image";
 const RECORD: &str = "volume.json";
 /// The next record, while it is written.
@@ -42,7 +42,7 @@ pub struct Volumes {
 pub struct Volume {
     /// Its name.
     pub name: String,
-    /// The sparse file.
+    /// The file that it is in.
     pub image: PathBuf,
     /// The UUID of its file system.
     pub uuid: String,
@@ -55,12 +55,13 @@ pub struct Volume {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct NewVolume {
-    /// Its size; by default 60 GiB, or half of what is free if that is less.
+    /// Its size; by default 20 GiB, or a quarter of what is free if that is less.
     pub bytes: Option<u64>,
     /// An empty directory to mount it on, with an absolute path; by default one beside the image.
     pub at: Option<PathBuf>,
-    /// It takes up all of its size at once, and gives nothing back. Whatever else fills the host, it can be written to.
-    pub is_preallocated: bool,
+    /// It takes up only what is in it, and gives back what is deleted. If something else fills the host, the kernel makes it read-only.
+    /// Otherwise it takes up all of its size at once, and can be written to on a full host.
+    pub is_sparse: bool,
 }
 
 /// A volume as it is now.
@@ -151,7 +152,7 @@ impl Volumes {
             return Err(Error::Taken(name.into()));
         }
         let free = free_bytes(&self.directory)?;
-        let bytes = new.bytes.unwrap_or((free / 2).clamp(LEAST_BYTES, DEFAULT_BYTES)) & !0xfff;
+        let bytes = new.bytes.unwrap_or((free / 4).clamp(LEAST_BYTES, DEFAULT_BYTES)) & !0xfff;
         if bytes < LEAST_BYTES {
             return Err(Error::TooSmall { bytes, least: LEAST_BYTES });
         }
@@ -167,7 +168,7 @@ impl Volumes {
             owner: (owner.uid(), owner.gid()),
             mode,
             is_handed_over: false,
-            is_preallocated: new.is_preallocated,
+            is_preallocated: !new.is_sparse,
         };
         let staged = self.directory.join(NEW);
         let made = self.fill(&staged, &mkfs, bytes, &record, &lock).and_then(|()| {
@@ -279,14 +280,14 @@ impl Volumes {
         self.set_size(&file, &volume.image, &volume.record, bytes)
     }
 
-    /// Takes back from the host what the image of a preallocated volume has lost: somebody trims a file system that is mounted without discards.
+    /// Takes back from the host what the image of a preallocated volume has lost by a trim.
     pub(crate) fn preallocate_again(&self, volume: &Volume) -> Result<()> {
-        let file = volume.open(volume.record.is_preallocated)?;
-        let metadata = file.metadata().map_err(|error| Error::io("stat", &volume.image, error))?;
-        if !volume.record.is_preallocated || metadata.blocks() * 512 >= metadata.len() {
+        if !volume.is_trimmed()? {
             return Ok(());
         }
-        self.set_size(&file, &volume.image, &volume.record, metadata.len())
+        let file = volume.open(true)?;
+        let bytes = file.metadata().map_err(|error| Error::io("stat", &volume.image, error))?.len();
+        self.set_size(&file, &volume.image, &volume.record, bytes)
     }
 
     fn set_size(&self, file: &File, image: &Path, record: &Record, bytes: u64) -> Result<()> {
@@ -300,6 +301,7 @@ impl Volumes {
                 let demand = bytes.saturating_sub(taken);
                 Err(Error::HostFull { path: self.directory.clone(), free: free_bytes(&self.directory)?, demand })
             }
+            Err(Errno::OPNOTSUPP) => Err(Error::NoPreallocation(self.directory.clone())),
             done => done.map_err(|errno| failed(errno.into())),
         }
     }
@@ -397,6 +399,13 @@ impl Volume {
         }
         let top = fs::metadata(&self.mount_point).map_err(|error| Error::io("stat", &self.mount_point, error))?;
         Ok((top.uid(), top.gid()) == self.record.owner && top.mode() & 0o7777 == self.record.mode)
+    }
+
+    /// Whether a preallocated image has lost blocks: somebody has trimmed the file system, which `nodiscard` does not forbid.
+    pub(crate) fn is_trimmed(&self) -> Result<bool> {
+        let file = self.open(false)?;
+        let metadata = file.metadata().map_err(|error| Error::io("stat", &self.image, error))?;
+        Ok(self.record.is_preallocated && metadata.blocks() * 512 < metadata.len())
     }
 
     /// Whether the file system does not use all of the image yet.

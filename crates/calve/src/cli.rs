@@ -82,7 +82,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: spares::SparesCommand,
     },
-    /// Copy-on-write where the file system has none, as on ext4: btrfs in a sparse file (Linux)
+    /// Copy-on-write where the file system has none, as on ext4: btrfs in a file (Linux)
     #[cfg(unix)]
     Volume {
         #[command(subcommand)]

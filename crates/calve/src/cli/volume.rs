@@ -19,9 +19,9 @@ pub(crate) enum VolumeCommand {
 
 /// Make a volume
 ///
-/// Makes a sparse file in $CALVE_HOME/volumes/NAME and formats it. Needs no root, and mounts nothing: `calve volume attach` does.
-/// The file takes up only what is in the volume, unless you pass --preallocate. It is refused if it could fill the disk: a tenth of
-/// what is free stays free.
+/// Makes a file in $CALVE_HOME/volumes/NAME and formats it. Needs no root, and mounts nothing: `calve volume attach` does.
+/// The file takes up all of its size from the start, so that a full disk does no harm to the volume. It is refused if it would fill
+/// the disk: a tenth of what is free stays free.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -30,15 +30,16 @@ Examples:
 pub(crate) struct CreateArguments {
     /// Letters, digits, dots, dashes and underscores
     pub(crate) name: String,
-    /// Its size, as in 40G; by default 60G, or half of what is free if that is less
+    /// Its size, as in 40G; by default 20G, or a quarter of what is free if that is less
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) size: Option<u64>,
     /// Mount it on the empty directory DIR; by default on $CALVE_HOME/volumes/NAME/tree
     #[arg(long, value_name = "DIR")]
     pub(crate) at: Option<PathBuf>,
-    /// Take up all of SIZE now, and keep it: other files that fill the disk then never make the volume read-only
+    /// Take up only what is in the volume, and give back what is deleted. If other files fill the disk, the kernel makes such a volume
+    /// read-only, and what was not synced yet is lost
     #[arg(long)]
-    pub(crate) preallocate: bool,
+    pub(crate) sparse: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }

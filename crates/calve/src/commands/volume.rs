@@ -30,10 +30,10 @@ pub(crate) fn run(command: &VolumeCommand) -> Result<(), Failure> {
 }
 
 fn create(volumes: &Volumes, arguments: &CreateArguments) -> Result<(), Failure> {
-    let CreateArguments { name, size: bytes, at, preallocate, output } = arguments;
+    let CreateArguments { name, size: bytes, at, sparse, output } = arguments;
     let mut new = NewVolume::default();
     new.bytes = *bytes;
-    new.is_preallocated = *preallocate;
+    new.is_sparse = *sparse;
     new.at = at.as_deref().map(std::path::absolute).transpose()?;
     let listed = volumes.look(volumes.create(name, &new)?)?;
     say(output, || format!("made the volume {name} of {}; mount it: calve volume attach {name}", size(listed.bytes)));

@@ -11,8 +11,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::ChooseAnotherName => "choose another name, or mount that one: calve volume attach NAME",
         Remedy::ListVolumes => "`calve volume list` names those that there are",
         Remedy::NameLargerSize => "name a larger size, as in `--size 40G`",
-        Remedy::FreeSpaceOrNameSmallerSize => {
-            "free some space there, or name a smaller size with `--size`: a volume whose disk fills up becomes read-only"
+        Remedy::FreeSpaceOrNameSmallerSize => "free some space there, or name a smaller size with `--size`",
+        Remedy::MakeSparse => {
+            "keep volumes on ext4 or XFS (set CALVE_HOME), or pass `--sparse`; a full disk then makes the volume read-only"
         }
         Remedy::InstallProgram(program) => {
             let package = if program.contains("btrfs") { "btrfs-progs" } else { "util-linux" };

@@ -112,11 +112,11 @@ fn something_else_at_the_mount_point_is_left_alone() {
     host.calve(["attach", "work"]).fails(1).says(&["not empty"]);
 }
 
-/// The volume is sparse: whoever fills the host's disk takes its room.
+/// Whoever fills the host's disk takes its room.
 #[test]
-fn a_full_host_makes_it_read_only_and_loses_nothing_that_was_synced() {
+fn a_full_host_makes_a_sparse_one_read_only_and_loses_nothing_that_was_synced() {
     let Some(host) = Host::new(1024 * MIB) else { return };
-    host.calve(["create", "work", "--size", "600M"]).succeeds();
+    host.calve(["create", "work", "--size", "600M", "--sparse"]).succeeds();
     let top = host.attach("work");
     node_modules_like(top.join("tree"), 200);
     system(&["cp", "-a", top.join("tree").to_str().unwrap(), host.path().join("same").to_str().unwrap()]);
