@@ -353,9 +353,10 @@ impl Volumes {
 
 impl Volume {
     /// Returns how it is to be mounted. `nosuid` and `nodev`: whoever owns the image can write anything into it. Discards give the host back
-    /// what is deleted, which the next write might not get again.
+    /// what is deleted, which the next write might not get again: with the transaction, since `discard=async` waits two minutes with a block group
+    /// that is partly used (fs/btrfs/discard.c, BTRFS_DISCARD_DELAY).
     pub fn options(&self) -> [&'static str; 5] {
-        let discards = if self.record.is_preallocated { "nodiscard" } else { "discard=async" };
+        let discards = if self.record.is_preallocated { "nodiscard" } else { "discard" };
         ["nosuid", "nodev", "noatime", discards, "user_subvol_rm_allowed"]
     }
 

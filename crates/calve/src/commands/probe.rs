@@ -42,7 +42,7 @@ fn table(report: &ProbeReport) -> String {
     }
     if report.dst.file_system == "ext4" && report.chosen == Some(Strategy::Copy) && sys::can_have_volumes() {
         table.push_str(
-            "to have copy-on-write on this disk: calve volume create NAME (btrfs in a file; root mounts it)\n",
+            "to have copy-on-write on this disk: calve volume create NAME (btrfs in a file, which takes up its size from the start; root mounts it)\n",
         );
     }
     table

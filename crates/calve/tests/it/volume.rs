@@ -187,13 +187,21 @@ fn what_is_deleted_is_given_back_to_the_host() {
     let Some(host) = Host::new(1024 * MIB) else { return };
     host.calve(["create", "work", "--size", "800M", "--sparse"]).succeeds();
     let top = host.attach("work");
+    let sync = || system(&["sync", "-f", top.to_str().unwrap()]);
     let before = host.allocated("work");
+    let large = vec![b'x'; usize::try_from(100 * MIB).unwrap()];
+    for number in 0..4 {
+        fs_err::write(top.join(format!("large{number}")), &large).unwrap();
+        // What stays keeps each block group in use.
+        fs_err::write(top.join(format!("small{number}")), vec![b'x'; 8192]).unwrap();
+        sync();
+    }
     let written = 400 * MIB;
-    fs_err::write(top.join("large"), vec![b'x'; usize::try_from(written).unwrap()]).unwrap();
-    system(&["sync", "-f", top.to_str().unwrap()]);
     assert!(host.allocated("work") > before + written / 20 * 19);
-    fs_err::remove_file(top.join("large")).unwrap();
-    system(&["sync", "-f", top.to_str().unwrap()]);
+    for number in 0..4 {
+        fs_err::remove_file(top.join(format!("large{number}"))).unwrap();
+    }
+    sync();
     eventually("95 % of what was deleted are given back", || host.allocated("work") < before + written / 20);
 }
 

@@ -78,6 +78,8 @@ fn a_loop_device_made_by_hand_is_told() {
     let by_hand = device();
     assert_eq!(host.findings("work"), [("attached_twice".into(), false)]);
     drop(by_hand);
+    // The kernel frees it when nobody looks at it any more.
+    eventually("the device made by hand is free", || host.devices("work").len() == 1);
     assert_eq!(host.findings("work"), []);
     host.detach("work");
 }
