@@ -124,101 +124,139 @@ if sys.platform == "win32":
 class Root:
     """A directory of the source that the destination does not have: it is copied in one go."""
 
-    def __init__(self, src: Any, dst: Any) -> None:
+    def __init__(self, src: Any, dst: Any, entry: Any = None) -> None:
         self.src, self.dst = src, dst
+        self.entry = entry
+        """The directory that it was found in, and its name there."""
         self.left_out: list[bytes] = []
-        """The paths in it that are not copied."""
-        self.copied: dict[Any, set[Any]] = {}
-        """By directory: the names that need nothing more."""
+        """The paths in it that are ignored."""
 
-    def copy(self) -> bool:
-        """Return whether it has been copied; otherwise nothing has been done."""
+    def copy(self, symlinks: bool) -> Optional[dict[Any, set[Any]]]:
+        """Return by directory the names with which something is left to be done, or ``None``: then nothing has been done."""
         src = os.path.realpath(self.src) if os.path.islink(self.src) else self.src
-        given = (os.fsencode(src), os.fsencode(self.dst), self.left_out)
+        given = (os.fsencode(src), os.fsencode(self.dst), symlinks, self.left_out)
         try:
-            Operation(lambda handle: _native.copy_plain(*given, handle), None, None, b"", False).run()
+            followed = Operation(lambda handle: _native.copy_plain(*given, handle), None, None, b"", False).run()
         except CalveError:
-            return False
-        return True
+            return None
+        here = os.fspath(self.src)
+        left: dict[Any, set[Any]] = {}
+        for text in followed:
+            path = text.encode("latin-1")
+            while path:
+                path, name = os.path.split(path)
+                directory = os.path.join(here, like(here, path)) if path else here
+                left.setdefault(directory, set()).add(like(here, name))
+        return left
+
+
+def like(given: Any, name: bytes) -> Any:
+    return name if isinstance(given, bytes) else os.fsdecode(name)
 
 
 class Survey:
-    """What can be copied in one go, found by one pass over the source, and what the caller's ``ignore`` has answered on the way."""
+    """What can be copied in one go, and what the caller's ``ignore`` has answered on the way."""
 
     def __init__(self, symlinks: bool, ignore: Ignore) -> None:
         self.symlinks, self.ignore = symlinks, ignore
         self.answers: dict[Any, Any] = {}
-        """By directory: the ignored names, or the exception that was raised instead."""
+        """By directory: the ignored names, whatever else was returned, or the exception that was raised instead."""
         self.roots: list[Root] = []
-        self.done: dict[Any, set[Any]] = {}
-        """By directory: the names with which nothing is left to be done."""
+        self.copied: dict[Any, set[Any]] = {}
+        """By directory that the destination has already: the names with which nothing is left to be done."""
+        self.left: dict[Any, set[Any]] = {}
+        """By directory of a root that has been copied: the names with which something is."""
+        self.is_complete = False
 
-    def look(self, src: Any, dst: Any, root: Optional[Root], below: bytes) -> bool:
-        """Look through a directory. Return whether something is left to be done when its root has been copied."""
-        with os.scandir(src) as listing:
-            entries = list(listing)
-        if root is None and not os.path.lexists(dst):
-            root = Root(src, dst)
-            self.roots.append(root)
+    def finds_roots(self, src: Any, dst: Any, dirs_exist_ok: bool) -> bool:
+        """Return whether there is anything to copy in one go. Then the directory above ``dst`` is there."""
+        try:
+            # The standard library makes nothing of two kinds of paths.
+            is_one_kind = isinstance(os.fspath(src), bytes) == isinstance(os.fspath(dst), bytes)
+            is_new = not os.path.lexists(dst)
+            if not is_one_kind or not (is_new or dirs_exist_ok):
+                return False
+            if is_new:
+                self.begin(Root(src, dst))
+            else:
+                self.look(src, dst, None, b"")
+            if is_within(dst, src):
+                # Each directory is listed before the next one is made.
+                return False
+            if is_new:
+                os.makedirs(os.path.dirname(os.path.abspath(dst)), exist_ok=True)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            # Whatever it is, the standard library runs into it at the right moment.
+            return False
+        return bool(self.roots)
+
+    def look(self, src: Any, dst: Any, root: Optional[Root], below: bytes) -> None:
+        """Find the roots in a directory, or what is ignored in its root."""
         here = os.fspath(src)
-        ignored = self.done[here] = set(self.ask(here, [entry.name for entry in entries]))
-        # A directory that is there already gets the source's metadata.
-        rest = root is None
+        with os.scandir(src) as listing:
+            if root is not None and self.ignore is None:
+                return
+            entries = list(listing)
+        ignored = self.ask(here, [entry.name for entry in entries])
         for entry in entries:
-            name, path = entry.name, os.path.join(below, os.fsencode(entry.name))
-            if name in ignored:
-                copied = False
-            elif entry.is_symlink():
-                copied = self.symlinks and root is not None
-                rest = rest or not copied
-            elif entry.is_dir():
-                if self.look(entry.path, os.path.join(dst, name), root, b"" if root is None else path):
-                    rest = True
-                    continue
-                if root is None:
-                    # It is a root itself.
-                    self.roots[-1].copied.setdefault(here, set()).add(name)
-                copied = True
-            elif entry.is_file():
-                copied = root is not None
-            else:
-                raise ValueError(f"{entry.path} is a special file")
-            if root is None:
-                continue
-            if copied:
-                root.copied.setdefault(here, set()).add(name)
-            else:
-                root.left_out.append(path)
-        if rest and root is not None and os.stat(src).st_mode & stat.S_IRWXU != stat.S_IRWXU:
-            raise ValueError(f"{src} would be read-only before everything is in it")
-        return rest
+            path = os.path.join(below, os.fsencode(entry.name))
+            if entry.name in ignored:
+                if root is not None:
+                    root.left_out.append(path)
+            elif entry.is_dir(follow_symlinks=False):
+                into = os.path.join(dst, entry.name)
+                if root is not None:
+                    self.look(entry.path, into, root, path)
+                elif os.path.lexists(into):
+                    self.look(entry.path, into, None, b"")
+                else:
+                    self.begin(Root(entry.path, into, (here, entry.name)))
+
+    def begin(self, root: Root) -> None:
+        self.roots.append(root)
+        self.look(root.src, root.dst, root, b"")
 
     def ask(self, path: Any, names: list[Any]) -> Any:
         if self.ignore is None:
             return ()
         if path not in self.answers:
             try:
-                ignored = self.ignore(path, names)
-                self.answers[path] = {name for name in names if name in ignored}
+                answer = self.answers[path] = self.ignore(path, names)
             except BaseException as error:
                 self.answers[path] = error
+                raise
+            try:
+                # It may be something that can be looked through only once.
+                self.answers[path] = {name for name in names if name in answer}
+            except Exception:
+                # The standard library meets that when it has made the directory.
+                pass
         if isinstance(self.answers[path], BaseException):
             raise self.answers[path]
         return self.answers[path]
 
     def copy(self) -> bool:
-        """Copy the roots. Return whether anything has been copied."""
+        """Copy the roots. Return whether any has been copied."""
         anything = False
         for root in self.roots:
-            if root.copy():
-                anything = True
-                for directory, names in root.copied.items():
-                    self.done[directory] |= names
+            left = root.copy(self.symlinks)
+            if left is None:
+                continue
+            anything = True
+            self.left.update(left)
+            if root.entry is None:
+                self.is_complete = not left
+            elif not left:
+                self.copied.setdefault(root.entry[0], set()).add(root.entry[1])
         return anything
 
     def rest(self, src: Any, names: list[Any]) -> Any:
         """Answer as an ``ignore`` that leaves what has not been copied."""
-        return self.done[src] if src in self.done else self.ask(src, names)
+        if src in self.left:
+            return set(names) - self.left[src]
+        return self.copied[src].union(self.ask(src, names)) if src in self.copied else self.ask(src, names)
 
 
 def is_within(path: Any, directory: Any) -> bool:
@@ -237,31 +275,17 @@ def copytree(
 ) -> Any:
     """Copy a directory and all that is in it. Return ``dst``."""
     survey = Survey(symlinks, ignore)
-    is_new = not os.path.lexists(dst)
-    if copy_function is copy2 and sys.platform != "win32" and (is_new or dirs_exist_ok):
-        try:
-            rest = survey.look(src, dst, None, b"")
-            if is_within(dst, src):
-                # Each directory is listed before the next one is made.
-                survey.roots = []
-            elif is_new:
-                os.makedirs(os.path.dirname(os.path.abspath(dst)), exist_ok=True)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:
-            # Whatever it is, the standard library runs into it at the right moment.
-            survey.roots = []
-        if survey.roots:
-            sys.audit("shutil.copytree", src, dst)
-            if survey.copy():
-                if not rest:
-                    return dst
-                dirs_exist_ok = True
+    if copy_function is copy2 and sys.platform != "win32" and survey.finds_roots(src, dst, dirs_exist_ok):
+        sys.audit("shutil.copytree", src, dst)
+        if survey.copy():
+            if survey.is_complete:
+                return dst
+            dirs_exist_ok = True
     return _copytree(
         src,
         dst,
         symlinks=symlinks,
-        ignore=survey.rest if survey.done else ignore,
+        ignore=survey.rest if survey.answers or survey.copied or survey.left else ignore,
         copy_function=copy_function,
         ignore_dangling_symlinks=ignore_dangling_symlinks,
         dirs_exist_ok=dirs_exist_ok,

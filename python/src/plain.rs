@@ -1,13 +1,17 @@
 //! What stands in for functions of `shutil`. Whatever is not done here, the package leaves to those.
 
+use std::collections::BTreeSet;
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{
-    CloneOptions, Decision, InlinedBytes, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Plain, RemoveOptions,
-    Selection,
+    CloneOptions, Decision, InlinedBytes, Keep, KeptLinks, KeptTimes, KeptXattrs, LastLook, Latency, LeftLinks, Plain,
+    RemoveOptions, Selection,
 };
+use calve_receipt::json;
 use pyo3::prelude::*;
 
 use crate::{Handle, Work, path};
@@ -17,13 +21,24 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(delete_tree, module)?)
 }
 
-/// Begins to copy a tree as `shutil.copytree` does with `symlinks=True`, without the entries at `left_out`, relative to the root.
-/// Fails, with nothing made, where an entry is no directory, regular file or symlink.
+/// Begins to copy a tree as `shutil.copytree` does, without the entries at `left_out`, relative to the root, and without symlinks
+/// unless `symlinks`: `[the symlinks that are to be followed, false]`, as JSON. Each is a path relative to the root, of which a character
+/// is a byte.
+/// Fails, with nothing made, where an entry is no directory, regular file or symlink, and where the copy of a directory with a symlink that
+/// is to be followed could not be written to.
 #[pyfunction]
-fn copy_plain(src: Vec<u8>, dst: Vec<u8>, left_out: Vec<Vec<u8>>, handle: &Handle) -> PyResult<Work> {
+fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>, handle: &Handle) -> PyResult<Work> {
     let (src, dst) = (path(src), path(dst));
     let mut options = CloneOptions::default();
-    options.keep = Keep::Plain(Plain { times: KeptTimes::OfAll, xattrs: KeptXattrs::Yes, links: KeptLinks::Verbatim });
+    let followed = LeftLinks::default();
+    let links = if symlinks { KeptLinks::Verbatim } else { KeptLinks::Listed(followed.clone()) };
+    options.keep = Keep::Plain(Plain { times: KeptTimes::OfAll, xattrs: KeptXattrs::Yes, links });
+    let (looked, root, cancel) = (followed.clone(), src.clone(), handle.cancel.clone());
+    options.last_look = Some(LastLook::new(move || {
+        if !may_be_added(&root, &looked.paths()) {
+            cancel.cancel();
+        }
+    }));
     // Nobody is told.
     options.inlined = InlinedBytes::WithShared;
     if !left_out.is_empty() {
@@ -37,7 +52,24 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, left_out: Vec<Vec<u8>>, handle: &Handl
     options.latency = Latency::Low;
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.cancel.clone();
-    Work::start(handle, move || calve_core::clone_tree(&src, &dst, &options).map(|_| "[null,false]".to_owned()))
+    Work::start(handle, move || {
+        calve_core::clone_tree(&src, &dst, &options)?;
+        let texts: Vec<String> = followed.paths().iter().map(|path| characters(path)).collect();
+        Ok(format!("[{},false]", json(&texts)))
+    })
+}
+
+/// Whether its owner may write to each directory that leads to one of `links`.
+fn may_be_added(root: &Path, links: &[PathBuf]) -> bool {
+    let directories: BTreeSet<&Path> = links.iter().flat_map(|link| link.ancestors().skip(1)).collect();
+    let owners = |mode: u32| mode & 0o700 == 0o700;
+    directories
+        .into_iter()
+        .all(|directory| fs_err::metadata(root.join(directory)).is_ok_and(|data| owners(data.permissions().mode())))
+}
+
+fn characters(path: &Path) -> String {
+    path.as_os_str().as_bytes().iter().map(|&byte| char::from(byte)).collect()
 }
 
 /// Begins to delete a directory where it is. What cannot be deleted stays, with the directories that lead there.

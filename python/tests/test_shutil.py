@@ -220,6 +220,48 @@ def test_ignore_may_return_anything(tmp_path, names):
     assert os.listdir(tmp_path / "standard") == os.listdir(tmp_path / "calve")
 
 
+def test_ignore_may_return_what_can_be_looked_through_once(tmp_path):
+    src = tmp_path / "src"
+    (src / "a" / "b").mkdir(parents=True)
+    for name in ("one", "two", "three"):
+        make(src / "a" / name)
+        os.symlink(name, src / "a" / f"link to {name}")
+    for prepare in (lambda dst: None, os.mkdir):
+        both(src, tmp_path, prepare, ignore=lambda path, names: (name for name in names if "o" in name), dirs_exist_ok=True)
+
+
+def test_what_is_wrong_with_paths_is_said_alike(tmp_path):
+    src = tmp_path / "src"
+    (src / "a").mkdir(parents=True)
+    make(src / "file")
+    pairs = [(os.fsencode(src), str(tmp_path / "copy")), (str(src), os.fsencode(tmp_path / "copy")), (7.5, tmp_path / "copy"), (src, None)]
+    pairs += [(tmp_path / "missing", tmp_path / "new" / "copy"), (src / "file", tmp_path / "new" / "copy"), (f"{src}\0", tmp_path / "copy")]
+    for given in pairs:
+        outcomes = []
+        for module in (shutil, calve.shutil):
+            with pytest.raises((TypeError, ValueError, OSError)) as caught:
+                module.copytree(*given)
+            outcomes.append((type(caught.value), sorted(os.listdir(tmp_path))))
+            shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        assert outcomes[0] == outcomes[1]
+
+
+def test_slashes_and_directories_that_are_there_in_part(tmp_path):
+    src = tmp_path / "src"
+    (src / "there" / "new" / "deep").mkdir(parents=True)
+    (src / "other").mkdir()
+    make(src / "there" / "new" / "deep" / "file")
+    make(src / "there" / "file")
+    make(src / "other" / "file")
+    os.symlink("file", src / "there" / "new" / "deep" / "link")
+    os.symlink("deep", src / "there" / "new" / "to deep")
+    for given in (f"{src}/", f"{src}//", os.path.relpath(src), src):
+        for symlinks in (False, True):
+            for ignore in (None, shutil.ignore_patterns("other")):
+                both(given, tmp_path, lambda dst: os.makedirs(f"{dst}/there"), dirs_exist_ok=True, symlinks=symlinks, ignore=ignore)
+                both(given, tmp_path, symlinks=symlinks, ignore=ignore)
+
+
 @pytest.mark.parametrize("error", [ValueError("no"), PermissionError("no")])
 def test_ignore_that_raises(tmp_path, error):
     src = tmp_path / "src"
@@ -301,6 +343,7 @@ def test_rmtree_of_what_cannot_be_deleted(tmp_path):
     (tmp_path / "src" / "closed").chmod(0o755)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the standard library has no dir_fd there")
 def test_rmtree_by_descriptor_and_of_other_things(tmp_path):
     (tmp_path / "src").mkdir()
     make(tmp_path / "src" / "file")
@@ -319,6 +362,7 @@ def test_rmtree_by_descriptor_and_of_other_things(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["file", "link"]
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the standard library has no dir_fd there")
 def test_a_descriptor_that_is_closed_while_rmtree_runs(tmp_path, monkeypatch):
     """What is below it is deleted, and the directory itself cannot be: the same from both."""
     outcomes = []

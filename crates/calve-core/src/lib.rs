@@ -85,8 +85,8 @@ pub use home::home_directory;
 pub use operation::Operation;
 pub use options::{
     Background, CloneOptions, Decision, Durability, Existing, FrozenSince, InlinedBytes, Keep, KeptLinks, KeptTimes,
-    KeptXattrs, LastLook, Latency, Mounts, Plain, RemoveOptions, Selection, SpareUse, Unreadable, Verify, Wait,
-    lower_priority,
+    KeptXattrs, LastLook, Latency, LeftLinks, Mounts, Plain, RemoveOptions, Selection, SpareUse, Unreadable, Verify,
+    Wait, lower_priority,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::choice::{Choice, Requirement};
 use crate::error::Error;
@@ -289,15 +289,32 @@ pub enum KeptXattrs {
     Yes,
 }
 
-/// The targets of symlinks in a plain copy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What becomes of symlinks in a plain copy.
+#[derive(Debug, Clone)]
 pub enum KeptLinks {
     /// They stay as they are.
     Verbatim,
     /// Relative ones become absolute: resolved, by their names alone, from the source's own absolute path, which this is.
     Absolute(PathBuf),
+    /// They are left out, and put on this list.
+    Listed(LeftLinks),
     /// A symlink is an error.
     Refuse,
+}
+
+/// The symlinks that a plain copy has left out. Clones of it are the same list.
+#[derive(Debug, Clone, Default)]
+pub struct LeftLinks(Arc<Mutex<Vec<PathBuf>>>);
+
+impl LeftLinks {
+    pub(crate) fn add(&self, path: PathBuf) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+    }
+
+    /// Returns their paths so far, relative to the root of the source, in no particular order.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Keep {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use calve_core::{CloneOptions, Error, Keep, KeptLinks, KeptTimes, KeptXattrs, Overwrite, Plain, Strategy, merge_tree};
+use calve_core::{
+    CloneOptions, Error, Keep, KeptLinks, KeptTimes, KeptXattrs, LeftLinks, Overwrite, Plain, Strategy, merge_tree,
+};
 use calve_testkit::{FileSystem, Tree, Volume, is_root, require_root};
 use fs_err as fs;
 
@@ -110,6 +112,12 @@ fn links_are_resolved_or_refused_if_asked_for() {
     assert_eq!(fs::read_link(dst.join("absolute")).unwrap(), Path::new("/etc/../etc"));
     let error = refused(&plain(Plain { links: KeptLinks::Refuse, ..NOTHING }), &src, folder.path().join("other"));
     assert!(matches!(error, Error::NotClonable { .. }), "{error}");
+    let (left, other) = (LeftLinks::default(), folder.path().join("other"));
+    clone_with(&plain(Plain { links: KeptLinks::Listed(left.clone()), ..NOTHING }), &src, &other);
+    let mut links = left.paths();
+    links.sort();
+    assert_eq!(links, ["absolute", "d/up"].map(PathBuf::from));
+    assert!(other.join("d").is_dir() && !links.iter().any(|link| other.join(link).is_symlink()));
 }
 
 #[test]

@@ -92,7 +92,7 @@ impl Worker<'_> {
         let Some(plain) = self.fill.keep.plain() else { return false };
         match kind {
             FileType::Directory | FileType::RegularFile => false,
-            FileType::Symlink => plain.links == KeptLinks::Refuse,
+            FileType::Symlink => matches!(plain.links, KeptLinks::Refuse),
             _ => true,
         }
     }
@@ -337,6 +337,10 @@ impl Worker<'_> {
 
     fn symlink(&mut self, at: At<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let path = || at.node.path_of(name);
+        if let Some(KeptLinks::Listed(links)) = self.fill.keep.plain().map(|plain| &plain.links) {
+            links.add(path());
+            return Ok(EntryOutcome::Yes);
+        }
         let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(EntryOutcome::Gone),
