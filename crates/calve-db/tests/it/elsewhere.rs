@@ -47,7 +47,7 @@ fn variables_lead_nobody_elsewhere() {
     is_untouched(&world, Postgres, &theirs);
     let script = "eval \"$(\"$0\" db url own --format env)\"; echo ${PGSERVICE-none} ${PGHOSTADDR-none} $PGHOST";
     let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", script]).arg(world.path().join("calve")).env("CALVE_HOME", world.home());
+    shell.args(["-c", script]).arg(World::program()).env("CALVE_HOME", world.home());
     shell.env_remove("XDG_RUNTIME_DIR").env("PGSERVICE", "own").env("PGHOSTADDR", "127.0.0.1");
     if world.has_namespaces() {
         assert_eq!(String::from_utf8(shell.output().unwrap().stdout).unwrap(), format!("none none {host}\n"));

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::patience::Patience;
-use crate::world::{Engine, Mariadb, Postgres, User, World, names, ordinary, users};
+use crate::world::{Engine, Mariadb, Postgres, User, World, data_of, names, ordinary, users};
 
 /// What Calve has, or had in an older version, in the directories around a server.
 const NAMES: &[&str] = &[
@@ -268,9 +268,9 @@ const ANY_UMASK: &[&str] = &["sh", "-c", "umask 000; exec \"$@\"", "sh"];
 fn nobody_else_reads_or_locks() {
     for user in users() {
         let Some(world) = World::of(user, None) else { return };
-        world.template(Postgres);
-        world.db(["template", "remove", "t"]).succeeds();
-        let from = world.path().join("from-postgres");
+        let from = world.path().join("from");
+        data_of(Postgres, &from);
+        world.give(&from);
         world
             .db_by(ANY_UMASK, ["template", "create", "t", "-q", "--engine", "postgres", "--from"])
             .arg(&from)

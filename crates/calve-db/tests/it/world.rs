@@ -31,7 +31,6 @@ pub(crate) enum User {
 pub(crate) struct World {
     folder: tempfile::TempDir,
     user: User,
-    program: PathBuf,
     /// What runs `calve`, if it is not run by itself.
     runner: Vec<OsString>,
     /// Has the namespaces that the runner enters, for as long as it runs.
@@ -42,8 +41,9 @@ pub(crate) struct World {
 
 const SEGMENTS: &str = "/proc/sysvipc/shm";
 
-/// Data directories that were made once: one for each engine. Nothing is left to be ended when the tests end.
-static MADE: OnceLock<(tempfile::TempDir, Child)> = OnceLock::new();
+/// A copy of the program that every user can reach, and a data directory of each engine, made once. Nothing is left to be ended when
+/// the tests end.
+static SHARED: OnceLock<(tempfile::TempDir, Child)> = OnceLock::new();
 static MAKING: Mutex<()> = Mutex::new(());
 
 impl World {
@@ -67,9 +67,7 @@ impl World {
         };
         // Servers of root's run as another user, who must get through.
         rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
-        let program = folder.path().join("calve");
-        copy_program(calve_binary(), &program);
-        let world = Self { folder, user, program, runner: Vec::new(), holder: None, _volume: volume };
+        let world = Self { folder, user, runner: Vec::new(), holder: None, _volume: volume };
         fs::create_dir(world.home()).unwrap();
         world.give(&world.home());
         Some(world)
@@ -81,6 +79,11 @@ impl World {
 
     pub(crate) fn home(&self) -> PathBuf {
         self.path().join("home")
+    }
+
+    /// `calve`, where this user can reach it.
+    pub(crate) fn program() -> PathBuf {
+        shared().join("calve")
     }
 
     /// The same, with `calve` run by a command that ends in running what follows.
@@ -170,7 +173,7 @@ impl World {
     fn run(&self, runner: &[&str], name: &str) -> Run {
         let mut line = self.runner.clone();
         line.extend(runner.iter().map(OsString::from));
-        line.push(self.program.clone().into());
+        line.push(Self::program().into());
         let mut command = self.command(&line[0]);
         command.args(&line[1..]).arg(name).current_dir(self.path());
         command.env("CALVE_HOME", self.home()).env_remove("LD_LIBRARY_PATH").env_remove("XDG_RUNTIME_DIR");
@@ -203,10 +206,14 @@ impl World {
 
     /// A template `t` with a thousand rows, taken over from a data directory that was made before.
     pub(crate) fn template(&self, engine: Engine) {
-        let from = self.path().join(format!("from-{}", engine.name()));
-        if !from.exists() {
-            copy(&made(engine), &from);
-            self.give(&from);
+        let mut from = made(engine);
+        if self.user == User::Unprivileged {
+            let own = self.path().join(format!("from-{}", engine.name()));
+            if !own.exists() {
+                copy(&from, &own);
+                self.give(&own);
+            }
+            from = own;
         }
         self.db(["template", "create", "t", "--engine", engine.name(), "-q", "--from"]).arg(&from).succeeds();
     }
@@ -267,26 +274,27 @@ impl World {
         self.query(engine, server, engine.count())
     }
 
-    /// The processes of this world's servers and supervisors: those that have a path of it in their command line or environment,
-    /// or a file of it open.
+    /// The processes of this world's servers and supervisors, each with its command line.
     pub(crate) fn processes(&self) -> Vec<String> {
+        let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        pids.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+            .filter_map(|pid| self.process(&pid))
+            .collect()
+    }
+
+    /// Returns a process if it is this world's: it has a path of it in its command line or environment, or works there.
+    fn process(&self, pid: &str) -> Option<String> {
+        let at = Path::new("/proc").join(pid);
         let mark = self.home().to_string_lossy().into_owned();
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-            let text = |name: &str| {
-                let bytes = fs::read(entry.path().join(name)).unwrap_or_default();
-                String::from_utf8_lossy(&bytes).replace('\0', " ")
-            };
-            let command = text("cmdline");
-            // A zombie has neither.
-            let is_ours = command.contains(&mark) || command.contains("__supervise") && text("environ").contains(&mark);
-            let works_there = fs::read_link(entry.path().join("cwd")).is_ok_and(|at| at.starts_with(self.home()));
-            if is_ours || works_there {
-                found.push(format!("{pid} {command}"));
-            }
-        }
-        found
+        let text = |name: &str| {
+            let bytes = fs::read(at.join(name)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).replace('\0', " ")
+        };
+        let command = text("cmdline");
+        // A zombie has neither.
+        let is_ours = command.contains(&mark) || command.contains("__supervise") && text("environ").contains(&mark);
+        let works_there = || fs::read_link(at.join("cwd")).is_ok_and(|at| at.starts_with(self.home()));
+        (is_ours || works_there()).then(|| format!("{pid} {command}"))
     }
 
     /// The supervisors of this world.
@@ -305,8 +313,11 @@ impl World {
             if processes.is_empty() {
                 return;
             }
-            assert!(!patience.is_over(), "still there: {processes:#?}");
-            std::thread::sleep(Duration::from_millis(5));
+            // Until these have ended it is not worth a look at all the others.
+            while processes.iter().any(|process| self.process(process.split(' ').next().unwrap()).is_some()) {
+                assert!(!patience.is_over(), "still there: {processes:#?}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
         }
     }
 
@@ -351,18 +362,23 @@ impl Drop for World {
     }
 }
 
-/// The data directory of an engine, filled and stopped.
-fn made(engine: Engine) -> PathBuf {
-    let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (folder, _) = MADE.get_or_init(|| {
+fn shared() -> &'static Path {
+    let (folder, _) = SHARED.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
+        rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
+        copy_program(calve_binary(), folder.path().join("calve"));
         // Nothing drops it. This process has the only other end of that pipe, and however it ends, the directory goes.
         let script = "trap '' HUP INT TERM; cat >/dev/null; chmod -R u+w \"$0\"; rm -rf \"$0\"";
         let cleaner = Command::new("sh").args(["-c", script]).arg(folder.path()).stdin(Stdio::piped()).spawn();
         (folder, cleaner.unwrap())
     });
-    rustix::fs::chmod(folder.path(), 0o755.into()).unwrap();
-    let home = folder.path().join("home");
+    folder.path()
+}
+
+/// The data directory of an engine, filled and stopped.
+fn made(engine: Engine) -> PathBuf {
+    let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let home = shared().join("home");
     let template = format!("made-{}", engine.name());
     let data = home.join("db/templates").join(&template).join("data");
     if !data.is_dir() {
