@@ -258,7 +258,7 @@ pub enum Keep {
 
 /// A copy as the standard libraries of programming languages make it: each name becomes a file of its own, belongs to the caller, and has
 /// the mode of the source, set-user-ID bits included. Anything but directories, regular files and symlinks is an error, and so is an entry
-/// that vanishes meanwhile.
+/// that vanishes meanwhile. One that is written to meanwhile is not reported.
 #[derive(Debug, Clone)]
 pub struct Plain {
     /// Which times are kept.

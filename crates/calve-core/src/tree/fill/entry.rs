@@ -240,9 +240,12 @@ impl Worker<'_> {
         self.keeper
             .keep(XattrTarget::Open(src), Target::Open(dst.as_fd()), stat, Some(now), &path)
             .map_err(|fault| self.fault(&path(), fault))?;
-        let after = rustix::fs::fstat(src).map_err(|errno| self.src_error(Operation::Stat, &path(), errno))?;
-        if moved.short || !same_version(stat, &after) {
-            self.fill.notes.changed(path());
+        // The standard libraries do not look again.
+        if self.fill.keep.plain().is_none() {
+            let after = rustix::fs::fstat(src).map_err(|errno| self.src_error(Operation::Stat, &path(), errno))?;
+            if moved.short || !same_version(stat, &after) {
+                self.fill.notes.changed(path());
+            }
         }
         self.tally.entries.files += 1;
         self.tally.bytes.apparent += size(stat);
