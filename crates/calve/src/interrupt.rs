@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use calve_core::Cancel;
 use signal_hook::consts::SIGINT;
@@ -25,7 +25,8 @@ pub(crate) fn is_for_a_command() {
 
 /// Whether whoever started this wants it to go on in spite of that signal.
 pub(crate) fn is_ignored(signal: i32) -> bool {
-    ignored() & mask(signal) != 0
+    static IGNORED: LazyLock<u64> = LazyLock::new(ignored);
+    *IGNORED & mask(signal) != 0
 }
 
 /// The switch that those signals throw.
