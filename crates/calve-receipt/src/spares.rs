@@ -34,6 +34,8 @@ pub struct SpareSetReceipt {
     place: ReceiptPath,
     /// The patterns of what they leave out.
     exclude: Vec<String>,
+    /// The space that the next spare takes: 0 where it shares the data of the source. Null if none is missing, or if that cannot be found out.
+    next_bytes: Option<u64>,
     /// The spares that there are, the newest first.
     spares: Vec<SpareReceipt>,
 }
@@ -72,6 +74,7 @@ impl From<&SpareSet> for SpareSetReceipt {
             watched: set.is_watched,
             place: path(&set.place),
             exclude: set.exclude.clone(),
+            next_bytes: set.next_bytes,
             spares: set.spares.iter().map(SpareReceipt::from).collect(),
         }
     }

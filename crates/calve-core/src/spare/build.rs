@@ -31,7 +31,7 @@ use crate::tree::exclude::Exclude;
 use crate::tree::location::Location;
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::source::Source;
-use crate::tree::stable;
+use crate::tree::stable::{self, Moment};
 
 /// Builds one more spare for the set. The caller holds the store's lock.
 pub(super) fn build(
@@ -41,11 +41,7 @@ pub(super) fn build(
     progress: &std::sync::Arc<Progress>,
 ) -> Result<(), Error> {
     let src = origin.path();
-    let mut options =
-        CloneOptions { cancel: cancel.clone(), progress: progress.clone(), ..set.definition.shape.options() };
-    if let SpareOrigin::Template(template) = origin {
-        template.restrict(&mut options);
-    }
+    let options = CloneOptions { cancel: cancel.clone(), progress: progress.clone(), ..clone_options(set, origin) };
     let place = set.make_place()?;
     let built_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = new_spare_name(u64::try_from(built_ns).unwrap_or(u64::MAX));
@@ -66,6 +62,26 @@ pub(super) fn build(
         let _ = delete(place.as_fd(), &name, &spare_path, &Deletion::new(None, &Progress::default(), &never));
     }
     made
+}
+
+fn clone_options(set: &Set, origin: &SpareOrigin) -> CloneOptions {
+    let mut options = set.definition.shape.options();
+    if let SpareOrigin::Template(template) = origin {
+        template.restrict(&mut options);
+    }
+    options
+}
+
+/// Returns how much space one more spare of the set takes, about, without building it.
+pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
+    let options = clone_options(set, origin);
+    let source = Source::open(origin.path())?;
+    let destination = Location::of_destination(&set.place_path().join("tree"))?;
+    refuse(&source, &destination)?;
+    if shares(&source, &destination, &options)? {
+        return Ok(0);
+    }
+    Ok(record::take(&source, &Exclude::new(&options.exclude)?, Moment::of_clock(), &options)?.allocated_bytes)
 }
 
 fn fill(
@@ -141,14 +157,20 @@ fn check_room(
 ) -> Result<(), Error> {
     let status = rustix::fs::fstatvfs(destination.parent())
         .map_err(|errno| Error::io(Operation::Stat, destination.path(), errno))?;
-    let shares = crate::clone::plan(source.path(), destination.path(), options)?.strategy != Strategy::Copy;
-    let needed = if shares { 0 } else { taken.allocated_bytes };
-    let available = status.f_bavail.saturating_mul(status.f_frsize).saturating_sub(needed);
-    if available < status.f_blocks.saturating_mul(status.f_frsize) / 5 && !shares {
+    if shares(source, destination, options)? {
+        return Ok(());
+    }
+    let available = status.f_bavail.saturating_mul(status.f_frsize).saturating_sub(taken.allocated_bytes);
+    if available < status.f_blocks.saturating_mul(status.f_frsize) / 5 {
         let reason = "less than a fifth of the disk would stay free";
         return Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
     }
     Ok(())
+}
+
+/// Returns whether a spare shares the data of its source.
+fn shares(source: &Source, destination: &Location, options: &CloneOptions) -> Result<bool, Error> {
+    Ok(crate::clone::plan(source.path(), destination.path(), options)?.strategy != Strategy::Copy)
 }
 
 /// Why the clone is not everything that the source is. A receipt of a later clone would have to say so.

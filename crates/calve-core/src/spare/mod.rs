@@ -92,6 +92,8 @@ pub struct SpareSet {
     pub place: PathBuf,
     /// The patterns of what they leave out.
     pub exclude: Vec<String>,
+    /// How much space the next one takes, if one is missing: 0 where it shares the source's data. Only [`Spares::list`] finds that out.
+    pub next_bytes: Option<u64>,
     /// Those that there are, the newest first.
     pub spares: Vec<SpareState>,
 }
@@ -276,8 +278,14 @@ impl Spares {
         let Some(home) = Home::open(&self.home)? else { return Ok(Vec::new()) };
         let mut sets = Vec::new();
         for set in home.sets(None)? {
-            let source = resolve(&set.definition.source).and_then(|origin| Source::open(origin.path()).ok());
-            sets.push(self.describe(&set, source.as_ref())?);
+            let origin = resolve(&set.definition.source);
+            let source = origin.as_ref().and_then(|origin| Source::open(origin.path()).ok());
+            let mut described = self.describe(&set, source.as_ref())?;
+            let usable = described.spares.iter().filter(|spare| !matches!(spare.standing, Readiness::Stale(_))).count();
+            if let Some(origin) = origin.filter(|_| usable < described.count) {
+                described.next_bytes = build::cost(&set, &origin).ok();
+            }
+            sets.push(described);
         }
         sets.sort_by(|a, b| (&a.place, &a.exclude).cmp(&(&b.place, &b.exclude)));
         Ok(sets)
@@ -291,6 +299,7 @@ impl Spares {
             is_watched: set.watched,
             place: set.place_path(),
             exclude: set.definition.shape.exclude.clone(),
+            next_bytes: None,
             spares: Vec::new(),
         };
         let Some(place) = set.place()? else { return Ok(described) };

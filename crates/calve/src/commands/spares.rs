@@ -239,10 +239,15 @@ fn sentence(set: &SpareSet) -> String {
     let paused = if set.is_paused { ", paused" } else { "" };
     let watched = if set.is_watched { ", watched" } else { "" };
     let left_out: String = set.exclude.iter().map(|pattern| format!(", without `{pattern}`")).collect();
+    let next = match set.next_bytes {
+        None => String::new(),
+        Some(0) => ", the next one shares its data".into(),
+        Some(bytes) => format!(", the next one takes {}", size(bytes)),
+    };
     let source = named(&set.source);
     let (source, place) = (Shown(source), Shown(&set.place));
     format!(
-        "`{source}`: {ready} of {} ready{paused}{watched}{left_out}, in `{place}`",
+        "`{source}`: {ready} of {} ready{paused}{watched}{left_out}{next}, in `{place}`",
         counted(set.count as u64, "spare")
     )
 }

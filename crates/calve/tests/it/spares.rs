@@ -140,6 +140,29 @@ fn a_spare_that_is_paused_is_handed_over_and_not_built_again() {
 }
 
 #[test]
+fn what_the_next_spare_costs_is_told_before_it_is_built() {
+    for (file_system, words) in
+        [(FileSystem::Ext4, "the next one takes "), (FileSystem::Btrfs, "the next one shares its data")]
+    {
+        let Some(place) = Place::on(file_system) else { continue };
+        place.spot.tree("src").file("large", vec![1; 3 << 20]);
+        place.spares(&["add", "-q", "--count", "2", "--exclude", "small", "src"]).succeeds();
+        assert_eq!(place.list()["sources"][0]["next_bytes"], Value::Null);
+        place.spares(&["pause", "-q", "src"]).succeeds();
+        place.cp(&["-q", "--exclude", "small", "src", "dst"]).succeeds();
+        let bytes = place.list()["sources"][0]["next_bytes"].as_u64().unwrap();
+        let written = place.list()["sources"][0]["spares"][0]["written_bytes"].as_u64().unwrap();
+        let fits = if file_system == FileSystem::Ext4 { (3 << 20..5 << 20).contains(&bytes) } else { bytes == 0 };
+        assert!(fits && bytes >= written, "{bytes}, {written}");
+        let listed = place.spares(&["list"]).succeeds().stdout;
+        assert!(listed.contains("1 of 2 spares ready, paused") && listed.contains(words), "{listed}");
+        // Its source is gone.
+        fs_err::rename(place.spot.join("src"), place.spot.join("moved")).unwrap();
+        assert_eq!(place.list()["sources"][0]["next_bytes"], Value::Null);
+    }
+}
+
+#[test]
 fn probe_and_dry_runs_tell_of_spares() {
     let Some(place) = Place::on(FileSystem::Ext4) else { return };
     let probe = |place: &Place| place.with_home(calve(["probe", "src"])).succeeds().stdout;
