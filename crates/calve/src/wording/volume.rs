@@ -13,7 +13,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::NameLargerSize => "name a larger size, as in `--size 40G`",
         Remedy::FreeSpaceOrNameSmallerSize => "free some space there, or name a smaller size with `--size`",
         Remedy::MakeSparse => {
-            "keep volumes on ext4 or XFS (set CALVE_HOME), or pass `--sparse`; a full disk then makes the volume read-only"
+            "on btrfs and ZFS, clone without a volume; else keep it on ext4 or XFS (set CALVE_HOME), or pass `--sparse`: a full disk then makes it read-only"
         }
         Remedy::InstallProgram(program) => {
             let package = if program.contains("btrfs") { "btrfs-progs" } else { "util-linux" };
