@@ -23,7 +23,7 @@ use crate::{Error, Result, superblock};
 const LEAST_BYTES: u64 = 256 << 20;
 const DEFAULT_BYTES: u64 = 20 << 30;
 /// File systems that write changed blocks to new places, whatever a file has: btrfs, ZFS, bcachefs.
-const COPYING_ON_WRITE: [u32; 3] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E];
+const COPYING_ON_WRITE: [i128; 3] = [0x9123_683E, 0x2FC1_2FC1, 0xCA45_1A4E];
 const IMAGE: &str = "image";
 const RECORD: &str = "volume.json";
 /// The next record, while it is written.
@@ -298,7 +298,7 @@ impl Volumes {
             return file.set_len(bytes).map_err(failed);
         }
         let host = rustix::fs::fstatfs(file).map_err(|errno| failed(errno.into()))?;
-        if COPYING_ON_WRITE.contains(&(host.f_type as u32)) {
+        if COPYING_ON_WRITE.contains(&(i128::from(host.f_type) & 0xffff_ffff)) {
             return Err(Error::NoPreallocation(self.directory.clone()));
         }
         match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes) {
