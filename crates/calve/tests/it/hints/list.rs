@@ -188,6 +188,7 @@ const VOLUME: &[(&str, Shown)] = &[
     ("FreeSpaceOrNameSmallerSize", By(VOLUMES, "names_sizes_and_places_are_checked")),
     ("InstallProgram", Nowhere("the program would have to be taken away from everybody on the machine")),
     ("ListVolumes", By(VOLUMES, "names_sizes_and_places_are_checked")),
+    ("MakeSparse", By(VOLUMES, "where_no_room_can_be_kept_a_volume_must_be_sparse")),
     ("MoveAway", By(DAMAGED, "what_was_not_made_with_the_volume_is_not_deleted")),
     ("NameLargerSize", By(VOLUMES, "names_sizes_and_places_are_checked")),
     ("ReadKernelLog", Nowhere("each failure of mount that could be made is found out before")),
