@@ -4,6 +4,7 @@
 //! derives its keys from its data directory's inode number.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
 
@@ -18,15 +19,30 @@ pub(crate) fn forget(engine: &dyn Engine, place: &Path, server: u32) -> bool {
     !found.is_empty()
 }
 
-/// Removes the memory that an ended server, or ended processes of it, have made.
+/// How long processes may take to notice that the one that started them has ended.
+const NOTICING: Duration = Duration::from_secs(1);
+
+/// Removes the memory that an ended server, or ended processes of it, have made. Waits for a moment where processes that they have started
+/// still use it.
 pub(crate) fn remove(engine: &dyn Engine, place: &Path, server: Option<u32>) {
-    let is_left =
-        |segment: &Segment| segment.attached == 0 && sys::ProcessHandle::open(segment.creator, None).is_none();
-    for segment in of(engine, place, |segment| Some(segment.creator) == server || is_left(segment)) {
-        if let Some(name) = sys::read_segment(&segment).and_then(|head| engine.noted_memory(&head)) {
-            sys::remove_shared(&segment, &name);
+    let is_ended = |segment: &Segment| {
+        Some(segment.creator) == server || sys::ProcessHandle::open(segment.creator, None).is_none()
+    };
+    let started = Instant::now();
+    loop {
+        let (used, left): (Vec<_>, Vec<_>) = of(engine, place, is_ended)
+            .into_iter()
+            .partition(|segment| segment.attached > 0 && Some(segment.creator) != server);
+        for segment in left {
+            if let Some(name) = sys::read_segment(&segment).and_then(|head| engine.noted_memory(&head)) {
+                sys::remove_shared(&segment, &name);
+            }
+            sys::remove_segment(&segment);
         }
-        sys::remove_segment(&segment);
+        if used.is_empty() || started.elapsed() >= NOTICING {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
