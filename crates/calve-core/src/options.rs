@@ -307,8 +307,8 @@ pub enum KeptLinks {
 pub struct LeftLinks(Arc<Mutex<Vec<PathBuf>>>);
 
 impl LeftLinks {
-    #[cfg(unix)]
-    pub(crate) fn add(&self, path: PathBuf) {
+    /// Adds a path.
+    pub fn add(&self, path: PathBuf) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(path);
     }
 
