@@ -32,6 +32,8 @@ use crate::worktree::repository::Repository;
 use crate::worktree::state::LinkedWorktree;
 
 const LOCKED: &str = "locked";
+/// The reason that the file `locked` gives as long as an entry is being made.
+const BEING_MADE: &str = "calve: being made\n";
 const GITDIR: &str = "gitdir";
 /// How the names of entries begin that are being removed. git refuses to make such a name.
 const LEAVING: &str = ".calve-";
@@ -83,7 +85,8 @@ impl Registration {
             journal: None,
             made_branch: None,
         };
-        fs_err::write(entry.directory.join(LOCKED), "calve: being made\n")?;
+        // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
+        write_at_once(&entry.directory, LOCKED, BEING_MADE.as_bytes())?;
         if request.is_untrusted {
             trust::mark(&entry.directory)?;
         }
@@ -206,13 +209,18 @@ impl Drop for Registration {
 fn show(directory: &Path, worktree: &Path) -> Result<()> {
     let mut path = worktree.join(".git").into_os_string().into_encoded_bytes();
     path.push(b'\n');
-    let staged = directory.join("gitdir.calve");
-    fs_err::write(&staged, path)?;
-    fs_err::rename(&staged, directory.join(GITDIR))?;
+    write_at_once(directory, GITDIR, &path)?;
     for name in [LOCKED, JOURNAL] {
         gone(fs_err::remove_file(directory.join(name)))?;
     }
     Ok(())
+}
+
+/// Writes a file of an entry that is never seen without its text.
+fn write_at_once(directory: &Path, name: &str, text: &[u8]) -> Result<()> {
+    let staged = directory.join(format!("{name}.calve"));
+    fs_err::write(&staged, text)?;
+    Ok(fs_err::rename(&staged, directory.join(name))?)
 }
 
 /// A name that nobody has; git, too, adds numbers.
@@ -287,8 +295,11 @@ fn check_unmoved(repository: &Repository, branch: &str, target: &Target) -> Resu
     Err(Error::refused(reason, Remedy::RunAgain))
 }
 
-/// Finishes or removes what killed runs have left of entries. Says beside which places there may be more.
+/// Finishes or removes what killed runs have left of entries. Says beside which places there may be more. The caller has the lock.
 fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
+    for directory in entries(common)?.iter().filter(|directory| was_left_before_its_journal(directory)) {
+        remove(directory)?;
+    }
     let mut places = Vec::new();
     for (directory, journal) in unfinished(common)? {
         let Some(mut journal) = journal else { continue };
@@ -310,6 +321,14 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
     places.sort();
     places.dedup();
     Ok(places)
+}
+
+/// Returns true for an entry whose maker was killed before it had a journal. A living maker holds the repository's lock until it has one.
+fn was_left_before_its_journal(directory: &Path) -> bool {
+    let is_missing = |name| fs_err::symlink_metadata(directory.join(name)).is_err();
+    is_missing(JOURNAL)
+        && is_missing(GITDIR)
+        && fs_err::read(directory.join(LOCKED)).is_ok_and(|reason| reason == BEING_MADE.as_bytes())
 }
 
 /// [`clean_up`], and the staged trees of killed runs beside the places concerned.
@@ -363,8 +382,12 @@ fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
 
 /// Removes an entry. First git stops showing it. Then it gets a name that no git knows: one that a killed run has started, and that
 /// is still at work, finds its directory gone and can put nothing more into it.
+///
+/// A lock goes before all else: with it and nothing else, what a killed remover has left would be kept for ever.
 pub(crate) fn remove(directory: &Path) -> Result<()> {
-    gone(fs_err::remove_file(directory.join(GITDIR)))?;
+    for name in [LOCKED, GITDIR] {
+        gone(fs_err::remove_file(directory.join(name)))?;
+    }
     let (Some(all), Some(id)) = (directory.parent(), directory.file_name()) else { return Ok(()) };
     let mut number = 0;
     let leaving = loop {

@@ -25,6 +25,8 @@ fn broken_entries_and_those_on_their_way_out_are_taken_away() {
     write(&repo.join(".git/worktrees/broken/index"), "half\n");
     // Nobody's but git's: it has said to leave it alone.
     write(&repo.join(".git/worktrees/stick/locked"), "");
+    // A run of Calve's was killed before its journal was there.
+    write(&repo.join(".git/worktrees/young/locked"), "calve: being made\n");
     assert_eq!(repo.worktrees(), [repo.path.clone(), kept.clone(), path.clone()]);
     repo.calve(["list"]).succeeds();
     repo.calve(["remove", "x"]).succeeds();
@@ -33,7 +35,9 @@ fn broken_entries_and_those_on_their_way_out_are_taken_away() {
     repo.calve(["prune"]).succeeds();
     assert_eq!(entries(&repo), ["proj.kept", "stick"]);
     assert_eq!(repo.worktrees(), [repo.path.clone(), kept]);
+    write(&repo.join(".git/worktrees/young/locked"), "calve: being made\n");
     is_clean(&repo.add(["x"]));
+    assert_eq!(entries(&repo), ["proj.kept", "proj.x", "stick"]);
 }
 
 /// A `git` that waits before it does what has `word` in it.
