@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use calve_testkit::{FileSystem, SplitMix64, node_modules_like, remove_deep};
+use calve_testkit::{Fault, FileSystem, SplitMix64, each_nth, node_modules_like, remove_deep};
 use rustix::process::Signal;
 
 use super::repo::{Repo, is_clean};
@@ -150,10 +150,32 @@ fn killed_at_any_moment_with_spares_there_is_no_ghost_on_ext4() {
 
 #[test]
 fn killed_at_any_moment_there_is_no_ghost_on_xfs() {
-    killed(FileSystem::Xfs, 1, 40);
+    killed(FileSystem::Xfs, 1, 20);
 }
 
 #[test]
 fn killed_at_any_moment_there_is_no_ghost_on_btrfs() {
-    killed(FileSystem::Btrfs, 2, 25);
+    killed(FileSystem::Btrfs, 2, 15);
+}
+
+/// It, or a git that it has started.
+#[test]
+fn killed_at_each_call_that_names_a_file_nothing_is_left() {
+    let repo = Repo::anywhere();
+    let path = repo.spot.join("proj.x");
+    let calls = "openat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,unlink,unlinkat";
+    let prepare = || repo.calve(["add", "-q", "x"]).command();
+    each_nth(calls, Fault::Signal("KILL"), 300, prepare, |nth, outcome| {
+        if path.exists() {
+            is_clean(&path);
+            repo.calve(["list"]).succeeds();
+            repo.calve(["remove", "-q", "-f", "-D", "x"]).succeeds();
+        }
+        repo.calve(["prune"]).succeeds();
+        let all = repo.join(".git/worktrees");
+        let entries = if all.exists() { paths_below(&all) } else { Vec::new() };
+        assert!(entries.is_empty(), "{nth}: {entries:?} is left, {}", outcome.trace);
+        assert_eq!(repo.git(["branch", "--list", "x"]), "", "{nth}: {}", outcome.trace);
+    });
+    eventually_nothing_left(&repo.spot);
 }
