@@ -162,6 +162,8 @@ class Survey:
         self.answers: dict[Any, Any] = {}
         """By directory: the ignored names, whatever else was returned, or the exception that was raised instead."""
         self.roots: list[Root] = []
+        self.merged: list[Any] = []
+        """The symlinks to directories that the destination has where the source has directories."""
         self.copied: dict[Any, set[Any]] = {}
         """By directory that the destination has already: the names with which nothing is left to be done."""
         self.left: dict[Any, set[Any]] = {}
@@ -180,7 +182,7 @@ class Survey:
                 self.begin(Root(src, dst))
             else:
                 self.look(src, dst, None, b"")
-            if is_within(dst, src):
+            if is_within(dst, src) or is_within(src, dst) or any(is_within(directory, src) for directory in self.merged):
                 # Each directory is listed before the next one is made.
                 return False
             if is_new:
@@ -195,6 +197,8 @@ class Survey:
     def look(self, src: Any, dst: Any, root: Optional[Root], below: bytes) -> None:
         """Find the roots in a directory, or what is ignored in its root."""
         here = os.fspath(src)
+        if root is None and os.path.islink(dst):
+            self.merged.append(dst)
         with os.scandir(src) as listing:
             if root is not None and self.ignore is None:
                 return
@@ -275,7 +279,8 @@ def copytree(
 ) -> Any:
     """Copy a directory and all that is in it. Return ``dst``."""
     survey = Survey(symlinks, ignore)
-    if copy_function is copy2 and sys.platform != "win32" and survey.finds_roots(src, dst, dirs_exist_ok):
+    # On macOS a copy of the standard library's has the flags of its source, and no extended attributes.
+    if copy_function is copy2 and sys.platform.startswith("linux") and survey.finds_roots(src, dst, dirs_exist_ok):
         sys.audit("shutil.copytree", src, dst)
         if survey.copy():
             if survey.is_complete:

@@ -328,7 +328,10 @@ def test_rmtree_of_what_cannot_be_deleted(tmp_path):
         code = (
             "import sys, calve.shutil\nseen = []\n"
             "calve.shutil.rmtree(sys.argv[1], onerror=lambda function, path, info: seen.append((function.__name__, path)))\n"
-            "assert seen == [('rmdir', sys.argv[1] + '/mount'), ('rmdir', sys.argv[1])], seen"
+            "assert seen == [('rmdir', sys.argv[1] + '/mount'), ('rmdir', sys.argv[1])], seen\n"
+            "import os\nfor n in range(30): os.mkdir(f'{sys.argv[1]}/{n}')\n"
+            "try: calve.shutil.rmtree(sys.argv[1])\nexcept OSError as error: assert os.path.basename(error.filename) == 'mount'\n"
+            "assert os.listdir(sys.argv[1]) == ['mount']"
         )
         subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", tmp_path / "src", sys.executable, code], check=True)
         return
@@ -340,6 +343,12 @@ def test_rmtree_of_what_cannot_be_deleted(tmp_path):
     calve.shutil.rmtree(tmp_path / "src", onerror=lambda function, path, info: seen.append(function.__name__))
     assert seen == ["unlink", "rmdir", "rmdir"]
     assert os.listdir(tmp_path / "src") == ["closed"]
+    # Where nobody wants to hear of it, the first one is raised when everything else is gone.
+    for number in range(30):
+        make(tmp_path / "src" / str(number))
+    with pytest.raises(PermissionError) as caught:
+        calve.shutil.rmtree(tmp_path / "src")
+    assert os.path.basename(caught.value.filename) == "file" and os.listdir(tmp_path / "src") == ["closed"]
     (tmp_path / "src" / "closed").chmod(0o755)
 
 
@@ -404,6 +413,50 @@ def test_sources_within_destinations_by_a_link(tmp_path):
     with pytest.raises(shutil.Error):
         calve.shutil.copytree(tmp_path / "link", tmp_path / "src", dirs_exist_ok=True)
     assert (tmp_path / "src" / "file").read_text() == "x"
+
+
+@pytest.mark.parametrize("symlinks", [False, True])
+def test_what_a_copy_adds_to_its_source_is_copied_alike(tmp_path, symlinks):
+    """A directory that is made in the source by the copy itself is no reason to copy more than the standard library does."""
+    made = []
+    for module in (shutil, calve.shutil):
+        # The source is inside of the destination, and a link in the destination leads into the source.
+        for src, dst in (("outer/inner", "outer"), ("src", "dst")):
+            (tmp_path / "outer" / "inner" / "inner" / "new").mkdir(parents=True)
+            make(tmp_path / "outer" / "inner" / "inner" / "new" / "file")
+            (tmp_path / "src" / "a" / "new").mkdir(parents=True)
+            make(tmp_path / "src" / "a" / "new" / "file")
+            (tmp_path / "src" / "b").mkdir()
+            (tmp_path / "dst").mkdir()
+            os.symlink("../src/b", tmp_path / "dst" / "a")
+            module.copytree(tmp_path / src, tmp_path / dst, symlinks=symlinks, dirs_exist_ok=True)
+            found = sorted(os.path.relpath(path, tmp_path) for path in everything(tmp_path))
+            made.append([path for path in found if not path.startswith("dst/b/")])
+            for name in ("outer", "src", "dst"):
+                shutil.rmtree(tmp_path / name)
+    assert made[:2] == made[2:]
+
+
+def test_a_file_that_is_its_own_copy_is_named_by_its_path(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "dst").mkdir()
+    make(tmp_path / "src" / "file")
+    os.link(tmp_path / "src" / "file", tmp_path / "dst" / "file")
+    names = []
+    for module in (shutil, calve.shutil):
+        with pytest.raises(shutil.Error) as caught:
+            module.copytree(tmp_path / "src", tmp_path / "dst", dirs_exist_ok=True)
+        names.append("".join(caught.value.args[0]).partition(" and ")[0])
+    assert names == ["<DirEntry 'file'>", repr(str(tmp_path / "src" / "file"))]
+
+
+def test_on_macos_the_standard_library_copies_trees(tmp_path, monkeypatch):
+    (tmp_path / "src").mkdir()
+    make(tmp_path / "src" / "file")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(calve._shutil, "Operation", None)
+    calve.shutil.copytree(tmp_path / "src", tmp_path / "dst")
+    assert os.listdir(tmp_path / "dst") == ["file"]
 
 
 def test_a_destination_that_changes_meanwhile(tmp_path):
