@@ -111,7 +111,17 @@ async function turn(name, isCounted) {
   }
 }
 
-// Not counted: what is read from the disk for the first time.
+/** Reads every file: a way that shares extents does not. */
+function readAll(directory) {
+  for (const entry of fs.readdirSync(directory, { withFileTypes: true })) {
+    const file = path.join(directory, entry.name);
+    if (entry.isDirectory()) readAll(file);
+    else if (entry.isFile()) fs.readFileSync(file);
+  }
+}
+
+// Not counted: what is read from the disk, and what is loaded, for the first time.
+readAll(src);
 await turn('calve promises.cp', false);
 const names = Object.keys(ways).filter((name) => options.only?.includes(name) ?? true);
 for (let round = 0; round < Number(options.runs); round += 1) {

@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { CalveError, Database, database, startDatabase } from 'calve';
 import { hasProgram } from './machine.mjs';
-import { until } from './moment.mjs';
+import { begun, until } from './moment.mjs';
 
 const require = createRequire(import.meta.url);
 const calve = path.resolve('node_modules', '.bin', 'calve');
@@ -102,10 +102,10 @@ test('nothing waits for a process that has ended', async (t) => {
         ${end}
       });`;
     const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [[pid]] = await Promise.all([once(child.stdout, 'data'), once(child, 'exit')]);
-    assert.match(String(pid), /^\d+\n$/);
+    const [pid] = await Promise.all([begun(child), once(child, 'exit')]);
+    assert.match(pid, /^\d+\n$/);
     // Where nobody waits for it, something of it stays.
-    await until(async () => /^(Z|$)/.test(await said('ps', '-o', 'stat=', '-p', String(pid).trim()).catch(() => '')));
+    await until(async () => /^(Z|$)/.test(await said('ps', '-o', 'stat=', '-p', pid.trim()).catch(() => '')));
   }
 });
 
@@ -124,7 +124,7 @@ test('a server ends with the process that is killed', async (t) => {
   if (!hasProgram(t, 'psql')) return;
   const code = "require('calve').startDatabase('shop', { name: 'killed' }).then(({ url }) => { console.log(url); setInterval(() => {}, 1000); });";
   const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout, 'data');
+  await begun(child);
   assert.deepEqual(running(), ['killed']);
   child.kill('SIGKILL');
   await until(() => running().length === 0);

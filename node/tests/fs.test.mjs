@@ -10,6 +10,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
+import { begun } from './moment.mjs';
 
 // How often Calve has left something to Node: it takes Node's functions when it is loaded.
 const node = { cp: fs.cp, cpSync: fs.cpSync, rm: fs.rm, rmSync: fs.rmSync, promises: { cp: fs.promises.cp, rm: fs.promises.rm } };
@@ -211,7 +212,7 @@ test('a destination that changes type meanwhile costs the source nothing, and le
     console.log('begun');
     for (let n = 0; ; n += 1) try { deeds[n % 4](process.argv[1] + '/' + (n >> 2) % 30); } catch {}`;
   const child = spawn(process.execPath, ['--eval', program, at('dst')], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout, 'data');
+  await begun(child);
   for (let round = 0; round < 20; round += 1) await caught(() => calve.promises.cp(at('src'), at('dst'), { recursive: true }));
   child.kill('SIGKILL');
   await once(child, 'exit');
@@ -338,7 +339,7 @@ test('difference: a new tree appears when it is complete, also when a signal end
   for (const signal of ['SIGKILL', 'SIGTERM', 'SIGINT']) {
     for (const isSync of ['', 'yes']) {
       const child = spawn(process.execPath, ['--eval', program, at('src'), at('dst'), isSync], { stdio: ['ignore', 'pipe', 'inherit'] });
-      await once(child.stdout, 'data');
+      await begun(child);
       // It is at work.
       while (child.exitCode === null && fs.readdirSync(folder).length === 2) await setImmediate();
       child.kill(signal);

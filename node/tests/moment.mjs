@@ -1,5 +1,6 @@
 // Moments, on a machine of any speed: nothing here is decided by how long something takes.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 
 /**
  * Calls `attempt` until it says that it came in time. What it wants to be in the middle of may have ended already, where the
@@ -16,4 +17,11 @@ export async function inTime(attempt) {
 export async function until(done) {
   for (let tries = 0; tries < 12_000 && !(await done()); tries += 1) await new Promise((resolve) => { setTimeout(resolve, 25); });
   assert.ok(await done(), 'not within five minutes');
+}
+
+/** Returns what `child` prints first. Fails if it ends before that. */
+export async function begun(child) {
+  const end = once(child, 'close').then(([code, signal]) => assert.fail(`it ended before it began: ${signal ?? code}`));
+  const [text] = await Promise.race([once(child.stdout, 'data'), end]);
+  return String(text);
 }
