@@ -113,6 +113,12 @@ impl Repository {
         self.worktrees.iter().find(|one| one.is_main && !one.is_bare).map(|one| one.path.as_path())
     }
 
+    /// Returns the directory of git's own files for a worktree at a path that git lists.
+    pub(crate) fn own_directory(&self, path: &Path) -> Option<&Path> {
+        let worktree = self.worktrees.iter().find(|worktree| worktree.path == path && !worktree.is_bare)?;
+        if worktree.is_main { Some(&self.common) } else { worktree.entry.as_deref() }
+    }
+
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.setting(name).is_some_and(is_true)
     }

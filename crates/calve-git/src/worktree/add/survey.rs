@@ -198,7 +198,11 @@ fn compared(
     let repository = &request.repository;
     let look = || {
         let index = index()?;
-        let donor_index = Index::read(&at_donor.own_file("index")?, repository.hash_bytes())?;
+        let donor_index = match repository.own_directory(&request.donor) {
+            Some(own) => own.join("index"),
+            None => at_donor.own_file("index")?,
+        };
+        let donor_index = Index::read(&donor_index, repository.hash_bytes())?;
         let conversions = match git {
             Some(git) => conversions(repository, git, &index, &donor_index)?,
             None => vec![crate::worktree::tracked::conversion::Conversion::None; index.entries.len()],

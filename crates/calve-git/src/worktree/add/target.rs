@@ -7,7 +7,7 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::remote::TransferFailure;
 use crate::trust;
-use crate::worktree::repository::{Repository, Worktree};
+use crate::worktree::repository::{Repository, Worktree, joined};
 
 /// A commit, and how HEAD names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,8 @@ pub(crate) struct TargetRequest<'a> {
 
 pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Result<Target> {
     let git = repository.git();
-    if commit(&git, "HEAD")?.is_none() && !repository.worktrees.iter().any(|worktree| worktree.head.is_some()) {
+    let head = head(repository, &git)?;
+    if head.is_none() && !repository.worktrees.iter().any(|worktree| worktree.head.is_some()) {
         return Err(Error::refused("the repository has no commit yet", Remedy::CommitFirst));
     }
     if let Some(number) = pull_request(asked.branch) {
@@ -49,8 +50,13 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
         return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: None });
     }
     let name = asked.branch.strip_prefix("refs/heads/").unwrap_or(asked.branch);
-    check_name(&git, name)?;
-    let known = Branches::of(&git, name)?;
+    let (checked, known) = std::thread::scope(|scope| {
+        let checked = scope.spawn(|| check_name(&git, name));
+        let known = Branches::of(&git, name);
+        (joined(checked), known)
+    });
+    checked?;
+    let known = known?;
     if let Some(oid) = known.local {
         if asked.base.is_some() {
             return Err(Error::refused(
@@ -96,24 +102,35 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
         });
     }
     if asked.base.is_none()
-        && let Some(oid) = named_commit(&git, name)?
+        && let Some(oid) = named_commit(&git, name, known.has_tag)?
     {
         return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: None });
     }
-    let base = asked.base.unwrap_or("HEAD");
-    let oid = commit(&git, base)?.ok_or_else(|| no_commit(base))?;
+    let oid = match asked.base {
+        Some(base) => commit(&git, base)?.ok_or_else(|| no_commit(base))?,
+        None => head.ok_or_else(|| no_commit("HEAD"))?,
+    };
     Ok(Target { oid, branch: Some(name.to_owned()), is_new: true, upstream: None, pull_request: None })
 }
 
 /// Returns the commit that a name stands for if it is a tag, a commit's id, or what `git describe` prints: git, too, makes no branch of
 /// such a name.
-fn named_commit(git: &Git, name: &str) -> Result<Option<String>> {
-    if let Some(oid) = commit(git, &format!("refs/tags/{name}"))? {
+fn named_commit(git: &Git, name: &str, has_tag: bool) -> Result<Option<String>> {
+    if has_tag && let Some(oid) = commit(git, &format!("refs/tags/{name}"))? {
         return Ok(Some(oid));
     }
     let id = name.rsplit("-g").next().unwrap_or(name).to_ascii_lowercase();
     let is_id = id.len() >= 4 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     Ok(if is_id { commit(git, name)?.filter(|oid| oid.starts_with(&id)) } else { None })
+}
+
+/// Returns the commit that is checked out where the user asks from. The list of worktrees has it already, but for a bare repository.
+fn head(repository: &Repository, git: &Git) -> Result<Option<String>> {
+    let here = repository.here.as_ref();
+    match repository.worktrees.iter().find(|worktree| Some(&worktree.path) == here) {
+        Some(worktree) => Ok(worktree.head.clone()),
+        None => commit(git, "HEAD"),
+    }
 }
 
 /// Returns the name of the branch that was checked out before in the worktree that was asked from, as `git switch -` understands it.
@@ -278,22 +295,25 @@ fn check_name(git: &Git, name: &str) -> Result<()> {
     Err(Error::refused(format!("`{}` is not a name that a branch can have", Shown(name)), Remedy::CorrectBranchName))
 }
 
-/// The branches of a name.
+/// The branches of a name, and a tag.
 struct Branches {
     local: Option<String>,
+    has_tag: bool,
     /// `origin/x` and its commit, for each remote that has it.
     remote: Vec<(String, String)>,
 }
 
 impl Branches {
     fn of(git: &Git, name: &str) -> Result<Branches> {
-        let (local, remote) = (format!("refs/heads/{name}"), format!("refs/remotes/*/{name}"));
-        let printed = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", &local, &remote])?;
-        let mut known = Branches { local: None, remote: Vec::new() };
+        let [local, tag, remote] = ["heads", "tags", "remotes/*"].map(|below| format!("refs/{below}/{name}"));
+        let printed = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", &local, &tag, &remote])?;
+        let mut known = Branches { local: None, has_tag: false, remote: Vec::new() };
         for line in String::from_utf8_lossy(&printed).lines() {
             let Some((oid, reference)) = line.split_once(' ') else { continue };
             if reference == local {
                 known.local = Some(oid.to_owned());
+            } else if reference == tag {
+                known.has_tag = true;
             } else if let Some(short) = reference.strip_prefix("refs/remotes/")
                 && short.split_once('/').is_some_and(|(_, rest)| rest == name)
             {

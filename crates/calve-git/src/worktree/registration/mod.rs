@@ -28,7 +28,7 @@ use crate::worktree::add::survey::AddRequest;
 use crate::worktree::add::target::{Target, check_free};
 use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
 use crate::worktree::repository;
-use crate::worktree::repository::Repository;
+use crate::worktree::repository::{Repository, joined};
 use crate::worktree::state::LinkedWorktree;
 
 const LOCKED: &str = "locked";
@@ -63,17 +63,16 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Makes the entry of a worktree at `path`. The branch must be free, also of those who are still at it.
+    /// Makes the entry of a worktree at `path`. Nobody may be at the branch. git was asked a moment ago whether it is free, and is asked
+    /// once more by [`Registration::seal`].
     pub(crate) fn begin(request: &AddRequest) -> Result<Registration> {
         let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
         let _turn = RepositoryLock::take(common)?;
         clean_up(common)?;
         if let Some(branch) = &target.branch {
-            check_free(&repository::list(&repository.git())?, branch)?;
             check_unclaimed(common, branch)?;
             check_at_rest(common, branch)?;
-            check_unmoved(repository, branch, target)?;
         }
         let all = common.join("worktrees");
         fs_err::create_dir_all(&all)?;
@@ -154,16 +153,22 @@ impl Registration {
     pub(crate) fn seal(&mut self, repository: &Repository, target: &Target, files: &Path) -> Result<()> {
         let turn = RepositoryLock::take(&self.common)?;
         if let Some(branch) = &target.branch {
-            check_free(&repository::list(&repository.git())?, branch)?;
-            check_unmoved(repository, branch, target)?;
+            let git = repository.git();
+            let (worktrees, unmoved) = std::thread::scope(|scope| {
+                let worktrees = scope.spawn(|| repository::list(&git));
+                let unmoved = check_unmoved(&git, branch, target);
+                (joined(worktrees), unmoved)
+            });
+            check_free(&worktrees?, branch)?;
+            unmoved?;
             if target.is_new {
                 self.note_branch(branch, &target.oid)?;
                 // At the commit that the files are of: what it follows may have moved on since.
-                repository.git().run_holding(&turn.0, &["branch", "--quiet", "--no-track", branch, &target.oid])?;
+                git.run_holding(&turn.0, &["branch", "--quiet", "--no-track", branch, &target.oid])?;
                 self.made_branch = Some((branch.clone(), target.oid.clone()));
                 if let Some(upstream) = &target.upstream {
                     let follow = format!("--set-upstream-to=refs/remotes/{upstream}");
-                    repository.git().run_holding(&turn.0, &["branch", "--quiet", &follow, branch])?;
+                    git.run_holding(&turn.0, &["branch", "--quiet", &follow, branch])?;
                 }
             }
         }
@@ -285,8 +290,8 @@ fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
 }
 
 /// The branch is as it was when it was looked up: another run may have made it, or taken its own away again.
-fn check_unmoved(repository: &Repository, branch: &str, target: &Target) -> Result<()> {
-    let now = crate::worktree::add::target::branch_tip(&repository.git(), branch)?;
+fn check_unmoved(git: &Git, branch: &str, target: &Target) -> Result<()> {
+    let now = crate::worktree::add::target::branch_tip(git, branch)?;
     let expected = (!target.is_new).then_some(&target.oid);
     if now.as_ref() == expected {
         return Ok(());
