@@ -148,6 +148,10 @@ impl Apply<'_> {
         let mut tree = Directories::new(self.lower);
         for change in changes {
             let old = self.check(change, &mut tree)?;
+            // Asked once: later the hidden place has given the root a new time, and what is not there now cannot be removed.
+            if old.is_none() && change.after.is_some() && self.may_be_removed(&change.path)? {
+                return Err(self.changed(change));
+            }
             let is_inside = moves.last().is_some_and(|last: &Move| change.path.starts_with(&last.path));
             if (change.before, change.after) == (Some(EntryKind::Directory), Some(EntryKind::Directory)) {
                 sealed.push(change.path.clone());
@@ -165,21 +169,20 @@ impl Apply<'_> {
 
     /// Returns the entry of the tree that a change is about, if that is as it was when the command began.
     fn check(&self, change: &Change, tree: &mut Directories<'_>) -> Result<Option<Stat>, Error> {
-        let changed = || Error::from(PrivateError::ChangedMeanwhile(self.tree.join(&change.path)));
-        let failed = |errno| Error::io(Operation::Stat, self.tree.join(&change.path), errno);
         let stat = match tree.entry(&change.path) {
             Ok(stat) => Some(stat),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
-            Err(errno) => return Err(failed(errno)),
+            Err(errno) => return Err(Error::io(Operation::Stat, self.tree.join(&change.path), errno)),
         };
         // A socket is not listed as what was there before.
         let listed = stat.as_ref().map(file_type).filter(|kind| *kind != FileType::Socket);
         let kind = listed.map(EntryKind::from);
-        let has_changed = match &stat {
-            Some(stat) => self.is_new(stat),
-            None => change.after.is_some() && self.may_be_removed(&change.path).map_err(failed)?,
-        };
-        if kind != change.before || has_changed { Err(changed()) } else { Ok(stat) }
+        let has_changed = stat.as_ref().is_some_and(|stat| self.is_new(stat));
+        if kind != change.before || has_changed { Err(self.changed(change)) } else { Ok(stat) }
+    }
+
+    fn changed(&self, change: &Change) -> Error {
+        PrivateError::ChangedMeanwhile(self.tree.join(&change.path)).into()
     }
 
     /// Fails if what is taken from the copy may not be what was shown.
@@ -195,16 +198,22 @@ impl Apply<'_> {
     }
 
     /// Returns whether somebody may have removed an entry from the tree that the command has changed: the overlay has noted that its copy has an origin
-    /// (a renamed file has one, too), and the directory that it would be in has changed.
-    fn may_be_removed(&self, path: &Path) -> sys::Result<bool> {
+    /// (a renamed file has one, too), and the directory that it would be in has changed. A directory that is not there has an origin itself, and
+    /// is looked at itself, or is the command's.
+    fn may_be_removed(&self, path: &Path) -> Result<bool, Error> {
         let (Some((directory, name)), Some(since)) = (above(path), self.since) else { return Ok(false) };
-        let upper = node_of(directory).open(self.upper.directory, OFlags::RDONLY)?;
+        let failed = |errno| Error::io(Operation::Stat, self.tree.join(path), errno);
+        let upper = node_of(directory).open(self.upper.directory, OFlags::RDONLY).map_err(failed)?;
         let mut value = Vec::new();
         let mut has = |attribute| XattrTarget::Named(upper.as_fd(), &name).read(attribute, &mut value).is_ok();
         if !has(c"trusted.overlay.origin") && !has(c"user.overlay.origin") {
             return Ok(false);
         }
-        Ok(entry(self.lower, directory).map_or(true, |stat| since.may_hide_in(&stat)))
+        match entry(self.lower, directory) {
+            Ok(stat) => Ok(since.may_hide_in(&stat)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(errno) => Err(failed(errno)),
+        }
     }
 
     fn is_new(&self, stat: &Stat) -> bool {

@@ -184,7 +184,8 @@ impl ChangeReader<'_> {
         let (after, before) = (there(upper, name)?, there(lower, name)?);
         if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
             let time = |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec);
-            let is_touched = || !is_directory(after) && time(before) != time(after);
+            // A second name, which the command gave it, is to be one of the same file.
+            let is_touched = || !is_directory(after) && (time(before) != time(after) || after.st_nlink > 1);
             let is_different = self.listed == ListingScope::All
                 || !has_same_metadata(before, after)
                 || !has_same_xattrs(lower, upper, name)?

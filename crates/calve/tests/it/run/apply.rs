@@ -51,6 +51,19 @@ fn what_the_command_changed_is_made_in_the_tree() {
     }
 }
 
+/// For the overlay, what was renamed or linked has been there before.
+#[test]
+fn what_was_renamed_or_linked_is_made_in_the_tree() {
+    for spot in places() {
+        let Some(spot) = place(spot) else { return };
+        let script = "mv b z; mv d/old up; mkdir n; mv e/deep n; ln a a3; ln n/deep sub/deep; ln -s a l2; mv l n/l; ln w/x/y w/y; mv w/x/y w/x/z";
+        let ran = expected(&spot, script).succeeds();
+        ran.says(&["applied: 0 files changed, 9 new, 5 deleted; 1 directory"]);
+        assert_same_except(spot.join("by hand"), spot.join("tree"), &[Aspect::Times]);
+        assert_eq!(left(&spot), [""; 0]);
+    }
+}
+
 /// Attributes alone, and what was touched: `make` goes by times, and capabilities are attributes.
 #[test]
 fn attributes_and_times_are_applied() {
@@ -107,6 +120,7 @@ fn what_changed_meanwhile_is_not_replaced() {
         ("rm -r e", "echo 2 > e/new"),
         ("rm -r e", "echo 2 >> e/deep"),
         ("rm b; mkdir b; echo > b/c", "echo 2 > b"),
+        ("echo 1 > b", "rm b"),
         ("echo 1 > e/deep", "rm -r e"),
         ("echo 1 > e/deep", "mv e away; ln -s away e"),
         ("chmod 700 sub", "chmod 711 sub"),
