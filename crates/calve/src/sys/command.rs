@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
@@ -21,7 +21,8 @@ use crate::interrupt;
 /// What asks only this process to end, where a terminal tells the command too.
 const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
 
-/// Runs it to its end. Who asks this process to end asks the command; a Ctrl-C is the command's own, which may go on, as `psql` does.
+/// Runs it to its end. Who asks this process to end asks the command; a Ctrl-C is the command's own, which may go on, as `psql` does, and so is
+/// a Ctrl-\, after which `java` prints its threads.
 pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> {
     interrupt::is_for_a_command();
     let asked = Arc::new(AtomicUsize::new(0));
@@ -29,6 +30,10 @@ pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> 
     for (number, _) in PASSED_ON.iter().filter(|(number, _)| !interrupt::is_ignored(*number)) {
         flag::register_usize(*number, Arc::clone(&asked), usize::try_from(*number).unwrap_or_default())?;
         pipe::register(*number, wake.try_clone()?)?;
+    }
+    if !interrupt::is_ignored(SIGQUIT) {
+        // To be handled and not ignored: the command would inherit that.
+        flag::register(SIGQUIT, Arc::default())?;
     }
     pipe::register(SIGCHLD, wake)?;
     let mut child = command.spawn()?;
@@ -71,7 +76,7 @@ impl Answers {
     /// Listens for those signals from now on: before the first question is seen.
     pub(crate) fn new() -> std::io::Result<Self> {
         let ((interrupted, interrupt), (stopped, stop)) = (UnixStream::pair()?, UnixStream::pair()?);
-        for number in super::STOPPING.into_iter().filter(|number| !interrupt::is_ignored(*number)) {
+        for number in super::STOPPING.into_iter().chain([SIGQUIT]).filter(|number| !interrupt::is_ignored(*number)) {
             pipe::register(number, if number == SIGINT { &interrupt } else { &stop }.try_clone()?)?;
         }
         Ok(Self { interrupted, stopped })

@@ -94,6 +94,28 @@ fn a_command_that_is_interrupted_loses_nothing() {
     assert!(spot.join("tree/new").exists());
 }
 
+/// A Ctrl-\ has Java print its threads, and go on.
+#[test]
+fn a_command_that_survives_a_quit_loses_nothing() {
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let script = "trap 'echo threads' QUIT; echo > new; echo ready; while test ! -e ../end; do sleep 0.1; done; exit 5";
+    let mut terminal = on_a_terminal(run(&spot, &[], script));
+    terminal.after("ready", "\x1c");
+    terminal.after("threads", "");
+    fs_err::write(spot.join("end"), "").unwrap();
+    terminal.after(QUESTION, "a\n");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, Some(5), "{seen}");
+    assert!(spot.join("tree/new").exists());
+    // As an answer it says no more than a hangup.
+    let mut terminal = on_a_terminal(run(&spot, &[], "echo > other"));
+    terminal.after(QUESTION, "\x1c");
+    let (code, seen) = terminal.end();
+    assert!(code == Some(0) && seen.contains("are kept in"), "{code:?}: {seen}");
+    assert_eq!(left(&spot), ["tree.run"]);
+    assert_eq!(names(spot.join("home/runs/tree.run")), ["other"]);
+}
+
 #[test]
 fn a_command_that_leaves_the_terminal_raw_does_not_keep_the_user_from_answering() {
     let Some(spot) = place(Spot::anywhere()) else { return };
